@@ -1,0 +1,91 @@
+"""Planning and learning for quantiles of the total return.
+
+Names load on first use, so that `import bqrl` stays quick: Numba, SciPy and the plotting libraries wait until something
+needs them. Importing also registers our problems with Gymnasium, e.g. `gymnasium.make("bqrl/AssetSelling-v0")`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from gymnasium.envs.registration import register, registry
+
+if TYPE_CHECKING:
+    from bqrl import envs
+    from bqrl.laws.law import Law
+    from bqrl.mdp.files import load, save
+    from bqrl.mdp.gym import from_gymnasium
+    from bqrl.mdp.model import MDP
+    from bqrl.mdp.policy import (
+        LabelPolicy,
+        MarkovPolicy,
+        MixturePolicy,
+        QuantileLevelPolicy,
+        TargetPolicy,
+        load_policy,
+    )
+    from bqrl.planners.evaluate import evaluate, simulate
+    from bqrl.planners.plan import Plan
+    from bqrl.planners.solve import guarantee_curve, solve
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "MDP",
+    "LabelPolicy",
+    "Law",
+    "MarkovPolicy",
+    "MixturePolicy",
+    "Plan",
+    "QuantileLevelPolicy",
+    "TargetPolicy",
+    "envs",
+    "evaluate",
+    "from_gymnasium",
+    "guarantee_curve",
+    "load",
+    "load_policy",
+    "save",
+    "simulate",
+    "solve",
+]
+
+_HOME = {
+    "Law": "bqrl.laws.law",
+    "MDP": "bqrl.mdp.model",
+    "load": "bqrl.mdp.files",
+    "save": "bqrl.mdp.files",
+    "from_gymnasium": "bqrl.mdp.gym",
+    "LabelPolicy": "bqrl.mdp.policy",
+    "MarkovPolicy": "bqrl.mdp.policy",
+    "MixturePolicy": "bqrl.mdp.policy",
+    "QuantileLevelPolicy": "bqrl.mdp.policy",
+    "TargetPolicy": "bqrl.mdp.policy",
+    "load_policy": "bqrl.mdp.policy",
+    "evaluate": "bqrl.planners.evaluate",
+    "simulate": "bqrl.planners.evaluate",
+    "Plan": "bqrl.planners.plan",
+    "guarantee_curve": "bqrl.planners.solve",
+    "solve": "bqrl.planners.solve",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The public object called `name`, imported from its home on first use."""
+    if name == "envs":
+        return import_module("bqrl.envs")
+    if name not in _HOME:
+        raise AttributeError(f"module 'bqrl' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value  # the next use skips this function
+    return value
+
+
+def __dir__() -> list[str]:
+    """Every public name, loaded or not."""
+    return sorted({*globals(), *__all__})
+
+
+for _name in ("AssetSelling",):
+    # The guard keeps a reload quiet: Gymnasium warns about an id that is registered twice.
+    if f"bqrl/{_name}-v0" not in registry:
+        register(f"bqrl/{_name}-v0", entry_point="bqrl.envs:make_env", kwargs={"name": _name})

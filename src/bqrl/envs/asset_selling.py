@@ -1,0 +1,108 @@
+"""Asset selling (paper, Section 5.1): take the offer at hand, or wait for a new one drawn independently of it.
+
+States 0 .. offers - 1 are offers and the last one means sold. Stop = 0 sells at the offer s for s / (offers - 1) and moves
+to sold; Continue = 1 pays nothing and draws the next offer. Sold absorbs and pays nothing, and episodes play all H stages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bqrl.mdp.forms import FloatArray, Table
+from bqrl.mdp.model import MDP, ROW_TOL
+
+STOP, CONTINUE = 0, 1
+DISTRIBUTIONS = ("uniform", "geometric", "two-humped")
+
+
+def asset_selling(
+    offers: int = 25,
+    horizon: int = 10,
+    start: int = 5,
+    distribution: Any = "uniform",
+    ratio: float = 0.85,
+    stop_at_end: bool = False,
+) -> MDP:
+    """The asset-selling problem; the paper's with the defaults.
+
+    `distribution` is the law of the next offer: "uniform", "geometric" (proportional to ratio**offer), "two-humped"
+    (see `offer_law`), or one probability for each offer. Learners know that Stop sells and that sold absorbs; of Continue they
+    know only that every offer is possible, even where its probability is zero. `stop_at_end` takes Continue away at the
+    last stage: no loss, since what comes after it cannot be sold; the kernel is then stored stage by stage.
+    """
+    n = _whole(offers, "offers", 2)
+    H = _whole(horizon, "horizon", 1)
+    if not 0 <= _whole(start, "start", 0) < n:
+        raise ValueError(f"start is offer {start}, but offers run from 0 to {n - 1}")
+    law = offer_law(distribution, n, ratio)
+    sold = n
+    K = H if stop_at_end else 1
+    counts = np.tile(np.r_[np.tile([1, n], n), 1, 1], K)  # outcomes of (offer, Stop), (offer, Continue), ..., (sold, .)
+    successor = np.r_[np.tile(np.r_[sold, np.arange(n)], n), sold, sold]
+    probability = np.r_[np.tile(np.r_[1.0, law], n), 1.0, 1.0]
+    reward = np.zeros((K, n + 1, 2))
+    reward[:, :n, STOP] = np.arange(n) / (n - 1)
+    table = Table(
+        n + 1, 2, K, np.r_[0, np.cumsum(counts)], np.tile(successor, K).astype(np.int32), np.tile(probability, K),
+        row_reward=reward,
+    )  # fmt: skip
+    available = np.ones((K, n + 1, 2), bool)
+    if stop_at_end:
+        available[-1, :n, CONTINUE] = False
+    return MDP.from_table(
+        table,
+        H,
+        start,
+        available=available,
+        state_names=[*map(str, range(n)), "sold"],
+        action_names=["Stop", "Continue"],
+    )
+
+
+def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray:
+    """Probabilities of the next offer, shape (offers,).
+
+    "two-humped" is a market of two kinds of buyers: with probability 0.6 a bell shape around a quarter of the range, with
+    0.4 one around three quarters, each with a standard deviation of a tenth of the range, on the offers alone.
+    """
+    x = np.arange(offers)
+    if isinstance(distribution, str):
+        if distribution == "uniform":
+            return np.full(offers, 1.0 / offers)
+        if distribution == "geometric":
+            if not isinstance(ratio, (int, float)) or not 0.0 < ratio < np.inf:
+                raise ValueError(f"ratio must be a positive number, got {ratio!r}")
+            weights = float(ratio) ** (x - (offers - 1.0) * (ratio > 1))  # the largest weight is 1: no overflow
+            return np.asarray(weights / weights.sum())
+        if distribution == "two-humped":
+            return 0.6 * _bell(x, 0.25) + 0.4 * _bell(x, 0.75)
+        raise ValueError(
+            f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {distribution!r}"
+        )
+    try:
+        law = np.array(distribution, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers") from None
+    if law.shape != (offers,):
+        raise ValueError(
+            f"distribution must have one probability for each of the {offers} offers, got shape {law.shape}"
+        )
+    if not np.all(law >= 0) or not abs(law.sum() - 1.0) <= ROW_TOL:
+        raise ValueError(f"distribution must be {offers} probabilities that sum to 1, got the sum {law.sum():.12g}")
+    return law
+
+
+def _bell(x: Any, centre: float) -> FloatArray:
+    width = x.size - 1
+    weights = np.exp(-0.5 * ((x - centre * width) / (0.1 * width)) ** 2)
+    return np.asarray(weights / weights.sum())
+
+
+def _whole(given: Any, what: str, least: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
+        raise TypeError(f"{what} must be a whole number, got {given!r}")
+    if given < least:
+        raise ValueError(f"{what} must be at least {least}, got {given}")
+    return int(given)

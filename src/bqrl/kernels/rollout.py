@@ -1,0 +1,80 @@
+"""Episodes driven by uniforms that the caller drew, and the forward pass of a return law."""
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(cache=True)
+def draw_outcomes(row_start, probability, row, u, outcome):
+    """Outcome of each row by inverse CDF over its stored order; one uniform an episode."""
+    for e in range(row.size):
+        i, last = row_start[row[e]], row_start[row[e] + 1] - 1
+        mass = probability[i]
+        while i < last and u[e] >= mass:
+            i += 1
+            mass += probability[i]
+        while probability[i] == 0.0 and i > row_start[row[e]]:  # rounding must not end in a support-only outcome
+            i -= 1
+        outcome[e] = i
+
+
+@njit(cache=True)
+def push_mass(row_start, successor, probability, gain, landings, A, action, column, mass, out, lo, hi):
+    """out[s_next, g + gain] += probability * mass[s, g] under action[s, column[g]], for columns lo .. hi of `out`.
+
+    A run of columns with the same action moves as a whole. With a set of returns landings[gain, g] says where column g
+    lands.
+    """
+    S, n = mass.shape
+    by_table = landings.size > 0
+    for s in range(S):
+        g = 0
+        while g < n:
+            if mass[s, g] == 0.0:
+                g += 1
+                continue
+            a = action[s, column[g]]
+            end = g + 1
+            while end < n and mass[s, end] != 0.0 and action[s, column[end]] == a:
+                end += 1
+            for i in range(row_start[s * A + a], row_start[s * A + a + 1]):
+                p, t = probability[i], successor[i]
+                if by_table:
+                    for c in range(g, end):
+                        j = landings[gain[i], c]
+                        if lo <= j < hi:
+                            out[t, j] += p * mass[s, c]
+                else:
+                    move = gain[i]
+                    for c in range(max(g, lo - move), min(end, hi - move)):
+                        out[t, c + move] += p * mass[s, c]
+            g = end
+
+
+@njit(cache=True, parallel=True)
+def push_mass_threads(row_start, successor, probability, gain, landings, A, action, column, mass, out, blocks):
+    """The same over threads: each block owns a range of columns, so the sums come in one order whatever their number."""
+    width = (out.shape[1] + blocks - 1) // blocks
+    for b in prange(blocks):
+        lo, hi = b * width, min(out.shape[1], (b + 1) * width)
+        push_mass(row_start, successor, probability, gain, landings, A, action, column, mass, out, lo, hi)
+
+
+@njit(cache=True)
+def forward_extremes(row_start, successor, reward, A, low, high, met):
+    """Least and greatest sum with which each state can be met one stage later."""
+    S = low.size
+    low_next, high_next = np.zeros_like(low), np.zeros_like(high)
+    seen = np.zeros(S, np.bool_)
+    for s in range(S):
+        if not met[s]:
+            continue
+        for i in range(row_start[s * A], row_start[(s + 1) * A]):
+            t = successor[i]
+            a, b = low[s] + reward[i], high[s] + reward[i]
+            if not seen[t] or a < low_next[t]:
+                low_next[t] = a
+            if not seen[t] or b > high_next[t]:
+                high_next[t] = b
+            seen[t] = True
+    return low_next, high_next

@@ -1,0 +1,429 @@
+"""What a policy is: an action from (stage, state, memory), and a memory that follows the episode.
+
+Quantile-optimal policies look at more than the state, so every policy carries a small memory:
+
+    memory = policy.start()
+    action = policy.act(h, s, memory)
+    memory = policy.next(memory, h, s, action, reward, s_next)
+
+Five kinds: Markov (no memory), target-tracking (the amount still needed), label graph (the paper's recursive label),
+scalar quantile level (the paper's pi[mu, Gamma]), and a mixture by one draw at the start.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bqrl.kernels.tolerance import MASS_TOL
+from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.lattice import Grid
+from bqrl.mdp.model import MDP
+
+ActionArray = NDArray[np.int16]
+
+
+class Policy(ABC):
+    """The protocol of every policy; `H` stages, `S` states."""
+
+    kind: ClassVar[str]
+    H: int
+    S: int
+
+    def start(self, u: float | None = None) -> Any:
+        """Memory before the first stage; `u` is the uniform draw of a policy that begins with a coin."""
+        return None
+
+    @abstractmethod
+    def act(self, h: int, s: int, memory: Any) -> int:
+        """Action at stage `h` in state `s`."""
+
+    def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> Any:
+        """Memory after the transition (s, action, reward, s_next) of stage `h`."""
+        return memory
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Any]:
+        """Everything the policy is, as plain arrays."""
+
+    @classmethod
+    @abstractmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> Policy:
+        """The policy that `arrays` describes."""
+
+    # Many episodes at once; a kind that can do better than a loop overrides these.
+
+    def start_many(self, u: FloatArray) -> Any:
+        """Memories of many episodes."""
+        return [self.start(float(x)) for x in u]
+
+    def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
+        """Actions of many episodes."""
+        return np.array([self.act(h, int(x), m) for x, m in zip(s, memory, strict=True)], dtype=np.int64)
+
+    def next_many(self, memory: Any, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray) -> Any:
+        """Memories after one more stage of many episodes."""
+        steps = zip(memory, s.tolist(), a.tolist(), reward.tolist(), s_next.tolist(), strict=True)
+        return [self.next(m, h, x, y, r, z) for m, x, y, r, z in steps]
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to an .npz file, whole or not at all."""
+        from bqrl.mdp.files import write_arrays
+
+        write_arrays(path, {"bqrl_policy": np.array(self.kind), **self.arrays()})
+
+    def rows(self, mdp: MDP) -> list[dict[str, Any]]:
+        """The policy as a table: one row for each decision that differs, with the names of the problem."""
+        from bqrl.mdp.tables import policy_rows
+
+        return policy_rows(self, mdp)
+
+    def to_markov(self, mdp: MDP) -> MarkovPolicy:
+        """The same policy without memory, where what it does in `mdp` never depends on memory; else ValueError."""
+        from bqrl.mdp.unroll import to_markov
+
+        return to_markov(self, mdp)
+
+    def to_labels(self, mdp: MDP) -> LabelPolicy:
+        """The same policy as a label graph over the histories that `mdp` can produce."""
+        from bqrl.mdp.unroll import to_labels
+
+        return to_labels(self, mdp)
+
+
+class MarkovPolicy(Policy):
+    """Action by stage and state, `actions` of shape (H, S)."""
+
+    kind = "markov"
+
+    def __init__(self, actions: Any) -> None:
+        table = np.asarray(actions)
+        if table.ndim != 2 or table.size == 0 or not np.issubdtype(table.dtype, np.integer) or table.min() < 0:
+            raise ValueError(f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} {table.dtype}")
+        self.actions: ActionArray = table.astype(np.int16)
+        self.actions.flags.writeable = False
+        self.H, self.S = table.shape
+
+    def act(self, h: int, s: int, memory: Any = None) -> int:
+        """Action at stage `h` in state `s`."""
+        return int(self.actions[h, s])
+
+    def start_many(self, u: FloatArray) -> Any:
+        """No memory."""
+        return None
+
+    def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
+        """Actions of many episodes."""
+        return self.actions[h, s].astype(np.int64)
+
+    def next_many(self, memory: Any, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray) -> Any:
+        """No memory."""
+        return None
+
+    def arrays(self) -> dict[str, Any]:
+        """The action table."""
+        return {"actions": self.actions}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> MarkovPolicy:
+        """The policy of an action table."""
+        return cls(arrays["actions"])
+
+    def __repr__(self) -> str:
+        return f"MarkovPolicy(H={self.H}, S={self.S})"
+
+
+class TargetPolicy(Policy):
+    """Action by stage, state and the amount still needed to reach `target`.
+
+    The memory is the remaining need in the money of stage 0: target minus the (discounted) rewards so far. On a rounded
+    grid rewards count as the grid counts them, so that the policy's own return law can be bracketed.
+    """
+
+    kind = "target"
+
+    def __init__(self, grid: Grid, actions: Sequence[ActionArray], target: float, extra: int = 1) -> None:
+        self.grid, self.target, self.extra = grid, float(target), int(extra)
+        self.actions = tuple(actions)
+        self.H, self.S = len(self.actions), int(self.actions[0].shape[0])
+
+    def start(self, u: float | None = None) -> float:
+        """The target itself is still needed."""
+        return self.target
+
+    def column(self, h: int, need: Any) -> IntArray:
+        """Column of the action table for the given needs."""
+        return self.grid.column(h, need, self.extra)
+
+    def act(self, h: int, s: int, memory: Any) -> int:
+        """Action for the remaining need `memory`."""
+        return int(self.actions[h][s, self.column(h, memory)])
+
+    def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> float:
+        """What is still needed after the reward."""
+        return float(self.grid.reduced(memory, h, reward))
+
+    def start_many(self, u: FloatArray) -> Any:
+        """Needs of many episodes."""
+        return np.full(u.shape, self.target)
+
+    def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
+        """Actions of many episodes."""
+        return self.actions[h][s, self.column(h, memory)].astype(np.int64)
+
+    def next_many(self, memory: Any, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray) -> Any:
+        """Needs after one more stage."""
+        return self.grid.reduced(memory, h, reward)
+
+    def arrays(self) -> dict[str, Any]:
+        """The action tables and the grid's columns, without the problem's own rewards."""
+        grid = self.grid
+        flat: dict[str, Any] = {
+            "target": np.array(self.target),
+            "extra": np.array(self.extra),
+            "kind": np.array(grid.kind),
+            "numbers": np.array([grid.step, grid.error, grid.discount, grid.slack]),
+            "rounded_up": np.array(grid.rounded_up),
+            "lowest": grid.lowest,
+            "size": grid.size,
+            "offset": grid.offset,
+        }
+        flat |= {f"actions_{h}": table for h, table in enumerate(self.actions)}
+        if grid.sets is not None:
+            flat |= {f"set_{h}": points for h, points in enumerate(grid.sets)}
+            flat["rewards"] = grid.rewards
+        if grid.scale is not None and grid.exact_offset is not None:
+            flat |= {"scale": np.array(grid.scale), "exact_offset": np.array(grid.exact_offset, dtype=np.int64)}
+        if not grid.exact:
+            flat["units"] = grid.units
+        return flat
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> TargetPolicy:
+        """The policy that `arrays` describes."""
+        H = len(arrays["size"]) - 1
+        step, error, discount, slack = (float(x) for x in arrays["numbers"])
+        grid = Grid(
+            H, str(arrays["kind"]), step, error, arrays["lowest"], arrays["size"],
+            arrays.get("units", np.zeros((1, 0), np.int64)), arrays["offset"],
+            tuple(int(x) for x in arrays["scale"]) if "scale" in arrays else None,  # type: ignore[arg-type]
+            tuple(int(x) for x in arrays["exact_offset"]) if "exact_offset" in arrays else None,
+            tuple(arrays[f"set_{h}"] for h in range(H + 1)) if "set_0" in arrays else None,
+            arrays.get("rewards"), discount, slack, bool(arrays["rounded_up"]),
+        )  # fmt: skip
+        return cls(grid, [arrays[f"actions_{h}"] for h in range(H)], float(arrays["target"]), int(arrays["extra"]))
+
+    def __repr__(self) -> str:
+        return f"TargetPolicy(target={self.target:g}, H={self.H}, S={self.S}, {self.grid.kind})"
+
+
+class LabelPolicy(Policy):
+    """The paper's recursive label as a graph: node -> action, and for each outcome the next node.
+
+    Node arrays: `action` (n,); the children of node v are child_start[v] .. child_start[v + 1] in `successor`, `reward`
+    and `child` (-1 after the last stage). `root` (S,) gives the first node of every first state, -1 elsewhere.
+    """
+
+    kind = "label"
+
+    def __init__(
+        self, H: int, root: IntArray, action: IntArray, child_start: IntArray, successor: IntArray, reward: FloatArray,
+        child: IntArray,
+    ) -> None:  # fmt: skip
+        self.H, self.S = H, root.size
+        self.root, self.action, self.child_start = root, action, child_start
+        self.successor, self.reward, self.child = successor, reward, child
+
+    def start(self, u: float | None = None) -> int:
+        """No node yet: the first state chooses it."""
+        return -1
+
+    def node(self, s: int, memory: int) -> int:
+        """The label in force."""
+        v = int(self.root[s]) if memory < 0 else memory
+        if v < 0:
+            raise ValueError(f"this label policy has no label for starting in state {s}")
+        return v
+
+    def act(self, h: int, s: int, memory: Any) -> int:
+        """Action of the label in force."""
+        return int(self.action[self.node(s, memory)])
+
+    def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> int:
+        """Continuation label of the outcome (s_next, reward)."""
+        v = self.node(s, memory)
+        here = slice(self.child_start[v], self.child_start[v + 1])
+        misses = np.abs(self.reward[here] - reward) + np.where(self.successor[here] == s_next, 0.0, np.inf)
+        if misses.size == 0 or not np.isfinite(misses.min()):
+            raise ValueError(f"state {s_next} cannot follow state {s} under the label in force at stage {h}")
+        return int(self.child[here][misses.argmin()])
+
+    def arrays(self) -> dict[str, Any]:
+        """The graph."""
+        return {
+            "H": np.array(self.H),
+            "root": self.root,
+            "action": self.action,
+            "child_start": self.child_start,
+            "successor": self.successor,
+            "reward": self.reward,
+            "child": self.child,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> LabelPolicy:
+        """The policy of a graph."""
+        named = {key: arrays[key] for key in ("root", "action", "child_start", "successor", "reward", "child")}
+        return cls(int(arrays["H"]), **named)
+
+    def __repr__(self) -> str:
+        return f"LabelPolicy(H={self.H}, S={self.S}, {self.action.size} labels)"
+
+
+class QuantileLevelPolicy(Policy):
+    """The paper's pi[mu, Gamma]: the memory is a quantile level q that starts at tau and is a martingale.
+
+    Made from a sweep: level q = W_h(s, n) + margin, with W the smallest probability of missing the need n and
+    margin = tau - W_0(start, x). mu acts for the largest need whose level is at most q; Gamma is the level of what is
+    then still needed. Where several needs share a level the most demanding one is followed: on such ties this policy
+    may differ from the target policy it came from, though it reaches the same quantile.
+    """
+
+    kind = "quantile-level"
+
+    def __init__(self, targets: TargetPolicy, shortfall: Sequence[FloatArray], tau: float, margin: float) -> None:
+        self.targets, self.shortfall = targets, tuple(shortfall)  # H + 1 arrays (S, columns)
+        self.tau, self.margin = float(tau), float(margin)
+        self.H, self.S = targets.H, targets.S
+
+    def start(self, u: float | None = None) -> float:
+        """The level tau."""
+        return self.tau
+
+    def _column(self, h: int, s: int, q: float) -> int:
+        levels = self.shortfall[h][s] + self.margin
+        return max(0, int(np.searchsorted(levels, q + MASS_TOL, side="right")) - 1)
+
+    def act(self, h: int, s: int, memory: Any) -> int:
+        """mu_h(s, q)."""
+        return int(self.targets.actions[h][s, self._column(h, s, memory)])
+
+    def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> float:
+        """Gamma_h(s, q, a, s_next): the level of what is still needed."""
+        grid, column = self.targets.grid, self._column(h, s, memory)
+        points = grid.points(h)
+        if column >= points.size:
+            return 1.0
+        need = grid.reduced(float(points[column]), h, reward)
+        after = grid.column(h + 1, need, self.targets.extra)
+        return float(min(1.0, self.shortfall[h + 1][s_next, after] + self.margin))
+
+    def arrays(self) -> dict[str, Any]:
+        """The target policy, the shortfalls and the level."""
+        flat = {f"target_{key}": value for key, value in self.targets.arrays().items()}
+        flat |= {f"shortfall_{h}": table for h, table in enumerate(self.shortfall)}
+        return flat | {"tau": np.array(self.tau), "margin": np.array(self.margin)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> QuantileLevelPolicy:
+        """The policy that `arrays` describes."""
+        prefix = "target_"
+        inner = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
+        targets = TargetPolicy.from_arrays(inner)
+        shortfall = [arrays[f"shortfall_{h}"] for h in range(targets.H + 1)]
+        return cls(targets, shortfall, float(arrays["tau"]), float(arrays["margin"]))
+
+    def __repr__(self) -> str:
+        return f"QuantileLevelPolicy(tau={self.tau:g}, H={self.H}, S={self.S})"
+
+
+class MixturePolicy(Policy):
+    """One of several policies, drawn once before the first stage."""
+
+    kind = "mixture"
+
+    def __init__(self, policies: Sequence[Policy], weights: Any, seed: int = 0) -> None:
+        self.policies = tuple(policies)
+        self.weights = np.asarray(weights, dtype=np.float64)
+        if not self.policies or self.weights.shape != (len(self.policies),):
+            raise ValueError(
+                f"weights must hold one number per policy ({len(self.policies)}), got {self.weights.shape}"
+            )
+        if np.any(self.weights < 0) or not abs(self.weights.sum() - 1.0) <= 1e-9:
+            raise ValueError(f"weights must be probabilities that sum to 1, got {self.weights.tolist()}")
+        if len({(policy.H, policy.S) for policy in self.policies}) > 1:
+            raise ValueError("the policies of a mixture must have the same numbers of stages and states")
+        self.H, self.S = self.policies[0].H, self.policies[0].S
+        self._coin = np.random.default_rng(seed)  # only for start() without a draw of the caller's
+
+    def start(self, u: float | None = None) -> tuple[int, Any]:
+        """Which policy plays, and its own memory."""
+        draw = float(self._coin.random()) if u is None else u
+        chosen = int(min(np.searchsorted(np.cumsum(self.weights), draw, side="right"), len(self.policies) - 1))
+        return chosen, self.policies[chosen].start()
+
+    def act(self, h: int, s: int, memory: Any) -> int:
+        """Action of the policy that plays."""
+        return self.policies[memory[0]].act(h, s, memory[1])
+
+    def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> tuple[int, Any]:
+        """Memory of the policy that plays."""
+        return memory[0], self.policies[memory[0]].next(memory[1], h, s, action, reward, s_next)
+
+    def arrays(self) -> dict[str, Any]:
+        """The weights and every part."""
+        flat: dict[str, Any] = {"weights": self.weights}
+        for i, policy in enumerate(self.policies):
+            flat[f"part{i}_bqrl_policy"] = np.array(policy.kind)
+            flat |= {f"part{i}_{key}": value for key, value in policy.arrays().items()}
+        return flat
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> MixturePolicy:
+        """The mixture that `arrays` describes."""
+        parts = []
+        for i in range(len(arrays["weights"])):
+            prefix = f"part{i}_"
+            inner = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
+            parts.append(policy_from_arrays(inner))
+        return cls(parts, arrays["weights"])
+
+    def __repr__(self) -> str:
+        shares = ", ".join(f"{w:.4g} x {policy!r}" for w, policy in zip(self.weights, self.policies, strict=True))
+        return f"MixturePolicy({shares})"
+
+
+KINDS: dict[str, type[Policy]] = {
+    kind.kind: kind for kind in (MarkovPolicy, TargetPolicy, LabelPolicy, QuantileLevelPolicy, MixturePolicy)
+}
+
+
+def policy_from_arrays(arrays: dict[str, Any]) -> Policy:
+    """The policy that saved arrays describe; ValueError where they describe none."""
+    kind = str(arrays.get("bqrl_policy", ""))
+    if kind not in KINDS:
+        raise ValueError(f"the file holds no policy of a kind known here ({', '.join(KINDS)}), got {kind!r}")
+    try:
+        return KINDS[kind].from_arrays(arrays)
+    except (KeyError, IndexError, TypeError, ValueError) as fault:
+        raise ValueError(f"the file's {kind} policy is damaged: {str(fault).splitlines()[0]}") from None
+
+
+def load_policy(path: str | Path) -> Policy:
+    """The policy saved at `path`."""
+    from bqrl.mdp.files import read_arrays
+
+    return policy_from_arrays(read_arrays(path))
+
+
+def check_fits(policy: Policy, mdp: MDP) -> None:
+    """ValueError unless the policy has this problem's stages, states and actions."""
+    if (policy.H, policy.S) != (mdp.H, mdp.S):
+        raise ValueError(
+            f"the policy is for H={policy.H}, S={policy.S}, the problem has H={mdp.H}, S={mdp.S}; plan on this problem"
+        )

@@ -1,0 +1,208 @@
+"""The backward sweep over (state, remaining need), on which target planning stands.
+
+    V_H(s, n) = cost(n),    V_h(s, n) = min_a E[ V_{h+1}(s', n - r) ],    n over the columns of the grid.
+
+With cost(n) = 1{n > 0}, V_0 is W_0: the smallest probability of ending short, for every target at once. With
+cost(n) = clip(n, 0, d) it is J_d, from which buffered quantiles are made. A larger cost beyond the highest return needs
+`extra` columns there: as many steps as the width d has.
+
+Ties are the rule (once a target is safe or lost every action is equal), so the mean of the remaining return is carried
+along and breaks them. Over an l1 ball each expectation is replaced by its best or worst case within the known support.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bqrl.kernels.sweep import (
+    l1_rows_threads,
+    reduce_rows,
+    reduce_rows_threads,
+    reduce_values,
+    sweep_rows,
+    sweep_rows_threads,
+)
+from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.lattice import Grid
+from bqrl.mdp.model import MDP, Stage
+from bqrl.mdp.policy import ActionArray
+
+TIE_TOL = 1e-13  # values this close, relatively, are a tie for the mean to break
+DENSE_FROM = 0.3  # share of possible successors from which a matrix product beats walking the outcomes
+SMALL_STATES = 24  # below this many states a matrix product is all overhead
+BLOCK_BYTES = 2**21  # rows of a product handled at once: small enough to stay in cache
+THREADS_FROM = 50_000  # cells of work in a stage from which threads pay
+
+OPTIMISTIC, ROBUST = 1.0, -1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """Root values of one sweep by column, and what else was asked for."""
+
+    grid: Grid
+    extra: int
+    root: FloatArray  # (columns,) value from the first state, or averaged over the law of first states
+    mean: FloatArray | None  # (columns,) mean return of the policy of each column
+    actions: tuple[ActionArray, ...] | None  # per stage (S, columns)
+    values: tuple[FloatArray, ...] | None  # per stage 0..H (S, columns), where kept
+
+
+def sweep(
+    mdp: MDP,
+    grid: Grid,
+    cost: FloatArray | None = None,
+    *,
+    extra: int = 1,
+    weight: float = 0.0,
+    policy: bool = True,
+    half: FloatArray | None = None,
+    sense: float = OPTIMISTIC,
+    keep: bool = False,
+    tick: Callable[[int], None] | None = None,
+) -> Sweep:
+    """One backward pass; without `policy` only the root values.
+
+    `cost` (extra + 1,) is the terminal cost of needs 0, 1, ... steps; by default 0, 1: the probability of ending short.
+    `weight` minimises value - weight * mean return. `half` (H, S*A) is half the l1 radius of every row. `tick` is called
+    with each finished stage.
+    """
+    terminal = np.array([0.0, 1.0]) if cost is None else cost
+    value = np.broadcast_to(terminal, (mdp.S, terminal.size)).copy()
+    mean = np.zeros((mdp.S if policy else 0, terminal.size if policy else 0))
+    tie_for_mean = 1e-12 * max(1.0, float(np.abs(grid.points(0)[[0, -1]]).max()))
+    actions: list[ActionArray] = []
+    kept = [value]
+    for h in range(mdp.H - 1, -1, -1):
+        columns = int(grid.size[h]) + extra
+        step = _Stage(mdp, grid, h, mdp.stage(h), columns, None if half is None else half[h], sense)
+        if policy:
+            out, out_mean = np.empty((mdp.S, columns)), np.empty((mdp.S, columns))
+            action = np.empty((mdp.S, columns), np.int16)
+            step.choose(value, mean, weight, TIE_TOL, tie_for_mean, out, out_mean, action)
+            mean = out_mean
+            actions.append(action)
+        else:
+            out = np.empty((mdp.S, columns))
+            step.minimise(value, out)
+        value = out
+        if keep:
+            kept.append(value)
+        if tick is not None:
+            tick(h)
+    root = mdp.mu @ value
+    if not policy:
+        return Sweep(grid, extra, root, None, None, tuple(reversed(kept)) if keep else None)
+    return Sweep(grid, extra, root, mdp.mu @ mean, tuple(reversed(actions)), tuple(reversed(kept)) if keep else None)
+
+
+class _Stage:
+    """One stage of a sweep: by matrix products where rows are dense, outcome by outcome elsewhere."""
+
+    def __init__(
+        self, mdp: MDP, grid: Grid, h: int, stage: Stage, columns: int, half: FloatArray | None, sense: float
+    ) -> None:
+        self.mdp, self.grid, self.h, self.stage, self.columns = mdp, grid, h, stage, columns
+        self.half, self.sense = half, sense
+        self.dense = (
+            grid.sets is None
+            and stage.row_reward is not None
+            and mdp.S >= SMALL_STATES
+            and stage.successor.size >= DENSE_FROM * mdp.S * np.count_nonzero(stage.available)
+        )
+        factor = mdp.discount**h
+        self.mean_reward = factor * mean_rewards(stage, mdp.S * mdp.A)
+
+    def row_shift(self) -> IntArray:
+        """Columns by which a row's reward moves the need, where the outcome does not matter."""
+        shift = np.zeros(self.mdp.S * self.mdp.A, np.int64)
+        rows = np.flatnonzero(np.diff(self.stage.row_start))
+        shift[rows] = self.grid.stage_shift(self.mdp, self.h)[0][self.stage.row_start[rows]]
+        return shift
+
+    def choose(
+        self, value: FloatArray, mean: FloatArray, weight: float, tie: float, mean_tie: float, out: FloatArray,
+        out_mean: FloatArray, action: ActionArray,
+    ) -> None:  # fmt: skip
+        """Values, means and actions of the stage."""
+        if self.dense:
+            self._choose_dense(value, mean, weight, tie, mean_tie, out, out_mean, action)
+            return
+        stage = self.stage
+        shift, jumps = self.grid.stage_shift(self.mdp, self.h)
+        half = np.empty(0) if self.half is None else self.half
+        run = sweep_rows_threads if stage.successor.size * self.columns > THREADS_FROM else sweep_rows
+        run(
+            stage.row_start, stage.successor, stage.probability, shift, jumps, self.mean_reward, weight, half,
+            self.sense, value, mean, tie, mean_tie, out, out_mean, action,
+        )  # fmt: skip
+
+    def _choose_dense(
+        self, value: FloatArray, mean: FloatArray, weight: float, tie: float, mean_tie: float, out: FloatArray,
+        out_mean: FloatArray, action: ActionArray,
+    ) -> None:  # fmt: skip
+        shift, exists = self.row_shift(), self.stage.available
+        for states, rows, product in self._products(value):
+            product_mean = self.mdp.dense(self.h)[rows] @ mean
+            run = reduce_rows_threads if product.size > THREADS_FROM else reduce_rows
+            run(
+                product, product_mean, shift[rows], exists[states], self.mean_reward[rows], weight, tie, mean_tie,
+                out[states], out_mean[states], action[states],
+            )  # fmt: skip
+
+    def minimise(self, value: FloatArray, out: FloatArray) -> None:
+        """Values of the stage alone."""
+        if not self.dense:
+            nothing = np.zeros_like(value)
+            self.choose(value, nothing, 0.0, 0.0, 0.0, out, np.empty_like(out), np.empty(out.shape, np.int16))
+            return
+        shift, exists = self.row_shift(), self.stage.available
+        for states, rows, product in self._products(value):
+            reduce_values(product, shift[rows], exists[states], out[states])
+
+    def _products(self, value: FloatArray):  # type: ignore[no-untyped-def]
+        """Blocks of states, their rows, and the rows' expectations of `value`, at its worst or best over the ball."""
+        mdp, kernel = self.mdp, self.mdp.dense(self.h)
+        per_state = mdp.A * value.shape[1] * 8
+        states = max(1, min(mdp.S, max(BLOCK_BYTES // per_state, 256 // mdp.A)))
+        order = None
+        if self.half is not None and self.half.any():
+            order = np.argsort(value, axis=0, kind="stable")
+            support = support_kernel(mdp, self.h)
+        for first in range(0, mdp.S, states):
+            block = slice(first, min(mdp.S, first + states))
+            rows = slice(block.start * mdp.A, block.stop * mdp.A)
+            product = kernel[rows] @ value
+            if order is not None and self.half is not None:
+                l1_rows_threads(support[rows], value, order, self.half[rows], self.sense, product)
+            yield block, rows, product
+
+
+def mean_rewards(stage: Stage, rows: int) -> FloatArray:
+    """Mean reward of every row (S*A,), undiscounted."""
+    if stage.row_reward is not None:
+        return np.ascontiguousarray(stage.row_reward.reshape(-1))
+    listed = np.flatnonzero(np.diff(stage.row_start))
+    means = np.zeros(rows)
+    means[listed] = np.add.reduceat(stage.probability * stage.reward, stage.row_start[listed])
+    return means
+
+
+def support_kernel(mdp: MDP, h: int) -> FloatArray:
+    """Dense kernel of stage `h` with -1 where a successor is impossible."""
+    key = ("support", 0 if mdp.stationary else h)
+    if key not in mdp._cache:
+        stage = mdp.stage(h)
+        possible = np.zeros((mdp.S * mdp.A, mdp.S), bool)
+        possible[np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start)), stage.successor] = True
+        mdp._cache[key] = np.where(possible, mdp.dense(h), -1.0)
+    kernel: FloatArray = mdp._cache[key]
+    return kernel
+
+
+def rounding_error(mdp: MDP) -> float:
+    """Bound gamma on the relative rounding error of a sweep's values: all terms are nonnegative."""
+    return 2.0 * mdp.H * (mdp.max_outcomes + 2) * 2.0**-53

@@ -1,0 +1,218 @@
+"""Quantile planning by following the amount still needed: the exact planner, for every tau at once.
+
+On a finite support Q_tau(G) >= x exactly when P(G < x) < tau. Let W_h(s, n) be the smallest probability, over all
+history-dependent policies, of collecting less than n from stage h on:
+
+    W_H(s, n) = 1{n > 0},    W_h(s, n) = min_a sum_{s'} P_h(s' | s, a) W_{h+1}(s', n - r_h(s, a)).
+
+One sweep gives W_0(start, x) for every x, hence the best quantile x*(tau) = max{x : W_0(start, x) < tau} for every tau
+together with a policy that acts on (stage, state, remaining need). All terms are nonnegative, so W carries a relative
+error of at most gamma = 2 H (k + 2) 2^-53: a target is reached for certain if W (1 + gamma) < tau and missed for certain
+if W (1 - gamma) >= tau.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bqrl.laws.bracket import LawBracket
+from bqrl.laws.functionals import MASS_TOL, Margin, reaches
+from bqrl.laws.law import Law
+from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.lattice import MAX_POINTS, MAX_SET, Grid, grid, rounded
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import QuantileLevelPolicy, TargetPolicy
+from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
+from bqrl.planners.plan import Plan, check_levels
+from bqrl.planners.sweep import Sweep, rounding_error, sweep
+
+MAX_BYTES = 4 * 2**30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GuaranteeCurve:
+    """The best achievable tau-quantile for every tau, from one sweep; call it with a level.
+
+    On a problem without an exact grid the values are proven lower ones and `upper` gives the proven upper ones.
+    """
+
+    mdp: MDP
+    points: FloatArray  # (m,) the returns x in increasing order
+    shortfall: FloatArray  # (m,) W_0(start, x): the smallest probability of ending below x
+    sweep: Sweep
+    error: float  # relative rounding error of `shortfall`
+    optimistic: tuple[FloatArray, FloatArray] | None = None  # points and shortfalls of the sweep rounded up
+
+    @property
+    def exact(self) -> bool:
+        """Whether values are exact rather than bracketed."""
+        return self.sweep.grid.exact
+
+    def __call__(self, tau: float | FloatArray) -> Any:
+        """Best quantile at level(s) tau."""
+        levels = np.asarray(tau, dtype=np.float64)
+        if np.any(~((levels > 0.0) & (levels < 1.0))):
+            raise ValueError(f"tau must lie strictly between 0 and 1, got {tau}")
+        best = self.points[self._column(levels)]
+        return float(best) if levels.ndim == 0 else best
+
+    def _column(self, tau: Any) -> Any:
+        # The shortfall grows with x, so the reached targets come first; rounding must not bring one back.
+        grown = np.maximum.accumulate(self.shortfall)
+        return np.maximum(np.searchsorted(grown, np.asarray(tau) - MASS_TOL, side="left") - 1, 0)
+
+    def upper(self, tau: float) -> float:
+        """Proven upper bound on the best quantile: equal to the value where the curve is exact."""
+        if self.optimistic is None:
+            return float(self(tau))
+        points, shortfall = self.optimistic
+        return float(points[np.flatnonzero(reaches(shortfall, tau))[-1]])
+
+    def margin(self, tau: float) -> Margin:
+        """tau - W(x*), by how much the best target is safe, and W(next) - tau, by how much the next one is out of reach.
+
+        Above the highest return nothing is left to reach: the second number is then 1 - tau.
+        """
+        i = int(self._column(tau))
+        following = self.shortfall[i + 1] if i + 1 < self.points.size else 1.0
+        return Margin(tau - float(self.shortfall[i]), float(following) - tau)
+
+    def certain(self, tau: float) -> bool:
+        """Whether rounding errors cannot have changed the answer at this level."""
+        i = int(self._column(tau))
+        reached = self.shortfall[i] * (1.0 + self.error) < tau
+        missed = i + 1 == self.points.size or self.shortfall[i + 1] * (1.0 - self.error) >= tau
+        return bool(reached and missed)
+
+    def policy(self, tau: float) -> TargetPolicy:
+        """A policy that attains the best quantile at this level."""
+        return self.policy_for(float(self(tau)))
+
+    def policy_for(self, target: float) -> TargetPolicy:
+        """The policy that falls short of `target` with the smallest probability; ties by the best mean."""
+        assert self.sweep.actions is not None
+        return TargetPolicy(self.sweep.grid, self.sweep.actions, target, self.sweep.extra)
+
+    def level_policy(self, tau: float) -> QuantileLevelPolicy:
+        """The same policy in the scalar quantile-level form of the paper; needs a curve made with `keep=True`."""
+        if self.sweep.values is None:
+            raise ValueError("the level form needs the shortfalls of every stage; make the curve with keep=True")
+        return QuantileLevelPolicy(self.policy(tau), self.sweep.values, tau, self.margin(tau).below)
+
+    @property
+    def steps(self) -> tuple[FloatArray, FloatArray]:
+        """Levels and values of the curve's steps: values[i] is the best quantile for tau in (levels[i], levels[i+1]]."""
+        grown = np.maximum.accumulate(self.shortfall)
+        last = np.r_[np.diff(grown) > MASS_TOL, True]  # of several targets with one shortfall the highest counts
+        return grown[last], self.points[last]
+
+    def __repr__(self) -> str:
+        levels, values = self.steps
+        kind = "exact" if self.exact else "bracketed"
+        return f"GuaranteeCurve({levels.size} steps from {values[0]:.6g} to {values[-1]:.6g}, {kind})"
+
+
+def guarantee_curve(
+    mdp: MDP,
+    *,
+    points: int | None = None,
+    max_bytes: int = MAX_BYTES,
+    keep: bool = False,
+    tick: Callable[[int], None] | None = None,
+) -> GuaranteeCurve:
+    """The best achievable quantile for every tau, with the policies that attain it, from one sweep.
+
+    Without an exact grid (a discount, rewards without a common step) the sweep runs twice, on returns rounded down and
+    rounded up to about `points` points, and the curve is a proven bracket.
+    """
+    exact = exact_grid(mdp, max_bytes) if points is None else None
+    if exact is not None:
+        done = sweep(mdp, exact, keep=keep, tick=tick)
+        return GuaranteeCurve(mdp, exact.points(0), done.root[:-1], done, rounding_error(mdp))
+    size = BRACKET_POINTS if points is None else points
+    low, high = rounded(mdp, size), rounded(mdp, size, up=True)
+    check_memory(mdp, low, max_bytes)
+    done = sweep(mdp, low, keep=keep, tick=tick)
+    above = sweep(mdp, high, policy=False)
+    optimistic = (high.points(0), above.root[:-1])
+    return GuaranteeCurve(mdp, low.points(0), done.root[:-1], done, rounding_error(mdp), optimistic)
+
+
+def plan_target(mdp: MDP, tau: float, *, points: int | None = None, gap: float | None = None, **options: Any) -> Plan:
+    """The best policy for the tau-quantile; without an exact grid a bracket, of `points` points or of width `gap`."""
+    begun = time.perf_counter()
+    tau, _ = check_levels(tau, 0.0)
+    curve = guarantee_curve(mdp, points=points, **options)
+    if not curve.exact and gap is not None:
+        curve = _narrow(mdp, tau, gap, curve, options)
+    return plan_from_curve(curve, tau).with_time(time.perf_counter() - begun)
+
+
+def _narrow(mdp: MDP, tau: float, gap: float, curve: GuaranteeCurve, options: dict[str, Any]) -> GuaranteeCurve:
+    if not gap > 0.0:
+        raise ValueError(f"gap must be positive, got {gap}")
+    while (width := curve.upper(tau) - curve(tau)) > gap:
+        size = int(np.ceil(curve.points.size * min(max(1.2 * width / gap, 1.5), 8.0)))
+        curve = guarantee_curve(mdp, points=size, **options)
+    return curve
+
+
+def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
+    """The plan at one level, its policy evaluated in the problem itself."""
+    policy = curve.policy(tau)
+    law = evaluate(curve.mdp, policy)
+    notes: tuple[str, ...] = ()
+    if isinstance(law, LawBracket):
+        value, upper, certain = float(curve(tau)), curve.upper(tau), True
+        nominal = value
+        notes = (f"no exact grid of returns fits: bracket on {curve.points.size} points, the law is within "
+                 f"{curve.sweep.grid.error:.3g}",)  # fmt: skip
+    else:
+        value = nominal = law.quantile(tau)
+        certain = curve.certain(tau) and value == float(curve(tau))
+        upper = value if certain else max(value, _highest_possible(curve, tau))
+        if not certain:
+            notes = ("a probability ties with the level up to rounding; arithmetic='rational' settles it",)
+    return Plan(
+        tau, 0.0, "target", policy, law, value, upper, nominal, certain, curve.exact, notes=notes,
+        details={"curve": curve},
+    )  # fmt: skip
+
+
+def _highest_possible(curve: GuaranteeCurve, tau: float) -> float:
+    """The best target that rounding errors leave open."""
+    open_still = curve.shortfall * (1.0 - curve.error) < tau
+    return float(curve.points[np.flatnonzero(open_still)[-1]])
+
+
+def exact_grid(mdp: MDP, max_bytes: int = MAX_BYTES) -> Grid | None:
+    """The exact grid of returns, or None where it does not exist or a sweep on it would not fit into `max_bytes`."""
+    found = grid(mdp, MAX_POINTS, MAX_SET)
+    return found if found is not None and sweep_bytes(mdp, found) <= max_bytes else None
+
+
+def sweep_bytes(mdp: MDP, columns: Grid) -> int:
+    """Memory of one sweep with policy: four value arrays of a stage and the actions of all stages."""
+    stage = int(columns.size.max()) * mdp.S * 8
+    table = 0 if columns.rewards is None else columns.rewards.size * int(columns.size.max()) * 8
+    return 4 * stage + 2 * columns.cells * mdp.S + table
+
+
+def check_memory(mdp: MDP, columns: Grid, max_bytes: int) -> None:
+    """ValueError where a sweep on these columns would not fit."""
+    wanted = sweep_bytes(mdp, columns)
+    if wanted > max_bytes:
+        raise ValueError(
+            f"a sweep over {columns.cells} points and {mdp.S} states needs about {wanted / 2**30:.1f} GiB, "
+            f"the limit is {max_bytes / 2**30:.1f} GiB; take fewer points or a shorter horizon, or raise max_bytes"
+        )
+
+
+def as_law(law: Law | LawBracket) -> Law:
+    """The law itself, or the proven lower one."""
+    return law if isinstance(law, Law) else law.lower

@@ -1,0 +1,275 @@
+"""Planning when every row of the kernel is known only up to an l1 ball within its known support.
+
+Optimistic: each expectation of the sweep is replaced by its minimum over ||p - P||_1 <= eps. The kernel may then depend
+on the remaining need, which only enlarges the set: the value stays above the joint optimum over kernels in the ball and
+policies (the paper's Equation confset and Algorithm 2). Stage-wise coordinate ascent over the rows gives a kernel of the
+ball and with it a value below the joint optimum, so the optimum is bracketed.
+
+Robust: the maximum instead. W_rob(x) < tau proves Q_tau >= x under every kernel of the ball. For the buffered quantile
+the mirrored formula would be no guarantee (it uses another policy for each width), so a fixed policy is guaranteed by
+robust evaluation, with the worst kernel chosen anew for every target z and width:
+
+    L(pi) = max_z min_{y <= z} { tau z - (tau - beta) y - max_p E_pi[clip(z - G, 0, z - y)] } / beta.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from bqrl.kernels.ball import follow, improve_rows, push_needs, robust_stage
+from bqrl.laws.functionals import reaches
+from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.lattice import Grid, lattice, rounded
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import TargetPolicy
+from bqrl.planners.buffered import WidthSearch, best_deterministic, plan_buffered
+from bqrl.planners.evaluate import BRACKET_POINTS, Sums, evaluate
+from bqrl.planners.plan import Plan, objective_value
+from bqrl.planners.sweep import OPTIMISTIC, ROBUST, rounding_error, sweep
+from bqrl.planners.target import MAX_BYTES, as_law, check_memory, exact_grid, guarantee_curve
+
+ASCENT_ROUNDS = 8
+ASCENT_WORK = 5_000_000  # stored outcomes of the stage-wise kernel above which the ascent is not tried
+ROBUST_WORK = 20_000_000_000  # elementary steps of one robust evaluation
+
+
+def half_radius(mdp: MDP, radius: Any) -> FloatArray:
+    """Half the l1 radius of every row, shape (H, S*A): a number spares the rows that are known; an array is as given."""
+    eps = np.asarray(radius)
+    if eps.dtype.kind not in "fiu":
+        raise TypeError(f"radius must be a number or an array of numbers, got {radius!r}")
+    eps = eps.astype(np.float64)
+    if eps.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
+        raise ValueError(f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)}, got {eps.shape}")
+    if not np.all(np.isfinite(eps)) or np.any(eps < 0.0):
+        raise ValueError(f"radius must be finite and not negative, got {eps[~(np.isfinite(eps) & (eps >= 0))].flat[0]}")
+    full = np.broadcast_to(eps, (mdp.H, mdp.S, mdp.A))
+    if eps.ndim == 0:
+        full = np.where(mdp.known, 0.0, full)
+    return np.minimum(full, 2.0).reshape(mdp.H, mdp.S * mdp.A) / 2.0
+
+
+def plan_uncertain(
+    mdp: MDP,
+    tau: float,
+    beta: float,
+    radius: Any,
+    attitude: str,
+    *,
+    points: int | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> Plan:
+    """The optimistic or robust plan; radius 0 gives the nominal one."""
+    begun = time.perf_counter()
+    half = half_radius(mdp, radius)
+    if beta > 0.0:
+        columns = lattice(mdp) if points is None else None
+        if columns is None:
+            raise ValueError(
+                "a buffered quantile over a ball needs returns on a lattice; use beta=0 or round the rewards"
+            )
+        check_memory(mdp, columns, max_bytes // 2)
+        plan = _optimistic_buffered if attitude == "optimistic" else _robust_buffered
+        return plan(mdp, tau, beta, half, columns).with_time(time.perf_counter() - begun)
+    plan_point = _optimistic_point if attitude == "optimistic" else _robust_point
+    return plan_point(mdp, tau, half, points, max_bytes).with_time(time.perf_counter() - begun)
+
+
+def _columns(mdp: MDP, points: int | None, max_bytes: int, *, up: bool) -> Grid:
+    found = exact_grid(mdp, max_bytes) if points is None else None
+    if found is None:
+        found = rounded(mdp, points or BRACKET_POINTS, up=up)
+        check_memory(mdp, found, max_bytes)
+    return found
+
+
+def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, bool]:
+    """Column of the highest target reached, and whether rounding cannot have changed it."""
+    i = int(np.flatnonzero(reaches(np.maximum.accumulate(shortfall), tau))[-1])
+    missed = i + 1 == shortfall.size or shortfall[i + 1] - error >= tau
+    return i, bool(shortfall[i] + error < tau and missed)
+
+
+def _optimistic_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: int) -> Plan:
+    columns = _columns(mdp, points, max_bytes, up=True)
+    done = sweep(mdp, columns, half=half, sense=OPTIMISTIC)
+    best, certain = _best_target(done.root[:-1], tau, rounding_error(mdp))
+    upper = float(columns.points(0)[best])
+    assert done.actions is not None
+    policy = TargetPolicy(columns, done.actions, upper)
+    law = evaluate(mdp, policy)
+    nominal = as_law(law).quantile(tau)
+    details: dict[str, Any] = {"shortfall": done.root[:-1]}
+    if columns.exact:
+        details |= ascend(mdp, half, tau, 0.0, policy, np.array([0.0, 1.0]), nominal)
+    return Plan(
+        tau, 0.0, "target", policy, law, nominal, upper, nominal, certain, columns.exact, "optimistic", details=details
+    )
+
+
+def _robust_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: int) -> Plan:
+    columns = _columns(mdp, points, max_bytes, up=False)
+    done = sweep(mdp, columns, half=half, sense=ROBUST)
+    best, certain = _best_target(done.root[:-1], tau, rounding_error(mdp))
+    value = float(columns.points(0)[best])
+    assert done.actions is not None
+    policy = TargetPolicy(columns, done.actions, value)
+    law = evaluate(mdp, policy)
+    curve = guarantee_curve(mdp, points=points, max_bytes=max_bytes)
+    note = f"at least {value:.6g} with probability above {1 - tau:g} under every kernel of the ball"
+    return Plan(
+        tau, 0.0, "target", policy, law, value, max(value, curve.upper(tau)), as_law(law).quantile(tau), certain,
+        columns.exact, "robust", notes=(note,), details={"shortfall": done.root[:-1]},
+    )  # fmt: skip
+
+
+def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Grid) -> Plan:
+    search = WidthSearch(mdp, columns, tau, beta, half=half, sense=OPTIMISTIC)
+    upper, column, width = search.upper()
+    # The best policy is the one of the optimistic kernel, not the one that scores best in the nominal model.
+    d = max(width, 1.0)
+    chosen = search.policy(d, column)
+    nominal = chosen.law.buffered_quantile(tau, beta)
+    cost = np.minimum(np.arange(max(1, int(np.ceil(d))) + 1.0), d)
+    details = {"sweeps": len(search.sweeps), "target": float(search.targets[column]), "width": width}
+    details |= ascend(mdp, half, tau, beta, chosen.policy, cost, nominal)
+    return Plan(
+        tau, beta, "target", chosen.policy, chosen.law, nominal, max(upper, nominal), nominal, True, True, "optimistic",
+        details=details,
+    )  # fmt: skip
+
+
+def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Grid) -> Plan:
+    nominal = plan_buffered(mdp, tau, beta)
+    done = sweep(mdp, columns, half=half, sense=ROBUST)
+    targets = columns.points(0)
+    levels = np.linspace(tau - beta, tau, 4)[1:]
+    picked = {_best_target(done.root[:-1], level, 0.0)[0] for level in levels}
+    assert done.actions is not None
+    candidates = [TargetPolicy(columns, done.actions, float(targets[i])) for i in sorted(picked)]
+    if isinstance(nominal.policy, TargetPolicy):
+        candidates.append(nominal.policy)
+    search = WidthSearch(mdp, columns, tau, beta, half=half, sense=ROBUST)
+    _, column, width = search.upper()
+    candidates.append(best_deterministic(search, column, width)[0])
+    scores = [robust_value(mdp, policy, tau, beta, half) for policy in candidates]
+    policy = candidates[int(np.argmax(scores))]
+    law = evaluate(mdp, policy)
+    value = min(float(max(scores)), as_law(law).buffered_quantile(tau, beta))  # the given kernel is one of the ball
+    note = f"at least {value:.6g} under every kernel of the ball, by robust evaluation of this policy"
+    return Plan(
+        tau, beta, "target", policy, law, value, max(value, nominal.upper or value),
+        as_law(law).buffered_quantile(tau, beta), True, True, "robust", notes=(note,),
+    )  # fmt: skip
+
+
+def robust_value(mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray) -> float:
+    """L(pi): a buffered quantile that the fixed policy keeps under every kernel of the ball."""
+    columns = lattice(mdp)
+    if columns is None:
+        raise ValueError("robust evaluation of a buffered quantile needs returns on a lattice")
+    targets = columns.points(0)
+    sums = Sums(mdp, columns)
+    work = sum(int(mdp.stage(h).successor.size) * sums.count(h) for h in range(mdp.H)) * targets.size
+    if work > ROBUST_WORK:
+        raise ValueError(
+            f"robust evaluation would take {work:.1e} steps for one target, the limit is {ROBUST_WORK:.0e}; use beta=0,"
+            " which needs one sweep, or coarser rewards"
+        )
+    middle = int(columns.column(0, policy.target))
+    spread = targets.size if targets.size <= 40 else 12
+    tried: dict[int, float] = {}
+    for z in sorted(
+        range(max(0, middle - spread), min(targets.size, middle + spread + 1)), key=lambda z: abs(z - middle)
+    ):
+        if tried and float(targets[z]) <= max(tried.values()):
+            continue  # the bound at z never exceeds z
+        tried[z] = _robust_target(mdp, policy, tau, beta, half, columns, sums, z)
+    return max(tried.values())
+
+
+def _robust_target(
+    mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray, columns: Grid, sums: Sums, z: int
+) -> float:
+    widths = np.arange(z + 1.0) * columns.step
+    target = float(columns.points(0)[z])
+    short = target - sums.values(mdp.H)
+    value = np.broadcast_to(np.clip(short[:, None], 0.0, widths[None, :]), (mdp.S, short.size, widths.size)).copy()
+    for h in range(mdp.H - 1, -1, -1):
+        stage = mdp.stage(h)
+        gain, _ = sums.gain(h)
+        column = policy.column(h, policy.target - sums.values(h))
+        out = np.empty((mdp.S, sums.count(h), widths.size))
+        robust_stage(
+            stage.row_start,
+            stage.successor,
+            stage.probability,
+            half[h],
+            gain,
+            mdp.A,
+            policy.actions[h],
+            column,
+            value,
+            out,
+        )
+        value = out
+    worst = np.tensordot(mdp.mu, value[:, 0, :], axes=1)
+    return float((tau * target - (tau - beta) * (target - widths) - worst).min() / beta)
+
+
+def ascend(
+    mdp: MDP, half: FloatArray, tau: float, beta: float, policy: TargetPolicy, cost: FloatArray, nominal: float
+) -> dict[str, Any]:
+    """A value below the joint optimum over kernels and policies, and the kernel of the ball that gives it.
+
+    Stage by stage the rows that the policy plays move within their ball so as to lower its expected cost; then the
+    policy is planned anew on that kernel. No round raises the cost. The kernel found is one of each stage.
+    """
+    if mdp.successor.size * (mdp.H if mdp.stationary else 1) > ASCENT_WORK:
+        return {"joint_lower": nominal}
+    centre = kernel = mdp.staged()
+    best, best_kernel, previous = nominal, centre.probability, np.inf
+    for _ in range(ASCENT_ROUNDS):
+        kernel = _moved(centre, kernel, half, policy, cost)
+        done = sweep(kernel, policy.grid, cost, extra=policy.extra)
+        assert done.actions is not None
+        policy = TargetPolicy(policy.grid, done.actions, policy.target, policy.extra)
+        reached = objective_value(as_law(evaluate(kernel, policy)), tau, beta)
+        if reached > best:
+            best, best_kernel = reached, kernel.probability
+        now = float(done.root[int(policy.column(0, policy.target))])
+        if now >= previous - 1e-13:
+            break
+        previous = now
+    return {"joint_lower": best, "joint_kernel": best_kernel}
+
+
+def _moved(centre: MDP, kernel: MDP, half: FloatArray, policy: TargetPolicy, cost: FloatArray) -> MDP:
+    """The kernel after one pass over its stages from the last to the first, every row in the ball around `centre`."""
+    columns, H, A = policy.grid, centre.H, centre.A
+    shifts = [columns.stage_shift(centre, h) for h in range(H)]
+    mass = np.zeros((centre.S, int(columns.size[0]) + policy.extra))
+    mass[:, int(policy.column(0, policy.target))] = centre.mu
+    masses = [mass]
+    for h in range(H - 1):
+        stage, out = kernel.stage(h), np.zeros((centre.S, int(columns.size[h + 1]) + policy.extra))
+        push_needs(
+            stage.row_start, stage.successor, stage.probability, *shifts[h], A, policy.actions[h], masses[h], out
+        )
+        masses.append(out)
+    moved = kernel.probability.copy()
+    bounds = centre.row_start[:: centre.S * A]
+    value = np.broadcast_to(cost, (centre.S, cost.size)).copy()
+    for h in range(H - 1, -1, -1):
+        stage, rows = centre.stage(h), moved[bounds[h] : bounds[h + 1]]
+        improve_rows(
+            stage.row_start, stage.successor, stage.probability, half[h], *shifts[h], A, policy.actions[h], masses[h],
+            value, rows,
+        )  # fmt: skip
+        out = np.empty(masses[h].shape)
+        follow(stage.row_start, stage.successor, rows, *shifts[h], A, policy.actions[h], value, out)
+        value = out
+    return centre.with_probability(moved)

@@ -1,0 +1,10 @@
+import os
+
+from hypothesis import HealthCheck, settings
+
+# The first call of a kernel compiles it, so neither deadlines nor the speed of drawing say anything here.
+settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", settings.get_profile("ci"), derandomize=False, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+os.environ.setdefault("MPLBACKEND", "Agg")  # figures without a screen

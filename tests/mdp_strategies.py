@@ -1,0 +1,96 @@
+"""Random small models of every kind that an MDP can hold, and how to tell two of them apart."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from bqrl.mdp.model import MDP
+
+FIELDS = ("H", "S", "A", "discount", "state_names", "action_names")
+ARRAYS = ("mu", "row_start", "successor", "probability", "reward", "available", "known")
+
+rewards = st.one_of(
+    st.integers(-3, 3).map(float),
+    st.sampled_from([0.1, 1 / 3, 1 / 24, -0.7, 86.2971023227292]),
+    st.floats(-1e6, 1e6, allow_nan=False),
+)
+
+
+def assert_same(one, other, but=()):
+    """Two models agree bit for bit, except in the fields named."""
+    for field in FIELDS:
+        if field not in but:
+            assert getattr(one, field) == getattr(other, field), field
+    for field in ARRAYS:
+        if field not in but:
+            left, right = getattr(one, field), getattr(other, field)
+            assert left.shape == right.shape, field
+            assert left.dtype == right.dtype, field
+            assert np.array_equal(left, right), field
+    assert (one.row_reward is None) == (other.row_reward is None)
+
+
+@st.composite
+def laws(draw, size):
+    """A probability vector: counts, which often tie and often vanish, or any weights."""
+    if draw(st.booleans()):
+        weights = draw(st.lists(st.integers(0, 4), min_size=size, max_size=size).filter(any))
+    else:
+        weights = draw(st.lists(st.floats(0, 1), min_size=size, max_size=size).filter(lambda w: sum(w) > 1e-3))
+    weights = np.array(weights, float)
+    return weights / weights.sum()
+
+
+@st.composite
+def dense_models(draw, staged=None, zeros=True):
+    """Arguments of a dense MDP with masks, support, known rows and names."""
+    S, A, H = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    staged = draw(st.booleans()) if staged is None else staged
+    K = H if staged else 1
+    P = np.array([[[draw(laws(S)) for _ in range(A)] for _ in range(S)] for _ in range(K)])
+    shape = draw(
+        st.sampled_from([(S, A), (H, S, A), (H, S, A, S)][:: 2 if H == S == A else 1])
+    )  # (H,S,A) is not (S,A,S)
+    R = np.array(draw(st.lists(rewards, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))).reshape(shape)
+    optional = {}
+    if zeros and draw(st.booleans()):
+        optional["support"] = np.array(draw(st.lists(st.booleans(), min_size=S * A * S, max_size=S * A * S))).reshape(
+            S, A, S
+        )
+    if draw(st.booleans()):
+        mask = np.array(draw(st.lists(st.booleans(), min_size=S * A, max_size=S * A))).reshape(S, A)
+        mask[:, 0] = True
+        optional["available"] = mask
+    if zeros and draw(st.booleans()):
+        optional["known"] = np.array(draw(st.lists(st.booleans(), min_size=S * A, max_size=S * A))).reshape(S, A)
+    if draw(st.booleans()):
+        optional["state_names"] = [f"zustand {s}, größer" for s in range(S)]
+        optional["action_names"] = [f"a{a}" for a in range(A)]
+    start = draw(st.one_of(st.integers(0, S - 1), laws(S)))
+    discount = draw(st.sampled_from([1.0, 0.9, 1 / 3]))
+    return {
+        "transitions": P if staged else P[0], "rewards": R, "start": start, "horizon": H, "discount": discount, **optional,
+    }  # fmt: skip
+
+
+@st.composite
+def listed_models(draw, staged=None):
+    """A model of listed transitions, random rewards included."""
+    S, A, H = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    staged = draw(st.booleans()) if staged is None else staged
+    listed = []
+    for h in range(H if staged else 1):
+        for s in range(S):
+            for a in range(A):
+                if a > 0 and draw(st.booleans()):
+                    continue
+                size = draw(st.integers(1, 4))
+                p = draw(laws(size))
+                for i in range(size):
+                    line = [s, a, draw(st.integers(0, S - 1)), p[i], draw(rewards)]
+                    listed.append([h, *line] if staged else line)
+    return MDP(listed, horizon=H, start=draw(st.integers(0, S - 1)), discount=draw(st.sampled_from([1.0, 0.5])))
+
+
+def models():
+    """Any model."""
+    return st.one_of(dense_models().map(lambda given: MDP(**given)), listed_models())

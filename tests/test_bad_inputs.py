@@ -1,0 +1,296 @@
+"""Bad inputs, and the one line that each is answered with.
+
+A row of a table is (name, call, exception, what the message must say). A call may take `folder`, an empty folder.
+"""
+
+# ruff: noqa: E501  (a bad input and its answer stay on one line)
+
+import io
+import json
+import zipfile
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy import sparse
+
+import bqrl
+from bqrl import MDP, Law
+
+LOOP = np.ones((1, 1, 1))
+P = np.array([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.25, 0.75]]])  # (S, A, S)
+R = np.array([[0.0, 1.0], [2.0, 3.0]])
+GOOD = MDP(P, R, horizon=3)
+ONLY_FIRST = MDP([(0, 0, 1, 1.0, 0.0), (1, 1, 0, 1.0, 0.0)], horizon=2)
+STAGED = MDP(np.stack([P, P]), R)
+
+
+def changed(array, place, value):
+    """A copy of an array with one entry changed."""
+    array = np.array(array, dtype=float)
+    array[place] = value
+    return array
+
+
+MODELS = [
+    ("rows that do not sum to 1", lambda: MDP(changed(P, (0, 0, 1), 0.48), R, horizon=2), ValueError, "row (s=0, a=0) sums to 0.98"),
+    ("the stage of such a row", lambda: MDP(changed([P] * 4, (3, 1, 1, 0), 0.2), R), ValueError, "row (h=3, s=1, a=1) sums to 0.95"),
+    ("an all-zero row", lambda: MDP(changed(P, (1, 0, 1), 0.0), R, horizon=2), ValueError, "row (s=1, a=0) sums to 0; mask actions that do not exist with available="),
+    ("NaN probability", lambda: MDP(changed(P, (0, 0, 0), np.nan), R, horizon=2), ValueError, "row (s=0, a=0) gives successor 0 the probability nan"),
+    ("infinite probability", lambda: MDP(changed(P, (0, 0, 0), np.inf), R, horizon=2), ValueError, "the probability inf"),
+    ("negative probability", lambda: MDP(changed(P, (0, 0), [-0.5, 1.5]), R, horizon=2), ValueError, "the probability -0.5; it must be a number in [0, 1]"),
+    ("NaN reward", lambda: MDP(P, changed(R, (1, 0), np.nan), horizon=2), ValueError, "the reward of row (s=1, a=0) is nan; rewards must be finite"),
+    ("infinite reward of a stage", lambda: MDP(P, changed([R] * 3, (2, 0, 1), np.inf), horizon=3), ValueError, "the reward of row (s=0, a=1) at stage 2 is inf"),
+    ("infinite reward of an outcome", lambda: MDP(P, changed(np.zeros((2, 2, 2)), (1, 1, 0), -np.inf), horizon=3), ValueError, "the reward of row (s=1, a=1) is -inf"),
+    ("a kernel that is not square", lambda: MDP(np.ones((2, 1, 3)), np.zeros((2, 1)), horizon=2), ValueError, "transitions must have shape (H,S,A,S), or (S,A,S) with horizon, got (2, 1, 3)"),
+    ("a kernel of two axes", lambda: MDP(np.eye(2), np.zeros((2, 1)), horizon=2), ValueError, "transitions must have shape"),
+    ("no states", lambda: MDP(np.ones((0, 1, 0)), np.zeros((0, 1)), horizon=2), ValueError, "at least one stage, state and action"),
+    ("words for numbers", lambda: MDP("kernel", R, horizon=2), TypeError, "transitions must be an array of numbers of one shape, got str"),
+    ("ragged lists", lambda: MDP([[[1.0, 0.0]], [[1.0]]], R, horizon=2), TypeError, "transitions must be an array of numbers of one shape"),
+    ("complex numbers", lambda: MDP(P + 0j, R, horizon=2), TypeError, "transitions must be an array of numbers"),
+    ("rewards of another shape", lambda: MDP(P, np.zeros((3, 2)), horizon=2), ValueError, "rewards must have shape (2, 2), (2, 2, 2), or one of these with a trailing successor axis, got (3, 2)"),
+    ("rewards that could mean two things", lambda: MDP(P, np.zeros((2, 2, 2)), horizon=2), ValueError, "could mean (H,S,A) or (S,A,S) here"),
+    ("no horizon", lambda: MDP(P, R), ValueError, "horizon must be given, e.g. horizon=10"),
+    ("horizon 0", lambda: MDP(P, R, horizon=0), ValueError, "horizon must be at least 1, got 0"),
+    ("half a stage", lambda: MDP(P, R, horizon=2.5), TypeError, "horizon must be a whole number, got 2.5"),
+    ("a horizon of True", lambda: MDP(P, R, horizon=True), TypeError, "horizon must be a whole number, got True"),
+    ("a horizon beside stages", lambda: MDP(np.stack([P] * 3), R, horizon=2), ValueError, "horizon is 2 but transitions have 3 stages"),
+    ("a start below 0", lambda: MDP(P, R, start=-1, horizon=2), ValueError, "start is -1, but states run from 0 to 1"),
+    ("a start beyond the states", lambda: MDP(P, R, start=2, horizon=2), ValueError, "start is 2, but states run from 0 to 1"),
+    ("a start without that name", lambda: MDP(P, R, start="hill", horizon=2), ValueError, "start is 'hill', which names no state"),
+    ("a start that is no law", lambda: MDP(P, R, start=[0.5, 0.6], horizon=2), ValueError, "2 probabilities that sum to 1, got shape (2,), sum 1.1"),
+    ("a long start that is no law", lambda: MDP(P, R, start=np.ones(500), horizon=2), ValueError, "got shape (500,), sum 500"),
+    ("a start between states", lambda: MDP(P, R, start=0.5, horizon=2), ValueError, "start must be a state"),
+    ("a start of nothing", lambda: MDP(P, R, start={}, horizon=2), TypeError, "start must be a state, its name or 2 probabilities, got {}"),
+    ("discount 0", lambda: MDP(P, R, horizon=2, discount=0.0), ValueError, "discount must lie in (0, 1], got 0.0"),
+    ("discount above 1", lambda: MDP(P, R, horizon=2, discount=1.01), ValueError, "discount must lie in (0, 1], got 1.01"),
+    ("NaN discount", lambda: MDP(P, R, horizon=2, discount=np.nan), ValueError, "discount must lie in (0, 1], got nan"),
+    ("a discount in words", lambda: MDP(P, R, horizon=2, discount="0.9"), TypeError, "discount must be a number in (0, 1], got '0.9'"),
+    ("a mask of another shape", lambda: MDP(P, R, horizon=2, available=np.ones((3, 2), bool)), ValueError, "available must be a boolean array of shape (2, 2)"),
+    ("a mask of numbers", lambda: MDP(P, R, horizon=2, available=np.ones((2, 2))), ValueError, "available must be a boolean array"),
+    ("a mask by stage on one kernel", lambda: MDP(P, R, horizon=3, available=np.ones((3, 2, 2), bool)), ValueError, "available differs by stage but the kernel is stored once"),
+    ("a mask of everything", lambda: MDP(P, R, horizon=2, available=np.zeros((2, 2), bool)), ValueError, "the model has no transitions"),
+    ("a state without an action", lambda: MDP(P, R, horizon=2, available=[[True, True], [False, False]]), ValueError, "state 1 is reachable at stage 1 but has no action; give it one"),
+    ("known rows of another shape", lambda: MDP(P, R, horizon=2, known=[True]), ValueError, "known must be a boolean array of shape (2, 2)"),
+    ("support of another shape", lambda: MDP(P, R, horizon=2, support=np.ones((2, 2), bool)), ValueError, "support must be a boolean array of shape (2, 2, 2)"),
+    ("too few names", lambda: MDP(P, R, horizon=2, state_names=["a"]), ValueError, "state_names must hold 2 names, got 1"),
+    ("one name twice", lambda: MDP(P, R, horizon=2, action_names=["go", "go"]), ValueError, "action_names must be distinct, got 'go' twice"),
+    ("a name of two lines", lambda: MDP(P, R, horizon=2, state_names=["a", "b\nc"]), ValueError, r"state_names must be printable on one line, got 'b\nc'"),
+    ("an empty list", lambda: MDP([]), ValueError, "transitions must list (s, a, s_next, probability, reward)"),
+    ("lists of four numbers", lambda: MDP([(0, 0, 0, 1.0)], horizon=2), ValueError, "in front, got shape (1, 4)"),
+    ("half a state in a list", lambda: MDP([(0, 0, 0.5, 1.0, 0.0)], horizon=2), ValueError, "transition 0 has the ids [0.0, 0.0, 0.5]; ids must be whole numbers"),
+    ("a negative state in a list", lambda: MDP([(0, 0, 0, 1.0, 0.0), (-1, 0, 0, 1.0, 0.0)], horizon=2), ValueError, "transition 1 has the ids [-1.0, 0.0, 0.0]"),
+    ("a huge state in a list", lambda: MDP([(0, 0, 10**12, 1.0, 0.0)], horizon=2), ValueError, "ids must be whole numbers from 0 to 2147483646"),
+    ("a large gap in a list", lambda: MDP([(0, 0, 10**9, 1.0, 0.0)], horizon=2), ValueError, "1 transitions cannot describe 1000000001 rows"),
+    ("a row of listed zeros", lambda: MDP([(0, 0, 0, 1.0, 0.0), (0, 1, 0, 0.0, 0.0)], horizon=2), ValueError, "row (s=0, a=1) sums to 0"),
+    ("a sparse kernel of another shape", lambda: MDP(sparse.eye_array(5, 3), R, horizon=2), ValueError, "a sparse kernel must have shape (S*A, S), row s*A + a, got (5, 3)"),
+    ("sparse stages of two shapes", lambda: MDP([sparse.eye_array(2), sparse.eye_array(3)], R), ValueError, "transitions[1] has shape (3, 3), the first stage has (2, 2)"),
+    ("a sparse kernel without rewards", lambda: MDP(sparse.eye_array(2), horizon=2), TypeError, "rewards are missing"),
+    ("sparse rewards of another shape", lambda: MDP(sparse.eye_array(2), sparse.eye_array(3), horizon=2), ValueError, "sparse rewards must be one or 2 matrices of shape (2, 2)"),
+    ("half of the stages sparse", lambda: MDP([sparse.eye_array(2), np.eye(2)], R), TypeError, "transitions must be real SciPy matrices at every stage"),
+    ("a longer horizon of differing stages", lambda: STAGED.replace(horizon=5), ValueError, "horizon is fixed at 2"),
+    ("replacing the horizon by 0", lambda: GOOD.replace(horizon=0), ValueError, "horizon must be at least 1, got 0"),
+    ("other probabilities of another shape", lambda: GOOD.with_probability(np.ones(3)), ValueError, "probability must have shape (6,), got (3,)"),
+    ("other probabilities that are none", lambda: GOOD.with_probability(np.full(6, 0.5)), ValueError, "row (s=0, a=1) sums to 0.5"),
+]  # fmt: skip
+
+
+# -- files ---------------------------------------------------------------------------------------------------------------
+
+HEADER = "idstatefrom,idaction,idstateto,probability,reward"
+MODEL = {
+    "horizon": 2,
+    "states": ["a", "b"],
+    "actions": 1,
+    "transitions": [["a", 0, "b", 1.0, 0.0], ["b", 0, "a", 1.0, 0.0]],
+}
+
+
+def loading(content, name="m.csv", **options):
+    """A call that writes `content` and loads it."""
+
+    def call(folder):
+        path = folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return bqrl.load(path, **({"horizon": 3} if name == "m.csv" else {}) | options)
+
+    return call
+
+
+def csv(*lines):
+    return loading("\n".join([HEADER, *lines]))
+
+
+def as_json(**changes):
+    return loading(json.dumps({key: value for key, value in (MODEL | changes).items() if value is not ...}), "m.json")
+
+
+def npz(drop=(), **changes):
+    def call(folder):
+        GOOD.save(folder / "m.npz")
+        with np.load(folder / "m.npz") as archive:
+            arrays = {name: archive[name] for name in archive.files if name not in drop}
+        np.savez(folder / "m.npz", **arrays | changes)
+        return bqrl.load(folder / "m.npz")
+
+    return call
+
+
+def zipped(name, content):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, content)
+    return loading(file.getvalue(), "m.npz")
+
+
+FILES = [
+    ("an unknown ending", lambda folder: bqrl.load(folder / "m.txt"), ValueError, "m.txt: models are kept in .csv, .npz or .json files, got '.txt'"),
+    ("no ending", lambda folder: bqrl.load(folder / "model"), ValueError, "model: models are kept in .csv, .npz or .json files, got 'no ending'"),
+    ("a missing file", lambda folder: bqrl.load(folder / "m.csv", horizon=2), FileNotFoundError, "there is no file "),
+    ("a folder", lambda folder: (folder / "m.csv").mkdir() or bqrl.load(folder / "m.csv"), IsADirectoryError, "is a folder; give the name of a file"),
+    ("a number for a path", lambda: bqrl.load(5), TypeError, "int"),
+    ("saving to an unknown ending", lambda folder: GOOD.save(folder / "m.pkl"), ValueError, "m.pkl: models are kept in .csv, .npz or .json files"),
+    ("saving into a folder that is not there", lambda folder: GOOD.save(folder / "no" / "m.npz"), FileNotFoundError, "does not exist; create it first"),
+    ("saving something else", lambda folder: bqrl.save({}, folder / "m.npz"), TypeError, "save writes an MDP, got dict"),
+    ("csv: no horizon", loading(f"{HEADER}\n1,1,1,1,0", horizon=None), ValueError, "m.csv: the file does not say the horizon; give it, e.g. horizon=100"),
+    ("csv: horizon 0", loading(f"{HEADER}\n1,1,1,1,0", horizon=0), ValueError, "horizon must be at least 1, got 0"),
+    ("csv: an unknown start", loading(f"{HEADER}\n1,1,1,1,0", start="2"), ValueError, "m.csv: start is '2', which names no state"),
+    ("csv: empty", loading(""), ValueError, "m.csv: the file is empty"),
+    ("csv: blank", loading(" \n\n"), ValueError, "m.csv: the file is empty"),
+    ("csv: binary", loading(bytes(range(256)) * 4), ValueError, "m.csv: line 2: this is not text; expected the header"),
+    ("csv: zeros", loading(b"\0" * 100), ValueError, "m.csv: line 1: this is not text; expected the header"),
+    ("csv: a header alone", csv(), ValueError, "m.csv: line 1: a header and no transitions after it; is the file truncated?"),
+    ("csv: no header", loading("1,1,1,1.0,0.0\n"), ValueError, "m.csv: line 1: there is no column idstatefrom; expected the header"),
+    ("csv: a slip in the header", loading(HEADER.replace("prob", "porb") + "\n1,1,1,1,0"), ValueError, "there is no column probability (is it 'porbability'?)"),
+    ("csv: semicolons", loading(HEADER.replace(",", ";") + "\n1;1;1;1;0"), ValueError, "m.csv: line 1: there is no column idstatefrom"),
+    ("csv: an unknown column", loading(f"{HEADER},idoutcome\n1,1,1,1,0,1"), ValueError, "line 1: the column 'idoutcome' is unknown"),
+    ("csv: a column twice", loading(f"{HEADER},reward\n1,1,1,1,0,1"), ValueError, "line 1: the column 'reward' is given twice"),
+    ("csv: a word", csv("1,1,1,1,0", "2,1,1,half,0", "2,1,1,half,0"), ValueError, "m.csv: line 3: 'half' is not a number"),
+    ("csv: a missing cell", csv("1,1,1,,0", "1,1,1,1,0"), ValueError, "m.csv: line 2: '' is not a number"),
+    ("csv: a missing column", csv("1,1,1,1", "1,1,1,1,0"), ValueError, "m.csv: line 2: 4 columns where the header has 5"),
+    ("csv: cut in the last line", csv("1,1,1,0.5,0", "1,1,"), ValueError, "m.csv: line 3: 3 columns where the header has 5; is the file truncated?"),
+    ("csv: cut between lines", csv("1,1,1,1,0", "", "2,1,1,0.5,0"), ValueError, "m.csv: line 4: row (s=2, a=1) sums to 0.5, not to 1; is the file truncated?"),
+    ("csv: a row that does not sum to 1", csv("0,0,0,0.5,0", "0,0,0,0.2,1", "0,1,0,1,0"), ValueError, "m.csv: line 2: row (s=0, a=0) sums to 0.7, not to 1"),
+    ("csv: a line twice", csv("1,1,1,1,0", "1,1,1,1,0"), ValueError, "m.csv: lines 2 and 3 both give (s=1, a=1, s'=1) with reward 0; the row sums to 2"),
+    ("csv: NaN probability", csv("1,1,1,nan,0"), ValueError, "m.csv: line 2: probability must be a number in [0, 1], got nan"),
+    ("csv: negative probability", csv("1,1,1,-0.5,0", "1,1,1,1.5,0"), ValueError, "m.csv: line 2: probability must be a number in [0, 1], got -0.5"),
+    ("csv: probability above 1", csv("1,1,1,1.5,0"), ValueError, "m.csv: line 2: probability must be a number in [0, 1], got 1.5"),
+    ("csv: infinite reward", csv("1,1,1,1,0", "1,2,1,1,-inf"), ValueError, "m.csv: line 3: reward must be a finite number, got -inf"),
+    ("csv: half a state", csv("1.5,1,1,1,0"), ValueError, "m.csv: line 2: idstatefrom must be a whole number from 0 or 1, got 1.5"),
+    ("csv: a negative action", csv("1,-1,1,1,0"), ValueError, "m.csv: line 2: idaction must be a whole number from 0 or 1, got -1"),
+    ("csv: a huge state", csv("1,1,1,1,0", "1,2,1000000000000,1,0"), ValueError, "m.csv: line 3: idstateto must be a whole number from 0 or 1, got 1000000000000"),
+    ("csv: a large gap", csv("1,1,1,1,0", "1,2,900000000,1,0"), ValueError, "m.csv: line 3: 2 transitions cannot describe 1800000000 rows"),
+    ("csv: states from 2", csv("2,1,2,1,0"), ValueError, "m.csv: line 2: the smallest state id is 2; ids must start at 0 or 1"),
+    ("csv: actions from 5", csv("1,5,1,1,0"), ValueError, "m.csv: line 2: the smallest action id is 5; ids must start at 0 or 1"),
+    ("csv: a state without an action", csv("1,1,2,1,0"), ValueError, "m.csv: state 2 is reachable at stage 1 but has no action"),
+    ("csv: known rows", lambda folder: MDP(P, R, horizon=2, known=np.ones((2, 2), bool)).save(folder / "m.csv"), ValueError, "a .csv file cannot hold rows known to learners; save to .npz instead"),
+    ("csv: zeros in the support", lambda folder: bqrl.envs.make("AssetSelling", offers=2, start=1, distribution=[0, 1]).save(folder / "m.csv"), ValueError, "a .csv file cannot hold possible successors of probability zero"),
+    ("json: empty", loading("", "m.json"), ValueError, "m.json: line 1: this is not JSON (Expecting value)"),
+    ("json: cut", loading(json.dumps(MODEL, indent=1)[:-20], "m.json"), ValueError, "m.json: line "),
+    ("json: binary", loading(b"\xff\xfe\x00", "m.json"), ValueError, "m.json: this is not text"),
+    ("json: a list", loading("[1, 2]", "m.json"), ValueError, "m.json: a model is a JSON object"),
+    ("json: nested", loading("[" * 100_000, "m.json"), ValueError, "m.json: the JSON is nested too deeply"),
+    ("json: a slip in a key", as_json(horizont=3), ValueError, "m.json: unknown key 'horizont', did you mean 'horizon'?"),
+    ("json: a missing key", as_json(states=...), ValueError, "m.json: the key 'states' is missing"),
+    ("json: no horizon", as_json(horizon=...), ValueError, "m.json: transitions name no stages, so horizon must be given"),
+    ("json: a key twice", loading('{"states": 1, "states": 1}', "m.json"), ValueError, "m.json: the key 'states' is given twice"),
+    ("json: states in words", as_json(states="ab"), ValueError, "m.json: states must be a list of names or how many there are"),
+    ("json: NaN", loading(json.dumps(MODEL).replace("1.0", "NaN", 1), "m.json"), ValueError, "m.json: NaN is not a number that a model can hold"),
+    ("json: an unknown name", as_json(transitions=[["a", 0, "c", 1.0, 0.0]]), ValueError, "m.json: transitions[0], next state: expected a number from 0 to 1 or a name of the list, got 'c'"),
+    ("json: a word for a number", as_json(transitions=[["a", 0, "b", "half", 0.0]]), ValueError, "m.json: transitions[0], probability: expected a finite number, got 'half'"),
+    ("json: a short transition", as_json(transitions=[["a", 0, "b", 1.0, 0.0], ["a"]]), ValueError, "m.json: transitions[1] must be [state, action, next state, probability, reward]"),
+    ("json: rewards for other stages", as_json(transitions=[["a", 0, "a", 1.0, [1, 2, 3]]]), ValueError, "m.json: a list of rewards must hold one for each stage"),
+    ("json: a sum below 1", as_json(transitions=[["a", 0, "b", 0.9, 0.0], ["b", 0, "a", 1.0, 0.0]]), ValueError, "m.json: row (s=0, a=0) sums to 0.9"),
+    ("json: a discount in words", as_json(discount="low"), ValueError, "m.json: discount must be a number in (0, 1], got 'low'"),
+    ("npz: no archive", loading(b"PK but not really", "m.npz"), ValueError, "m.npz: this is not a .npz archive, or it is truncated"),
+    ("npz: a damaged array", zipped("mu.npy", b"not an array"), ValueError, "m.npz: the array 'mu' cannot be read (it is not an array)"),
+    ("npz: a missing array", npz(drop=["mu"]), ValueError, "m.npz: the array 'mu' is missing"),
+    ("npz: an unknown array", npz(extra=np.ones(1)), ValueError, "m.npz: unknown array 'extra'"),
+    ("npz: objects", npz(mu=np.array([{}], dtype=object)), ValueError, "m.npz: the array 'mu' cannot be read (Object arrays cannot be loaded when allow_pickle=False)"),
+    ("npz: words for numbers", npz(mu=np.array(["a", "b"])), ValueError, "m.npz: the array 'mu' must hold real numbers, got <U1"),
+    ("npz: another shape", npz(probability=np.ones(2)), ValueError, "m.npz: the array 'probability' has shape (2,), expected (6,)"),
+    ("npz: a successor that is no state", npz(successor=np.full(6, 7)), ValueError, "m.npz: the array 'successor' must hold states from 0 to 1"),
+    ("npz: rows that fall", npz(row_start=np.array([0, 3, 2, 4, 6])), ValueError, "m.npz: the array 'row_start' must rise from 0 to 6 in 4 steps"),
+    ("npz: both kinds of rewards", npz(reward=np.ones((1, 6))), ValueError, "m.npz: a model has one of the arrays 'reward' and 'row_reward'"),
+]  # fmt: skip
+
+
+# -- environments --------------------------------------------------------------------------------------------------------
+
+
+def stepping(mdp, *actions, reset=True):
+    def call():
+        env = mdp.as_env()
+        if reset:
+            env.reset(seed=0)
+        for action in actions:
+            env.step(action)
+
+    return call
+
+
+ENVIRONMENTS = [
+    ("an unknown problem", lambda: bqrl.envs.make("AssetSeling"), ValueError, "there is no problem called 'AssetSeling'; did you mean 'AssetSelling'?"),
+    ("a problem far from any", lambda: bqrl.envs.make("zzz"), ValueError, "choose from AssetSelling"),
+    ("a problem that is no name", lambda: bqrl.envs.make(3), TypeError, "name must be a string such as 'AssetSelling', got int"),
+    ("an unknown parameter", lambda: bqrl.envs.make("AssetSelling", offer=3), TypeError, "AssetSelling has no parameter 'offer'; did you mean 'offers'?"),
+    ("one offer", lambda: bqrl.envs.make("AssetSelling", offers=1), ValueError, "offers must be at least 2, got 1"),
+    ("half an offer", lambda: bqrl.envs.make("AssetSelling", offers=2.5), TypeError, "offers must be a whole number, got 2.5"),
+    ("horizon 0", lambda: bqrl.envs.make("AssetSelling", horizon=0), ValueError, "horizon must be at least 1, got 0"),
+    ("a start beyond the offers", lambda: bqrl.envs.make("AssetSelling", offers=4), ValueError, "start is offer 5, but offers run from 0 to 3"),
+    ("an unknown distribution", lambda: bqrl.envs.make("AssetSelling", distribution="normal"), ValueError, "distribution must be one of uniform, geometric, two-humped or 25 numbers, got 'normal'"),
+    ("too few probabilities", lambda: bqrl.envs.make("AssetSelling", distribution=[0.5, 0.5]), ValueError, "one probability for each of the 25 offers, got shape (2,)"),
+    ("probabilities that do not sum to 1", lambda: bqrl.envs.make("AssetSelling", distribution=[0.1] * 25), ValueError, "25 probabilities that sum to 1, got the sum 2.5"),
+    ("a distribution of words", lambda: bqrl.envs.make("AssetSelling", distribution=["a"]), TypeError, "distribution must be one of uniform"),
+    ("a ratio below 0", lambda: bqrl.envs.make("AssetSelling", distribution="geometric", ratio=-1), ValueError, "ratio must be a positive number, got -1"),
+    ("an action that is not available", stepping(ONLY_FIRST, 1), ValueError, "action 1 is not available in state 0 at stage 0; see info['action_mask']"),
+    ("an action beyond the actions", stepping(GOOD, 2), ValueError, "action is 2, but actions run from 0 to 1"),
+    ("half an action", stepping(GOOD, 0.5), TypeError, "an action is a whole number, got float"),
+    ("a step too many", stepping(GOOD, 0, 0, 0, 0), ValueError, "the episode is over or not begun; call reset first"),
+    ("a step before the first", stepping(GOOD, 0, reset=False), ValueError, "the episode is over or not begun; call reset first"),
+    ("an unknown way to render", lambda: GOOD.as_env(render_mode="human"), ValueError, "render_mode must be 'ansi' or None, got 'human'"),
+    ("an environment without a table", lambda: bqrl.from_gymnasium(gym.make("Blackjack-v1")), ValueError, "BlackjackEnv has no transition table P"),
+    ("an environment that is none", lambda: bqrl.from_gymnasium(7), ValueError, "int has no transition table P"),
+    ("an environment of ours", lambda: bqrl.from_gymnasium(GOOD.as_env()), ValueError, "read it from env.unwrapped.mdp"),
+    ("an environment that hides its chance", lambda: bqrl.from_gymnasium(gym.make("Taxi-v4", fickle_passenger=True)), ValueError, "TaxiEnv with fickle_passenger moves in ways that its table P does not tell"),
+    ("an unknown environment", lambda: bqrl.from_gymnasium("FrozenLake-v99"), ValueError, "FrozenLake"),
+    ("an environment and horizon 0", lambda: bqrl.from_gymnasium("FrozenLake-v1", horizon=0), ValueError, "horizon must be at least 1, got 0"),
+]  # fmt: skip
+
+
+# -- laws and parameters -------------------------------------------------------------------------------------------------
+
+COIN = Law([0.0, 1.0], [0.5, 0.5])
+
+LAWS = [
+    ("a law without values", lambda: Law([], []), ValueError, "values is empty; give at least one entry"),
+    ("a law of words", lambda: Law(["a"], [1.0]), TypeError, "values must be a flat list of numbers"),
+    ("a law of a matrix", lambda: Law([[1.0, 2.0]], [1.0]), ValueError, "values has shape (1, 2); give a one-dimensional array"),
+    ("NaN value", lambda: Law([0.0, np.nan], [0.5, 0.5]), ValueError, "values[1] is nan; every entry must be finite"),
+    ("infinite value", lambda: Law([np.inf], [1.0]), ValueError, "values[0] is inf; every entry must be finite"),
+    ("more values than probabilities", lambda: Law([1.0, 2.0], [1.0]), ValueError, "values has 2 entries and probabilities 1"),
+    ("negative mass", lambda: Law([1.0, 2.0], [-0.5, 1.5]), ValueError, "probabilities[0] is -0.5; probabilities must be >= 0"),
+    ("mass below 1", lambda: Law([1.0, 2.0], [0.5, 0.4]), ValueError, "probabilities sum to 0.9; they must sum to 1"),
+    ("a level above 1", lambda: COIN.quantile(1.5), ValueError, "tau must lie in [0, 1], got 1.5"),
+    ("a level below 0", lambda: COIN.quantile(-0.1), ValueError, "tau must lie in [0, 1], got -0.1"),
+    ("a NaN level", lambda: COIN.cvar(np.nan), ValueError, "tau must lie in "),
+    ("a level in words", lambda: COIN.quantile("low"), TypeError, "tau must be "),
+    ("a NaN point", lambda: COIN.cdf(np.nan), ValueError, "x is nan; give a number to compare the return with"),
+    ("a distance to a number", lambda: COIN.wasserstein(3), TypeError, "must be a Law, got int"),
+]  # fmt: skip
+
+TABLE = [*MODELS, *FILES, *ENVIRONMENTS, *LAWS]
+
+
+@pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_a_bad_input_gets_one_clear_line(tmp_path, call, exception, message):
+    with pytest.raises((ValueError, TypeError, OSError)) as caught:
+        call(tmp_path) if call.__code__.co_varnames[:1] == ("folder",) else call()
+    assert type(caught.value) is exception
+    assert message in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_the_table_is_long():
+    assert len(TABLE) >= 60
+    assert len({row[0] for row in TABLE}) >= len(TABLE) - 2  # names tell rows apart
