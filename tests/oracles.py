@@ -17,7 +17,9 @@ ExactLaw = tuple[tuple[Fraction, Fraction], ...]  # increasing values with posit
 
 UNITS = (1.0, 0.1, 0.25, 1 / 3)
 COUNTS = ((1,), (1, 1), (1, 1), (1, 3), (2, 3), (1, 9), (1, 1, 1), (1, 1, 2), (5, 1), (1, 2, 7))
-LEVELS = tuple(Fraction(k, n) for n, ks in ((10, (1, 3, 5, 7, 9)), (4, (1, 3)), (3, (1, 2))) for k in ks)  # common atoms
+LEVELS = tuple(
+    Fraction(k, n) for n, ks in ((10, (1, 3, 5, 7, 9)), (4, (1, 3)), (3, (1, 2))) for k in ks
+)  # common atoms
 MAX_LAWS = 1_000
 
 
@@ -87,11 +89,18 @@ def _build(whole, states=3, actions=2, horizon=4, plain=False) -> MDP:
                     P[k, s, a], exists[k, s, a] = 0.0, False
     depth = (H, K, 1)[whole(0, 2)]  # a stationary kernel may have rewards that change by stage
     by_outcome = whole(0, 1)
-    R = np.array([[[[reward() for _ in range(S if by_outcome else 1)] for _ in range(A)] for _ in range(S)] for _ in range(depth)])
+    R = np.array(
+        [
+            [[[reward() for _ in range(S if by_outcome else 1)] for _ in range(A)] for _ in range(S)]
+            for _ in range(depth)
+        ]
+    )
     R = np.broadcast_to(R, (H, S, A, S))
     support = None
     if not plain and whole(0, 4) == 0:
-        support = np.array([[[[whole(0, 3) == 0 for _ in range(S)] for _ in range(A)] for _ in range(S)] for _ in range(K)])
+        support = np.array(
+            [[[[whole(0, 3) == 0 for _ in range(S)] for _ in range(A)] for _ in range(S)] for _ in range(K)]
+        )
         support &= exists[..., None]
     return MDP(P if K > 1 else P[0], R, first(), H, available=exists, support=support)
 
@@ -113,7 +122,9 @@ def exact_outcomes(mdp: MDP, h: int, s: int, a: int) -> list[tuple[int, Fraction
     successors, probabilities, rewards = mdp.outcomes(h, s, a)
     worth = fraction(mdp.discount) ** h
     found = [
-        (int(t), fraction(p), worth * fraction(r)) for t, p, r in zip(successors, probabilities, rewards, strict=True) if p > 0
+        (int(t), fraction(p), worth * fraction(r))
+        for t, p, r in zip(successors, probabilities, rewards, strict=True)
+        if p > 0
     ]
     assert not found or sum(p for _, p, _ in found) == 1
     return found

@@ -152,7 +152,6 @@ FILES = [
     ("saving to an unknown ending", lambda folder: GOOD.save(folder / "m.pkl"), ValueError, "m.pkl: models are kept in .csv, .npz or .json files"),
     ("saving into a folder that is not there", lambda folder: GOOD.save(folder / "no" / "m.npz"), FileNotFoundError, "does not exist; create it first"),
     ("saving something else", lambda folder: bqrl.save({}, folder / "m.npz"), TypeError, "save writes an MDP, got dict"),
-    ("csv: no horizon", loading(f"{HEADER}\n1,1,1,1,0", horizon=None), ValueError, "m.csv: the file does not say the horizon; give it, e.g. horizon=100"),
     ("csv: horizon 0", loading(f"{HEADER}\n1,1,1,1,0", horizon=0), ValueError, "horizon must be at least 1, got 0"),
     ("csv: an unknown start", loading(f"{HEADER}\n1,1,1,1,0", start="2"), ValueError, "m.csv: start is '2', which names no state"),
     ("csv: empty", loading(""), ValueError, "m.csv: the file is empty"),

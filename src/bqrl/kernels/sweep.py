@@ -10,6 +10,8 @@ clipped to its ends; on a set of returns a table does so. Arrays in, arrays out:
 import numpy as np
 from numba import njit, prange
 
+RUN = 16  # columns over which an extreme row is tested at once
+
 
 @njit(cache=True)
 def extremes(row_start, successor, reward, A, low_next, high_next):
@@ -30,37 +32,60 @@ def extremes(row_start, successor, reward, A, low_next, high_next):
 
 
 @njit(cache=True)
-def shifted_add(out, weight, source, shift):
-    """out[i] += weight * source[clip(i + shift)]: the contribution of one outcome to a row."""
-    n, last = out.size, source.size - 1
+def inside(n, last, shift):
+    """The columns begin .. end - 1 of n whose landing c + shift lies within 0 .. last: nothing to clip there."""
     begin = min(max(-shift, 0), n)
-    end = max(min(n, last + 1 - shift), begin)
+    return begin, max(min(n, last + 1 - shift), begin)
+
+
+@njit(cache=True)
+def shifted(out, source, shift):
+    """out[c] = source[clip(c + shift)]."""
+    last = source.size - 1
+    begin, end = inside(out.size, last, shift)
+    out[:begin] = source[0]
+    out[begin:end] = source[begin + shift : end + shift]
+    out[end:] = source[last]
+
+
+@njit(cache=True)
+def shifted_add(out, weight, source, shift):
+    """out[c] += weight * source[clip(c + shift)]: the contribution of one outcome to a row."""
+    last = source.size - 1
+    begin, end = inside(out.size, last, shift)
     low, high = weight * source[0], weight * source[last]
-    for i in range(begin):
-        out[i] += low
-    for i in range(begin, end):
-        out[i] += weight * source[i + shift]
-    for i in range(end, n):
-        out[i] += high
+    for c in range(begin):
+        out[c] += low
+    here, there = out[begin:end], source[begin + shift : end + shift]  # slices let the compiler use vectors
+    for c in range(here.size):
+        here[c] += weight * there[c]
+    for c in range(end, out.size):
+        out[c] += high
+
+
+@njit(cache=True)
+def keep_less(value, row_value, first):
+    """Per column the smaller value."""
+    if first:
+        value[:] = row_value
+        return
+    for c in range(value.size):
+        value[c] = min(value[c], row_value[c])
 
 
 @njit(cache=True)
 def keep_better(value, mean, action, row_value, row_mean, a, first, tie, mean_tie):
     """Per column: a smaller value wins; within `tie` (relative) the larger mean; then the lower action."""
-    for i in range(value.size):
-        v, m = row_value[i], row_mean[i]
-        if first:
-            value[i], mean[i], action[i] = v, m, a
-            continue
-        best = value[i]
+    if first:
+        value[:], mean[:], action[:] = row_value, row_mean, a
+        return
+    for c in range(value.size):  # no branches: ties and columns of every kind run on vectors
+        best, v, m = value[c], row_value[c], row_mean[c]
         slack = tie * abs(best)
-        if v < best - slack:
-            value[i], mean[i], action[i] = v, m, a
-        elif v <= best + slack:
-            if m > mean[i] + mean_tie:
-                mean[i], action[i] = m, a
-            if v < best:
-                value[i] = v
+        wins = (v < best - slack) | ((v <= best + slack) & (m > mean[c] + mean_tie))
+        value[c] = min(v, best)
+        mean[c] = m if wins else mean[c]
+        action[c] = a if wins else action[c]
 
 
 @njit(cache=True)
@@ -98,6 +123,102 @@ def l1_expectation(order, values, probability, half):
 
 
 @njit(cache=True)
+def move_row(order, probability, half, moved, taken):
+    """Fill `moved` with the row that attains `l1_expectation`; returns the favoured outcome and the last that gave mass.
+
+    taken[j] says that outcome j gave all it had. The moved row stays extreme in every column where the favoured outcome
+    is still the least, no outcome that gave all lies below the last giver, and no other lies above it.
+    """
+    favoured = giver = order[0]
+    left = min(half, 1.0 - probability[favoured])
+    moved[:] = probability
+    moved[favoured] += left
+    taken[:] = False
+    for j in range(order.size - 1, 0, -1):
+        if left <= 0.0:
+            break
+        giver = order[j]
+        given = min(probability[giver], left)
+        left -= given
+        moved[giver] -= given
+        taken[giver] = True
+    return favoured, giver
+
+
+@njit(cache=True)
+def extreme_until(values, first, favoured, giver, taken, broken):
+    """The first column after `first` where the moved row of that column is extreme no more; looks broken.size ahead."""
+    end = min(first + broken.size, values.shape[1])
+    n = end - first
+    least, edge = values[favoured, first:end], values[giver, first:end]
+    broken[:n] = 0
+    for j in range(values.shape[0]):
+        here = values[j, first:end]
+        if taken[j]:
+            for c in range(n):
+                broken[c] |= here[c] < edge[c]
+        elif giver == favoured:  # nothing had to move
+            for c in range(n):
+                broken[c] |= here[c] < least[c]
+        else:
+            for c in range(n):
+                broken[c] |= (here[c] < least[c]) | (here[c] > edge[c])
+    for c in range(1, n):
+        if broken[c]:
+            return first + c
+    return end
+
+
+@njit(cache=True)
+def l1_run_expectations(values, probability, half, sense, out):
+    """out[c] = `l1_expectation` of values[:, c] for every column.
+
+    Neighbouring columns mostly share their extreme row, so it is made once for a run of columns.
+    """
+    k, n = values.shape
+    order, moved, taken = np.arange(k), np.empty(k), np.empty(k, np.bool_)
+    broken = np.empty(RUN, np.int64)
+    if sense < 0.0:
+        values *= -1.0
+    c = 0
+    while c < n:
+        sorted_by_value(order, values[:, c], 1.0)
+        favoured, giver = move_row(order, probability, half, moved, taken)
+        end = extreme_until(values, c, favoured, giver, taken, broken)
+        total = out[c:end]
+        total[:] = 0.0
+        for j in range(k):
+            shifted_add(total, moved[j], values[j, c:end], 0)
+        c = end
+    if sense < 0.0:
+        out *= -1.0
+
+
+@njit(cache=True)
+def land_row(out, source, shift, jumps):
+    """out[c] = source at the column where an outcome takes column c."""
+    if jumps.size > 0:
+        to = jumps[shift]
+        for c in range(out.size):
+            out[c] = source[to[c]]
+    else:
+        shifted(out, source, shift)
+
+
+@njit(cache=True)
+def add_expectation(out, begin, end, successor, probability, shift, jumps, source):
+    """out[c] += E[source] over the outcomes begin .. end - 1 of a row."""
+    for i in range(begin, end):
+        p, row = probability[i], source[successor[i]]
+        if jumps.size > 0:
+            to = jumps[shift[i]]
+            for c in range(out.size):
+                out[c] += p * row[to[c]]
+        else:
+            shifted_add(out, p, row, shift[i])
+
+
+@njit(cache=True)
 def sweep_state(
     s, row_start, successor, probability, shift, jumps, mean_reward, weight, half, sense,
     value_next, mean_next, tie, mean_tie, value, mean, action,
@@ -106,52 +227,38 @@ def sweep_state(
 
     shift[i] moves the columns of outcome i (with a set of returns: picks a row of `jumps`). `half` is half the l1 radius
     of every row, or empty; sense +1 lets the ball help (optimistic), -1 lets it hurt (robust). `weight` counts the mean
-    reward into the value: value - weight * reward is minimised.
+    reward into the value: value - weight * reward is minimised. With an empty `mean` values alone are made.
     """
     S, n = value.shape
     A = mean_reward.size // S
-    by_table = jumps.size > 0
-    row_value, row_mean = np.empty(n), np.empty(n)
+    row_value, row_mean = np.empty(n), np.empty(n if mean.size > 0 else 0)
     first = True
     for a in range(A):
         q = s * A + a
         begin, end = row_start[q], row_start[q + 1]
         if begin == end:
             continue
-        row_mean[:] = mean_reward[q]
-        for i in range(begin, end):
-            if by_table:
-                for c in range(n):
-                    row_mean[c] += probability[i] * mean_next[successor[i], jumps[shift[i], c]]
-            else:
-                shifted_add(row_mean, probability[i], mean_next[successor[i]], shift[i])
         if half.size > 0 and half[q] > 0.0 and end > begin + 1:
-            k = end - begin
-            order, values = np.arange(k), np.empty(k)
-            for c in range(n):
-                for j in range(k):
-                    i = begin + j
-                    if by_table:
-                        values[j] = value_next[successor[i], jumps[shift[i], c]]
-                    else:
-                        column = min(max(c + shift[i], 0), value_next.shape[1] - 1)
-                        values[j] = value_next[successor[i], column]
-                sorted_by_value(order, values, sense)
-                row_value[c] = l1_expectation(order, values, probability[begin:end], half[q])
+            landed = np.empty((end - begin, n))
+            for i in range(begin, end):
+                land_row(landed[i - begin], value_next[successor[i]], shift[i], jumps)
+            l1_run_expectations(landed, probability[begin:end], half[q], sense, row_value)
         else:
             row_value[:] = 0.0
-            for i in range(begin, end):
-                if by_table:
-                    for c in range(n):
-                        row_value[c] += probability[i] * value_next[successor[i], jumps[shift[i], c]]
-                else:
-                    shifted_add(row_value, probability[i], value_next[successor[i]], shift[i])
+            add_expectation(row_value, begin, end, successor, probability, shift, jumps, value_next)
         if weight != 0.0:
             row_value -= weight * mean_reward[q]
-        keep_better(value[s], mean[s], action[s], row_value, row_mean, a, first, tie, mean_tie)
+        if mean.size > 0:
+            row_mean[:] = mean_reward[q]
+            add_expectation(row_mean, begin, end, successor, probability, shift, jumps, mean_next)
+            keep_better(value[s], mean[s], action[s], row_value, row_mean, a, first, tie, mean_tie)
+        else:
+            keep_less(value[s], row_value, first)
         first = False
     if first:  # a state without actions is never met
-        value[s], mean[s], action[s] = 0.0, 0.0, 0
+        value[s] = 0.0
+        if mean.size > 0:
+            mean[s], action[s] = 0.0, 0
 
 
 @njit(cache=True)

@@ -21,6 +21,7 @@ from bqrl.mdp.model import MDP, ROW_TOL
 IDS = ("idstatefrom", "idaction", "idstateto")
 COLUMNS = (*IDS, "probability", "reward")
 STAGE = "stage"
+USUAL_HORIZON = 100  # the setting in which these files are usually studied; a file names no horizon
 
 
 def read_csv(content: bytes, horizon: int | None, start: Any, discount: float | None) -> MDP:
@@ -28,7 +29,7 @@ def read_csv(content: bytes, horizon: int | None, start: Any, discount: float | 
     numbers, lines = _parse(content)  # lines[i] is the line number of transition i
     staged = STAGE in numbers
     if not staged and horizon is None:
-        raise ValueError("the file does not say the horizon; give it, e.g. horizon=100")
+        horizon = USUAL_HORIZON
     p, reward = numbers["probability"], numbers["reward"]
     _refuse(~((p >= 0) & (p <= 1 + ROW_TOL)), p, lines, "probability must be a number in [0, 1]")
     _refuse(~np.isfinite(reward), reward, lines, "reward must be a finite number")

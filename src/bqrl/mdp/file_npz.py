@@ -26,7 +26,7 @@ Arrays = dict[str, Any]
 
 def read_npz(content: bytes, horizon: int | None, start: Any, discount: float | None) -> MDP:
     """Model of an archive's bytes; nothing in it is ever executed."""
-    arrays = _open(content)
+    arrays = unpack(content)
     if "transitions" in arrays:
         return _dense(arrays, horizon, start, discount)
     mdp = _stored(arrays)
@@ -45,12 +45,18 @@ def write_npz(mdp: MDP) -> bytes:
     for name in ("state_names", "action_names"):
         if getattr(mdp, name) is not None:
             arrays[name] = np.array(getattr(mdp, name), dtype=np.str_)
+    return pack(arrays)
+
+
+def pack(arrays: Arrays) -> bytes:
+    """Bytes of a compressed archive."""
     file = io.BytesIO()
     np.savez_compressed(file, **arrays)
     return file.getvalue()
 
 
-def _open(content: bytes) -> Arrays:
+def unpack(content: bytes) -> Arrays:
+    """Arrays of an archive's bytes; ValueError where it is none."""
     if not zipfile.is_zipfile(io.BytesIO(content)):
         raise ValueError("this is not a .npz archive, or it is truncated")
     arrays = {}

@@ -16,7 +16,7 @@ from typing import Any
 from bqrl.mdp.atomic import write_whole
 from bqrl.mdp.file_csv import read_csv, write_csv
 from bqrl.mdp.file_json import read_json, write_json
-from bqrl.mdp.file_npz import read_npz, write_npz
+from bqrl.mdp.file_npz import pack, read_npz, unpack, write_npz
 from bqrl.mdp.forms import check_horizon
 from bqrl.mdp.model import MDP
 
@@ -28,8 +28,8 @@ def load(path: str | Path, horizon: int | None = None, start: Any = None, discou
     """The model in a .csv, .npz or .json file.
 
     `start` is a state counted from 0, a state's name (for .csv its id as the file writes it, as a string: "9"), or a
-    probability vector. For .csv the horizon must be given, `start` is 0 and `discount` 1 unless said otherwise; .npz and
-    .json carry their own, and what is given here takes precedence.
+    probability vector. For .csv the horizon is 100, `start` 0 and `discount` 1 unless said otherwise; .npz and .json
+    carry their own, and what is given here takes precedence.
     """
     place = Path(path)
     reader = READERS[_suffix(place)]
@@ -62,3 +62,22 @@ def _suffix(path: Path) -> str:
     if suffix not in READERS:
         raise ValueError(f"{path.name}: models are kept in .csv, .npz or .json files, got {suffix or 'no ending'!r}")
     return suffix
+
+
+def write_arrays(path: str | Path, arrays: dict[str, Any]) -> None:
+    """Write named arrays to an .npz file, whole or not at all."""
+    place = Path(path)
+    if place.suffix.lower() != ".npz":
+        raise ValueError(f"{place.name}: this is kept in an .npz file, got {place.suffix or 'no ending'!r}")
+    write_whole(place, pack(arrays))
+
+
+def read_arrays(path: str | Path) -> dict[str, Any]:
+    """Named arrays of an .npz file; nothing in it is ever executed."""
+    place = Path(path)
+    if not place.is_file():
+        raise FileNotFoundError(f"there is no file {place}")
+    try:
+        return unpack(place.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{place.name}: {error}") from None

@@ -151,10 +151,20 @@ class TargetPolicy(Policy):
         self.grid, self.target, self.extra = grid, float(target), int(extra)
         self.actions = tuple(actions)
         self.H, self.S = len(self.actions), int(self.actions[0].shape[0])
+        self.packed: ActionArray | None = None  # the same tables in one array (H, S, widest), for compiled loops
 
     def start(self, u: float | None = None) -> float:
         """The target itself is still needed."""
         return self.target
+
+    def table(self) -> ActionArray:
+        """The action tables in one array (H, S, widest)."""
+        if self.packed is None:
+            widest = max(actions.shape[1] for actions in self.actions)
+            self.packed = np.zeros((self.H, self.S, widest), np.int16)
+            for h, actions in enumerate(self.actions):
+                self.packed[h, :, : actions.shape[1]] = actions
+        return self.packed
 
     def column(self, h: int, need: Any) -> IntArray:
         """Column of the action table for the given needs."""

@@ -10,7 +10,6 @@ kinds walk through their (finitely many) memories.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -55,8 +54,9 @@ def evaluate(
 
 
 def _mixture(parts: list[Law | LawBracket], weights: FloatArray) -> Law | LawBracket:
-    if all(isinstance(part, Law) for part in parts):
-        return Law.mixture(parts, weights)
+    exact = [part for part in parts if isinstance(part, Law)]
+    if len(exact) == len(parts):
+        return Law.mixture(exact, weights)
     ends = [(part, part) if isinstance(part, Law) else (part.lower, part.upper) for part in parts]
     return LawBracket(Law.mixture([low for low, _ in ends], weights), Law.mixture([high for _, high in ends], weights))
 
@@ -161,26 +161,25 @@ def _walk_memories(mdp: MDP, policy: Policy, columns: Grid) -> Law:
     """Law under any deterministic policy, following every (state, memory) that can be met."""
     sums = Sums(mdp, columns)
     mass: dict[tuple[int, Any], FloatArray] = {}
-    for s in np.flatnonzero(mdp.mu):
-        mass[int(s), policy.start()] = np.array([mdp.mu[s]])
+    for s in np.flatnonzero(mdp.mu).tolist():
+        mass[s, policy.start()] = np.array([mdp.mu[s]])
     for h in range(mdp.H):
         gain, landings = sums.gain(h)
-        first = mdp.row_start[0 if mdp.stationary else h * mdp.S * mdp.A]
-        after: dict[tuple[int, Any], FloatArray] = defaultdict(lambda n=sums.count(h + 1): np.zeros(n))  # type: ignore[misc]
+        stored = 0 if mdp.stationary else h
+        first, n = mdp.row_start[stored * mdp.S * mdp.A], sums.count(h + 1)
+        after: dict[tuple[int, Any], FloatArray] = {}
         for (s, memory), row in mass.items():
+            some = np.flatnonzero(row)  # sums that this state cannot have might leave the range of the next stage
             a = policy.act(h, s, memory)
-            q = ((0 if mdp.stationary else h) * mdp.S + s) * mdp.A + a
+            q = (stored * mdp.S + s) * mdp.A + a
             successors, probabilities, rewards = mdp.outcomes(h, s, a)
             for j, (t, p, r) in enumerate(zip(successors.tolist(), probabilities, rewards.tolist(), strict=True)):
-                if p == 0.0:
-                    continue
-                place = gain[mdp.row_start[q] - first + j]
-                target = after[t, policy.next(memory, h, s, a, r, t)]
-                if landings.size:
-                    np.add.at(target, landings[place], p * row)
-                else:
-                    target[place : place + row.size] += p * row
-        mass = dict(after)
+                if p > 0.0:
+                    place = gain[mdp.row_start[q] - first + j]
+                    target = after.setdefault((t, policy.next(memory, h, s, a, r, t)), np.zeros(n))
+                    landed = landings[place, some] if landings.size else some + place
+                    np.add.at(target, landed, p * row[some])
+        mass = after
     return Law(sums.values(mdp.H), sum(mass.values()))
 
 

@@ -30,10 +30,8 @@ def best_mean(mdp: MDP) -> tuple[float, MarkovPolicy]:
     actions = np.zeros((mdp.H, mdp.S), np.int64)
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)
-        means = np.full(mdp.S * mdp.A, -np.inf)
-        rows, sums = _row_sums(stage, stage.probability * (stage.reward + mdp.discount * value[stage.successor]))
-        means[rows] = sums
-        means = means.reshape(mdp.S, mdp.A)
+        gain = stage.reward + mdp.discount * value[stage.successor]
+        means = _row_sums(stage, stage.probability * gain).reshape(mdp.S, mdp.A)
         best = means.max(axis=1)
         best[np.isneginf(best)] = 0.0  # a state without actions, which is never met
         actions[h] = np.argmax(means >= (best - TIE_TOL * np.maximum(1.0, np.abs(best)))[:, None], axis=1)
@@ -41,12 +39,13 @@ def best_mean(mdp: MDP) -> tuple[float, MarkovPolicy]:
     return float(mdp.mu @ value), MarkovPolicy(actions)
 
 
-def _row_sums(stage: Stage, per_outcome: FloatArray) -> tuple[Any, FloatArray]:
-    """Rows that have outcomes, and the sum over each one's outcomes."""
+def _row_sums(stage: Stage, per_outcome: FloatArray) -> FloatArray:
+    """Sum over the outcomes of every row; -inf for a row without outcomes."""
     rows = np.flatnonzero(np.diff(stage.row_start))
-    if rows.size == 0:
-        return rows, np.zeros(0)
-    return rows, np.add.reduceat(per_outcome, stage.row_start[rows])
+    sums = np.full(stage.row_start.size - 1, -np.inf)
+    if rows.size:
+        sums[rows] = np.add.reduceat(per_outcome, stage.row_start[rows])
+    return sums
 
 
 def plan_expected(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
@@ -76,11 +75,11 @@ def plan_of(
 def settled(law: Law, tau: float, beta: float, gamma: float) -> bool:
     """Whether masses with a relative error of `gamma` settle the objective value of a law.
 
-    A quantile is settled when the errors move neither P(G < x) up to tau nor P(G <= x) below it; a buffered quantile is
-    smooth in the masses, so only the error's size counts.
+    A quantile x is settled when the errors move neither P(G < x) up to tau nor P(G <= x) below it; so is a buffered one
+    when all its levels lie in that atom. Otherwise it is smooth in the masses, and only the size of the error counts.
     """
-    if beta > 0.0:
-        return gamma * max(1.0, float(np.ptp(law.values))) / beta <= GAP_TOL
     below, above = law.margin(tau)
     short, reached = tau - below, tau + above
-    return short * (1.0 + gamma) < tau and reached * (1.0 - gamma) >= tau
+    if reached * (1.0 - gamma) >= tau and short * (1.0 + gamma) < (tau if beta == 0.0 else tau - beta):
+        return True
+    return beta > 0.0 and gamma * max(1.0, float(np.ptp(law.values))) / beta <= GAP_TOL

@@ -1,0 +1,5 @@
+"""The command line: parse, call, print. One module a command; nothing heavy loads before a command runs."""
+
+from bqrl.cli.app import app, main
+
+__all__ = ["app", "main"]

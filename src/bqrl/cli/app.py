@@ -1,0 +1,103 @@
+"""`bqrl`: the commands together, and errors as one line.
+
+Exit codes: 0 done, 1 a fault of ours, 2 input that cannot be used, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from bqrl.cli.envs import envs
+from bqrl.cli.report import report
+from bqrl.cli.solve import solve
+
+BAD_INPUT = (ValueError, TypeError, OSError)
+OPTIONS = "arithmetic|attitude|beta|discount|exact|gap|horizon|planner|points|radius|randomized|secondary|start|tau"
+
+app = typer.Typer(
+    name="bqrl",
+    help="Plan and learn for quantiles of the total return: the best result that you reach with a certainty of your choice.",
+    epilog="Try: bqrl solve AssetSelling --tau 0.1",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (solve, envs, report):
+    app.command()(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from bqrl import __version__
+
+        typer.echo(f"bqrl {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def top(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Show the help where no command is given."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command line and leave with its exit code."""
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Exit code of a command line; what went wrong goes to stderr as one line."""
+    try:
+        code = app(args=arguments, prog_name="bqrl", standalone_mode=False)
+    except KeyboardInterrupt:
+        code = 130
+    except BAD_INPUT as fault:
+        return _fail(message_of(fault), 2, fault)
+    except Exception as fault:
+        if hasattr(fault, "format_message"):  # an option or a command that does not exist: typer's own usage error
+            return _fail(fault.format_message(), 2, fault)
+        if type(fault).__name__ == "Abort":
+            return _fail("interrupted", 130, fault)
+        kind = type(fault).__name__
+        return _fail(f"unexpected {kind}: {fault or 'no message'}; BQRL_DEBUG=1 shows where", 1, fault)
+    if code == 130:
+        print("bqrl: interrupted", file=sys.stderr)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int, fault: BaseException) -> int:
+    if os.environ.get("BQRL_DEBUG"):
+        raise fault
+    print(f"bqrl: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def message_of(fault: BaseException) -> str:
+    """The error's message in the words of the command line."""
+    if isinstance(fault, OSError) and fault.strerror and fault.filename is not None:
+        return f"{fault.filename}: {fault.strerror}"
+    return spoken(str(fault) or type(fault).__name__)
+
+
+def spoken(message: str) -> str:
+    """A message of the library with its parameters spelled as options.
+
+    >>> spoken("give both, e.g. radius=0.1, attitude='robust'")
+    'give both, e.g. --radius 0.1, --attitude robust'
+    """
+    message = re.sub(rf"\b({OPTIONS})=True", r"--\1", message)
+    message = re.sub(rf"\b({OPTIONS})='([\w-]+)'", r"--\1 \2", message)
+    message = re.sub(rf"\b({OPTIONS})=([\w.+-]*\w)", r"--\1 \2", message)
+    return re.sub(r"\bmax_bytes(=\d+)?", "--memory", message)

@@ -1,0 +1,25 @@
+"""What commands share: where text goes, and the options that every command takes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for the result's files.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+PIPED_WIDTH = 140  # columns where nobody's window limits them
+
+
+def paper(*, error: bool = False) -> Console:
+    """A console that prints text as it stands: names may look like markup."""
+    from rich.console import Console
+
+    stream = sys.stderr if error else sys.stdout
+    width = None if stream.isatty() else PIPED_WIDTH
+    return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)

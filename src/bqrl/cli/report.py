@@ -1,0 +1,24 @@
+"""`bqrl report`: a page from a result folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bqrl.cli.output import Json, Out
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `bqrl solve --out DIR` wrote.")],
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Make a self-contained page, report.html, from a result folder."""
+    from bqrl.reports.document import to_json
+    from bqrl.reports.folder import make_folder
+    from bqrl.reports.page import write_page
+
+    page = write_page(folder, None if out is None else make_folder(out))
+    typer.echo(to_json({"page": str(page)}, ascii_only=True) if as_json else f"wrote {page}")

@@ -1,0 +1,177 @@
+"""`bqrl solve`: the best policy for a quantile of the return, and a proof of how good it is."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bqrl.cli.output import Json, Out, paper
+from bqrl.cli.watch import QUIET_SECONDS, Watch, forecast, in_words
+
+if TYPE_CHECKING:
+    from bqrl.mdp.model import MDP
+    from bqrl.planners.plan import Plan
+    from bqrl.planners.target import GuaranteeCurve
+    from bqrl.reports.document import Solved
+
+MAX_SHARES = 20_000_000  # entries (H, S, A) of a policy map
+
+
+def solve(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A .csv, .npz or .json file, or a named problem.")],
+    tau: Annotated[list[float], typer.Option("--tau", help="Quantile level in (0, 1); may be given several times.")],
+    beta: Annotated[float, typer.Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0,
+    horizon: Annotated[
+        int | None, typer.Option(help="Number of stages; a .csv file does not say it: then 100.")
+    ] = None,
+    start: Annotated[str | None, typer.Option(help="First state, by the id or name that the file uses.")] = None,
+    discount: Annotated[float | None, typer.Option(help="Stage factor in (0, 1].")] = None,
+    planner: Annotated[str, typer.Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target",
+    radius: Annotated[float | None, typer.Option(help="l1 radius of the ball around every uncertain row.")] = None,
+    attitude: Annotated[str | None, typer.Option(help="robust or optimistic, with --radius.")] = None,
+    randomized: Annotated[bool, typer.Option("--randomized", help="Allow one coin at the start (beta > 0).")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Prove the best policy without a coin (beta > 0).")] = False,
+    secondary: Annotated[str | None, typer.Option(help="mean: the best mean among the optimal policies.")] = None,
+    arithmetic: Annotated[str, typer.Option(help="float, or rational to settle ties on small problems.")] = "float",
+    points: Annotated[int | None, typer.Option(help="Grid size where no exact grid of returns fits.")] = None,
+    gap: Annotated[float | None, typer.Option(help="Refine such a grid until the gap is this small.")] = None,
+    memory: Annotated[float | None, typer.Option(help="Limit on the memory of a sweep, in GiB.")] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Plan for the tau-quantile of the total return: the best result that is reached with certainty 1 - tau."""
+    settings = {
+        "model": model, "tau": tau, "beta": beta, "horizon": horizon, "start": start, "discount": discount,
+        "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized, "exact": exact,
+        "secondary": secondary, "arithmetic": arithmetic, "points": points, "gap": gap,
+        "max_bytes": None if memory is None else int(memory * 2**30),
+    }  # fmt: skip
+    from bqrl.cli.model import read_model
+    from bqrl.planners.plan import check_levels
+    from bqrl.reports.document import document, to_json
+
+    for level in tau:
+        check_levels(level, beta)
+    if out is not None:
+        from bqrl.reports.folder import make_folder
+
+        make_folder(out)
+    name, mdp = read_model(model, horizon, start, discount)
+    if horizon is None and mdp.stationary and Path(model).suffix.lower() == ".csv":
+        typer.echo(f"bqrl: {model} does not say the horizon: {mdp.H} stages assumed; --horizon sets it", err=True)
+    with Watch(silent=as_json) as watch:
+        solved = solve_levels(name, mdp, sorted(set(tau)), settings, watch, full=out is not None)
+        left_out: list[str] = []
+        if out is None:
+            content = document(solved)
+        else:
+            from bqrl.reports.folder import write_folder
+
+            watch.phase("writing")
+            content, left_out = write_folder(solved, out)
+    if as_json:
+        typer.echo(to_json(content, ascii_only=True))
+    else:
+        tell(content, out)
+    for line in left_out:
+        typer.echo(f"bqrl: {line}", err=True)
+
+
+def solve_levels(
+    name: str, mdp: MDP, taus: list[float], settings: dict[str, Any], watch: Watch, *, full: bool
+) -> Solved:
+    """The plans of all levels with what they are compared with; `full` adds what only figures need."""
+    from bqrl.mdp.policy import TargetPolicy
+    from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
+    from bqrl.planners.expected import best_mean
+    from bqrl.planners.occupancy import play_shares
+    from bqrl.reports.document import Solved
+
+    begun = time.perf_counter()
+    expected = forecast(mdp, len(taus), settings["beta"], settings)
+    if expected is not None and expected[0] > QUIET_SECONDS:
+        watch.say(in_words(*expected))
+    plans, curve = _plans(mdp, taus, settings, watch)
+    watch.phase("comparing with the risk-neutral policy")
+    neutral = None
+    if settings["planner"] != "expected":  # on a grid as fine as the plans'
+        finest = max(
+            (int(plan.policy.grid.size[0]) for plan in plans if isinstance(plan.policy, TargetPolicy)), default=0
+        )
+        neutral = evaluate(mdp, best_mean(mdp)[1], points=max(finest, BRACKET_POINTS))
+    shares = []
+    if full:
+        watch.phase("guarantee curve", mdp.H)
+        curve = curve or _curve_beside(mdp, settings, watch)
+        if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
+            watch.phase("policy map", len(plans))
+            for plan in plans:
+                shares.append(play_shares(mdp, plan.policy))
+                watch.tick()
+    seconds = time.perf_counter() - begun
+    return Solved(name, mdp, tuple(plans), neutral, settings, curve, tuple(shares), seconds)
+
+
+def _plans(
+    mdp: MDP, taus: list[float], settings: dict[str, Any], watch: Watch
+) -> tuple[list[Plan], GuaranteeCurve | None]:
+    """Plans by level; for the plain quantile one sweep serves them all."""
+    from bqrl.planners.solve import guarantee_curve
+    from bqrl.planners.solve import solve as solve_one
+    from bqrl.planners.target import plan_from_curve
+
+    special = {key: settings[key] for key in ("radius", "attitude", "randomized", "exact", "secondary", "arithmetic")}
+    asked = any(value not in (None, False, "float") for value in special.values())
+    options = {key: settings[key] for key in ("points", "gap", "max_bytes") if settings[key] is not None}
+    if settings["planner"] == "target" and settings["beta"] == 0.0 and not asked and "gap" not in options:
+        begun = time.perf_counter()
+        watch.phase("planning", mdp.H)
+        curve = guarantee_curve(mdp, tick=watch.tick, **options)
+        watch.phase("evaluating the policies", len(taus))
+        plans = []
+        for tau in taus:
+            plans.append(plan_from_curve(curve, tau).with_time(time.perf_counter() - begun))
+            watch.tick()
+        return plans, curve
+    watch.phase("planning", len(taus) if len(taus) > 1 else None)
+    plans = []
+    for tau in taus:
+        plans.append(solve_one(mdp, tau, settings["beta"], settings["planner"], **special, **options))
+        watch.tick()
+    return plans, plans[-1].details.get("curve")
+
+
+def _curve_beside(mdp: MDP, settings: dict[str, Any], watch: Watch) -> GuaranteeCurve | None:
+    """The guarantee curve where the plan needed none; None where a sweep would not fit."""
+    from bqrl.planners.solve import guarantee_curve
+
+    limits = {key: settings[key] for key in ("points", "max_bytes") if settings[key] is not None}
+    try:
+        return guarantee_curve(mdp, tick=watch.tick, **limits)
+    except ValueError:
+        return None
+
+
+def tell(content: dict[str, Any], out: Path | None) -> None:
+    """Print the table, what each level means, and where the files are."""
+    from rich.padding import Padding
+
+    from bqrl.cli.app import spoken
+    from bqrl.reports.tables import level_table
+
+    console = paper()
+    console.print(level_table(content))
+    for level in content["levels"]:
+        lead = f"{level['objective']}: " if len(content["levels"]) > 1 else ""
+        console.print(f"{lead}{level['meaning']}")
+        for note in level["notes"]:
+            if level["attitude"] == "nominal":  # over a ball the sentence has said it
+                console.print(Padding(spoken(note), (0, 0, 0, 2)), style="dim")
+    if not all(level["exact"] for level in content["levels"]):
+        finer = "--points" if content["settings"]["beta"] else "--points or --gap"
+        console.print(f"A finer grid narrows what is left open: {finer}.", style="dim")
+    if out is not None:
+        console.print(f"Wrote {out}; `bqrl report {out}` makes a page of it.", soft_wrap=True)

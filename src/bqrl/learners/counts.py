@@ -1,0 +1,107 @@
+"""Visits of every transition, and the empirical kernel over the known support.
+
+    P_hat(s' | s, a) = N(s, a, s') / N(s, a),   uniform over the row's known support while N(s, a) = 0;
+    rows that are known exactly keep their probabilities.
+
+Deviation: the paper divides by max(1, N), which leaves a row of zeros until its first visit; ours is a law from the start.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bqrl.kernels.tally import count_episode
+from bqrl.learners.protocol import Episode
+from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
+from bqrl.mdp.model import Structure
+
+
+class Counts:
+    """Counts N_h(s, a, outcome), aligned with the outcomes of the known structure.
+
+    M = H kernels are counted, one for each stage, or M = 1 where `stationary=True` pools the stages. The layout is that of a
+    model: outcomes of row q = (m * S + s) * A + a are row_start[q] .. row_start[q + 1]. With M = H it is the layout of
+    `model.staged()`, with M = 1 that of `model`, so `model.staged().with_probability(counts.probability)` is the
+    empirical model.
+
+    `reward` is the model's (`task.model.reward`); it is needed only where one row lists a successor twice with different
+    rewards, to tell the two outcomes apart.
+    """
+
+    row_start: IntArray  # (M*S*A + 1,)
+    successor: Any  # (nnz,) int32
+    seen: IntArray  # (nnz,)  N_h(s, a, outcome)
+    visits: IntArray  # (M, S, A)  N_h(s, a)
+    probability: FloatArray  # (nnz,)  P_hat; renewed in place, so copy what must stay
+    known: BoolArray  # (M, S, A)  rows known exactly
+    available: BoolArray  # (M, S, A)
+    support_size: IntArray  # (M, S, A)
+
+    def __init__(self, structure: Structure, stationary: bool = False, reward: FloatArray | None = None) -> None:
+        self.structure, self.stationary = structure, bool(stationary)
+        S, A, K = structure.S, structure.A, structure.available.shape[0]
+        if stationary and K > 1:
+            raise ValueError(
+                "stationary=True pools the stages, but this problem stores a kernel for each stage; leave it out"
+            )
+        self.M = K if stationary or K > 1 else structure.H
+        copies, nnz = self.M // K, structure.successor.size
+        starts = structure.row_start
+        self.row_start = np.r_[
+            np.tile(starts[:-1], copies) + np.repeat(np.arange(copies) * nnz, starts.size - 1), copies * nnz
+        ]
+        self.successor = np.tile(structure.successor, copies)
+        self.known = np.array(np.broadcast_to(structure.known, (self.M, S, A)))
+        self.available = np.array(np.broadcast_to(structure.available, (self.M, S, A)))
+        self.support_size = np.diff(self.row_start).reshape(self.M, S, A)
+        self._reward = self._telling_rewards(reward)
+        self._repeated = nnz if copies > 1 else 0
+        sizes = self.support_size.reshape(-1)
+        uniform = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
+        given = np.tile(structure.probability, copies)
+        self._blank = np.where(np.isnan(given), uniform, given)
+        self.seen = np.zeros(self.successor.size, np.int64)
+        self.visits = np.zeros((self.M, S, A), np.int64)
+        self.probability = self._blank.copy()
+
+    def _telling_rewards(self, reward: FloatArray | None) -> FloatArray:
+        """The rewards where they are needed to tell outcomes apart, else an array without columns."""
+        structure = self.structure
+        rows = np.repeat(np.arange(structure.row_start.size - 1), np.diff(structure.row_start))
+        pairs = rows * structure.S + structure.successor
+        if np.unique(pairs).size == pairs.size:
+            return np.zeros((1, 0))
+        if reward is None:
+            raise ValueError(
+                "one row lists a successor twice, so counting its outcomes needs the rewards; give reward="
+            )
+        return np.ascontiguousarray(reward)
+
+    def observe(self, episode: Episode) -> None:
+        """Count one episode; ValueError where it holds a transition outside the known support."""
+        structure = self.structure
+        h = count_episode(
+            self.row_start, self.successor, self._reward, self._repeated, self.known.reshape(-1), structure.S,
+            structure.A, self.M, *episode, self.seen, self.visits.reshape(-1), self.probability,
+        )  # fmt: skip
+        if h < structure.H:
+            s, a, s_next = episode.states[h], episode.actions[h], episode.states[h + 1]
+            raise ValueError(
+                f"state {s_next} cannot follow action {a} in state {s} at stage {h}, says the known structure"
+            )
+
+    def memory(self) -> dict[str, Any]:
+        """The counts: everything else follows from them."""
+        return {"seen": self.seen.copy()}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Continue from what `memory()` returned."""
+        self.seen = np.array(memory["seen"], dtype=np.int64)
+        total = np.r_[0, np.cumsum(self.seen)]
+        per_row = total[self.row_start[1:]] - total[self.row_start[:-1]]
+        self.visits = per_row.reshape(self.visits.shape)
+        sizes = self.support_size.reshape(-1)
+        learned = np.repeat((per_row > 0) & ~self.known.reshape(-1), sizes)
+        self.probability = np.where(learned, self.seen / np.repeat(np.maximum(per_row, 1), sizes), self._blank)

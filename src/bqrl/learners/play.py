@@ -1,0 +1,119 @@
+"""Where episodes are played: in a problem with a known kernel, or in any Gymnasium environment with discrete spaces."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from bqrl.kernels.episode import draw, first_state, play_chances, play_table
+from bqrl.learners.protocol import Episode, Randomised
+from bqrl.learners.scoring import NeedTracker
+from bqrl.mdp.lattice import grid
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import MarkovPolicy, Policy, TargetPolicy
+
+
+class World(Protocol):
+    """Plays one episode of the given behaviour; `chance` is the learner's own stream, for behaviour that draws."""
+
+    def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
+        """One episode."""
+
+    def memory(self) -> dict[str, Any]:
+        """State of the world's own random stream."""
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Continue the stream."""
+
+
+class ModelWorld:
+    """Episodes of an MDP. Each takes H + 1 uniforms from the world's stream, whatever the learner does."""
+
+    def __init__(self, mdp: MDP, rng: np.random.Generator) -> None:
+        self.mdp, self.rng = mdp, rng
+        columns = grid(mdp)
+        self._tracker = NeedTracker(mdp, columns) if columns is not None and columns.sets is None else None
+        self._tables = (mdp.row_start, mdp.successor, mdp.probability, mdp.reward, mdp.mu, mdp.S, mdp.A)
+
+    def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
+        """One episode by inverse CDF."""
+        mdp = self.mdp
+        u = self.rng.random(mdp.H + 1)
+        episode = Episode(np.empty(mdp.H + 1, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.H))
+        if isinstance(behaviour, Randomised):
+            play_chances(*self._tables, behaviour.probabilities, u, chance.random(mdp.H), *episode)
+        elif isinstance(behaviour, MarkovPolicy):
+            play_table(*self._tables, behaviour.actions, u, *episode)
+        elif isinstance(behaviour, TargetPolicy) and self._tracker is not None and self._tracker.fits(behaviour):
+            self._tracker.play(behaviour, u, episode)
+        else:
+            self._follow(behaviour, u, episode, chance)
+        return episode
+
+    def _follow(self, policy: Policy, u: np.ndarray, episode: Episode, chance: np.random.Generator) -> None:
+        mdp = self.mdp
+        s = int(first_state(mdp.mu, u[0]))
+        memory = policy.start(float(chance.random()) if policy.kind == "mixture" else None)
+        episode.states[0] = s
+        for h in range(mdp.H):
+            a = policy.act(h, s, memory)
+            q = ((0 if mdp.stationary else h) * mdp.S + s) * mdp.A + a
+            i = draw(mdp.row_start, mdp.probability, q, u[1 + h])
+            r, after = float(mdp.reward[h if len(mdp.reward) > 1 else 0, i]), int(mdp.successor[i])
+            memory = policy.next(memory, h, s, a, r, after)
+            episode.actions[h], episode.rewards[h], episode.states[h + 1] = a, r, after
+            s = after
+
+    def memory(self) -> dict[str, Any]:
+        """State of the stream."""
+        return dict(self.rng.bit_generator.state)
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Continue the stream."""
+        self.rng.bit_generator.state = memory
+
+
+class GymWorld:
+    """Episodes of a Gymnasium environment with discrete observations and actions, cut or filled up to H stages.
+
+    An episode that ends early stays in its last state with reward 0 for the stages that are left, so that every learner
+    sees H stages. The first reset is seeded; the environment's own stream runs on from there.
+    """
+
+    def __init__(self, env: Any, H: int, rng: np.random.Generator) -> None:
+        self.env, self.H = env, H
+        self._seed: int | None = int(rng.integers(2**31))
+
+    def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
+        """One episode by stepping the environment."""
+        s, _ = self.env.reset(seed=self._seed)
+        self._seed = None
+        episode = Episode(np.empty(self.H + 1, np.int64), np.empty(self.H, np.int64), np.zeros(self.H))
+        episode.states[0] = s = int(s)
+        over = False
+        memory = None
+        if isinstance(behaviour, Policy):
+            memory = behaviour.start(float(chance.random()) if behaviour.kind == "mixture" else None)
+        for h in range(self.H):
+            if isinstance(behaviour, Randomised):
+                a = int(first_state(behaviour.probabilities[h, s], chance.random()))
+            else:
+                a = behaviour.act(h, s, memory)
+            r, after = 0.0, s
+            if not over:
+                found, reward, terminated, truncated, _ = self.env.step(a)
+                r, after, over = float(reward), int(found), bool(terminated or truncated)
+            if isinstance(behaviour, Policy):
+                memory = behaviour.next(memory, h, s, a, r, after)
+            episode.actions[h], episode.rewards[h], episode.states[h + 1] = a, r, after
+            s = after
+        return episode
+
+    def memory(self) -> dict[str, Any]:
+        """Refused: an environment's inner state cannot be saved in general."""
+        raise ValueError("a run in a Gymnasium environment cannot be checkpointed; learn on the MDP instead")
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Refused likewise."""
+        raise ValueError("a run in a Gymnasium environment cannot be continued; learn on the MDP instead")

@@ -1,0 +1,225 @@
+"""The recursion over sets of return laws, and the labels that turn a law back into a policy.
+
+    D_H(s) = { law of 0 },
+    D_h(s) = { law of r + G' : an action a, and for every outcome (r, s') of (h, s, a) one law of D_{h+1}(s') for G' }.
+
+Every law has a label L = (h, s, a, L_1, L_2, ...): an action, and a reference to one label for each of its outcomes. It
+encodes one deterministic history-dependent policy that attains the law. Which combinations are formed and which laws are
+kept is up to `Rules`; on which columns the masses lie is up to `Columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from bqrl.laws.functionals import buffered_rows, mean_rows, quantile_rows
+from bqrl.laws.law import Law
+from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.lattice import Grid
+from bqrl.mdp.model import MDP, Stage
+from bqrl.mdp.policy import LabelPolicy
+from bqrl.planners.greedy import MEAN_TIE, TIE, first_best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Laws:
+    """The laws of one (stage, state) with their labels: an action, and after each of its outcomes a law of the next stage."""
+
+    pmf: FloatArray  # (n, columns of the stage)
+    action: IntArray  # (n,)
+    child: IntArray  # (n, most outcomes of an action)
+    usual: int  # the law to continue with after an outcome of probability zero
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frontier:
+    """The laws at the root, `pmf` (n, m) on `points` (m,), and the labels below them."""
+
+    mdp: MDP
+    points: FloatArray
+    pmf: FloatArray
+    child: IntArray  # (n, first states)  which law of each first state
+    stages: tuple[list[Laws | None], ...]
+    slack: float  # how far distribution functions may have moved where laws were taken for equal or dominated
+
+    def __len__(self) -> int:
+        return len(self.pmf)
+
+    def law(self, i: int) -> Law:
+        """Root law `i`."""
+        return Law(self.points, self.pmf[i])
+
+    def values(self, tau: float, beta: float = 0.0) -> FloatArray:
+        """Objective value of every root law."""
+        return objective_rows(self.points, self.pmf, tau, beta)
+
+    def best(self, tau: float, beta: float = 0.0) -> int:
+        """The root law of the largest objective value; ties by the larger mean, then the first."""
+        values, means = self.values(tau, beta), mean_rows(self.points, self.pmf)
+        scale = max(1.0, float(np.abs(self.points).max()))
+        tied = np.flatnonzero(values >= values.max() - TIE * scale)
+        return int(tied[first_best(means[tied], MEAN_TIE * scale)])
+
+    def policy(self, i: int) -> LabelPolicy:
+        """The policy that the label of root law `i` encodes; a label that is referred to twice is one node."""
+        mdp, first = self.mdp, np.flatnonzero(self.mdp.mu)
+        layer = [(0, int(s), int(k)) for s, k in zip(first, self.child[i], strict=True)]
+        node = {key: v for v, key in enumerate(layer)}
+        action, child_start, successor, reward, child = [], [0], [], [], []
+        for h in range(mdp.H):
+            after: list[tuple[int, int, int]] = []
+            for _, s, k in layer:
+                laws = self.stages[h][s]
+                assert laws is not None
+                successors, _, rewards = mdp.outcomes(h, s, int(laws.action[k]))
+                for j, s_next in enumerate(successors.tolist()):
+                    key = (h + 1, s_next, int(laws.child[k, j]))
+                    if h + 1 < mdp.H and key not in node:
+                        node[key] = len(node)
+                        after.append(key)
+                    child.append(node.get(key, -1))
+                action.append(int(laws.action[k]))
+                successor.extend(successors.tolist())
+                reward.extend(rewards.tolist())
+                child_start.append(len(child))
+            layer = after
+        root = np.full(mdp.S, -1, np.int64)
+        root[first] = np.arange(first.size)
+        return LabelPolicy(
+            mdp.H, root, np.array(action), np.array(child_start), np.array(successor), np.array(reward), np.array(child)
+        )
+
+
+def objective_rows(points: FloatArray, pmf: FloatArray, tau: float, beta: float) -> FloatArray:
+    """(Buffered) tau-quantile of every row."""
+    return quantile_rows(points, pmf, tau) if beta == 0.0 else buffered_rows(points, pmf, tau, beta)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What one outcome of a row contributes: its probability, the laws to choose from, and the columns they land on."""
+
+    weight: float
+    pmf: FloatArray
+    landing: IntArray
+
+    def landed(self, width: int, rows: slice = slice(None)) -> FloatArray:
+        """The laws, weighted, on the `width` columns of the stage."""
+        pmf = self.pmf[rows]
+        live = np.flatnonzero(pmf.any(axis=0))
+        out, columns = np.zeros((len(pmf), width)), self.landing[live]
+        if np.all(np.diff(columns) > 0):
+            out[:, columns] = self.weight * pmf[:, live]
+        else:  # rounding brought some together
+            for column, j in zip(columns, live, strict=True):
+                out[:, column] += self.weight * pmf[:, j]
+        return out
+
+
+class Columns(Protocol):
+    """On which returns the masses of every stage lie."""
+
+    def points(self, h: int) -> FloatArray:
+        """Returns from stage h on, increasing."""
+
+    def landing(self, h: int, i: int) -> IntArray:
+        """Columns of stage h to which outcome i of the stage takes those of stage h + 1; without mass any column will do."""
+
+
+class Rules(Protocol):
+    """Which laws are formed and kept."""
+
+    def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
+        """Laws of a row, the choice from each part behind them, and how far a distribution function may have moved."""
+
+    def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
+        """Which of a state's laws stay, and how far a distribution function may have moved."""
+
+    def usual(self, points: FloatArray, pmf: FloatArray) -> int:
+        """The law to continue with after an outcome of probability zero."""
+
+
+class GridColumns:
+    """Columns of an exact grid."""
+
+    def __init__(self, mdp: MDP, columns: Grid) -> None:
+        self.grid = columns
+        self.units = [columns.stage_units(mdp, h) for h in range(mdp.H)]
+        self.known: dict[tuple[int, int], IntArray] = {}
+
+    def points(self, h: int) -> FloatArray:
+        """Points of the grid."""
+        return self.grid.points(h)
+
+    def landing(self, h: int, i: int) -> IntArray:
+        """A shift on a lattice, a table on a set of returns."""
+        u = int(self.units[h][i])
+        if (h, u) not in self.known:
+            if self.grid.sets is None:
+                found = np.arange(self.grid.size[h + 1]) + u - self.grid.drop(h)
+            else:
+                found = self.grid.landings(h)[u]
+            self.known[h, u] = np.clip(found, 0, self.grid.size[h] - 1)
+        return self.known[h, u]
+
+
+def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
+    """The frontiers of all states that can be met, from the last stage to the root; a law of first states is one more row."""
+    end = Laws(np.ones((1, 1)), np.zeros(1, np.int64), np.zeros((1, 0), np.int64), 0)
+    after: list[Laws | None] = [end] * mdp.S
+    stages, slack = [], 0.0
+    for h in range(mdp.H - 1, -1, -1):
+        here: list[Laws | None] = [None] * mdp.S
+        lost = 0.0
+        for s in np.flatnonzero(mdp.reachable[h]).tolist():
+            here[s], moved = _state(mdp, h, s, mdp.stage(h), after, columns, rules)
+            lost = max(lost, moved)
+        slack += lost
+        stages.append(here)
+        after = here
+    points = columns.points(0)
+    parts = [
+        Part(float(mdp.mu[s]), laws.pmf, np.arange(points.size))
+        for s in np.flatnonzero(mdp.mu)
+        if (laws := after[s]) is not None
+    ]
+    pmf, child, lost = rules.combine(parts, points.size, "the first state")
+    kept, moved = rules.keep(points, pmf)
+    return Frontier(mdp, points, pmf[kept], child[kept], tuple(reversed(stages)), slack + lost + moved)
+
+
+def _state(
+    mdp: MDP, h: int, s: int, stage: Stage, after: Sequence[Laws | None], columns: Columns, rules: Rules
+) -> tuple[Laws, float]:
+    """Laws of one (stage, state): those of all its actions, as far as the rules keep them."""
+    points, lost = columns.points(h), 0.0
+    rows = [s * mdp.A + int(a) for a in np.flatnonzero(stage.available[s])]
+    most = max(int(stage.row_start[q + 1] - stage.row_start[q]) for q in rows)
+    pmfs, actions, children = [], [], []
+    for q in rows:
+        outcomes = range(stage.row_start[q], stage.row_start[q + 1])
+        nexts = [laws for i in outcomes if (laws := after[stage.successor[i]]) is not None]
+        possible = [j for j, i in enumerate(outcomes) if stage.probability[i] > 0.0]
+        parts = [
+            Part(float(stage.probability[i]), nexts[j].pmf, columns.landing(h, i))
+            for j, i in ((j, outcomes[j]) for j in possible)
+        ]
+        where = f"stage {h}, state {mdp.state_label(s)}, action {mdp.action_label(q % mdp.A)}"
+        pmf, picks, moved = rules.combine(parts, points.size, where)
+        child = np.full((len(pmf), most), -1, np.int64)
+        child[:, : len(nexts)] = [laws.usual for laws in nexts]
+        child[:, possible] = picks
+        pmfs.append(pmf)
+        actions.append(np.full(len(pmf), q % mdp.A))
+        children.append(child)
+        lost = max(lost, moved)
+    pmf = np.concatenate(pmfs)
+    kept, moved = rules.keep(points, pmf)
+    pmf = pmf[kept]
+    return Laws(
+        pmf, np.concatenate(actions)[kept], np.concatenate(children)[kept], rules.usual(points, pmf)
+    ), lost + moved

@@ -1,0 +1,263 @@
+"""Planning over achievable return laws: EVI-BQ (Algorithm 2), and the paper's capped reference.
+
+`frontier` holds every law that a deterministic history-dependent policy attains (see achievable.py), so the best root law
+is the exact optimum over these policies, for any objective. The number of laws grows exponentially: this is the oracle for
+small problems. A budget on laws and bytes is checked before a product is formed, and what exceeds it is refused, never
+cut. Duplicates (all masses within MASS_TOL) are removed, also among the partial sums within a row; with `dominance` so
+are laws that another one dominates in first order, which keeps the maximum of every monotone objective. Outcomes of
+probability zero offer no choice; should they happen after all, the law of the largest mean is continued with.
+
+`plan_capped` is the paper's numerical reference: the same recursion, cut down by four rules.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bqrl.kernels.frontier import distinct, undominated
+from bqrl.laws.bracket import LawBracket
+from bqrl.laws.functionals import MASS_TOL, cdf_rows, mean_rows, quantile_rows
+from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.lattice import Grid, grid
+from bqrl.mdp.model import MDP
+from bqrl.planners.achievable import Frontier, GridColumns, Part, all_laws
+from bqrl.planners.evaluate import evaluate
+from bqrl.planners.expected import plan_of, settled
+from bqrl.planners.greedy import MEAN_TIE, TIE, exact_columns
+from bqrl.planners.plan import GAP_TOL, Plan, check_levels, objective_value
+from bqrl.planners.sweep import rounding_error
+from bqrl.planners.target import as_law
+
+MAX_LAWS = 100_000
+MAX_BYTES = 2**30
+MAX_COLUMNS = 1_000_000  # distinct rounded returns of a stage in the capped recursion
+
+
+def frontier(
+    mdp: MDP,
+    *,
+    dominance: bool = False,
+    max_laws: int = MAX_LAWS,
+    max_bytes: int = MAX_BYTES,
+    columns: Grid | None = None,
+) -> Frontier:
+    """All return laws that deterministic history-dependent policies of `mdp` attain, with their labels."""
+    on = GridColumns(mdp, exact_columns(mdp) if columns is None else columns)
+    return all_laws(mdp, on, EveryLaw(dominance, max_laws, max_bytes))
+
+
+def plan_frontier(
+    mdp: MDP, tau: float, beta: float = 0.0, *, kernels: Any = None, dominance: bool = False, max_laws: int = MAX_LAWS,
+    max_bytes: int = MAX_BYTES,
+) -> Plan:  # fmt: skip
+    """EVI-BQ: the best law of the whole frontier and its label policy; with `kernels` (n, nnz) the optimistic choice.
+
+    `upper` is the value itself. It is `certain` when neither rounding (relative error gamma of every mass) nor what was
+    taken for equal (`Frontier.slack`) can move the best law's P(G < x) up to tau or the least P(G < x') of any law below
+    it, x' the next higher return; otherwise `upper` is the highest return that they leave open. A buffered value is smooth
+    in the masses: certain when the errors move it by at most GAP_TOL.
+    With `kernels` the plan is optimistic: `upper` is the value under the chosen kernel (`details["kernel"]`, the first of
+    equals), `value` that of its policy in `mdp` itself.
+    """
+    begun = time.perf_counter()
+    tau, beta = check_levels(tau, beta)
+    columns = exact_columns(mdp)
+    models = [mdp] if kernels is None else [mdp.with_probability(p) for p in np.atleast_2d(kernels)]
+    found = [frontier(m, dominance=dominance, max_laws=max_laws, max_bytes=max_bytes, columns=columns) for m in models]
+    picks = [one.best(tau, beta) for one in found]
+    values = [objective_value(one.law(i), tau, beta) for one, i in zip(found, picks, strict=True)]
+    tie = TIE * max(1.0, float(np.abs(found[0].points).max()))
+    k = next(k for k, value in enumerate(values) if value >= max(values) - tie)
+    certain, upper = _certainty(found[k], picks[k], values[k], tau, beta)
+    policy, details = found[k].policy(picks[k]), {"frontier": found[k], "laws": len(found[k])}
+    if kernels is None:
+        law, value, attitude = found[k].law(picks[k]), values[k], "nominal"
+    else:
+        law = as_law(evaluate(mdp, policy))
+        value, attitude = objective_value(law, tau, beta), "optimistic"
+        details |= {"kernel": k, "values": values}
+    seconds = time.perf_counter() - begun
+    return Plan(tau, beta, "frontier", policy, law, value, upper, value, certain, True, attitude, seconds, (), details)
+
+
+def _certainty(found: Frontier, i: int, value: float, tau: float, beta: float) -> tuple[bool, float]:
+    """Whether errors leave the optimum where it is, and the highest value that they leave open."""
+    gamma, slack = rounding_error(found.mdp), found.slack
+    if beta > 0.0:
+        error = (gamma + slack) * max(1.0, float(np.ptp(found.points))) / beta
+        return error <= GAP_TOL, value if error <= GAP_TOL else value + error
+    reached = found.law(i).shortfall(value) * (1.0 + gamma) + slack < tau
+    short = cdf_rows(found.points, found.pmf)[:, :-1].min(axis=0)  # the least P(G < x) of every return but the lowest
+    open_still = found.points[1:][short * (1.0 - gamma) - slack < tau]
+    upper = max(value, float(open_still.max(initial=value)))
+    return bool(reached) and upper == value, upper
+
+
+@dataclass(slots=True)
+class EveryLaw:
+    """Rules of the exact frontier: every combination, within a budget."""
+
+    dominance: bool
+    max_laws: int  # of one product
+    max_bytes: int  # of one product and all laws kept before it
+    held: int = 0  # bytes of the laws kept so far
+
+    def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
+        """All choices, one outcome after the other; equal (or dominated) partial sums are merged at once."""
+        pmf, picks, slack = np.zeros((1, width)), np.zeros((1, 0), np.int64), 0.0
+        for part in parts:
+            n, k = len(pmf), len(part.pmf)
+            self.check(n * k, width, len(parts), where)
+            pmf = (pmf[:, None, :] + part.landed(width)[None]).reshape(n * k, width)
+            picks = np.column_stack([np.repeat(picks, k, axis=0), np.tile(np.arange(k), n)])
+            kept, moved = keep_laws(pmf, self.dominance)
+            pmf, picks, slack = pmf[kept], picks[kept], slack + moved
+        return pmf, picks, slack
+
+    def check(self, laws: int, width: int, outcomes: int, where: str) -> None:
+        """ValueError where the next product would exceed the budget."""
+        wanted = self.held + laws * (3 * width + 2 * outcomes) * 8
+        if laws <= self.max_laws and wanted <= self.max_bytes:
+            return
+        limit = f"max_laws={self.max_laws}" if laws > self.max_laws else f"max_bytes={self.max_bytes}"
+        raise ValueError(
+            f"the frontier needs {laws} laws and {math.ceil(wanted / 2**20)} MiB at {where}, more than {limit}; raise it"
+            f"{'' if self.dominance else ', set dominance=True'} or use planner='target', which needs no frontier"
+        )
+
+    def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
+        """All but duplicates (and dominated laws)."""
+        kept, moved = keep_laws(pmf, self.dominance)
+        self.held += kept.size * pmf.shape[1] * 8
+        return kept, moved
+
+    def usual(self, points: FloatArray, pmf: FloatArray) -> int:
+        """The law of the largest mean."""
+        return int(mean_rows(points, pmf).argmax())
+
+
+def keep_laws(pmf: FloatArray, dominance: bool) -> tuple[IntArray, float]:
+    """Rows left without duplicates (or dominated laws), and how far a distribution function may have moved by that."""
+    keep = np.empty(len(pmf), np.bool_)
+    if dominance:
+        cdf = np.cumsum(pmf, axis=1)
+        moved = undominated(cdf, np.argsort(cdf.sum(axis=1), kind="stable"), MASS_TOL, keep)
+    else:
+        keys = pmf @ np.random.default_rng(0).random(pmf.shape[1])
+        window = 2.0 * MASS_TOL * pmf.shape[1]
+        moved = distinct(pmf, np.argsort(keys, kind="stable"), keys, window, MASS_TOL, keep)
+    return np.flatnonzero(keep), float(moved)
+
+
+# -- the capped reference -------------------------------------------------------------------------------------------
+
+
+def plan_capped(
+    mdp: MDP, tau: float, beta: float = 0.0, *, decimals: int = 6, max_laws: int = 16, max_combinations: int = 4000,
+    dominance: bool = True,
+) -> Plan:  # fmt: skip
+    """The paper's numerical reference: the frontier recursion cut down by four rules; proves no upper bound.
+
+    Returns are rounded to `decimals`; laws dominated in first order are removed; at most `max_laws` are retained for every
+    (stage, state); and where the children of an action allow more than `max_combinations` combinations, the best
+    retained law of each child is taken instead. `value` is the true one of the policy found, `details["reference"]` that
+    of its rounded law.
+    Deviation: the paper names neither what "best" means nor which 16 laws stay: here the largest plain tau-quantile, then
+    the largest mean, then the first found. The order of the rules is merge, round, drop duplicates, drop dominated, keep 16.
+    """
+    begun = time.perf_counter()
+    tau, beta = check_levels(tau, beta)
+    for name, number in (("max_laws", max_laws), ("max_combinations", max_combinations)):
+        if number < 1:
+            raise ValueError(f"{name} must be at least 1, got {number}")
+    found = all_laws(mdp, RoundedColumns(mdp, decimals), CappedLaws(tau, max_laws, max_combinations, dominance))
+    i = found.best(tau, beta)
+    policy, law = found.policy(i), found.law(i)
+    details = {"reference": objective_value(law, tau, beta), "frontier": found, "laws": len(found)}
+    if grid(mdp) is not None:
+        return plan_of(mdp, policy, tau, beta, "capped-frontier", details=details).with_time(
+            time.perf_counter() - begun
+        )
+    error = 0.5 * mdp.H * 10.0**-decimals
+    bracket = LawBracket(law.shift(-error), law.shift(error))
+    value = objective_value(bracket.lower, tau, beta)
+    certain = settled(bracket.lower, tau, beta, rounding_error(mdp))
+    notes = (f"no exact grid of returns fits: the law is known up to the rounding, {error:.1g}",)
+    seconds = time.perf_counter() - begun
+    return Plan(
+        tau, beta, "capped-frontier", policy, bracket, value, None, value, certain, False, "nominal", seconds, notes,
+        details,
+    )  # fmt: skip
+
+
+class RoundedColumns:
+    """The returns that occur when every sum is rounded to some decimals, built from the last stage on."""
+
+    def __init__(self, mdp: MDP, decimals: int) -> None:
+        after = np.zeros(1)
+        self.columns: list[FloatArray] = [after]
+        self.landings: list[IntArray] = []
+        self.units: list[IntArray] = []
+        for h in range(mdp.H - 1, -1, -1):
+            stage = mdp.stage(h)
+            worth, unit = np.unique(mdp.discount**h * stage.reward, return_inverse=True)
+            if worth.size * after.size > 4 * MAX_COLUMNS:
+                raise ValueError(
+                    f"stage {h} has too many returns of {decimals} decimals; use planner='target' or fewer decimals"
+                )
+            sums = np.round(worth[:, None] + after[None, :], decimals) + 0.0
+            after = np.unique(sums)
+            self.columns.insert(0, after)
+            self.landings.insert(0, np.searchsorted(after, sums))
+            self.units.insert(0, unit)
+
+    def points(self, h: int) -> FloatArray:
+        """Rounded returns from stage h on."""
+        return self.columns[h]
+
+    def landing(self, h: int, i: int) -> IntArray:
+        """Columns of the rounded sums with the reward of outcome i."""
+        found: IntArray = self.landings[h][self.units[h][i]]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CappedLaws:
+    """Rules of the capped reference; retained laws are ranked, the best first."""
+
+    tau: float
+    max_laws: int
+    max_combinations: int
+    dominance: bool
+
+    def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
+        """Every combination, or the best law of each child where there are too many."""
+        sizes = [len(part.pmf) for part in parts]
+        if math.prod(sizes) > self.max_combinations:
+            best = sum((part.landed(width, slice(1)) for part in parts), np.zeros((1, width)))
+            return best, np.zeros((1, len(parts)), np.int64), 0.0
+        picks = np.indices(sizes).reshape(len(sizes), -1).T
+        pmf = np.zeros((len(picks), width))
+        for j, part in enumerate(parts):
+            pmf += part.landed(width)[picks[:, j]]
+        return pmf, picks, 0.0
+
+    def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
+        """The best laws that are neither duplicates nor dominated."""
+        kept, _ = keep_laws(pmf, False)
+        if self.dominance:
+            kept = kept[keep_laws(pmf[kept], True)[0]]
+        values, means = quantile_rows(points, pmf[kept], self.tau), mean_rows(points, pmf[kept])
+        digits = -math.floor(math.log10(MEAN_TIE * max(1.0, float(np.abs(points).max()))))
+        order = np.lexsort((-np.round(means, digits), -values))  # stable: of equals the first found
+        return kept[order[: self.max_laws]], 0.0
+
+    def usual(self, points: FloatArray, pmf: FloatArray) -> int:
+        """The best law."""
+        return 0

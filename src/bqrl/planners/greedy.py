@@ -1,0 +1,230 @@
+"""The paper's practical planner (Algorithm 3): one retained return law for every stage and state.
+
+    D_H(s) = the law of 0,
+    D_h^a(s) = law of r + G',  G' ~ D_{h+1}(s'),  s' ~ P_h(. | s, a),
+    a_h(s) = argmax_a Q_tau^beta(D_h^a(s)),    D_h(s) = D_h^{a_h(s)}(s),
+
+ties by the larger mean, then by the lower action index. It applies the same tau at every stage, so it is
+time-inconsistent: the policy is Markov and often not the best for the quantile, and the planner proves no upper bound.
+What makes it useful is speed: a few kernels are planned for in one call, before every episode of a learner.
+
+Algorithm 3 as a whole, the choice among candidate kernels of a confidence set, is `optimistic_greedy`.
+Deviation: values within TIE of each other tie, and so do means within MEAN_TIE; the paper does not say when values are
+equal. Kernels of equal value tie towards the first.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bqrl.kernels.greedy import greedy_stage, greedy_sweep, root_value, work_space
+from bqrl.laws.functionals import MASS_TOL
+from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
+from bqrl.mdp.lattice import Grid, grid
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import ActionArray, MarkovPolicy
+from bqrl.planners.confidence import candidate_kernels
+from bqrl.planners.expected import plan_of
+from bqrl.planners.plan import Plan, check_levels
+
+TIE = 1e-9  # objective values this close, relative to the size of the returns where that exceeds 1, are equal
+MEAN_TIE = 1e-12  # and means this close
+LANES = 8  # laws are padded to whole vectors
+DENSE_FROM = 0.2  # share of possible successors from which one matrix product beats walking the outcomes
+MAX_DENSE = 2**22  # entries of laws or kernels that a matrix product may take
+
+
+class Greedy(NamedTuple):
+    """What the recursion finds for each of n kernels."""
+
+    actions: ActionArray  # (n, H, S)
+    values: FloatArray  # (n,) objective value of the retained law at the root
+    retained: FloatArray  # (n, H + 1, S) objective value of every retained law
+
+
+def greedy_policies(
+    mdp: MDP, probabilities: FloatArray, tau: float, beta: float = 0.0, columns: Grid | None = None
+) -> Greedy:
+    """Algorithm 3's recursion for many kernels at once, each on the outcomes and rewards of `mdp`.
+
+    `probabilities` is (n, nnz): one entry for each outcome that `mdp` stores; `mdp.staged()` stores every stage apart.
+    beta = 0 means the plain quantile. In states that cannot be met a law may leave the grid; it is then clipped to it.
+    """
+    tau, beta = check_levels(tau, beta)
+    layout = _layout(mdp, exact_columns(mdp) if columns is None else columns)
+    kernels = _kernels(mdp, probabilities)
+    n = kernels.shape[0]
+    found = Greedy(np.empty((n, mdp.H, mdp.S), np.int16), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
+    levels = (tau, beta, MASS_TOL, TIE * layout.scale, MEAN_TIE * layout.scale)
+    if layout.grid.sets is None:
+        greedy_sweep(
+            mdp.row_start, mdp.successor, kernels, layout.grid.units, layout.common, layout.dense, layout.cells,
+            layout.cell_start, layout.drops, layout.bases, layout.grid.step, layout.points, layout.grid.size, mdp.mu,
+            levels, found.actions, found.retained, found.values,
+        )  # fmt: skip
+    else:
+        _sweep_set(mdp, layout, kernels, levels, found)
+    return found
+
+
+def plan_greedy(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
+    """The greedy policy of `mdp` itself; its value is the true one of the policy, no upper bound is proven."""
+    begun = time.perf_counter()
+    tau, beta = check_levels(tau, beta)
+    found = greedy_policies(mdp, mdp.probability[None], tau, beta)
+    plan = plan_of(mdp, MarkovPolicy(found.actions[0]), tau, beta, "greedy")
+    return plan.with_time(time.perf_counter() - begun)
+
+
+class Choice(NamedTuple):
+    """The optimistic choice among candidate kernels."""
+
+    actions: ActionArray  # (H, S)
+    value: float  # objective value at the root under the chosen kernel
+    kernel: int  # which one: 0 empirical, 1 directed, then the random ones
+    values: FloatArray  # (n,) root values of all candidates
+
+
+def optimistic_greedy(
+    mdp: MDP, probability: FloatArray, half_radius: FloatArray, tau: float, beta: float, uniforms: FloatArray,
+    columns: Grid | None = None,
+) -> Choice:  # fmt: skip
+    """Algorithm 3: the greedy policy of the candidate kernel with the largest value at the root.
+
+    `probability` (nnz,) is the empirical kernel; `half_radius` and `uniforms` are those of
+    `confidence.candidate_kernels`. The first pass serves the empirical kernel and points the directed perturbation.
+    """
+    centre = greedy_policies(mdp, probability[None], tau, beta, columns)
+    candidates = candidate_kernels(mdp, probability, half_radius, centre.retained[0], uniforms)
+    others = greedy_policies(mdp, candidates[1:], tau, beta, columns)
+    values = np.concatenate([centre.values, others.values])
+    i = first_best(values, TIE * max(1.0, float(np.abs(values).max())))
+    actions = centre.actions[0] if i == 0 else others.actions[i - 1]
+    return Choice(actions, float(values[i]), i, values)
+
+
+def first_best(values: FloatArray, tie: float) -> int:
+    """Index of the first value within `tie` of the largest."""
+    return int(np.argmax(values >= values.max() - tie))
+
+
+def exact_columns(mdp: MDP) -> Grid:
+    """The exact grid of returns; ValueError where there is none."""
+    columns = grid(mdp)
+    if columns is None:
+        raise ValueError(
+            "the returns of this problem fit no exact grid (a discount, or rewards without a common step), which this "
+            "planner needs; use planner='target', which brackets the optimum, or planner='expected'"
+        )
+    return columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """What the compiled loops need to know of a problem, worked out once."""
+
+    grid: Grid
+    points: FloatArray  # (H + 1, width) padded with the highest point
+    scale: float  # size of the returns, at least 1
+    drops: IntArray  # (H,)
+    bases: FloatArray  # (H,) worth of a reward of 0 steps
+    common: BoolArray  # (1 or H, S*A) rows whose outcomes share a reward
+    dense: IntArray  # (1 or H, S*A) place of a row in the matrix product, or -1
+    cells: IntArray  # (2, c) where each outcome of a dense row comes from and goes to
+    cell_start: IntArray  # (stages + 1,)
+
+
+def _layout(mdp: MDP, columns: Grid) -> _Layout:
+    key = ("greedy", columns)
+    if key not in mdp._cache:
+        if not columns.exact:
+            raise ValueError(
+                "the greedy planner needs an exact grid, got a rounded one; use planner='target', which brackets"
+            )
+        width = -(-int(columns.size.max()) // LANES) * LANES
+        points = np.empty((mdp.H + 1, width))
+        for h in range(mdp.H + 1):
+            points[h] = np.resize(columns.points(h)[-1:], width)
+            points[h, : columns.size[h]] = columns.points(h)
+        drops = np.array([columns.drop(h) for h in range(mdp.H)], np.int64)
+        bases = points[:-1, 0] - points[1:, 0] - drops * columns.step
+        common = _common(mdp, columns)
+        dense, cells, cell_start = _dense_rows(mdp, common, width)
+        scale = max(1.0, float(np.abs(points[0]).max()))
+        mdp._cache[key] = _Layout(columns, points, scale, drops, bases, common, dense, cells, cell_start)
+    layout: _Layout = mdp._cache[key]
+    return layout
+
+
+def _common(mdp: MDP, columns: Grid) -> BoolArray:
+    """Which rows have one reward for all outcomes, (1 or H, S*A)."""
+    rows = np.flatnonzero(np.diff(mdp.row_start))
+    same = np.ones((len(columns.units), mdp.row_start.size - 1), bool)
+    if mdp.row_reward is not None:
+        return same[:1].reshape(-1, mdp.S * mdp.A)
+    starts = mdp.row_start[rows]
+    high, low = np.maximum.reduceat(columns.units, starts, axis=1), np.minimum.reduceat(columns.units, starts, axis=1)
+    same[:, rows] = high == low
+    return same.reshape(-1, mdp.S * mdp.A)
+
+
+def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows worth a matrix product: place of each, and source and target of their outcomes stage by stage."""
+    per_stage = mdp.S * mdp.A
+    dense = np.full(common.shape, -1, np.int64)
+    cells: list[IntArray] = []
+    for i, same in enumerate(common):
+        starts = mdp.row_start[0 if mdp.stationary else i * per_stage :][: per_stage + 1]
+        counts = np.diff(starts)
+        rows = np.flatnonzero(same & (counts > 1))
+        if rows.size * max(width, mdp.S) > MAX_DENSE or counts[rows].sum() < DENSE_FROM * rows.size * mdp.S:
+            rows = rows[:0]
+        dense[i, rows] = np.arange(rows.size)
+        source = np.arange(starts[0], starts[-1])[np.repeat(dense[i] >= 0, counts)]
+        cells.append(np.stack([source, np.repeat(dense[i, rows], counts[rows]) * mdp.S + mdp.successor[source]]))
+    if sum(part.shape[1] for part in cells) > MAX_DENSE:
+        return np.full(common.shape, -1, np.int64), np.empty((2, 0), np.int64), np.zeros(len(cells) + 1, np.int64)
+    cell_start = np.cumsum([0, *(part.shape[1] for part in cells)])
+    return dense, np.ascontiguousarray(np.concatenate(cells, axis=1)), cell_start
+
+
+def _kernels(mdp: MDP, probabilities: FloatArray) -> FloatArray:
+    given = np.ascontiguousarray(probabilities, dtype=np.float64)
+    if given.ndim != 2 or given.shape[1] != mdp.successor.size:
+        raise ValueError(
+            f"probabilities must have shape (n, {mdp.successor.size}), one entry an outcome, got {given.shape}"
+        )
+    return (
+        given if given.flags.writeable else given.copy()
+    )  # read-only arrays would make the loops compile a second time
+
+
+def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: Any, found: Greedy) -> None:
+    """The stages one by one: a set of returns has a table of columns for each, too large to hold for all."""
+    columns, per_stage = layout.grid, mdp.S * mdp.A
+    width, nothing = layout.points.shape[1], np.full(per_stage, -1, np.int64)
+    no_cells: NDArray[np.int64] = np.empty((2, 0), np.int64)
+    work = work_space(mdp.S, mdp.A, 0)
+    laws = np.ones((kernels.shape[0], mdp.A + mdp.S, width))
+    found.retained[:, mdp.H] = 0.0
+    for h in range(mdp.H - 1, -1, -1):
+        n = int(columns.size[h])
+        landings = columns.landings(h)
+        at = np.stack([np.searchsorted(row, np.arange(n), side="right") - 1 for row in landings])
+        unit = columns.units[h if len(columns.units) > 1 else 0]
+        for k in range(kernels.shape[0]):
+            out = np.empty_like(laws[k])
+            greedy_stage(
+                0 if mdp.stationary else h * per_stage, mdp.row_start, mdp.successor, k, kernels, unit, layout.common[0],
+                nothing, no_cells, at, (0, 0.0, 0.0), layout.points[h], n,
+                layout.points[h + 1], int(columns.size[h + 1]), laws[k], found.retained[k, h + 1], levels, work,
+                out, found.retained[k, h], found.actions[k, h],
+            )  # fmt: skip
+            laws[k] = out
+    for k in range(kernels.shape[0]):
+        found.values[k] = root_value(mdp.mu, laws[k], mdp.A, layout.points[0], int(columns.size[0]), levels)

@@ -1,0 +1,76 @@
+"""Where a policy goes and what it plays there.
+
+    share_h(s, a) = P(the episode is in s at stage h and the policy plays a).
+
+The forward pass of `evaluate`, of which only who is where and what they do is kept.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from bqrl.kernels.rollout import push_mass
+from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
+from bqrl.planners.evaluate import Sums
+
+
+def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
+    """Probability of being in each state at each stage and playing each action there, shape (H, S, A); exact."""
+    check_fits(policy, mdp)
+    if isinstance(policy, MixturePolicy):
+        parts = zip(policy.weights, policy.policies, strict=True)
+        return np.asarray(sum(w * play_shares(mdp, part) for w, part in parts))
+    if isinstance(policy, MarkovPolicy):
+        return _of_markov(mdp, policy)
+    return _of_target(mdp, policy) if isinstance(policy, TargetPolicy) else _of_memories(mdp, policy)
+
+
+def _of_markov(mdp: MDP, policy: MarkovPolicy) -> FloatArray:
+    shares = np.zeros((mdp.H, mdp.S, mdp.A))
+    here: FloatArray = mdp.mu
+    for h in range(mdp.H):
+        stage = mdp.stage(h)
+        shares[h, np.arange(mdp.S), policy.actions[h]] = here
+        by_row = np.repeat(shares[h].reshape(-1), np.diff(stage.row_start))
+        here = np.bincount(stage.successor, by_row * stage.probability, mdp.S).astype(np.float64)
+    return shares
+
+
+def _of_target(mdp: MDP, policy: TargetPolicy) -> FloatArray:
+    shares = np.zeros((mdp.H, mdp.S, mdp.A))
+    sums = Sums(mdp, policy.grid)
+    mass = mdp.mu[:, None].copy()
+    for h in range(mdp.H):
+        stage = mdp.stage(h)
+        column = policy.column(h, policy.target - sums.values(h))
+        played = policy.actions[h][:, column]
+        for a in range(mdp.A):
+            shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
+        gain, landings = sums.gain(h)
+        out = np.zeros((mdp.S, sums.count(h + 1)))
+        push_mass(
+            stage.row_start, stage.successor, stage.probability, gain, landings, mdp.A, policy.actions[h], column, mass,
+            out, 0, out.shape[1],
+        )  # fmt: skip
+        mass = out
+    return shares
+
+
+def _of_memories(mdp: MDP, policy: Policy) -> FloatArray:
+    shares = np.zeros((mdp.H, mdp.S, mdp.A))
+    mass: dict[tuple[int, Any], float] = {(int(s), policy.start()): float(mdp.mu[s]) for s in np.flatnonzero(mdp.mu)}
+    for h in range(mdp.H):
+        after: dict[tuple[int, Any], float] = defaultdict(float)
+        for (s, memory), p in mass.items():
+            a = policy.act(h, s, memory)
+            shares[h, s, a] += p
+            for t, q, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
+                if q > 0.0:
+                    after[t, policy.next(memory, h, s, a, r, t)] += p * q
+        mass = after
+    return shares

@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import small_mdps
+
+import bqrl
+from bqrl import LabelPolicy, MarkovPolicy, MixturePolicy, evaluate, load_policy
+from bqrl.planners.target import guarantee_curve
+
+MODEL = bqrl.envs.make("AssetSelling")
+
+
+def five_kinds(mdp, tau=0.3):
+    curve = guarantee_curve(mdp, keep=True)
+    target = curve.policy(tau)
+    markov = bqrl.solve(mdp, tau, planner="expected").policy
+    return [
+        markov,
+        target,
+        target.to_labels(mdp),
+        curve.level_policy(tau),
+        MixturePolicy([markov, target], [0.25, 0.75]),
+    ]
+
+
+@given(small_mdps(), st.floats(0.05, 0.95))
+def test_every_kind_survives_saving(tmp_path_factory, mdp, tau):
+    path = tmp_path_factory.mktemp("policies") / "policy.npz"
+    for policy in five_kinds(mdp, tau):
+        policy.save(path)
+        again = load_policy(path)
+        assert type(again) is type(policy)
+        assert evaluate(mdp, again).equals(evaluate(mdp, policy), tol=1e-15)
+
+
+def test_a_rounded_policy_survives_saving(tmp_path):
+    mdp = MODEL.replace(discount=0.9, horizon=20)
+    plan = bqrl.solve(mdp, 0.2, points=200)
+    plan.policy.save(tmp_path / "p.npz")
+    again = load_policy(tmp_path / "p.npz")
+    assert np.array_equal(bqrl.simulate(mdp, again, 500, seed=3), bqrl.simulate(mdp, plan.policy, 500, seed=3))
+    assert evaluate(mdp, again).lower.equals(plan.law.lower)
+
+
+@pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04broken"])
+def test_damaged_files_get_one_line(tmp_path, content):
+    path = tmp_path / "p.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"p\.npz"):
+        load_policy(path)
+
+
+def test_files_that_hold_something_else(tmp_path):
+    MODEL.save(tmp_path / "model.npz")
+    with pytest.raises(ValueError, match="holds no policy of a kind known here"):
+        load_policy(tmp_path / "model.npz")
+    np.savez(tmp_path / "half.npz", bqrl_policy=np.array("target"))
+    with pytest.raises(ValueError, match="target policy is damaged"):
+        load_policy(tmp_path / "half.npz")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load_policy(tmp_path / "none.npz")
+    with pytest.raises(ValueError, match=r"kept in an \.npz file"):
+        MarkovPolicy([[0]]).save(tmp_path / "p.csv")
+
+
+def test_tables_name_what_the_problem_names():
+    markov, target, labels, level, mix = five_kinds(MODEL)
+    for policy in (markov, target, labels, level, mix):
+        rows = policy.rows(MODEL)
+        assert {row["action"] for row in rows} <= {"Stop", "Continue"}
+        assert {row["stage"] for row in rows} == set(range(10))
+    first = [row for row in target.rows(MODEL) if row["stage"] == 0]
+    assert {row["state"] for row in first} == {"5"}
+    assert first[0]["need_above"] == -np.inf
+    assert first[-1]["need_up_to"] == np.inf
+    assert {row["part"] for row in mix.rows(MODEL)} == {0, 1}
+
+
+def test_target_rows_say_what_the_policy_does():
+    policy = guarantee_curve(MODEL).policy(0.1)
+    for row in policy.rows(MODEL):
+        need = row["need_up_to"] if np.isfinite(row["need_up_to"]) else 99.0
+        s = MODEL.state_names.index(row["state"])
+        assert MODEL.action_label(policy.act(row["stage"], s, need)) == row["action"]
+
+
+def test_the_memory_of_a_target_policy_is_what_is_still_needed():
+    policy = guarantee_curve(MODEL).policy(0.1)
+    assert policy.start() == pytest.approx(19 / 24)
+    assert policy.next(policy.start(), 0, 5, 0, 5 / 24, 25) == pytest.approx(14 / 24)
+
+
+def test_a_mixture_draws_once_by_the_given_uniform():
+    always, never = MarkovPolicy(np.ones((10, 26), int)), MarkovPolicy(np.zeros((10, 26), int))
+    mix = MixturePolicy([always, never], [0.25, 0.75])
+    assert [mix.start(u)[0] for u in (0.0, 0.2499, 0.25, 0.999999)] == [0, 0, 1, 1]
+    first = [MixturePolicy([always, never], [0.5, 0.5], seed=4).start()[0] for _ in range(3)]
+    assert len(set(first)) == 1  # the same seed, the same coin
+    with pytest.raises(ValueError, match="convert its parts"):
+        mix.to_labels(MODEL)
+
+
+def test_labels_follow_random_rewards():
+    mdp = bqrl.MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0), (0, 1, 0, 1.0, 0.5)], horizon=2)
+    labels = guarantee_curve(mdp).policy(0.5).to_labels(mdp)
+    assert isinstance(labels, LabelPolicy)
+    assert evaluate(mdp, labels).equals(evaluate(mdp, guarantee_curve(mdp).policy(0.5)))
+
+
+BAD = [
+    ("actions below 0", lambda: MarkovPolicy([[-1]]), "actions must be whole numbers from 0 in shape (H, S)"),
+    ("actions that are fractions", lambda: MarkovPolicy([[0.5]]), "actions must be whole numbers"),
+    ("actions in one row", lambda: MarkovPolicy([0, 1]), "in shape (H, S), got (2,)"),
+    ("no actions", lambda: MarkovPolicy(np.zeros((0, 3), int)), "actions must be whole numbers"),
+    ("weights for other policies", lambda: MixturePolicy([MarkovPolicy([[0]])], [0.5, 0.5]), "one number per policy (1)"),
+    ("weights that sum to 0.9", lambda: MixturePolicy([MarkovPolicy([[0]])] * 2, [0.5, 0.4]), "probabilities that sum to 1"),
+    ("negative weights", lambda: MixturePolicy([MarkovPolicy([[0]])] * 2, [1.5, -0.5]), "probabilities that sum to 1"),
+    ("NaN weights", lambda: MixturePolicy([MarkovPolicy([[0]])] * 2, [np.nan, 1.0]), "probabilities that sum to 1"),
+    ("no policies", lambda: MixturePolicy([], []), "one number per policy (0)"),
+    ("policies of two sizes", lambda: MixturePolicy([MarkovPolicy([[0]]), MarkovPolicy([[0, 0]])], [0.5, 0.5]), "same numbers of stages"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+def test_bad_policies_get_one_line(call, message):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is compared below
+        call()
+    assert message in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1

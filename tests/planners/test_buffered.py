@@ -1,0 +1,83 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import LEVELS, achievable_laws, best_objective, mixture_optimum, random_mdp, small_mdps
+
+import bqrl
+from bqrl import MixturePolicy, evaluate, solve
+
+SHARES = (Fraction(1), Fraction(1, 2), Fraction(1, 5), Fraction(1, 20), Fraction(1, 1000))
+
+
+def close(a, b):
+    return abs(a - b) <= 1e-9 * max(1.0, abs(b))
+
+
+@pytest.mark.slow
+def test_the_certificate_on_random_problems():
+    rng, done, attained = np.random.default_rng(77), 0, 0
+    while done < 400:
+        mdp = random_mdp(rng)
+        laws = achievable_laws(mdp, 150)
+        if laws is None:
+            continue
+        tau = LEVELS[rng.integers(len(LEVELS))]
+        beta = tau * SHARES[rng.integers(len(SHARES))]
+        best = float(best_objective(laws, tau, beta))
+        plan = solve(mdp, float(tau), beta=float(beta))
+        assert plan.value <= best + 1e-9
+        assert best <= plan.upper + 1e-9
+        assert close(plan.upper, mixture_optimum(laws, tau, beta))
+        attained += plan.value >= best - 1e-9
+        mixed = solve(mdp, float(tau), beta=float(beta), randomized=True)
+        assert close(mixed.value, mixed.upper)
+        assert close(evaluate(mdp, mixed.policy).buffered_quantile(float(tau), float(beta)), mixed.value)
+        exact = solve(mdp, float(tau), beta=float(beta), exact=True)
+        assert close(exact.value, best)
+        done += 1
+    assert attained >= 0.99 * done
+
+
+@given(small_mdps(), st.sampled_from(LEVELS))
+def test_cvar_has_no_gap(mdp, tau):
+    plan = solve(mdp, float(tau), beta=float(tau))
+    assert close(plan.value, plan.upper)
+
+
+@given(small_mdps(), st.sampled_from(LEVELS))
+def test_a_buffer_within_the_margin_gives_the_quantile(mdp, tau):
+    point = solve(mdp, float(tau))
+    if not point.certain or point.margin.below < 1e-6:
+        return
+    plan = solve(mdp, float(tau), beta=point.margin.below / 3)
+    assert close(plan.value, point.value)
+    assert close(plan.upper, point.value)
+
+
+@given(small_mdps(), st.sampled_from(LEVELS), st.sampled_from(SHARES))
+def test_the_value_is_the_policy_s_own(mdp, tau, share):
+    plan = solve(mdp, float(tau), beta=float(tau * share))
+    assert close(evaluate(mdp, plan.policy).buffered_quantile(float(tau), float(tau * share)), plan.value)
+
+
+def test_a_coin_can_beat_every_deterministic_policy():
+    mdp = bqrl.envs.make("AssetSelling")
+    plain, mixed = solve(mdp, 0.5, beta=0.2), solve(mdp, 0.5, beta=0.2, randomized=True)
+    assert isinstance(mixed.policy, MixturePolicy)
+    assert len(mixed.policy.policies) == 2
+    assert mixed.value == pytest.approx(plain.upper, abs=1e-9)
+    assert mixed.value > plain.value + 1e-4
+
+
+def test_brackets_without_a_lattice():
+    mdp = bqrl.envs.make("AssetSelling").replace(discount=0.9)
+    coarse, fine = (solve(mdp, 0.1, beta=0.05, points=points) for points in (200, 2000))
+    for plan in (coarse, fine):
+        assert not plan.exact
+        assert plan.value <= plan.upper
+        assert plan.law.buffered_quantile(0.1, 0.05).low >= plan.value - 1e-12
+    assert fine.gap < coarse.gap
+    assert max(coarse.value, fine.value) <= min(coarse.upper, fine.upper) + 1e-12

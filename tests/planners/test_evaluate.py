@@ -1,0 +1,190 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import exact_outcomes, fraction, random_mdp, small_mdps, to_law
+
+import bqrl
+from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, TargetPolicy, evaluate, simulate
+from bqrl.laws.bracket import LawBracket
+from bqrl.mdp.lattice import grid, lattice, return_set, rounded
+from bqrl.planners.evaluate import _law_on
+from bqrl.planners.target import guarantee_curve
+
+
+def enumerated_law(mdp, policy):
+    """Law of the return by walking every path, in exact fractions."""
+    mass = {}
+
+    def walk(h, s, memory, total, p):
+        if h == mdp.H:
+            mass[total] = mass.get(total, 0) + p
+            return
+        a = policy.act(h, s, memory)
+        rewards = [float(r) for r in mdp.outcomes(h, s, a)[2][mdp.outcomes(h, s, a)[1] > 0]]
+        for (t, q, worth), r in zip(exact_outcomes(mdp, h, s, a), rewards, strict=True):
+            walk(h + 1, t, policy.next(memory, h, s, a, r, t), total + worth, p * q)
+
+    for s in np.flatnonzero(mdp.mu):
+        walk(0, int(s), policy.start(), Fraction(0), fraction(mdp.mu[s]))
+    return to_law(tuple(sorted(mass.items())))
+
+
+def random_markov(mdp, seed):
+    rng = np.random.default_rng(seed)
+    actions = np.zeros((mdp.H, mdp.S), int)
+    for h in range(mdp.H):
+        for s in range(mdp.S):
+            found = np.flatnonzero(mdp.stage(h).available[s])
+            actions[h, s] = rng.choice(found) if found.size else 0
+    return MarkovPolicy(actions)
+
+
+@given(small_mdps(), st.integers(0, 10**6))
+def test_markov_law_equals_the_enumeration_of_paths(mdp, seed):
+    policy = random_markov(mdp, seed)
+    assert evaluate(mdp, policy).equals(enumerated_law(mdp, policy))
+
+
+@given(small_mdps(), st.floats(0.01, 0.99))
+def test_target_label_and_level_laws_equal_the_enumeration_of_paths(mdp, tau):
+    curve = guarantee_curve(mdp, keep=True)
+    for policy in (curve.policy(tau), curve.policy(tau).to_labels(mdp), curve.level_policy(tau)):
+        assert evaluate(mdp, policy).equals(enumerated_law(mdp, policy))
+
+
+@given(small_mdps(), st.floats(0.01, 0.99))
+def test_converting_a_policy_loses_nothing(mdp, tau):
+    policy = guarantee_curve(mdp).policy(tau)
+    labels = policy.to_labels(mdp)
+    assert isinstance(labels, LabelPolicy)
+    assert evaluate(mdp, labels).equals(evaluate(mdp, policy))
+    try:
+        markov = policy.to_markov(mdp)
+    except ValueError as refusal:
+        assert "depends on its memory" in str(refusal)
+    else:
+        assert evaluate(mdp, markov).equals(evaluate(mdp, policy))
+
+
+@given(small_mdps(), st.floats(0.01, 0.99))
+def test_the_level_form_reaches_the_same_quantile(mdp, tau):
+    curve = guarantee_curve(mdp, keep=True)
+    if curve.certain(tau):
+        assert evaluate(mdp, curve.level_policy(tau)).quantile(tau) == pytest.approx(curve(tau), abs=1e-9)
+
+
+@given(small_mdps(), st.integers(0, 10**6))
+def test_the_law_does_not_depend_on_the_grid(mdp, seed):
+    policy = random_markov(mdp, seed)
+    on_lattice, on_set = lattice(mdp), return_set(mdp)
+    assert on_lattice is not None
+    assert on_set is not None
+    assert _law_on(mdp, policy, on_lattice).equals(_law_on(mdp, policy, on_set))
+
+
+@given(small_mdps(), st.integers(0, 10**6), st.floats(0.3, 0.999))
+def test_a_bracket_holds_the_exact_law_and_narrows_with_the_grid(mdp, seed, discount):
+    mdp = mdp.replace(discount=discount)
+    policy = random_markov(mdp, seed)
+    exact = evaluate(mdp, policy)
+    assert isinstance(exact, Law)
+    widths = []
+    for points in (10, 1000):
+        bracket = evaluate(mdp, policy, points=points, max_points=0, max_set=0)
+        assert isinstance(bracket, LawBracket)
+        assert bracket.upper.shift(1e-9).dominates(exact)
+        assert exact.shift(1e-9).dominates(bracket.lower)
+        widths.append(bracket.mean().width)
+    span = max(1e-12, rounded(mdp, 10).step * 10)
+    assert widths[1] <= 2 * mdp.H * span / 1000 + 1e-9
+
+
+def test_discounted_law_of_a_chain_in_closed_form():
+    mdp = MDP([[[1.0]]], [[1.0]], horizon=4, discount=0.5)
+    law = evaluate(mdp, MarkovPolicy(np.zeros((4, 1), int)))
+    assert law.values.tolist() == [1.875]
+
+
+def test_simulation_agrees_with_the_exact_law():
+    # Kolmogorov-Smirnov with n = 20000 draws: P(sup |F_n - F| > 0.0136) <= 2 exp(-2 n 0.0136^2) < 0.0013 for each policy.
+    mdp = bqrl.envs.make("AssetSelling")
+    curve = guarantee_curve(mdp, keep=True)
+    low, high = curve.policy(0.1), curve.policy(0.5)
+    half = MixturePolicy([low, high], [0.3, 0.7])
+    for policy in (random_markov(mdp, 3), low, low.to_labels(mdp), curve.level_policy(0.1), half):
+        law = evaluate(mdp, policy)
+        draws = np.sort(simulate(mdp, policy, episodes=20_000, seed=11))
+        empirical = np.searchsorted(draws, law.values + 1e-9, side="right") / draws.size
+        assert np.abs(empirical - law.cdf(law.values)).max() < 0.0136
+
+
+def test_simulation_of_a_bracketed_policy_lies_within_its_bracket():
+    # 10000 draws, Dvoretzky-Kiefer-Wolfowitz: P(miss by more than 0.02) <= 2 exp(-8) < 0.0007.
+    mdp = bqrl.envs.make("AssetSelling").replace(discount=0.93)
+    plan = bqrl.solve(mdp, 0.2, points=300)
+    assert isinstance(plan.law, LawBracket)
+    draws = simulate(mdp, plan.policy, seed=5)
+    for x in np.linspace(draws.min(), draws.max(), 20):
+        share, bounds = float((draws <= x).mean()), plan.law.cdf(x)
+        assert bounds.low - 0.02 <= share <= bounds.high + 0.02
+
+
+def test_the_same_seed_gives_the_same_bits_and_generators_are_accepted():
+    mdp = bqrl.envs.make("AssetSelling")
+    policy = guarantee_curve(mdp).policy(0.5)
+    first = simulate(mdp, policy, 50, seed=7)
+    assert np.array_equal(first, simulate(mdp, policy, 50, seed=7))
+    assert np.array_equal(first, simulate(mdp, policy, 50, seed=np.random.default_rng(7)))
+    assert not np.array_equal(first, simulate(mdp, policy, 50, seed=8))
+
+
+def test_a_policy_runs_in_a_gymnasium_loop():
+    mdp = bqrl.envs.make("AssetSelling")
+    policy = guarantee_curve(mdp).policy(0.1)
+    env = mdp.as_env()
+    totals = []
+    for seed in range(300):
+        s, _ = env.reset(seed=seed)
+        memory, total, over, h = policy.start(), 0.0, False, 0
+        while not over:
+            a = policy.act(h, int(s), memory)
+            after, r, terminated, truncated, _ = env.step(a)
+            memory = policy.next(memory, h, int(s), a, float(r), int(after))
+            s, h, total, over = after, h + 1, total + float(r), terminated or truncated
+        totals.append(total)
+    short = evaluate(mdp, policy).shortfall(19 / 24)
+    # Hoeffding: P(|share - short| > 0.11) <= 2 exp(-2 * 300 * 0.0121) < 0.0015.
+    assert abs(np.mean(np.array(totals) < 19 / 24 - 1e-9) - short) < 0.11
+
+
+def test_threads_do_not_change_a_law():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(60), size=(60, 2))
+    mdp = MDP(P, rng.integers(0, 200, (60, 2)), horizon=12)
+    assert grid(mdp).cells * mdp.S > 100_000
+    policy = random_markov(mdp, 0)
+    import numba
+
+    both = []
+    for threads in (1, 2):
+        numba.set_num_threads(threads)
+        both.append(evaluate(mdp, policy))
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    assert np.array_equal(both[0].probabilities, both[1].probabilities)
+
+
+def test_policies_of_another_problem_are_refused():
+    rng = np.random.default_rng(4)
+    mdp = random_mdp(rng, plain=True)
+    with pytest.raises(ValueError, match="the policy is for H="):
+        evaluate(mdp, MarkovPolicy(np.zeros((mdp.H + 1, mdp.S), int)))
+    with pytest.raises(ValueError, match="the problem has actions 0 to"):
+        evaluate(mdp, MarkovPolicy(np.full((mdp.H, mdp.S), 9)))
+    only = MDP([(0, 0, 0, 1.0, 0.0), (1, 1, 1, 1.0, 0.0)], horizon=2)
+    for use in (evaluate, simulate):
+        with pytest.raises(ValueError, match="an action that does not exist in state 0 at stage 0"):
+            use(only, MarkovPolicy(np.ones((2, 2), int)))
+    assert isinstance(guarantee_curve(only).policy(0.5), TargetPolicy)

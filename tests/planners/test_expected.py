@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from oracles import LEVELS, achievable_laws, exact_mean, small_mdps
+from scipy import sparse
+
+import bqrl
+from bqrl import MDP, Law, MarkovPolicy, evaluate
+from bqrl.laws.bracket import LawBracket
+from bqrl.planners.expected import best_mean, plan_expected, settled
+
+levels = st.sampled_from(LEVELS)
+
+
+@given(small_mdps())
+def test_best_mean_is_the_best_of_all_policies(mdp):
+    laws = achievable_laws(mdp, cap=200)
+    assume(laws is not None)
+    value, policy = best_mean(mdp)
+    assert value == pytest.approx(float(max(exact_mean(law) for law in laws)), abs=1e-12)
+    assert evaluate(mdp, policy).mean() == pytest.approx(value, abs=1e-12)
+
+
+@given(small_mdps(), levels, st.sampled_from([0.0, 0.5, 1.0]))
+def test_value_is_that_of_its_own_policy(mdp, tau, share):
+    plan = plan_expected(mdp, float(tau), share * float(tau))
+    law = evaluate(mdp, plan.policy)
+    assert plan.value == plan.nominal == law.buffered_quantile(float(tau), share * float(tau))
+    assert plan.upper is None
+    assert plan.exact
+    assert plan.mean == pytest.approx(plan.details["mean"], abs=1e-12)
+
+
+def test_asset_selling():
+    mdp = bqrl.envs.make("AssetSelling")
+    value, policy = best_mean(mdp)
+    assert value == pytest.approx(0.86398, abs=5e-6)
+    found = [plan_expected(mdp, tau).value * 24 for tau in (0.1, 0.5, 0.9)]
+    assert found == pytest.approx([17, 22, 24], abs=1e-9)
+    continues = policy.actions[:, :25] == 1
+    assert np.all(np.diff(continues.astype(int), axis=1) <= 0), "a threshold at every stage"
+    assert not continues[-1].any(), "at the last stage an offer of 0 ties: the lower action is Stop"
+
+
+def test_ties_go_to_the_lower_action():
+    """Ten times 0.1 against 1: equal up to rounding, so the first action stays."""
+    mdp = MDP([(0, 0, 0, 0.1, 1.0)] * 3 + [(0, 0, 0, 0.7, 1.0), (0, 1, 0, 1.0, 1.0 + 4e-16)], horizon=3)
+    assert best_mean(mdp)[1].actions.max() == 0
+
+
+def test_unavailable_actions_and_unreachable_states_are_left_alone():
+    exists = np.array([[False, True], [True, False]])
+    mdp = MDP([[[0.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 0.0]]], [[9, 1], [2, 9]], horizon=3, available=exists)
+    value, policy = best_mean(mdp)
+    assert value == 4.0
+    assert policy.actions.tolist() == [[1, 0]] * 3
+
+
+@given(small_mdps(plain=True), st.sampled_from([0.5, 0.9]))
+def test_discount_is_backward_induction_on_discounted_rewards(mdp, discount):
+    mdp = mdp.replace(discount=discount)
+    value, policy = best_mean(mdp)
+    law = evaluate(mdp, policy)
+    mean = law.mean() if isinstance(law, Law) else law.mean().low
+    assert mean == pytest.approx(value, abs=1e-3)
+
+
+def test_sparse_problem_without_a_grid_is_bracketed():
+    rng = np.random.default_rng(0)
+    S, A = 200, 3
+    rows = np.repeat(np.arange(S * A), 4)
+    kernel = sparse.csr_array((np.full(rows.size, 0.25), (rows, rng.integers(0, S, rows.size))), shape=(S * A, S))
+    mdp = MDP(kernel, rng.random((S, A)), horizon=30, discount=0.95)
+    plan = plan_expected(mdp, 0.2, 0.1)
+    assert isinstance(plan.law, LawBracket)
+    assert not plan.exact
+    assert plan.value == plan.law.buffered_quantile(0.2, 0.1).low
+    assert plan.law.mean().low <= plan.details["mean"] <= plan.law.mean().high
+    assert isinstance(plan.policy, MarkovPolicy)
+
+
+def test_settled_looks_at_both_sides_of_the_level():
+    law = Law([0, 1], [0.5, 0.5])
+    assert not settled(law, 0.5, 0.0, 1e-15)
+    assert settled(law, 0.4, 0.0, 1e-15)
+    assert not settled(Law([0, 1], [0.5 - 1e-13, 0.5 + 1e-13]), 0.5, 0.0, 1e-15), "only MASS_TOL decided"
+    assert settled(law, 0.9, 1e-9, 1e-15), "all levels of the buffer lie in one atom"
+    assert not settled(law, 0.5, 1e-9, 1e-15), "rounding over a tiny buffer"

@@ -1,0 +1,272 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from oracles import (
+    LEVELS,
+    achievable_laws,
+    best_objective,
+    exact_mean,
+    exact_objective,
+    exact_outcomes,
+    random_mdp,
+    small_mdps,
+    to_law,
+)
+
+import bqrl
+from bqrl import MDP, evaluate
+from bqrl.mdp.lattice import return_set
+from bqrl.planners.frontier import frontier, plan_capped, plan_frontier
+
+levels = st.sampled_from(LEVELS)
+shares = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(1)])
+
+
+def as_rows(laws, points):
+    """Exact laws as rows of masses on the grid's points."""
+    rows = np.zeros((len(laws), points.size))
+    for i, law in enumerate(laws):
+        for x, p in law:
+            j = np.abs(points - float(x)).argmin()
+            assert abs(points[j] - float(x)) < 1e-9
+            rows[i, j] += float(p)
+    return rows
+
+
+def assert_same_set(found, laws):
+    """Every law of one set is in the other, and both have the same number."""
+    wanted = as_rows(laws, found.points)
+    assert len(found) == len(wanted)
+    gaps = np.abs(found.pmf[:, None, :] - wanted[None]).max(axis=2)
+    assert gaps.min(axis=0).max() < 1e-12
+    assert gaps.min(axis=1).max() < 1e-12
+
+
+@given(small_mdps())
+def test_frontier_is_the_set_of_achievable_laws(mdp):
+    laws = achievable_laws(mdp, cap=300)
+    assume(laws is not None)
+    assert_same_set(frontier(mdp), laws)
+
+
+def test_frontier_is_the_set_of_achievable_laws_of_many_random_problems():
+    rng, checked = np.random.default_rng(1), 0
+    while checked < 1500:
+        mdp = random_mdp(rng, horizon=3)
+        laws = achievable_laws(mdp, cap=300)
+        if laws is not None:
+            assert_same_set(frontier(mdp), laws)
+            checked += 1
+
+
+def test_the_frontier_does_not_depend_on_the_kind_of_grid():
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        mdp = random_mdp(rng, horizon=3)
+        laws = achievable_laws(mdp, cap=100)
+        if laws is not None:
+            assert_same_set(frontier(mdp, columns=return_set(mdp)), laws)
+
+
+@given(small_mdps(), levels, shares)
+def test_best_law_is_the_best_of_all_policies_with_and_without_dominance(mdp, tau, share):
+    laws = achievable_laws(mdp, cap=300)
+    assume(laws is not None)
+    beta = share * tau
+    best = best_objective(laws, tau, beta)
+    mean = max(exact_mean(law) for law in laws if exact_objective(law, tau, beta) == best)
+    for dominance in (False, True):
+        plan = plan_frontier(mdp, float(tau), float(beta), dominance=dominance)
+        assert plan.value == pytest.approx(float(best), abs=1e-9)
+        assert plan.mean == pytest.approx(float(mean), abs=1e-9)
+        assert plan.value <= plan.upper
+        if plan.certain:
+            assert plan.upper == plan.value
+
+
+def test_dominance_keeps_every_optimum_of_a_thousand_random_problems():
+    rng, checked = np.random.default_rng(3), 0
+    while checked < 1000:
+        mdp = random_mdp(rng)
+        try:
+            full = frontier(mdp, max_laws=20_000)
+        except ValueError:
+            continue
+        few = frontier(mdp, dominance=True)
+        assert len(few) <= len(full)
+        for tau in (0.1, 0.25, 0.5, 0.9):
+            for beta in (0.0, tau / 3, tau):
+                assert few.values(tau, beta).max() == pytest.approx(full.values(tau, beta).max(), abs=1e-9)
+        checked += 1
+
+
+@given(small_mdps(), st.integers(0, 10**6))
+def test_labels_executed_reproduce_their_law(mdp, pick):
+    found = frontier(mdp, dominance=True)
+    i = pick % len(found)
+    assert evaluate(mdp, found.policy(i)).equals(found.law(i))
+
+
+def test_labels_are_shared():
+    mdp = MDP(np.full((2, 2, 2), 0.5), [[0, 1], [2, 0]], horizon=6)
+    found = frontier(mdp, dominance=True)
+    nodes = found.policy(found.best(0.3)).action.size
+    assert nodes < 2**6 - 1, "a tree of copies would have a node for every history"
+
+
+def test_random_rewards_continue_independently():
+    """Outcomes with the same successor and different rewards are different histories."""
+    listed = [(0, 0, 0, 1, 0.5, 0.0), (0, 0, 0, 1, 0.5, 1.0)]
+    listed += [(1, s, a, s, 1.0, float(a)) for s in (0, 1) for a in (0, 1)]
+    mdp = MDP(listed)
+    assert len(exact_outcomes(mdp, 0, 0, 0)) == 2
+    reached = {tuple(law) for law in achievable_laws(mdp)}
+    one, half = Fraction(1), Fraction(1, 2)
+    assert ((one, one),) in reached, "after the low reward take the bonus, after the high one not"
+    assert reached == {
+        ((one, one),),
+        ((0, half), (one, half)),
+        ((one, half), (2 * one, half)),
+        ((0, half), (2 * one, half)),
+    }
+    assert_same_set(frontier(mdp), sorted(reached))
+
+
+def test_impossible_outcomes_offer_no_choice_but_have_a_label():
+    """A successor of probability zero in the known support multiplies nothing, and the policy still knows what to do."""
+    P = np.zeros((2, 2, 2))
+    P[..., 0] = 1.0
+    mdp = MDP(P, [[0, 1], [0, 3]], horizon=3, support=np.ones((2, 2, 2), bool))
+    plain = MDP(P, [[0, 1], [0, 3]], horizon=3)
+    assert len(frontier(mdp)) == len(frontier(plain)) == 4
+    policy = frontier(mdp).policy(0)
+    memory = policy.next(policy.start(), 0, 0, policy.act(0, 0, policy.start()), 0.0, 1)
+    assert policy.act(1, 1, memory) == 1, "the law of the largest mean"
+
+
+def test_a_start_law_combines_the_first_states():
+    mdp = MDP(np.tile(np.eye(2)[:, None, :], (1, 2, 1)), [[0, 1], [0, 2]], start=[0.25, 0.75], horizon=1)
+    assert_same_set(frontier(mdp), achievable_laws(mdp))
+    assert len(frontier(mdp)) == 4
+    plan = plan_frontier(mdp, 0.5)
+    assert plan.value == 2.0
+    assert evaluate(mdp, plan.policy).equals(plan.law)
+
+
+def test_budgets_are_refused_before_memory_is_taken():
+    mdp = bqrl.envs.make("AssetSelling")
+    with pytest.raises(
+        ValueError, match=r"needs \d+ laws and \d+ MiB at stage \d, state \d+, action Continue, more than max_laws"
+    ):
+        frontier(mdp)
+    mdp = MDP(np.full((2, 2, 2), 0.5), [[0, 1], [2, 5]], horizon=5)
+    with pytest.raises(
+        ValueError, match=r"more than max_laws=50; raise it, set dominance=True or use planner='target'"
+    ):
+        frontier(mdp, max_laws=50)
+    with pytest.raises(ValueError, match="more than max_bytes=1000; raise it or use planner='target'"):
+        frontier(mdp, max_bytes=1_000, dominance=True)
+
+
+def test_no_exact_grid_is_refused_with_the_remedy():
+    mdp = MDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[0.0], [np.pi]], horizon=60, discount=0.97)
+    with pytest.raises(ValueError, match=r"no exact grid .* use planner='target', which brackets"):
+        plan_frontier(mdp, 0.5)
+
+
+def test_ties_are_not_called_certain():
+    coin = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[[0.0, 1.0]], [[0.0, 0.0]]], horizon=1)
+    tied, clear = plan_frontier(coin, 0.5), plan_frontier(coin, 0.4)
+    assert (tied.value, tied.certain, tied.upper) == (0.0, False, 1.0)
+    assert (clear.value, clear.certain, clear.upper) == (0.0, True, 0.0)
+
+
+def test_optimistic_choice_among_kernels():
+    """The winner is the kernel with the best law; equal kernels tie towards the first; value is the policy's own in mdp."""
+    mdp = MDP([[[0.5, 0.5], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    better = mdp.probability.copy()
+    better[:2] = 0.25, 0.75
+    plan = plan_frontier(mdp, 0.3, 0.2, kernels=[mdp.probability, better, better])
+    assert plan.details["kernel"] == int(np.argmax(plan.details["values"]))
+    assert plan.attitude == "optimistic"
+    assert plan.upper == max(plan.details["values"])
+    assert plan.value == plan.nominal == pytest.approx(evaluate(mdp, plan.policy).buffered_quantile(0.3, 0.2))
+    same = plan_frontier(mdp, 0.3, 0.2, kernels=[mdp.probability] * 3)
+    alone = plan_frontier(mdp, 0.3, 0.2)
+    assert same.details["kernel"] == 0
+    assert same.value == same.upper == alone.value
+
+
+@given(small_mdps(), st.integers(0, 10**6), levels)
+def test_optimistic_choice_is_the_maximum_over_kernels(mdp, seed, tau):
+    rng = np.random.default_rng(seed)
+    kernels = [mdp.probability]
+    for _ in range(2):
+        weights = mdp.probability * rng.random(mdp.probability.size)
+        rows = np.repeat(np.arange(mdp.row_start.size - 1), np.diff(mdp.row_start))
+        kernels.append(weights / np.bincount(rows, weights)[rows])
+    plan = plan_frontier(mdp, float(tau), 0.5 * float(tau), kernels=kernels, dominance=True)
+    alone = [
+        plan_frontier(mdp.with_probability(p), float(tau), 0.5 * float(tau), dominance=True).value for p in kernels
+    ]
+    assert plan.details["values"] == pytest.approx(alone, abs=1e-9)
+    assert plan.details["kernel"] == next(k for k, v in enumerate(alone) if v >= max(alone) - 1e-9)
+
+
+# -- the capped reference -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("tau", "offer"), [(0.1, 13), (0.5, 22), (0.9, 24)])
+def test_capped_reference_of_asset_selling(tau, offer):
+    """Below the true optima 19, 23 and 24 at the first two levels: the cap keeps what the greedy planner keeps."""
+    plan = plan_capped(bqrl.envs.make("AssetSelling"), tau)
+    assert plan.value == pytest.approx(offer / 24, abs=1e-12)
+    assert plan.details["reference"] == round(offer / 24, 6)
+    assert plan.upper is None
+    assert evaluate(bqrl.envs.make("AssetSelling"), plan.policy).quantile(tau) == plan.value
+
+
+@given(small_mdps(), levels)
+def test_capped_without_caps_is_the_frontier(mdp, tau):
+    laws = achievable_laws(mdp, cap=150)
+    assume(laws is not None)
+    plan = plan_capped(mdp, float(tau), decimals=12, max_laws=10**6, max_combinations=10**6, dominance=False)
+    assert plan.value == pytest.approx(float(best_objective(laws, tau)), abs=1e-9)
+    assert plan.details["laws"] == len(laws)
+
+
+@given(small_mdps(), levels, shares)
+def test_capped_is_a_policy_of_the_problem_and_keeps_its_caps(mdp, tau, share):
+    plan = plan_capped(mdp, float(tau), float(share * tau), max_laws=2, max_combinations=4)
+    best = plan_frontier(mdp, float(tau), float(share * tau), dominance=True)
+    assert plan.value <= best.upper + 1e-9
+    assert evaluate(mdp, plan.policy).equals(plan.law)
+    assert abs(plan.details["reference"] - plan.value) <= mdp.H * 1e-6
+    assert all(len(laws.pmf) <= 2 for stage in plan.details["frontier"].stages for laws in stage if laws is not None)
+
+
+def test_capped_works_without_a_lattice():
+    mdp = MDP([[[0.5, 0.5], [1, 0]], [[0.5, 0.5], [0, 1]]], [[0.0, 0.3], [1.0, 0.1]], horizon=20, discount=0.9)
+    plan = plan_capped(mdp, 0.3, decimals=2)
+    assert not plan.exact
+    assert plan.value == plan.law.quantile(0.3).low
+    assert plan.law.quantile(0.3).width == pytest.approx(20 * 1e-2)
+
+
+def test_capped_ranks_by_quantile_then_mean():
+    """One law a frontier: at the last stage the larger quantile is kept; of equal quantiles the larger mean."""
+    P = np.zeros((1, 3, 1))
+    P[:] = 1.0
+    mdp = MDP(
+        [(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 4.0), (0, 1, 0, 1.0, 1.0), (0, 2, 0, 0.5, 1.0), (0, 2, 0, 0.5, 2.0)],
+        horizon=1,
+    )
+    assert plan_capped(mdp, 0.4, max_laws=1).policy.act(0, 0, -1) == 2, "quantile 1 like action 1, larger mean"
+    assert plan_capped(mdp, 0.6, max_laws=1).policy.act(0, 0, -1) == 0
+    law = to_law(achievable_laws(mdp)[0])
+    assert law.values.size >= 1
+    with pytest.raises(ValueError, match="max_laws must be at least 1, got 0"):
+        plan_capped(mdp, 0.5, max_laws=0)

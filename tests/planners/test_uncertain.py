@@ -1,0 +1,159 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import achievable_laws, best_objective, fraction, random_mdp, small_mdps
+
+import bqrl
+from bqrl import MDP, evaluate, solve
+from bqrl.planners.uncertain import half_radius, robust_value
+
+LEVELS = st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9])
+
+
+def kernels_of_the_ball(mdp, radius, rng, count):
+    """Kernels of the ball around every row, one for each stage, corners and edges included."""
+    centre, half = mdp.staged(), half_radius(mdp, radius)
+    for _ in range(count):
+        p = centre.probability.copy()
+        corner = rng.random() < 0.7
+        for q in range(centre.row_start.size - 1):
+            here = slice(centre.row_start[q], centre.row_start[q + 1])
+            row = p[here]
+            room = half.reshape(-1)[q] * (1.0 if corner else rng.random())
+            if row.size < 2 or room == 0.0:
+                continue
+            receiver = rng.integers(row.size)
+            left = min(room, 1.0 - row[receiver])
+            row[receiver] += left
+            for donor in rng.permutation(row.size):
+                if donor != receiver:
+                    taken = min(row[donor], left)
+                    row[donor] -= taken
+                    left -= taken
+        yield centre.with_probability(np.clip(p, 0.0, 1.0))
+
+
+@given(small_mdps(), LEVELS, st.sampled_from([0.05, 0.3, 1.0]), st.integers(0, 10**6))
+def test_optimistic_above_every_kernel_of_the_ball_above_nominal_above_robust(mdp, tau, radius, seed):
+    mdp = MDP.from_table(_table(mdp), mdp.H, mdp.mu, known=np.zeros(mdp.known.shape, bool))
+    optimistic = solve(mdp, tau, radius=radius, attitude="optimistic")
+    robust = solve(mdp, tau, radius=radius, attitude="robust")
+    nominal = solve(mdp, tau)
+    assert optimistic.upper >= nominal.value - 1e-9
+    assert nominal.value >= robust.value - 1e-9
+    assert robust.nominal >= robust.value - 1e-9
+    assert optimistic.value == optimistic.nominal <= nominal.value + 1e-9
+    assert optimistic.details["joint_lower"] <= optimistic.upper + 1e-9
+    for kernel in kernels_of_the_ball(mdp, radius, np.random.default_rng(seed), 12):
+        best = solve(kernel, tau).value
+        assert best <= optimistic.upper + 1e-9
+        assert evaluate(kernel, robust.policy).quantile(tau) >= robust.value - 1e-9
+
+
+def _table(mdp):
+    from bqrl.mdp.forms import Table
+
+    return Table(
+        mdp.S, mdp.A, mdp.available.shape[0], mdp.row_start, mdp.successor, mdp.probability, mdp.reward, None, True
+    )
+
+
+@given(
+    small_mdps(horizon=3), st.sampled_from([(0.1, 0.05), (0.5, 0.5), (0.75, 0.25), (0.9, 0.1)]), st.integers(0, 10**6)
+)
+def test_buffered_guarantees_hold_over_the_ball(mdp, levels, seed):
+    tau, beta = levels
+    radius = 0.3
+    optimistic = solve(mdp, tau, beta=beta, radius=radius, attitude="optimistic")
+    robust = solve(mdp, tau, beta=beta, radius=radius, attitude="robust")
+    nominal = solve(mdp, tau, beta=beta)
+    assert optimistic.upper >= nominal.value - 1e-9
+    assert robust.value <= nominal.upper + 1e-9
+    assert optimistic.details["joint_lower"] <= optimistic.upper + 1e-9
+    for kernel in kernels_of_the_ball(mdp, radius, np.random.default_rng(seed), 8):
+        assert solve(kernel, tau, beta=beta).value <= optimistic.upper + 1e-9
+        assert evaluate(kernel, robust.policy).buffered_quantile(tau, beta) >= robust.value - 1e-9
+
+
+@given(small_mdps(), LEVELS)
+def test_radius_zero_gives_the_nominal_plan(mdp, tau):
+    plain = solve(mdp, tau)
+    for attitude in ("optimistic", "robust"):
+        plan = solve(mdp, tau, radius=0.0, attitude=attitude)
+        assert plan.value == plain.value
+        assert evaluate(mdp, plan.policy).equals(plain.law)
+
+
+def test_radius_two_gives_the_best_and_the_worst_return_within_the_support():
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        mdp = random_mdp(rng, plain=True)
+        laws = achievable_laws(mdp, 300)
+        if laws is None:
+            continue
+        highest = max(float(x) for law in laws for x, _ in law)
+        assert solve(mdp, 0.5, radius=2.0, attitude="optimistic").upper == pytest.approx(highest, abs=1e-9)
+        # The worst return within the support, and the policy that makes it best: an adversarial game.
+        value = np.zeros(mdp.S)
+        for h in range(mdp.H - 1, -1, -1):
+            here = np.full(mdp.S, -np.inf)
+            for s in range(mdp.S):
+                for a in range(mdp.A):
+                    successors, _, rewards = mdp.outcomes(h, s, a)
+                    if successors.size:
+                        here[s] = max(here[s], float((rewards + value[successors]).min()))
+            value = np.where(np.isfinite(here), here, 0.0)
+        assert solve(mdp, 0.5, radius=2.0, attitude="robust").value == pytest.approx(value[mdp.start], abs=1e-9)
+
+
+def test_dense_and_sparse_balls_agree():
+    rng = np.random.default_rng(5)
+    P = rng.dirichlet(np.full(30, 0.5), size=(30, 2))
+    R = rng.integers(0, 4, (30, 2))
+    dense = MDP(P, R, horizon=4)
+    by_outcome = MDP(P, np.broadcast_to(R[..., None], P.shape) + 0.0, horizon=4)
+    listed = MDP(
+        [(s, a, t, P[s, a, t], float(R[s, a])) for s in range(30) for a in range(2) for t in range(30)], horizon=4
+    )
+    object.__setattr__(listed, "row_reward", None)  # walk the outcomes instead of multiplying matrices
+    object.__setattr__(listed, "_reward", by_outcome.reward)
+    for attitude in ("optimistic", "robust"):
+        a, b = (solve(mdp, 0.3, radius=0.2, attitude=attitude) for mdp in (dense, listed))
+        assert np.allclose(a.details["shortfall"], b.details["shortfall"], atol=1e-13)
+
+
+def test_radii_by_row_and_known_rows():
+    mdp = bqrl.envs.make("AssetSelling")
+    assert half_radius(mdp, 0.2).shape == (10, 52)
+    assert half_radius(mdp, 0.2)[:, mdp.known[0].reshape(-1)].max() == 0.0
+    zero = np.zeros((10, 26, 2))
+    assert solve(mdp, 0.1, radius=zero, attitude="robust").value == solve(mdp, 0.1).value
+    zero[0] = 2.0  # only the first stage is uncertain
+    assert solve(mdp, 0.1, radius=zero, attitude="robust").value < solve(mdp, 0.1).value
+
+
+def test_robust_evaluation_without_a_ball_is_the_exact_value():
+    mdp = bqrl.envs.make("AssetSelling")
+    plan = solve(mdp, 0.1, beta=0.03)
+    value = robust_value(mdp, plan.policy, 0.1, 0.03, np.zeros((10, 52)))
+    assert value == pytest.approx(plan.value, abs=1e-9)
+
+
+def test_a_discounted_problem_is_guaranteed_by_rounding_down():
+    mdp = bqrl.envs.make("AssetSelling").replace(discount=0.95)
+    exact = solve(mdp, 0.2, radius=0.1, attitude="robust")
+    rough = solve(mdp, 0.2, radius=0.1, attitude="robust", points=100)
+    assert exact.exact
+    assert not rough.exact
+    assert rough.value <= exact.value + 1e-12
+    above = solve(mdp, 0.2, radius=0.1, attitude="optimistic", points=100)
+    assert above.upper >= solve(mdp, 0.2, radius=0.1, attitude="optimistic").upper - 1e-12
+
+
+def test_the_joint_optimum_of_one_row_is_found():
+    # One coin: return 1 with probability p. Over |p - 0.5| <= 0.1 the joint optimum at tau = 0.45 is 1 (p = 0.6).
+    mdp = MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=1)
+    plan = solve(mdp, 0.45, radius=0.2, attitude="optimistic")
+    assert (plan.upper, plan.nominal, plan.details["joint_lower"]) == (1.0, 0.0, 1.0)
+    assert float(best_objective(achievable_laws(mdp), fraction(0.45))) == 0.0
