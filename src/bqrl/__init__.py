@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from gymnasium.envs.registration import register, registry
 
 if TYPE_CHECKING:
-    from bqrl import envs
+    from bqrl import envs, theory
     from bqrl.laws.law import Law
+    from bqrl.learners.record import Record
+    from bqrl.learners.run import learn
     from bqrl.mdp.files import load, save
     from bqrl.mdp.gym import from_gymnasium
     from bqrl.mdp.model import MDP
@@ -37,16 +39,19 @@ __all__ = [
     "MixturePolicy",
     "Plan",
     "QuantileLevelPolicy",
+    "Record",
     "TargetPolicy",
     "envs",
     "evaluate",
     "from_gymnasium",
     "guarantee_curve",
+    "learn",
     "load",
     "load_policy",
     "save",
     "simulate",
     "solve",
+    "theory",
 ]
 
 _HOME = {
@@ -66,13 +71,16 @@ _HOME = {
     "Plan": "bqrl.planners.plan",
     "guarantee_curve": "bqrl.planners.solve",
     "solve": "bqrl.planners.solve",
+    "Record": "bqrl.learners.record",
+    "learn": "bqrl.learners.run",
 }
+_MODULES = ("envs", "theory")
 
 
 def __getattr__(name: str) -> Any:
     """The public object called `name`, imported from its home on first use."""
-    if name == "envs":
-        return import_module("bqrl.envs")
+    if name in _MODULES:
+        return import_module(f"bqrl.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'bqrl' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)

@@ -1,3 +1,5 @@
+# ruff: noqa: E501  (a bad policy and its message stay on one line)
+
 import numpy as np
 import pytest
 from hypothesis import given

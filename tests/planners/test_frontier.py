@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import (
     LEVELS,
@@ -11,9 +11,9 @@ from oracles import (
     exact_mean,
     exact_objective,
     exact_outcomes,
+    mixture_optimum,
     random_mdp,
     small_mdps,
-    to_law,
 )
 
 import bqrl
@@ -54,7 +54,7 @@ def test_frontier_is_the_set_of_achievable_laws(mdp):
 
 def test_frontier_is_the_set_of_achievable_laws_of_many_random_problems():
     rng, checked = np.random.default_rng(1), 0
-    while checked < 1500:
+    while checked < 1000:
         mdp = random_mdp(rng, horizon=3)
         laws = achievable_laws(mdp, cap=300)
         if laws is not None:
@@ -66,6 +66,8 @@ def test_the_frontier_does_not_depend_on_the_kind_of_grid():
     rng = np.random.default_rng(2)
     for _ in range(100):
         mdp = random_mdp(rng, horizon=3)
+        if rng.integers(2):
+            mdp = mdp.replace(discount=0.5)
         laws = achievable_laws(mdp, cap=100)
         if laws is not None:
             assert_same_set(frontier(mdp, columns=return_set(mdp)), laws)
@@ -108,6 +110,23 @@ def test_labels_executed_reproduce_their_law(mdp, pick):
     found = frontier(mdp, dominance=True)
     i = pick % len(found)
     assert evaluate(mdp, found.policy(i)).equals(found.law(i))
+
+
+def test_mixtures_beat_no_policy_at_cvar_and_none_loses_to_them():
+    """The linear programme over all laws: never below the best law, and equal to it where beta = tau."""
+    rng, checked = np.random.default_rng(4), 0
+    while checked < 40:
+        mdp = random_mdp(rng, horizon=3)
+        laws = achievable_laws(mdp, cap=100)
+        if laws is None:
+            continue
+        tau = LEVELS[int(rng.integers(len(LEVELS)))]
+        for beta in (tau / 3, tau):
+            best, mixed = float(best_objective(laws, tau, beta)), mixture_optimum(laws, tau, beta)
+            assert mixed >= best - 1e-9
+            if beta == tau:
+                assert mixed == pytest.approx(best, abs=1e-9)
+        checked += 1
 
 
 def test_labels_are_shared():
@@ -200,6 +219,7 @@ def test_optimistic_choice_among_kernels():
     assert same.value == same.upper == alone.value
 
 
+@settings(max_examples=40)
 @given(small_mdps(), st.integers(0, 10**6), levels)
 def test_optimistic_choice_is_the_maximum_over_kernels(mdp, seed, tau):
     rng = np.random.default_rng(seed)
@@ -257,16 +277,13 @@ def test_capped_works_without_a_lattice():
 
 
 def test_capped_ranks_by_quantile_then_mean():
-    """One law a frontier: at the last stage the larger quantile is kept; of equal quantiles the larger mean."""
-    P = np.zeros((1, 3, 1))
-    P[:] = 1.0
-    mdp = MDP(
-        [(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 4.0), (0, 1, 0, 1.0, 1.0), (0, 2, 0, 0.5, 1.0), (0, 2, 0, 0.5, 2.0)],
-        horizon=1,
-    )
-    assert plan_capped(mdp, 0.4, max_laws=1).policy.act(0, 0, -1) == 2, "quantile 1 like action 1, larger mean"
-    assert plan_capped(mdp, 0.6, max_laws=1).policy.act(0, 0, -1) == 0
-    law = to_law(achievable_laws(mdp)[0])
-    assert law.values.size >= 1
+    """One law a frontier: the larger quantile stays, of equal quantiles the larger mean."""
+    lotteries = [[(0.5, 0.0), (0.5, 4.0)], [(1.0, 1.0)], [(0.5, 1.0), (0.5, 2.0)]]
+    mdp = MDP([(0, a, 0, p, r) for a, lottery in enumerate(lotteries) for p, r in lottery], horizon=1)
+    for dominance in (False, True):
+        at_low = plan_capped(mdp, 0.4, max_laws=1, dominance=dominance)
+        at_high = plan_capped(mdp, 0.6, max_laws=1, dominance=dominance)
+        assert at_low.policy.act(0, 0, -1) == 2, "quantile 1 like action 1, but the larger mean"
+        assert at_high.policy.act(0, 0, -1) == 0
     with pytest.raises(ValueError, match="max_laws must be at least 1, got 0"):
         plan_capped(mdp, 0.5, max_laws=0)

@@ -1,3 +1,5 @@
+# ruff: noqa: E501  (a refusal and its message stay on one line)
+
 import json
 
 import numpy as np

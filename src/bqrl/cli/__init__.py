@@ -1,5 +1,5 @@
 """The command line: parse, call, print. One module a command; nothing heavy loads before a command runs."""
 
-from bqrl.cli.app import app, main
+from bqrl.cli.commands import app, main
 
 __all__ = ["app", "main"]

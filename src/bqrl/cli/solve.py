@@ -159,7 +159,7 @@ def tell(content: dict[str, Any], out: Path | None) -> None:
     """Print the table, what each level means, and where the files are."""
     from rich.padding import Padding
 
-    from bqrl.cli.app import spoken
+    from bqrl.cli.commands import spoken
     from bqrl.reports.tables import level_table
 
     console = paper()

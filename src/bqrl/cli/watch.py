@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 QUIET_SECONDS = 2.0
 # Measured on two cores of 2024, in seconds for one outcome in one column of a sweep; good to a factor of three.
-SWEEP, PUSH, FRACTION = 3e-9, 4e-9, 2e-6
+SWEEP, PUSH, FRACTION = 1e-9, 1.5e-9, 2e-6
 SWEEPS = {"buffered": 30, "ball": 5, "mean": 12}  # of a plain sweep, for each level
 
 

@@ -49,8 +49,8 @@ def distinct(pmf, order, keys, window, tol, keep):
 def undominated(cdf, order, tol, keep):
     """Mark in `keep` the rows that no other row dominates in first order, up to `tol` in mass.
 
-    `order` lists the rows by falling mean: a law can be dominated only by one before it. Returns by how much a kept
-    distribution function exceeds one that it was taken to dominate.
+    `order` lists the rows by the rising sum of their distribution functions: only one before it can dominate a law. Returns
+    by how much a kept distribution function exceeds one that it was taken to dominate.
     """
     n, m = cdf.shape
     worst = 0.0

@@ -110,9 +110,9 @@ def ucbvi_values(
 
 @njit(cache=True)
 def dirichlet_shapes(seen, drawn, prior, scale, shapes):
-    """Parameters of the gamma variates whose normalised rows are the posterior's draws."""
+    """Shapes of the gamma variates whose normalised rows are draws of the posterior; `prior` by drawn outcome."""
     for j in range(drawn.size):
-        shapes[j] = (prior + seen[drawn[j]]) / (scale * scale)
+        shapes[j] = (prior[j] + seen[drawn[j]]) / (scale * scale)
 
 
 @njit(cache=True)

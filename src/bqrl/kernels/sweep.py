@@ -10,7 +10,7 @@ clipped to its ends; on a set of returns a table does so. Arrays in, arrays out:
 import numpy as np
 from numba import njit, prange
 
-RUN = 16  # columns over which an extreme row is tested at once
+CHUNK = 256  # columns of a row whose extreme expectations are made at once: small enough to stay in cache
 
 
 @njit(cache=True)
@@ -49,6 +49,13 @@ def shifted(out, source, shift):
 
 
 @njit(cache=True)
+def scaled_add(out, weight, source):
+    """out[c] += weight * source[c]."""
+    for c in range(out.size):
+        out[c] += weight * source[c]
+
+
+@njit(cache=True)
 def shifted_add(out, weight, source, shift):
     """out[c] += weight * source[clip(c + shift)]: the contribution of one outcome to a row."""
     last = source.size - 1
@@ -56,9 +63,7 @@ def shifted_add(out, weight, source, shift):
     low, high = weight * source[0], weight * source[last]
     for c in range(begin):
         out[c] += low
-    here, there = out[begin:end], source[begin + shift : end + shift]  # slices let the compiler use vectors
-    for c in range(here.size):
-        here[c] += weight * there[c]
+    scaled_add(out[begin:end], weight, source[begin + shift : end + shift])
     for c in range(end, out.size):
         out[c] += high
 
@@ -79,7 +84,7 @@ def keep_better(value, mean, action, row_value, row_mean, a, first, tie, mean_ti
     if first:
         value[:], mean[:], action[:] = row_value, row_mean, a
         return
-    for c in range(value.size):  # no branches: ties and columns of every kind run on vectors
+    for c in range(value.size):  # without branches, so that it runs on vectors
         best, v, m = value[c], row_value[c], row_mean[c]
         slack = tie * abs(best)
         wins = (v < best - slack) | ((v <= best + slack) & (m > mean[c] + mean_tie))
@@ -123,86 +128,83 @@ def l1_expectation(order, values, probability, half):
 
 
 @njit(cache=True)
-def move_row(order, probability, half, moved, taken):
-    """Fill `moved` with the row that attains `l1_expectation`; returns the favoured outcome and the last that gave mass.
+def first_givers(order, probability, half, kept, side):
+    """Take mass `half` from the last of `order` upwards; returns the last giver and what the others gave.
 
-    taken[j] says that outcome j gave all it had. The moved row stays extreme in every column where the favoured outcome
-    is still the least, no outcome that gave all lies below the last giver, and no other lies above it.
+    kept[j] is what outcome j keeps; side[j] is -1 where it gave all, else +1.
     """
-    favoured = giver = order[0]
-    left = min(half, 1.0 - probability[favoured])
-    moved[:] = probability
-    moved[favoured] += left
-    taken[:] = False
-    for j in range(order.size - 1, 0, -1):
-        if left <= 0.0:
-            break
+    kept[:], side[:] = probability, 1.0
+    given, giver = 0.0, order[-1]
+    for j in range(order.size - 1, -1, -1):
         giver = order[j]
-        given = min(probability[giver], left)
-        left -= given
-        moved[giver] -= given
-        taken[giver] = True
-    return favoured, giver
+        if j == 0 or given + probability[giver] >= half:
+            break
+        given += probability[giver]
+        kept[giver], side[giver] = 0.0, -1.0
+    kept[giver] = max(probability[giver] - (half - given), 0.0)
+    return giver, given
 
 
 @njit(cache=True)
-def extreme_until(values, first, favoured, giver, taken, broken):
-    """The first column after `first` where the moved row of that column is extreme no more; looks broken.size ahead."""
-    end = min(first + broken.size, values.shape[1])
-    n = end - first
-    least, edge = values[favoured, first:end], values[giver, first:end]
-    broken[:n] = 0
-    for j in range(values.shape[0]):
-        here = values[j, first:end]
-        if taken[j]:
-            for c in range(n):
-                broken[c] |= here[c] < edge[c]
-        elif giver == favoured:  # nothing had to move
-            for c in range(n):
-                broken[c] |= here[c] < least[c]
-        else:
-            for c in range(n):
-                broken[c] |= (here[c] < least[c]) | (here[c] > edge[c])
-    for c in range(1, n):
-        if broken[c]:
-            return first + c
-    return end
+def misplaced(values, c, edge, side):
+    """An outcome that gave all though it lies below the last giver, or kept all though above it; -1 where there is none."""
+    for j in range(side.size):
+        if side[j] * (values[j, c] - edge) > 0.0:
+            return j
+    return -1
 
 
 @njit(cache=True)
-def l1_run_expectations(values, probability, half, sense, out):
-    """out[c] = `l1_expectation` of values[:, c] for every column.
+def l1_columns(values, probability, half, out):
+    """out[c] = `l1_expectation` of values[:, c], small values favoured, for the columns of one row.
 
-    Neighbouring columns mostly share their extreme row, so it is made once for a run of columns.
+    Mass `half` goes from the largest values to the least (what it takes from the least itself comes back). Neighbouring
+    columns mostly agree on who gives, so the givers are followed from column to column: an outcome on the wrong side of
+    the last giver, which gives only in part, changes sides. Weights are constant between two changes, so each outcome is
+    added for all columns since its last change at once. Every term is a product of nonnegative factors.
     """
     k, n = values.shape
-    order, moved, taken = np.arange(k), np.empty(k), np.empty(k, np.bool_)
-    broken = np.empty(RUN, np.int64)
-    if sense < 0.0:
-        values *= -1.0
-    c = 0
-    while c < n:
-        sorted_by_value(order, values[:, c], 1.0)
-        favoured, giver = move_row(order, probability, half, moved, taken)
-        end = extreme_until(values, c, favoured, giver, taken, broken)
-        total = out[c:end]
-        total[:] = 0.0
-        for j in range(k):
-            shifted_add(total, moved[j], values[j, c:end], 0)
-        c = end
-    if sense < 0.0:
-        out *= -1.0
-
-
-@njit(cache=True)
-def land_row(out, source, shift, jumps):
-    """out[c] = source at the column where an outcome takes column c."""
-    if jumps.size > 0:
-        to = jumps[shift]
-        for c in range(out.size):
-            out[c] = source[to[c]]
-    else:
-        shifted(out, source, shift)
+    out[:] = values[0]
+    for j in range(1, k):
+        keep_less(out, values[j], False)
+    out *= half
+    kept, side, since = np.empty(k), np.empty(k), np.zeros(k, np.int64)
+    giver, given = first_givers(np.argsort(values[:, 0]), probability, half, kept, side)
+    for c in range(1, n):
+        changes = 0
+        while True:
+            j = misplaced(values, c, values[giver, c], side)
+            if j < 0:
+                break
+            changes += 1
+            if changes > k:  # the columns have little in common: begin anew
+                for i in range(k):
+                    scaled_add(out[since[i] : c], kept[i], values[i, since[i] : c])
+                since[:] = c
+                giver, given = first_givers(np.argsort(values[:, c]), probability, half, kept, side)
+                break
+            last = giver
+            if (
+                side[j] < 0.0
+            ):  # j takes its mass back; the last giver gives more, and all it has where j must stay partly
+                given -= probability[j]
+                side[j] = 1.0
+                if given + probability[giver] < half:
+                    given += probability[giver]
+                    side[giver] = -1.0
+                    giver = j
+            elif given + probability[j] <= half:  # j gives all, the last giver less
+                given += probability[j]
+                side[j] = -1.0
+            else:  # j gives in place of the last giver
+                giver = j
+            for i in (j, last):
+                scaled_add(out[since[i] : c], kept[i], values[i, since[i] : c])
+                since[i] = c
+                kept[i] = 0.0 if side[i] < 0.0 else probability[i]
+            kept[giver] = max(probability[giver] - (half - given), 0.0)
+    for i in range(k):
+        scaled_add(out[since[i] :], kept[i], values[i, since[i] :])
 
 
 @njit(cache=True)
@@ -219,6 +221,28 @@ def add_expectation(out, begin, end, successor, probability, shift, jumps, sourc
 
 
 @njit(cache=True)
+def extreme_expectation(out, begin, end, successor, probability, shift, jumps, source, half, sense):
+    """out[c] = the least (sense +1) or greatest (-1) E[source] over the l1 ball of a row, a chunk of columns at a time."""
+    k = end - begin
+    for first in range(0, out.size, CHUNK):
+        n = min(CHUNK, out.size - first)
+        landed = np.empty((k, n))  # source where each outcome takes each column
+        for j in range(k):
+            row, move = source[successor[begin + j]], shift[begin + j]
+            if jumps.size > 0:
+                to = jumps[move, first : first + n]
+                for c in range(n):
+                    landed[j, c] = row[to[c]]
+            else:
+                shifted(landed[j], row, first + move)
+        if sense < 0.0:
+            landed *= -1.0
+        l1_columns(landed, probability[begin:end], half, out[first : first + n])
+    if sense < 0.0:
+        out *= -1.0
+
+
+@njit(cache=True)
 def sweep_state(
     s, row_start, successor, probability, shift, jumps, mean_reward, weight, half, sense,
     value_next, mean_next, tie, mean_tie, value, mean, action,
@@ -227,11 +251,11 @@ def sweep_state(
 
     shift[i] moves the columns of outcome i (with a set of returns: picks a row of `jumps`). `half` is half the l1 radius
     of every row, or empty; sense +1 lets the ball help (optimistic), -1 lets it hurt (robust). `weight` counts the mean
-    reward into the value: value - weight * reward is minimised. With an empty `mean` values alone are made.
+    reward into the value: value - weight * reward is minimised. With an empty `mean` only values are made.
     """
     S, n = value.shape
     A = mean_reward.size // S
-    row_value, row_mean = np.empty(n), np.empty(n if mean.size > 0 else 0)
+    row_value, row_mean = np.empty(n), np.empty(n)
     first = True
     for a in range(A):
         q = s * A + a
@@ -239,10 +263,9 @@ def sweep_state(
         if begin == end:
             continue
         if half.size > 0 and half[q] > 0.0 and end > begin + 1:
-            landed = np.empty((end - begin, n))
-            for i in range(begin, end):
-                land_row(landed[i - begin], value_next[successor[i]], shift[i], jumps)
-            l1_run_expectations(landed, probability[begin:end], half[q], sense, row_value)
+            extreme_expectation(
+                row_value, begin, end, successor, probability, shift, jumps, value_next, half[q], sense
+            )  # fmt: skip
         else:
             row_value[:] = 0.0
             add_expectation(row_value, begin, end, successor, probability, shift, jumps, value_next)
@@ -288,98 +311,61 @@ def sweep_rows_threads(
 
 
 @njit(cache=True)
-def reduce_state(s, product, product_mean, shift, exists, mean_reward, weight, tie, mean_tie, value, mean, action):
-    """One state after a matrix product: shift every row (s, a) by its reward, then the minimum over actions."""
-    n = value.shape[1]
-    A = exists.shape[1]
-    last = product.shape[1] - 1
-    row_value, row_mean = np.empty(n), np.empty(n)
-    first = True
-    for a in range(A):
-        if not exists[s, a]:
-            continue
-        q = s * A + a
-        move, r = shift[q], mean_reward[q]
-        begin = min(max(-move, 0), n)
-        end = max(min(n, last + 1 - move), begin)
-        row_value[:begin], row_mean[:begin] = product[q, 0], product_mean[q, 0] + r
-        for i in range(begin, end):
-            row_value[i], row_mean[i] = product[q, i + move], product_mean[q, i + move] + r
-        row_value[end:], row_mean[end:] = product[q, last], product_mean[q, last] + r
-        if weight != 0.0:
-            row_value -= weight * r
-        keep_better(value[s], mean[s], action[s], row_value, row_mean, a, first, tie, mean_tie)
-        first = False
-    if first:
-        value[s], mean[s], action[s] = 0.0, 0.0, 0
-
-
-@njit(cache=True)
 def reduce_rows(product, product_mean, shift, exists, mean_reward, weight, tie, mean_tie, value, mean, action):
-    """`reduce_state` for every state."""
-    for s in range(value.shape[0]):
-        reduce_state(s, product, product_mean, shift, exists, mean_reward, weight, tie, mean_tie, value, mean, action)
+    """After a matrix product: shift every row (s, a) by its reward, then the minimum over actions, as in `sweep_state`.
 
-
-@njit(cache=True, parallel=True)
-def reduce_rows_threads(product, product_mean, shift, exists, mean_reward, weight, tie, mean_tie, value, mean, action):
-    """`reduce_state` for every state, over threads."""
-    for s in prange(value.shape[0]):
-        reduce_state(s, product, product_mean, shift, exists, mean_reward, weight, tie, mean_tie, value, mean, action)
-
-
-@njit(cache=True)
-def reduce_values(product, shift, exists, value):
-    """`reduce_rows` without actions and means: what the guarantee curve alone needs."""
-    B, n = value.shape
+    Not over threads: the product takes ten times as long, and its threads still hold the cores when this begins.
+    """
+    S, n = value.shape
     A = exists.shape[1]
-    last = product.shape[1] - 1
-    for s in range(B):
-        value[s, :] = np.inf
+    row_value, row_mean = np.empty(n), np.empty(n)
+    for s in range(S):
+        first = True
         for a in range(A):
             if not exists[s, a]:
                 continue
             q = s * A + a
-            move = shift[q]
-            begin = min(max(-move, 0), n)
-            end = max(min(n, last + 1 - move), begin)
-            low, high = product[q, 0], product[q, last]
-            for i in range(begin):
-                value[s, i] = min(value[s, i], low)
-            for i in range(begin, end):
-                value[s, i] = min(value[s, i], product[q, i + move])
-            for i in range(end, n):
-                value[s, i] = min(value[s, i], high)
-        if value[s, 0] == np.inf:
-            value[s, :] = 0.0
+            shifted(row_value, product[q], shift[q])
+            if weight != 0.0:
+                row_value -= weight * mean_reward[q]
+            if mean.size > 0:
+                shifted(row_mean, product_mean[q], shift[q])
+                row_mean += mean_reward[q]
+                keep_better(value[s], mean[s], action[s], row_value, row_mean, a, first, tie, mean_tie)
+            else:
+                keep_less(value[s], row_value, first)
+            first = False
+        if first:
+            value[s] = 0.0
+            if mean.size > 0:
+                mean[s], action[s] = 0.0, 0
 
 
 @njit(cache=True)
 def l1_row(q, kernel, values, order, half, sense, product):
-    """Dense row: replace product[q, c] = kernel[q] @ values[:, c] by its extreme over the l1 ball of the row.
+    """Dense row: replace product[q, c] = kernel[q] @ values[c] by its extreme over the l1 ball of the row.
 
-    `order[:, c]` sorts the states by values[:, c], once for all rows. Only the mass that moves is walked, each row
-    through its own support, which is where kernel[q] is not negative.
+    `values` (columns, S) has a column of needs in each row, and order[c] sorts the states by values[c], once for all rows.
+    Only the mass that moves is walked, each row through its own support, which is where kernel[q] is not negative.
     """
-    S = values.shape[0]
+    n, S = values.shape
     row = kernel[q]
-    for c in range(product.shape[1]):
-        best = -1
-        for j in range(S):
-            s = order[j, c] if sense > 0 else order[S - 1 - j, c]
-            if row[s] >= 0.0:
-                best = s
-                break
-        left = min(half[q], 1.0 - row[best])
-        total = product[q, c] + left * values[best, c]
-        for j in range(S):
-            if left <= 0.0:
-                break
-            s = order[S - 1 - j, c] if sense > 0 else order[j, c]
-            if row[s] > 0.0 and s != best:
+    for c in range(n):
+        best = 0 if sense > 0.0 else S - 1
+        step = 1 if sense > 0.0 else -1
+        while row[order[c, best]] < 0.0:
+            best += step
+        favoured = order[c, best]
+        left = min(half[q], 1.0 - row[favoured])
+        total = product[q, c] + left * values[c, favoured]
+        j = S - 1 if sense > 0.0 else 0
+        while left > 0.0 and j != best:
+            s = order[c, j]
+            if row[s] > 0.0:
                 taken = min(row[s], left)
                 left -= taken
-                total -= taken * values[s, c]
+                total -= taken * values[c, s]
+            j -= step
         product[q, c] = max(total, 0.0)
 
 

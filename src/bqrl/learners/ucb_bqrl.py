@@ -23,6 +23,7 @@ from bqrl.mdp.policy import MarkovPolicy, Policy
 from bqrl.planners.confidence import constant_buffer, log_buffer, log_term, power_buffer, radius
 
 PLANNERS = ("target", "greedy", "frontier")
+RESOLUTION = 2.5  # standard errors below which the adaptive buffer does not go
 RANDOM_CANDIDATES = 4  # beside the empirical kernel and the directed one: the paper's six
 
 
@@ -103,6 +104,7 @@ class UCBBQRL(Learner):
         state = self.counts.memory() | {
             "t": self.t,
             "beta": self.beta,
+            "margin": self.margin,
             "planned_visits": self._planned_visits,
             "width": getattr(self._engine, "width", 0),
         }
@@ -117,7 +119,7 @@ class UCBBQRL(Learner):
         from bqrl.mdp.policy import policy_from_arrays
 
         self.counts.recall(memory)
-        self.t, self.beta = int(memory["t"]), float(memory["beta"])
+        self.t, self.beta, self.margin = int(memory["t"]), float(memory["beta"]), float(memory["margin"])
         self._planned_visits = np.array(memory["planned_visits"])
         if hasattr(self._engine, "width"):
             self._engine.width = int(memory["width"])
@@ -148,14 +150,14 @@ class UCBBQRL(Learner):
     def _adapted(self) -> float:
         """The width down to which the counts support the buffer: the estimated margin, or their resolution if larger.
 
-        A probability near tau that is estimated from t episodes is known to about sqrt(tau (1 - tau) / t).
+        A probability near tau that is estimated from t episodes is known to a few times sqrt(tau (1 - tau) / t).
         """
         tau, looks = self.task.tau, self.t & (self.t - 1) == 0 or self.t % 50 == 0
         if looks:
             self.margin = self._engine.margin(self.counts.probability)
         if not np.isfinite(self.margin):
             return tau
-        return float(min(tau, max(self.margin, np.sqrt(tau * (1.0 - tau) / self.t))))
+        return float(min(tau, max(self.margin, RESOLUTION * np.sqrt(tau * (1.0 - tau) / self.t))))
 
     def half_radius(self) -> FloatArray:
         """Half the l1 radius of every row, shape (H, S*A); 0 where the row is known."""

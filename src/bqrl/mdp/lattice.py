@@ -127,7 +127,8 @@ class Grid:
 
     def jumps(self, h: int) -> IntArray:
         """For a set: jumps[u, i] is the column of stage h + 1 after reward u from column i of stage h; lost stays lost."""
-        assert self.sets is not None and self.rewards is not None
+        assert self.sets is not None
+        assert self.rewards is not None
         here, after = self.sets[h], self.sets[h + 1]
         left = here[None, :] - self.discount**h * self.rewards[:, None]
         table = np.searchsorted(after, left - self.slack, side="left")
@@ -135,7 +136,8 @@ class Grid:
 
     def landings(self, h: int) -> IntArray:
         """For a set: landings[u, j] is the column of stage h that reward u makes of point j of stage h + 1."""
-        assert self.sets is not None and self.rewards is not None
+        assert self.sets is not None
+        assert self.rewards is not None
         here, after = self.sets[h], self.sets[h + 1]
         total = self.discount**h * self.rewards[:, None] + after[None, :]
         return np.searchsorted(here, total - self.slack, side="left")
@@ -182,7 +184,7 @@ def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Grid | None:
         lowest,
         size,
         units,
-        float(base) * left,
+        np.asarray(float(base) * left, dtype=np.float64),
         scale,
         exact_offset,
         None,

@@ -374,7 +374,7 @@ class MixturePolicy(Policy):
     def start(self, u: float | None = None) -> tuple[int, Any]:
         """Which policy plays, and its own memory."""
         draw = float(self._coin.random()) if u is None else u
-        chosen = int(min(np.searchsorted(np.cumsum(self.weights), draw, side="right"), len(self.policies) - 1))
+        chosen = min(int(np.searchsorted(np.cumsum(self.weights), draw, side="right")), len(self.policies) - 1)
         return chosen, self.policies[chosen].start()
 
     def act(self, h: int, s: int, memory: Any) -> int:

@@ -292,10 +292,10 @@ def _best_weight(a: FloatArray, b: FloatArray) -> tuple[float, float]:
         slope = (a[left] - b[left]) - (a[right] - b[right])
         if slope != 0.0:
             candidates.append(float(np.clip((b[right] - b[left]) / slope, 0.0, 1.0)))
-    w = np.array(candidates)
-    floor = (w[:, None] * a + (1 - w[:, None]) * b).min(axis=1)
+    weights = np.array(candidates)
+    floor = (weights[:, None] * a + (1 - weights[:, None]) * b).min(axis=1)
     k = int(floor.argmax())
-    return float(w[k]), float(floor[k])
+    return float(weights[k]), float(floor[k])
 
 
 def _bracket(

@@ -116,8 +116,7 @@ def _positive(number: float, name: str) -> float:
 
 def check_schedule(schedule: Callable[[Any], Any] | Sequence[float], tau: float, T: int) -> FloatArray:
     """beta_0 .. beta_{T-1} of a function or a list; ValueError unless they stay in (0, tau] and never grow."""
-    given = schedule(np.arange(T)) if callable(schedule) else np.asarray(schedule, dtype=np.float64)
-    beta = np.array(np.broadcast_to(np.asarray(given, dtype=np.float64), (T,)) if np.ndim(given) == 0 else given[:T])
+    beta = np.array([schedule(t) for t in range(T)] if callable(schedule) else schedule, dtype=np.float64)
     if beta.shape != (T,):
         raise ValueError(f"the buffer schedule must give one number an episode ({T}), got {beta.shape}")
     outside = ~((beta > 0.0) & (beta <= tau + MASS_TOL))

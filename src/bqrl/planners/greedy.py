@@ -31,6 +31,7 @@ from bqrl.mdp.policy import ActionArray, MarkovPolicy
 from bqrl.planners.confidence import candidate_kernels
 from bqrl.planners.expected import plan_of
 from bqrl.planners.plan import Plan, check_levels
+from bqrl.planners.target import MAX_BYTES, check_memory
 
 TIE = 1e-9  # objective values this close, relative to the size of the returns where that exceeds 1, are equal
 MEAN_TIE = 1e-12  # and means this close
@@ -146,6 +147,7 @@ def _layout(mdp: MDP, columns: Grid) -> _Layout:
             raise ValueError(
                 "the greedy planner needs an exact grid, got a rounded one; use planner='target', which brackets"
             )
+        check_memory(mdp, columns, MAX_BYTES)
         width = -(-int(columns.size.max()) // LANES) * LANES
         points = np.empty((mdp.H + 1, width))
         for h in range(mdp.H + 1):
@@ -199,9 +201,8 @@ def _kernels(mdp: MDP, probabilities: FloatArray) -> FloatArray:
         raise ValueError(
             f"probabilities must have shape (n, {mdp.successor.size}), one entry an outcome, got {given.shape}"
         )
-    return (
-        given if given.flags.writeable else given.copy()
-    )  # read-only arrays would make the loops compile a second time
+    # Read-only arrays would make the loops compile a second time.
+    return given if given.flags.writeable else given.copy()
 
 
 def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: Any, found: Greedy) -> None:

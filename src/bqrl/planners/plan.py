@@ -42,7 +42,7 @@ class Plan:
 
     @property
     def margin(self) -> Margin:
-        """tau - P(G < x) and P(G <= x) - tau at the quantile x: a tiny margin is a fragile answer."""
+        """How far the level lies inside its atom: tau - P(G < x) and P(G <= x) - tau at the quantile x."""
         return (self.law if isinstance(self.law, Law) else self.law.lower).margin(self.tau)
 
     @property
@@ -159,7 +159,7 @@ def objective_value(law: Law, tau: float, beta: float) -> float:
 
 
 def check_levels(tau: Any, beta: Any) -> tuple[float, float]:
-    """tau in (0, 1) and beta in [0, tau] as floats; else one clear line."""
+    """The levels as floats, tau in (0, 1) and beta in [0, tau]; else one clear line."""
     for name, number in (("tau", tau), ("beta", beta)):
         if isinstance(number, (bool, str)) or not hasattr(number, "__float__"):
             raise TypeError(f"{name} must be a number, got {number!r}")

@@ -17,14 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bqrl.kernels.sweep import (
-    l1_rows_threads,
-    reduce_rows,
-    reduce_rows_threads,
-    reduce_values,
-    sweep_rows,
-    sweep_rows_threads,
-)
+from bqrl.kernels.sweep import l1_rows_threads, reduce_rows, sweep_rows, sweep_rows_threads
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.lattice import Grid
 from bqrl.mdp.model import MDP, Stage
@@ -33,7 +26,7 @@ from bqrl.mdp.policy import ActionArray
 TIE_TOL = 1e-13  # values this close, relatively, are a tie for the mean to break
 DENSE_FROM = 0.3  # share of possible successors from which a matrix product beats walking the outcomes
 SMALL_STATES = 24  # below this many states a matrix product is all overhead
-BLOCK_BYTES = 2**21  # rows of a product handled at once: small enough to stay in cache
+BLOCK_BYTES = 2**24  # rows of a product handled at once
 THREADS_FROM = 50_000  # cells of work in a stage from which threads pay
 
 OPTIMISTIC, ROBUST = 1.0, -1.0
@@ -72,22 +65,18 @@ def sweep(
     """
     terminal = np.array([0.0, 1.0]) if cost is None else cost
     value = np.broadcast_to(terminal, (mdp.S, terminal.size)).copy()
-    mean = np.zeros((mdp.S if policy else 0, terminal.size if policy else 0))
+    mean = np.zeros(value.shape if policy else (0, 0))
     tie_for_mean = 1e-12 * max(1.0, float(np.abs(grid.points(0)[[0, -1]]).max()))
     actions: list[ActionArray] = []
     kept = [value]
     for h in range(mdp.H - 1, -1, -1):
         columns = int(grid.size[h]) + extra
         step = _Stage(mdp, grid, h, mdp.stage(h), columns, None if half is None else half[h], sense)
-        if policy:
-            out, out_mean = np.empty((mdp.S, columns)), np.empty((mdp.S, columns))
-            action = np.empty((mdp.S, columns), np.int16)
-            step.choose(value, mean, weight, TIE_TOL, tie_for_mean, out, out_mean, action)
-            mean = out_mean
-            actions.append(action)
-        else:
-            out = np.empty((mdp.S, columns))
-            step.minimise(value, out)
+        shape = (mdp.S, columns) if policy else (0, 0)
+        out, out_mean, action = np.empty((mdp.S, columns)), np.empty(shape), np.empty(shape, np.int16)
+        step.choose(value, mean, weight, tie_for_mean, out, out_mean, action)
+        mean = out_mean
+        actions.append(action)
         value = out
         if keep:
             kept.append(value)
@@ -116,20 +105,13 @@ class _Stage:
         factor = mdp.discount**h
         self.mean_reward = factor * mean_rewards(stage, mdp.S * mdp.A)
 
-    def row_shift(self) -> IntArray:
-        """Columns by which a row's reward moves the need, where the outcome does not matter."""
-        shift = np.zeros(self.mdp.S * self.mdp.A, np.int64)
-        rows = np.flatnonzero(np.diff(self.stage.row_start))
-        shift[rows] = self.grid.stage_shift(self.mdp, self.h)[0][self.stage.row_start[rows]]
-        return shift
-
     def choose(
-        self, value: FloatArray, mean: FloatArray, weight: float, tie: float, mean_tie: float, out: FloatArray,
-        out_mean: FloatArray, action: ActionArray,
+        self, value: FloatArray, mean: FloatArray, weight: float, mean_tie: float, out: FloatArray, out_mean: FloatArray,
+        action: ActionArray,
     ) -> None:  # fmt: skip
-        """Values, means and actions of the stage."""
+        """Values of the stage and, unless the arrays for them are empty, means and actions."""
         if self.dense:
-            self._choose_dense(value, mean, weight, tie, mean_tie, out, out_mean, action)
+            self._choose_dense(value, mean, weight, mean_tie, out, out_mean, action)
             return
         stage = self.stage
         shift, jumps = self.grid.stage_shift(self.mdp, self.h)
@@ -137,48 +119,39 @@ class _Stage:
         run = sweep_rows_threads if stage.successor.size * self.columns > THREADS_FROM else sweep_rows
         run(
             stage.row_start, stage.successor, stage.probability, shift, jumps, self.mean_reward, weight, half,
-            self.sense, value, mean, tie, mean_tie, out, out_mean, action,
+            self.sense, value, mean, TIE_TOL, mean_tie, out, out_mean, action,
         )  # fmt: skip
 
     def _choose_dense(
-        self, value: FloatArray, mean: FloatArray, weight: float, tie: float, mean_tie: float, out: FloatArray,
-        out_mean: FloatArray, action: ActionArray,
+        self, value: FloatArray, mean: FloatArray, weight: float, mean_tie: float, out: FloatArray, out_mean: FloatArray,
+        action: ActionArray,
     ) -> None:  # fmt: skip
-        shift, exists = self.row_shift(), self.stage.available
-        for states, rows, product in self._products(value):
-            product_mean = self.mdp.dense(self.h)[rows] @ mean
-            run = reduce_rows_threads if product.size > THREADS_FROM else reduce_rows
-            run(
-                product, product_mean, shift[rows], exists[states], self.mean_reward[rows], weight, tie, mean_tie,
-                out[states], out_mean[states], action[states],
+        """One matrix product for a block of states, then shifts and minima."""
+        mdp, kernel, shift = self.mdp, self.mdp.dense(self.h), self._row_shift()
+        half = self.half if self.half is not None and self.half.any() else None
+        if half is not None:
+            columns = np.ascontiguousarray(value.T)
+            order = np.argsort(columns, axis=1, kind="stable")
+            support = support_kernel(mdp, self.h)
+        block = max(1, min(mdp.S, BLOCK_BYTES // (mdp.A * value.shape[1] * 8)))
+        for first in range(0, mdp.S, block):
+            states = slice(first, min(mdp.S, first + block))
+            rows = slice(states.start * mdp.A, states.stop * mdp.A)
+            product = kernel[rows] @ value
+            product_mean = kernel[rows] @ mean if mean.size else mean
+            if half is not None:
+                l1_rows_threads(support[rows], columns, order, half[rows], self.sense, product)
+            reduce_rows(
+                product, product_mean, shift[rows], self.stage.available[states], self.mean_reward[rows], weight, TIE_TOL,
+                mean_tie, out[states], out_mean[states], action[states],
             )  # fmt: skip
 
-    def minimise(self, value: FloatArray, out: FloatArray) -> None:
-        """Values of the stage alone."""
-        if not self.dense:
-            nothing = np.zeros_like(value)
-            self.choose(value, nothing, 0.0, 0.0, 0.0, out, np.empty_like(out), np.empty(out.shape, np.int16))
-            return
-        shift, exists = self.row_shift(), self.stage.available
-        for states, rows, product in self._products(value):
-            reduce_values(product, shift[rows], exists[states], out[states])
-
-    def _products(self, value: FloatArray):  # type: ignore[no-untyped-def]
-        """Blocks of states, their rows, and the rows' expectations of `value`, at its worst or best over the ball."""
-        mdp, kernel = self.mdp, self.mdp.dense(self.h)
-        per_state = mdp.A * value.shape[1] * 8
-        states = max(1, min(mdp.S, max(BLOCK_BYTES // per_state, 256 // mdp.A)))
-        order = None
-        if self.half is not None and self.half.any():
-            order = np.argsort(value, axis=0, kind="stable")
-            support = support_kernel(mdp, self.h)
-        for first in range(0, mdp.S, states):
-            block = slice(first, min(mdp.S, first + states))
-            rows = slice(block.start * mdp.A, block.stop * mdp.A)
-            product = kernel[rows] @ value
-            if order is not None and self.half is not None:
-                l1_rows_threads(support[rows], value, order, self.half[rows], self.sense, product)
-            yield block, rows, product
+    def _row_shift(self) -> IntArray:
+        """Columns by which a row's reward moves the need, where the outcome does not matter."""
+        rows = np.flatnonzero(np.diff(self.stage.row_start))
+        shift = np.zeros(self.mdp.S * self.mdp.A, np.int64)
+        shift[rows] = self.grid.drop(self.h) - self.grid.stage_units(self.mdp, self.h)[self.stage.row_start[rows]]
+        return shift
 
 
 def mean_rewards(stage: Stage, rows: int) -> FloatArray:

@@ -74,7 +74,7 @@ class GuaranteeCurve:
         return float(points[np.flatnonzero(reaches(shortfall, tau))[-1]])
 
     def margin(self, tau: float) -> Margin:
-        """tau - W(x*), by how much the best target is safe, and W(next) - tau, by how much the next one is out of reach.
+        """By how much the best target is safe, tau - W(x*), and the next one out of reach, W(next) - tau.
 
         Above the highest return nothing is left to reach: the second number is then 1 - tau.
         """

@@ -87,6 +87,8 @@ def meaning(level: Mapping[str, Any]) -> str:
 
     at_least = "" if level["exact"] and attitude != "robust" else "at least "
     parts = [_head(tau, beta, texts["value"], at_least)]
+    if level.get("policy") == "mixture":
+        parts[0] = f"with one coin at the start, {parts[0]}"
     if attitude == "robust":
         parts[0] = f"under every kernel in the ball, {parts[0]}"
     if attitude == "optimistic":

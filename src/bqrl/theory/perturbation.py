@@ -43,6 +43,28 @@ def mismatch_weights(mdp: MDP) -> FloatArray:
     return from_here - spans if mdp.row_reward is not None else from_here
 
 
+def sharp_weights(mdp: MDP) -> FloatArray:
+    """The same from what can still follow, shape (H,): never above `mismatch_weights`, often far below.
+
+    Two episodes that part at a row of stage h go on from two of its outcomes, so their returns differ by at most the range
+    of r + (what can still be collected from s') over the row's outcomes; w_h is the largest such range. In asset selling it
+    is 1, one sale, where the stages' spans add up to H - h - 1.
+    """
+    low, high, weights = np.zeros(mdp.S), np.zeros(mdp.S), np.zeros(mdp.H)
+    for h in range(mdp.H - 1, -1, -1):
+        stage = mdp.stage(h)
+        rows = np.flatnonzero(np.diff(stage.row_start))
+        worth = mdp.discount**h * stage.reward
+        least = np.minimum.reduceat(worth + low[stage.successor], stage.row_start[rows])
+        most = np.maximum.reduceat(worth + high[stage.successor], stage.row_start[rows])
+        parts = mdp.reachable[h][rows // mdp.A] & (np.diff(stage.row_start)[rows] > 1)
+        weights[h] = (most - least)[parts].max(initial=0.0)
+        low, high = np.full(mdp.S, np.inf), np.full(mdp.S, -np.inf)
+        np.minimum.at(low, rows // mdp.A, least)
+        np.maximum.at(high, rows // mdp.A, most)
+    return weights
+
+
 def total_variation(mdp: MDP, other: MDP) -> FloatArray:
     """TV between the rows of two kernels, shape (H, S, A); between laws of (s', reward) where rewards are on outcomes."""
     if (mdp.H, mdp.S, mdp.A) != (other.H, other.S, other.A):

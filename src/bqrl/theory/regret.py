@@ -7,8 +7,8 @@ With probability at least 1 - 2 delta, for a schedule beta_t in (0, tau] that ne
     ours          Reg_tau(T) <= sum_t [x* - max_pi Q^{beta_t}(pi)] + sum_t g_t
                                 + (C / beta_{T-1}) 2 Lambda (sqrt(S A T) + sqrt(T log(1/delta) / 2))
 
-with C = c sqrt(log(2 S A T H / delta)) = max{2, sqrt(2 log(S A T H (2^S - 2) / delta))}, Lambda = sum_h w_h the weights of
-the perturbation lemma (at most H^2 / 2), and g_t the gap of the planner in episode t: its optimistic value minus the
+with C = c sqrt(log(2 S A T H / delta)) = max{2, sqrt(2 log(S A T H (2^S - 2) / delta))}, Lambda = sum_h w_h the weights
+`sharp_weights` of the perturbation lemma (at most H^2 / 2), and g_t the gap of the planner in episode t: its optimistic value minus the
 buffered quantile of its policy under the kernel it chose.
 
 Corrected: c is no universal constant: C grows like sqrt(1.39 S), so the true rate has another sqrt(S); the terms here carry
@@ -29,11 +29,12 @@ import numpy as np
 
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
+from bqrl.planners.achievable import Frontier
 from bqrl.planners.confidence import confidence_constant, log_term
 from bqrl.planners.plan import check_levels
 from bqrl.theory.buffering import achievable, largest_gaps, one_sided_gap
 from bqrl.theory.checks import open_share, problem, whole
-from bqrl.theory.perturbation import mismatch_weights, reward_spans
+from bqrl.theory.perturbation import reward_spans, sharp_weights
 from bqrl.theory.plateau import plateau_bounds
 from bqrl.theory.schedule import LONGEST, Schedule, as_function, buffer_horizon, buffering_sum
 
@@ -85,9 +86,9 @@ class RegretBounds:
             raise ValueError("planner_gap must be a number, or one for each episode, and not negative")
         spans = reward_spans(mdp)
         self.span = float(spans.max())
-        self.reach = float(2.0 * mismatch_weights(mdp).sum())  # 2 Lambda
+        self.reach = float(2.0 * sharp_weights(mdp).sum())  # 2 Lambda
         self.printed_reach = self.span * mdp.H * (mdp.H if mdp.row_reward is not None else mdp.H + 1)
-        self._gaps: dict[str, tuple[Callable[[FloatArray], FloatArray], tuple[str, ...]]] = {}
+        self._made: dict[Any, Any] = {}
 
     def __call__(self, T: int, statement: str = "ours") -> RegretBound:
         """The bound for T episodes; `statement` is "theorem 1", "corollary 1" or "ours"."""
@@ -114,7 +115,7 @@ class RegretBounds:
 
         Powers of two are tried up to 2^900, and the last crossing is found by bisection.
         """
-        if not callable(self.schedule) and self.schedule is not None and np.ndim(self.schedule):
+        if self.schedule is not None and not callable(self.schedule) and np.ndim(self.schedule):
             raise ValueError("a listed schedule ends; give a function of the episode to ask for every T")
         if self.gap_t.ndim:
             raise ValueError("planner_gap must be one number to ask for every T")
@@ -132,46 +133,53 @@ class RegretBounds:
     # -- the first term of each statement ---------------------------------------------------------------------------
 
     def _theorem(self, T: int) -> tuple[float, tuple[str, ...]]:
-        gap, notes = self._gap("two-sided")
-        return 2.0 * buffering_sum(gap, self.tau, T, self.schedule), notes
+        """Twice the sum of Delta_beta, over every achievable law where these are few."""
+        rho = self._once("plateau", lambda: plateau_bounds(self.mdp, self.tau))
+        laws = self._once("laws", self._laws)
+        if laws is None:
+            most = self.mdp.H * self.span
+            note = f"too many laws: Delta_beta is taken as H r = {most:g} for beta > {rho.lower:.3g} ({rho.reason})"
+            return 2.0 * most * self._paying(T, rho.lower), (note,)
+        total = self._sum(lambda beta: largest_gaps(laws, self.tau, beta), T, rho.lower)
+        return 2.0 * total, (f"Delta_beta over {len(laws)} achievable laws, zero from rho_tau = {rho.lower:.6g} down",)
 
     def _corollary(self, T: int) -> tuple[float, tuple[str, ...]]:
         """Corrected: 2 H K_tau as printed exceeds what T episodes can cost; only the first min(T, K_tau) of them pay."""
         if not (self.schedule is None or getattr(self.schedule, "kind", "") == "log"):
             raise ValueError("corollary 1 is about the logarithmic schedule; ask for 'theorem 1' with any other")
-        rho = self._plateau()
-        K = buffer_horizon(self.tau, rho.lower, self.schedule) if rho.lower > 0.0 else math.inf
-        note = f"K_tau = {K:.6g} from rho_tau >= {rho.lower:.3g} ({rho.reason})"
-        return 2.0 * self.mdp.H * self.span * min(float(T), float(K)), (note,)
+        rho = self._once("plateau", lambda: plateau_bounds(self.mdp, self.tau))
+        note = f"K_tau = {self._paying(math.inf, rho.lower):.6g} from rho_tau >= {rho.lower:.3g} ({rho.reason})"
+        return 2.0 * self.mdp.H * self.span * self._paying(T, rho.lower), (note,)
 
     def _ours(self, T: int) -> tuple[float, tuple[str, ...]]:
-        gap, notes = self._gap("one-sided")
-        return buffering_sum(gap, self.tau, T, self.schedule), notes
+        """The sum of what the buffer takes from the best policy."""
+        found = self._once("one-sided", lambda: one_sided_gap(self.mdp, self.tau))
+        K = self._paying(math.inf, found.margin)
+        note = f"no buffering cost from episode {K:.6g} on: rho* = {found.margin:.6g}"
+        return self._sum(found.upper, T, found.margin), (note,)
 
-    def _plateau(self) -> Any:
-        key = ("plateau bounds", self.tau)
-        if key not in self.mdp._cache:
-            self.mdp._cache[key] = plateau_bounds(self.mdp, self.tau)
-        return self.mdp._cache[key]
+    def _paying(self, T: float, rho: float) -> float:
+        """Episodes before T whose buffer exceeds rho."""
+        K = math.inf if rho <= 0.0 else self._once(("K", rho), lambda: buffer_horizon(self.tau, rho, self.schedule))
+        return min(float(T), float(K))
 
-    def _gap(self, which: str) -> tuple[Callable[[FloatArray], FloatArray], tuple[str, ...]]:
-        if which not in self._gaps:
-            self._gaps[which] = self._one_sided() if which == "one-sided" else self._two_sided()
-        return self._gaps[which]
+    def _sum(self, gap: Callable[[FloatArray], FloatArray], T: int, rho: float) -> float:
+        paying = int(self._paying(T, rho))
+        if paying == 0:
+            return 0.0
+        key = ("sum", rho, paying)
+        return float(self._once(key, lambda: buffering_sum(gap, self.tau, paying, self.schedule)))
 
-    def _one_sided(self) -> tuple[Callable[[FloatArray], FloatArray], tuple[str, ...]]:
-        found = one_sided_gap(self.mdp, self.tau)
-        K = buffer_horizon(self.tau, found.margin, self.schedule)
-        return found.upper, (f"no buffering cost from episode {K:.6g} on: rho* = {found.margin:.6g}",)
-
-    def _two_sided(self) -> tuple[Callable[[FloatArray], FloatArray], tuple[str, ...]]:
+    def _laws(self) -> Frontier | None:
         try:
-            laws = achievable(self.mdp, MAX_SUMMED_LAWS)
+            return achievable(self.mdp, MAX_SUMMED_LAWS)
         except ValueError:
-            rho, most = self._plateau(), self.mdp.H * self.span
-            note = f"too many laws: Delta_beta is taken as H r = {most:g} for beta > {rho.lower:.3g} ({rho.reason})"
-            return lambda beta: np.where(beta > rho.lower, most, 0.0), (note,)
-        return lambda beta: largest_gaps(laws, self.tau, beta), (f"Delta_beta over {len(laws)} achievable laws",)
+            return None
+
+    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
 
 STATEMENTS: dict[str, Callable[[RegretBounds, int], tuple[float, tuple[str, ...]]]] = {

@@ -39,8 +39,8 @@ def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | f
     if not 0.0 < rho <= tau + MASS_TOL:
         raise ValueError(f"rho must lie in (0, tau] = (0, {tau:g}], got {rho:g}")
     beta = as_function(schedule, tau)
-    if not callable(schedule) and schedule is not None and np.ndim(schedule):
-        listed = check_schedule(schedule, tau, len(schedule))
+    if _listed(schedule):
+        listed = check_schedule(schedule, tau, len(schedule))  # type: ignore[arg-type]
         reached = np.flatnonzero(_clear(listed, rho))
         return int(reached[0]) if reached.size else math.inf
     if _clear(beta(0.0), rho):
@@ -89,19 +89,29 @@ def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
     return beta
 
 
-def buffering_sum(gap: Callable[[FloatArray], FloatArray], tau: float, T: int, schedule: Schedule = None) -> float:
-    """Sum over t < T of gap(beta_t), for a gap that never falls as beta grows.
+def buffering_sum(
+    gap: Callable[[FloatArray], FloatArray], tau: float, T: int, schedule: Schedule = None, rho: float | None = None
+) -> float:
+    """Sum over t < T of gap(beta_t), for a gap that never falls as beta grows and is zero up to rho.
 
     Exact up to ONE_BY_ONE episodes; later episodes are taken in blocks that count by their first, largest buffer, so that
     the sum is never too small and at most 1 / BLOCKS of its tail too large, for any T.
     """
     T = whole(T, "T", 1)
     beta = as_function(schedule, tau)
-    listed = not callable(schedule) and schedule is not None and np.ndim(schedule) > 0
-    if T <= ONE_BY_ONE or listed:
+    if rho is not None and rho > 0.0:
+        T = int(min(T, buffer_horizon(tau, rho, schedule)))
+    if T == 0:
+        return 0.0
+    if T <= ONE_BY_ONE or _listed(schedule):
         return float(gap(np.asarray(beta(np.arange(float(T))))).sum())
     tail = math.log(T / ONE_BY_ONE)
     edges = ONE_BY_ONE * np.exp(np.linspace(0.0, tail, 2 + int(BLOCKS * tail)))
     edges = np.unique(np.r_[np.arange(float(ONE_BY_ONE)), np.floor(edges[:-1]), float(T)])
     costs = gap(np.asarray(beta(edges[:-1])))
     return float(costs @ np.diff(edges))
+
+
+def _listed(schedule: Schedule) -> bool:
+    """Whether the schedule is a list, which ends."""
+    return schedule is not None and not callable(schedule) and np.ndim(schedule) > 0

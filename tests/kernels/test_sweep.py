@@ -1,0 +1,152 @@
+"""The loops under the planners against plain NumPy; run compiled and, a second time, interpreted."""
+
+import numpy as np
+import pytest
+
+from bqrl.kernels.ball import l1_moved
+from bqrl.kernels.replan import moved_expectation
+from bqrl.kernels.rollout import draw_outcomes, push_mass
+from bqrl.kernels.sweep import (
+    extremes,
+    l1_expectation,
+    l1_row,
+    reduce_rows,
+    reduce_values,
+    shifted_add,
+    sorted_by_value,
+    sweep_rows,
+)
+
+
+@pytest.mark.parametrize("shift", [-7, -3, -1, 0, 1, 2, 9])
+@pytest.mark.parametrize("n", [1, 4, 6])
+def test_shifted_add_clips_at_both_ends(shift, n):
+    source = np.array([1.0, 2.0, 4.0, 8.0])
+    out = np.full(n, 0.5)
+    shifted_add(out, 2.0, source, shift)
+    assert out.tolist() == [0.5 + 2.0 * source[min(max(i + shift, 0), 3)] for i in range(n)]
+
+
+def linear_programme(p, v, eps, sense):
+    """min (or max) of q @ v over |q - p|_1 <= eps on the simplex."""
+    from scipy.optimize import linprog
+
+    k = p.size
+    cost = np.r_[sense * v, np.zeros(k)]
+    A = np.block([[np.eye(k), -np.eye(k)], [-np.eye(k), -np.eye(k)], [np.zeros((1, k)), np.ones((1, k))]])
+    b = np.r_[p, -p, eps]
+    solved = linprog(cost, A, b, np.r_[np.ones(k), np.zeros(k)][None], [1.0], [(0, None)] * (2 * k))
+    return sense * solved.fun
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("sense", [1.0, -1.0])
+def test_the_l1_step_solves_its_linear_programme(seed, sense):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 6))
+    p = rng.dirichlet(np.full(k, 0.5))
+    p[rng.random(k) < 0.2] = 0.0
+    p /= p.sum()
+    v = rng.integers(0, 4, k) / 3.0
+    for eps in (0.0, 0.1, 0.7, 2.0):
+        order = np.arange(k)
+        sorted_by_value(order, v, sense)
+        assert np.all(np.diff(sense * v[order]) >= 0)
+        value = l1_expectation(order, v, p, eps / 2)
+        assert value == pytest.approx(linear_programme(p, v, eps, sense), abs=1e-9)
+        row = np.empty(k)
+        l1_moved(order, p, eps / 2, row)
+        assert row.sum() == pytest.approx(1.0)
+        assert np.abs(row - p).sum() <= eps + 1e-12
+        assert row @ v == pytest.approx(value, abs=1e-12)
+        dense = np.array([[p @ v]])
+        kernel, column = p[None].copy(), v[:, None].copy()
+        full = np.argsort(column, axis=0, kind="stable")
+        if eps > 0:
+            l1_row(0, kernel, column, full, np.array([eps / 2]), sense, dense)
+            assert dense[0, 0] == pytest.approx(value, abs=1e-12)
+            if sense > 0:
+                assert moved_expectation(full[:, 0], p, column, 0, eps / 2, p @ v) == pytest.approx(value, abs=1e-12)
+
+
+def small_stage(rng):
+    S, A, n, m = 3, 2, 5, 4
+    P = rng.dirichlet(np.ones(S), size=S * A)
+    shift = rng.integers(-3, 3, S * A)
+    row_start = np.arange(0, S * A * S + 1, S)
+    successor = np.tile(np.arange(S), S * A).astype(np.int32)
+    value, mean = rng.random((S, m)), rng.random((S, m))
+    reward = rng.random(S * A)
+    return S, A, n, m, P, shift, row_start, successor, value, mean, reward
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_stage_by_rows_and_by_products(seed):
+    S, A, n, m, P, shift, row_start, successor, value, mean, reward = small_stage(np.random.default_rng(seed))
+    columns = np.clip(np.arange(n)[None, :] + shift[:, None], 0, m - 1)
+    wanted = np.take_along_axis(P @ value, columns, axis=1).reshape(S, A, n)
+    wanted_mean = (np.take_along_axis(P @ mean, columns, axis=1) + reward[:, None]).reshape(S, A, n)
+    out, out_mean, action = np.empty((S, n)), np.empty((S, n)), np.empty((S, n), np.int16)
+    nothing = np.empty((0, 0), np.int64)
+    sweep_rows(
+        row_start, successor, P.ravel(), np.repeat(shift, S), nothing, reward, 0.0, np.empty(0), 1.0, value, mean, 1e-13,
+        1e-13, out, out_mean, action,
+    )  # fmt: skip
+    assert np.allclose(out, wanted.min(axis=1))
+    assert np.array_equal(action, wanted.argmin(axis=1))
+    assert np.allclose(out_mean, np.take_along_axis(wanted_mean, action[:, None].astype(int), axis=1)[:, 0])
+    again, again_mean, again_action = np.empty((S, n)), np.empty((S, n)), np.empty((S, n), np.int16)
+    exists = np.ones((S, A), bool)
+    reduce_rows(P @ value, P @ mean, shift, exists, reward, 0.0, 1e-13, 1e-13, again, again_mean, again_action)
+    assert np.allclose(again, out)
+    assert np.array_equal(again_action, action)
+    alone = np.empty((S, n))
+    reduce_values(P @ value, shift, exists, alone)
+    assert np.allclose(alone, out)
+    table = np.clip(np.arange(n)[None, :] + np.unique(shift)[:, None], 0, m - 1)
+    which = np.repeat(np.searchsorted(np.unique(shift), shift), S)
+    sweep_rows(
+        row_start, successor, P.ravel(), which, table, reward, 0.0, np.empty(0), 1.0, value, mean, 1e-13, 1e-13, again,
+        again_mean, again_action,
+    )  # fmt: skip
+    assert np.allclose(again, out)
+
+
+def test_ties_go_to_the_larger_mean_then_to_the_lower_action():
+    row_start, successor = np.array([0, 1, 2, 3]), np.array([0, 0, 0], np.int32)
+    value, mean = np.array([[0.5, 0.5]]), np.zeros((1, 2))
+    out, out_mean, action = np.empty((1, 2)), np.empty((1, 2)), np.empty((1, 2), np.int16)
+    rewards = np.array([1.0, 2.0, 2.0])
+    sweep_rows(
+        row_start, successor, np.ones(3), np.zeros(3, np.int64), np.empty((0, 0), np.int64), rewards, 0.0, np.empty(0), 1.0,
+        value, mean, 1e-13, 1e-13, out, out_mean, action,
+    )  # fmt: skip
+    assert action.tolist() == [[1, 1]]
+    assert out_mean.tolist() == [[2.0, 2.0]]
+
+
+def test_extremes_of_a_chain():
+    row_start, successor = np.array([0, 2, 3]), np.array([0, 1, 1], np.int32)
+    low, high = extremes(
+        row_start, successor, np.array([1.0, 5.0, 2.0]), 1, np.array([0.0, 10.0]), np.array([3.0, 20.0])
+    )
+    assert (low.tolist(), high.tolist()) == ([1.0, 12.0], [25.0, 22.0])
+
+
+def test_mass_is_pushed_and_kept():
+    row_start, successor = np.array([0, 2, 3]), np.array([0, 1, 1], np.int32)
+    mass, out = np.array([[0.25, 0.25], [0.5, 0.0]]), np.zeros((2, 4))
+    action, column = np.zeros((2, 1), np.int16), np.zeros(2, np.int64)
+    push_mass(
+        row_start, successor, np.array([0.5, 0.5, 1.0]), np.array([0, 2, 1]), np.empty((0, 0), np.int64), 1, action, column,
+        mass, out, 0, 4,
+    )  # fmt: skip
+    assert out.tolist() == [[0.125, 0.125, 0.0, 0.0], [0.0, 0.5, 0.125, 0.125]]
+
+
+def test_draws_never_pick_an_impossible_outcome():
+    row_start, probability = np.array([0, 4]), np.array([0.0, 0.5, 0.5 - 1e-17, 0.0])
+    u = np.array([0.0, 0.4999, 0.5, 0.999999, 1.0 - 2**-53])
+    outcome = np.empty(5, np.int64)
+    draw_outcomes(row_start, probability, np.zeros(5, np.int64), u, outcome)
+    assert outcome.tolist() == [1, 1, 2, 2, 2]

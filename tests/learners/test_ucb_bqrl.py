@@ -1,0 +1,243 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import random_mdp, small_mdps
+
+import bqrl
+from bqrl import MDP, evaluate
+from bqrl.learners.play import ModelWorld
+from bqrl.learners.protocol import Episode, Task, blank_model
+from bqrl.learners.run import Run, learn
+from bqrl.learners.scoring import Scorer
+from bqrl.learners.targets import TargetReplanner
+from bqrl.learners.ucb_bqrl import UCBBQRL, read_buffer
+from bqrl.mdp.lattice import lattice
+from bqrl.planners.buffered import WidthSearch
+from bqrl.planners.sweep import sweep
+from bqrl.planners.uncertain import half_radius
+
+MODEL = bqrl.envs.make("AssetSelling")
+
+
+def learner(mdp, tau=0.3, T=50, seed=0, **params):
+    return UCBBQRL(Task(mdp.structure, blank_model(mdp), 1.0, tau, T, 0.05), np.random.default_rng(seed), **params)
+
+
+# -- the compiled planner is the planner --------------------------------------------------------------------------------
+
+
+@given(small_mdps(), st.sampled_from([0.0, 0.1, 0.6]), st.integers(1, 4))
+def test_compiled_sweeps_equal_the_planner_s(mdp, radius, width):
+    staged = mdp.staged()
+    replanner = TargetReplanner(staged)
+    half = half_radius(mdp, np.full((mdp.H, mdp.S, mdp.A), radius))
+    found, _ = replanner.sweep(staged.probability, half, width)
+    wanted = sweep(staged, lattice(staged), np.arange(width + 1.0), extra=width, half=half)
+    assert np.allclose(found, wanted.root[: found.size], atol=1e-12)
+
+
+@given(small_mdps(), st.sampled_from([(0.3, 0.1), (0.5, 0.5), (0.9, 0.2)]), st.sampled_from([0.0, 0.2]))
+def test_the_warm_search_bounds_the_whole_ball(mdp, levels, radius):
+    tau, beta = levels
+    staged = mdp.staged()
+    half = half_radius(mdp, np.full((mdp.H, mdp.S, mdp.A), radius))
+    replanner = TargetReplanner(staged)
+    _, bound, _ = replanner.buffered(staged.probability, half, tau, beta)
+    exact, _, _ = WidthSearch(staged, lattice(staged), tau, beta, half=half).upper()
+    assert bound >= exact - 1e-9
+    points = lattice(staged).points(0)
+    assert bound <= exact + max(np.diff(points).min(initial=1.0), 1.0) * (1 + 1e-9)  # lattice widths lose little
+    policy, value, _ = replanner.point(staged.probability, half, tau)
+    assert value == pytest.approx(
+        bqrl.solve(mdp, tau, radius=2 * half.reshape(mdp.H, mdp.S, mdp.A), attitude="optimistic").upper
+    )
+    assert evaluate(mdp, policy).values.size > 0
+
+
+@given(small_mdps(), st.floats(0.05, 0.95), st.integers(0, 10**6))
+def test_compiled_laws_and_episodes_of_a_target_policy(mdp, tau, seed):
+    policy = bqrl.guarantee_curve(mdp).policy(tau)
+    scorer = Scorer(mdp)
+    mass = scorer.law(policy)
+    law = evaluate(mdp, policy)
+    assert bqrl.Law(scorer.points, mass).equals(law)
+    u = np.random.default_rng(seed).random(mdp.H + 1)
+    if scorer.tracker is None:
+        return
+    quick = Episode(np.empty(mdp.H + 1, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.H))
+    slow = Episode(np.empty(mdp.H + 1, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.H))
+    scorer.tracker.play(policy, u, quick)
+    ModelWorld(mdp, np.random.default_rng(0))._follow(policy, u, slow, np.random.default_rng(0))
+    for a, b in zip(quick, slow, strict=True):
+        assert np.array_equal(a, b)
+
+
+@given(small_mdps(), st.integers(0, 10**6))
+def test_compiled_laws_of_markov_policies(mdp, seed):
+    rng = np.random.default_rng(seed)
+    actions = np.zeros((mdp.H, mdp.S), int)
+    for h in range(mdp.H):
+        for s in range(mdp.S):
+            there = np.flatnonzero(mdp.stage(h).available[s])
+            actions[h, s] = rng.choice(there) if there.size else 0
+    policy = bqrl.MarkovPolicy(actions)
+    scorer = Scorer(mdp)
+    assert bqrl.Law(scorer.points, scorer.law(policy)).equals(evaluate(mdp, policy))
+
+
+# -- optimism and the confidence event ----------------------------------------------------------------------------------
+
+
+def inside(mdp, ucb):
+    """Whether the true kernel lies in every ball of the learner."""
+    true, found = mdp.staged(), ucb.counts.probability
+    distance = np.add.reduceat(np.abs(true.probability - found), true.row_start[:-1][np.diff(true.row_start) > 0])
+    half = ucb.half_radius().reshape(-1)[np.diff(true.row_start) > 0]
+    return bool(np.all(distance <= 2 * half + 1e-12))
+
+
+def test_theoretical_radii_give_optimism_and_hold_with_their_confidence():
+    # delta = 0.05 for all episodes of a run together: of 60 runs at most 9 may leave the set, but for a chance below
+    # P(Binomial(60, 0.05) > 9) < 0.002.
+    rng, missed, runs = np.random.default_rng(12), 0, 60
+    for i in range(runs):
+        mdp = random_mdp(rng, plain=True, horizon=3)
+        tau = float(rng.choice([0.25, 0.5, 0.8]))
+        best = bqrl.solve(mdp, tau).value
+        ucb = learner(mdp, tau=tau, T=25, seed=i, c_conf="theory", buffer="point")
+        world, held = ModelWorld(mdp, np.random.default_rng(1000 + i)), True
+        for _ in range(25):
+            policy = ucb.plan()
+            covered = inside(mdp, ucb)
+            held &= covered
+            if covered:
+                assert ucb.notes()["optimistic"] >= best - 1e-9
+            ucb.observe(world.play(policy, ucb.rng))
+        missed += not held
+    assert missed <= 9
+
+
+@given(small_mdps(horizon=3), st.sampled_from([0.25, 0.5, 0.8]), st.integers(0, 100))
+@settings(max_examples=25)
+def test_buffered_optimism_in_every_episode(mdp, tau, seed):
+    ucb = learner(mdp, tau=tau, T=8, seed=seed, c_conf="theory")
+    world = ModelWorld(mdp, np.random.default_rng(seed))
+    for t in range(8):
+        policy = ucb.plan()
+        assert ucb.notes()["beta"] == pytest.approx(tau / np.log(np.e + t))
+        if inside(mdp, ucb):
+            best = bqrl.solve(mdp, tau, beta=ucb.beta).value
+            assert ucb.notes()["optimistic"] >= best - 1e-9
+        ucb.observe(world.play(policy, ucb.rng))
+
+
+# -- parameters ---------------------------------------------------------------------------------------------------------
+
+
+def test_radii_in_closed_form():
+    ucb = learner(MODEL, T=2000, tau=0.1, c_conf=0.1)
+    log = np.log(2 * 26 * 2 * 2000 * 10 / 0.05)
+    half = ucb.half_radius()
+    assert half.shape == (10, 52)
+    assert half[0, 2 * 5 + 1] == pytest.approx(0.05 * np.sqrt(log))
+    assert half[0, 2 * 5] == 0.0  # Stop is known
+    ucb.counts.visits[3, 5, 1] = 49
+    assert ucb.half_radius()[3, 11] == pytest.approx(0.05 * np.sqrt(log / 49))
+    theory = learner(MODEL, T=2000, tau=0.1, c_conf="theory")
+    assert theory.half_radius()[0, 11] == 1.0  # the full simplex before the first visit
+
+
+def test_pooled_counts_share_all_stages():
+    ucb = learner(MODEL, stationary=True, c_conf=0.01)
+    ucb.plan()
+    ucb.observe(Episode(np.array([5, *range(1, 11)]), np.ones(10, np.int64), np.zeros(10)))
+    assert ucb.counts.visits.shape == (1, 26, 2)
+    assert ucb.counts.visits.sum() == 10
+    assert ucb.plan().H == 10
+
+
+@pytest.mark.parametrize(
+    ("buffer", "values"),
+    [
+        ("log", [0.3, 0.3 / np.log(np.e + 1)]),
+        ("power:0.5", [0.3, 0.3 / np.sqrt(2)]),
+        (0.2, [0.2, 0.2]),
+        ("point", [0.0, 0.0]),
+    ],
+)
+def test_schedules(buffer, values):
+    schedule, _ = read_buffer(buffer, 0.3)
+    assert [schedule(0), schedule(1)] == pytest.approx(values)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"planner": "targit"}, "planner must be one of target, greedy, frontier"),
+        ({"c_conf": -1.0}, "c_conf must be 'theory' or a number from 0"),
+        ({"c_conf": "paper"}, "c_conf must be 'theory' or a number from 0"),
+        ({"buffer": "linear"}, "buffer must be 'log', 'adaptive', 'point'"),
+        ({"buffer": 0.4}, "it must lie in (0, tau]"),
+        ({"buffer": lambda t: 0.1 + t / 100}, "it must never grow"),
+        ({"buffer": lambda t: -0.1}, "it must lie in (0, tau]"),
+        ({"replan_factor": 0.5}, "replan_factor must be at least 1"),
+    ],
+)
+def test_bad_parameters_get_one_line(params, message):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is compared below
+        learn(MODEL, "ucb-bqrl", 0.3, 5, 1, **params)
+    assert message in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_the_adaptive_buffer_never_grows_and_stays_above_what_the_counts_resolve():
+    record = learn(MODEL, "ucb-bqrl", 0.5, 120, 5, buffer="adaptive")
+    beta = record.notes["beta"]
+    assert np.all(np.diff(beta) <= 0)
+    assert np.all((beta > 0) & (beta <= 0.5))
+    assert np.all(beta <= 0.5 / np.log(np.e + np.arange(120)) + 1e-12)
+
+
+# -- runs ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"planner": "greedy"}, {"replan_factor": 2.0}, {"stationary": True}, {"buffer": "adaptive"}]
+)
+def test_a_resumed_run_equals_an_uninterrupted_one(params, tmp_path):
+    from bqrl.mdp.files import read_arrays, write_arrays
+
+    whole = Run(MODEL, "ucb-bqrl", 0.3, 40, 9, **params)
+    for _ in range(40):
+        whole.step()
+    first = Run(MODEL, "ucb-bqrl", 0.3, 40, 9, **params)
+    for _ in range(17):
+        first.step()
+    write_arrays(tmp_path / "run.npz", first.memory())
+    second = Run(MODEL, "ucb-bqrl", 0.3, 40, 9, **params)
+    second.recall(read_arrays(tmp_path / "run.npz"))
+    for _ in range(23):
+        second.step()
+    a, b = whole.record(), second.record()
+    assert np.array_equal(a.returns, b.returns)
+    assert np.array_equal(a.pmf[a.law_of], b.pmf[b.law_of])
+    for name, values in a.notes.items():
+        assert np.array_equal(values, b.notes[name], equal_nan=True)
+
+
+def test_frontier_planning_on_a_tiny_problem_follows_its_labels():
+    mdp = MDP([[[0.5, 0.5], [0.9, 0.1]], [[0.3, 0.7], [1.0, 0.0]]], [[0.0, 1.0], [2.0, 0.0]], horizon=2)
+    record = learn(mdp, "ucb-bqrl", 0.4, 12, 3, planner="frontier")
+    assert record.final_policy.kind == "label"
+    assert np.all(np.isin(record.notes["candidate"], range(6)))
+
+
+def test_learning_closes_the_gap_and_replanning_less_often_plans_less():
+    record = learn(MODEL, "ucb-bqrl", 0.5, 400, 77)
+    assert record.gap(0.5)[-50:].mean() < 0.02
+    assert record.gap(0.5).shape == (400,)
+    assert np.all(record.gap(0.5) >= -1e-12)
+    assert record.expected_regret().min() > -1e-9
+    seldom = learn(MODEL, "ucb-bqrl", 0.5, 400, 77, replan_factor=2.0)
+    assert len(set(seldom.law_of.tolist())) < len(set(record.law_of.tolist()))

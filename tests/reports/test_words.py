@@ -1,0 +1,118 @@
+import doctest
+
+import pytest
+
+from bqrl.reports import folder, words
+from bqrl.reports.words import apart, meaning, number, percent, runs
+
+LEVEL = {
+    "tau": 0.1,
+    "beta": 0.0,
+    "attitude": "nominal",
+    "value": 19 / 24,
+    "upper": 19 / 24,
+    "nominal": 19 / 24,
+    "exact": True,
+    "randomized_upper": None,
+    "risk_neutral": {"value": 17 / 24, "upper": 17 / 24, "mean": 0.86},
+}
+
+
+@pytest.mark.parametrize("module", [words, folder])
+def test_doctests(module):
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert not result.failed
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [(0.1, "0.1"), (-12.0, "-12"), (1e6, "1000000"), (123456.789, "123457"), (1e-5, "1e-05"), (1 / 3, "0.333333")],
+)
+def test_numbers_read_as_people_write_them(x, text):
+    assert number(x) == text
+
+
+def test_missing_and_infinite_numbers():
+    assert number(None) == number(float("nan")) == "\N{EN DASH}"
+    assert number(float("inf")) == "inf"
+
+
+def test_different_numbers_look_different():
+    assert apart(1.0, 1.0) == ["1", "1"]
+    assert apart(1000.001, 1000.002) == ["1000.001", "1000.002"]
+
+
+@pytest.mark.parametrize(
+    ("tau", "text"),
+    [
+        (0.1, "9 of 10 runs"),
+        (0.05, "19 of 20 runs"),
+        (0.01, "99 of 100 runs"),
+        (0.25, "3 of 4 runs"),
+        (0.3, "7 of 10 runs"),
+        (0.5, "half of all runs"),
+        (0.9, "1 of 10 runs"),
+        (0.35, "65 % of runs"),
+        (0.123, "87.7 % of runs"),
+    ],
+)
+def test_shares_of_runs(tau, text):
+    assert runs(1.0 - tau) == text
+
+
+def test_percent():
+    assert percent(0.1 - 0.03) == "7 %"
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            {},
+            "In 9 of 10 runs you get at least 0.7917, the best that any policy can promise; the risk-neutral policy gives"
+            " 0.7083.",
+        ),
+        (
+            {"risk_neutral": {"value": 19 / 24, "upper": 19 / 24, "mean": 0.8}},
+            "In 9 of 10 runs you get at least 0.7917, the best that any policy can promise; the risk-neutral policy gives the"
+            " same.",
+        ),
+        (
+            {"beta": 0.1, "policy": "mixture", "risk_neutral": None},
+            "With one coin at the start, over the worst 10 % of runs you get 0.7917 on average, the best that any policy can"
+            " reach.",
+        ),
+        ({"upper": None, "risk_neutral": None}, "In 9 of 10 runs you get at least 0.7917."),
+        (
+            {"value": 12.0, "upper": 12.5, "exact": False, "risk_neutral": {"value": 9.0, "upper": 9.5, "mean": 9.0}},
+            "In 9 of 10 runs you get at least 12; no policy can promise more than 12.5; the risk-neutral policy gives between 9"
+            " and 9.5.",
+        ),
+        (
+            {"beta": 0.1, "risk_neutral": None},
+            "Over the worst 10 % of runs you get 0.7917 on average, the best that any policy can reach.",
+        ),
+        (
+            {"beta": 0.1, "risk_neutral": None, "exact": False, "upper": 0.9},
+            "Over the worst 10 % of runs you get at least 0.7917 on average; no policy can reach more than 0.9.",
+        ),
+        (
+            {"beta": 0.03, "risk_neutral": None, "randomized_upper": 0.8},
+            "Counted from the worst run up, the runs between the 7 % and the 10 % mark bring 0.7917 on average, the best that"
+            " any policy without a coin can reach.",
+        ),
+        (
+            {"attitude": "robust", "value": 0.75, "nominal": 0.77},
+            "Under every kernel in the ball, in 9 of 10 runs you get at least 0.75. In the model as given it gives 0.77; the"
+            " risk-neutral policy gives 0.7083 there.",
+        ),
+        (
+            {"attitude": "optimistic", "upper": 0.9, "risk_neutral": None},
+            "In the model as given, in 9 of 10 runs you get at least 0.7917; with the most favourable kernel in the ball no"
+            " policy could promise more than 0.9.",
+        ),
+    ],
+)
+def test_each_objective_has_its_own_true_sentence(change, text):
+    assert meaning(LEVEL | change) == text

@@ -1,0 +1,389 @@
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import bqrl
+from bqrl.cli import main
+from bqrl.cli.commands import run, spoken
+from bqrl.cli.watch import Watch, forecast, in_words
+
+# Safe pays 1; risky pays 3 or nothing. Two rounds: at tau = 0.4 two safe rounds (2) are beaten by a coin at the end.
+TINY = {
+    "horizon": 2,
+    "start": "<in>",
+    "states": ["<in>", "out"],
+    "actions": ["safe", "risky"],
+    "transitions": [
+        ["<in>", "safe", "<in>", 1.0, 1.0],
+        ["<in>", "risky", "<in>", 0.5, 3.0],
+        ["<in>", "risky", "out", 0.5, 0.0],
+        ["out", "safe", "out", 1.0, 1.0],
+    ],
+}
+# The same by ids from 1, as other tools write it.
+TINY_CSV = """idstatefrom,idaction,idstateto,probability,reward
+1,1,1,1.0,1.0
+1,2,1,0.5,3.0
+1,2,2,0.5,0.0
+2,1,2,1.0,1.0
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(TINY))
+    return str(path)
+
+
+@pytest.fixture
+def cli(capsys):
+    def call(*arguments):
+        code = run([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def one_line(err):
+    return err.startswith("bqrl: ") and err.count("\n") == 1 and "Traceback" not in err
+
+
+def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
+    code, out, err = cli("solve", "AssetSelling", "--tau", 0.1, "--tau", 0.5)
+    assert (code, err) == (0, "")
+    text = " ".join(out.split())
+    assert "AssetSelling: 26 states, 2 actions, 10 stages, start 5" in text
+    for heading in ("level", "quantile", "upper bound", "gap", "margin", "certain", "mean", "risk-neutral"):
+        assert heading in text
+    assert "0.1 0.791667 0.791667 0 0.0154 / 0.137 yes 0.851776 0.708333" in text
+    assert (
+        "In 9 of 10 runs you get at least 0.7917, the best that any policy can promise; the risk-neutral policy gives 0.7083."
+        in text
+    )
+    assert "In half of all runs you get at least 0.9583" in text
+
+
+def test_the_gymnasium_id_names_the_same_problem(cli):
+    by_name, by_id = (
+        json.loads(cli("solve", name, "--tau", 0.1, "--json")[1]) for name in ("AssetSelling", "bqrl/AssetSelling-v0")
+    )
+    assert by_name["levels"][0]["value"] == by_id["levels"][0]["value"] == 19 / 24
+    assert by_id["model"]["name"] == "AssetSelling"
+
+
+OPTIONS = {
+    "levels": ["--tau", "0.4", "--tau", "0.6"],
+    "buffered": ["--beta", "0.1"],
+    "cvar": ["--beta", "0.4"],
+    "greedy": ["--planner", "greedy"],
+    "frontier": ["--planner", "frontier"],
+    "capped": ["--planner", "capped-frontier"],
+    "expected": ["--planner", "expected"],
+    "robust": ["--radius", "0.2", "--attitude", "robust"],
+    "optimistic": ["--radius", "0.2", "--attitude", "optimistic"],
+    "robust buffered": ["--radius", "0.2", "--attitude", "robust", "--beta", "0.2"],
+    "randomized": ["--randomized", "--beta", "0.2"],
+    "exact": ["--exact", "--beta", "0.2"],
+    "secondary": ["--secondary", "mean"],
+    "rational": ["--arithmetic", "rational"],
+    "points": ["--points", "50"],
+    "gap": ["--points", "50", "--gap", "0.5"],
+    "memory": ["--memory", "1"],
+    "longer": ["--horizon", "4"],
+    "discounted": ["--discount", "0.9"],
+    "elsewhere": ["--start", "out"],
+}
+
+
+@pytest.mark.parametrize("asked", OPTIONS.values(), ids=OPTIONS)
+def test_every_option_gives_strict_json_and_words(cli, tiny, asked):
+    code, out, err = cli("solve", tiny, "--tau", 0.4, "--json", *asked)
+    assert (code, err) == (0, "")
+    found = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert out.isascii()
+    for level in found["levels"]:
+        assert level["upper"] is None or level["upper"] >= level["value"] - 1e-9
+        assert level["meaning"].endswith(".")
+    code, out, err = cli("solve", tiny, "--tau", 0.4, *asked)
+    assert (code, err) == (0, "")
+    assert found["levels"][0]["meaning"] in " ".join(out.split())
+
+
+def test_options_reach_the_planner(cli, tiny):
+    def level(*asked):
+        return json.loads(cli("solve", tiny, "--tau", 0.4, "--json", *asked)[1])["levels"][0]
+
+    assert level()["value"] == 2.0
+    assert level("--horizon", 4)["value"] == 4.0
+    assert level("--start", "out", "--horizon", 3)["value"] == 3.0
+    assert level("--discount", 0.5)["value"] == 1.5
+    assert level("--planner", "expected")["risk_neutral"] is None
+    assert not level("--points", 7)["exact"]
+    assert level("--points", 7, "--gap", 0.01)["gap"] <= 0.01
+    assert level("--radius", 2, "--attitude", "robust")["value"] == 2.0
+
+
+def test_states_are_called_as_the_file_calls_them(cli, tmp_path):
+    path = tmp_path / "tiny.csv"
+    path.write_text(TINY_CSV)
+    code, out, _ = cli("solve", path, "--tau", 0.4, "--horizon", 3, "--start", 2, "--json")
+    assert code == 0
+    assert json.loads(out)["model"]["start"] == "2"
+    assert json.loads(out)["levels"][0]["value"] == 3.0
+    code, _, err = cli("solve", path, "--tau", 0.4, "--horizon", 3, "--start", 3)
+    assert code == 2
+    assert err == "bqrl: there is no state '3'; states run from '1' to '2'\n"
+
+
+def test_a_csv_file_without_a_horizon_says_what_was_assumed(cli, tmp_path):
+    path = tmp_path / "tiny.csv"
+    path.write_text(TINY_CSV)
+    code, out, err = cli("solve", path, "--tau", 0.4)
+    assert code == 0
+    assert "100 stages" in out
+    assert one_line(err)
+    assert "--horizon" in err
+
+
+BAD = {
+    "AssetSeling --tau 0.1": "did you mean 'AssetSelling'?",
+    "nothing --tau 0.1": "problems: AssetSelling",
+    "tiny.jsn --tau 0.1": "neither a model file",
+    "tinny.json --tau 0.1": "there is no file tinny.json; did you mean 'tiny.json'?",
+    "empty.csv --tau 0.1": "empty.csv: the file is empty",
+    "nan.csv --tau 0.1": "nan.csv: line 2: reward must be a finite number",
+    "folder.csv --tau 0.1": "folder.csv is a folder",
+    "tiny.json --tau 1.2": "tau must lie strictly between 0 and 1, got 1.2",
+    "tiny.json --tau nan": "tau must lie strictly between 0 and 1, got nan",
+    "tiny.json --tau 0.1 --tau 0": "tau must lie strictly between 0 and 1, got 0",
+    "tiny.json --tau 0.1 --beta 0.2": "beta must lie in [0, tau]",
+    "tiny.json --tau x": "--tau",
+    "tiny.json": "--tau",
+    "tiny.json --tau 0.1 --start outt": "there is no state 'outt'; did you mean 'out'?",
+    "tiny.json --tau 0.1 --planner targt": "did you mean 'target'?",
+    "tiny.json --tau 0.1 --radius 0.1": "--radius 0.1, --attitude robust",
+    "tiny.json --tau 0.1 --radius 0.1 --attitude bold": "attitude must be",
+    "tiny.json --tau 0.1 --randomized": "randomized is for buffered quantiles",
+    "tiny.json --tau 0.1 --secondary median": "secondary must be 'mean'",
+    "tiny.json --tau 0.1 --arithmetic octal": "arithmetic must be",
+    "tiny.json --tau 0.1 --horizon 0": "horizon must be at least 1",
+    "tiny.json --tau 0.1 --discount 2": "discount must lie in (0, 1]",
+    "tiny.json --tau 0.1 --points 1": "at least 2 points",
+    "tiny.json --tau 0.1 --points 50 --memory 1e-9": "raise --memory",
+    "tiny.json --tau 0.1 --out empty.csv/here": "cannot write to the folder",
+    "tiny.json --tau 0.1 --tua 0.5": "No such option",
+}
+
+
+@pytest.mark.parametrize("json_too", [[], ["--json"]], ids=["", "json"])
+@pytest.mark.parametrize("arguments", BAD)
+def test_bad_input_is_one_line_and_exit_code_2(cli, tiny, tmp_path, monkeypatch, arguments, json_too):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "nan.csv").write_text(f"{TINY_CSV.splitlines()[0]}\n1,1,1,1.0,nan\n")
+    (tmp_path / "folder.csv").mkdir()
+    code, out, err = cli("solve", *arguments.split(), *json_too)
+    assert (code, out) == (2, "")
+    assert one_line(err), err
+    assert BAD[arguments] in err
+
+
+def test_unknown_command_is_one_line(cli):
+    code, out, err = cli("solv")
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert "solve" in err
+
+
+def test_an_interrupt_is_one_line_and_130(cli, tiny, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bqrl.cli.solve.solve_levels", interrupt)
+    assert cli("solve", tiny, "--tau", 0.1) == (130, "", "bqrl: interrupted\n")
+
+
+def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr("bqrl.cli.solve.solve_levels", fail)
+    code, out, err = cli("solve", tiny, "--tau", 0.1)
+    assert (code, out) == (1, "")
+    assert err == "bqrl: unexpected RuntimeError: two lines; BQRL_DEBUG=1 shows where\n"
+    monkeypatch.setenv("BQRL_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        cli("solve", tiny, "--tau", 0.1)
+
+
+def test_messages_are_spelled_as_options():
+    assert spoken("needs planner='target', got planner='x'") == "needs --planner target, got --planner x"
+    assert spoken("exact=True needs points=20; raise max_bytes") == "--exact needs --points 20; raise --memory"
+    assert spoken("rows sum to 0.9") == "rows sum to 0.9"
+
+
+def test_out_writes_everything_and_prints_the_same_document(cli, tiny, tmp_path):
+    folder = tmp_path / "made" / "here"
+    code, out, err = cli("solve", tiny, "--tau", 0.4, "--tau", 0.8, "--out", folder, "--json")
+    assert (code, err) == (0, "")
+    figures = {f"{name}.{kind}" for name in ("guarantee_curve", "return_cdf", "policy_map") for kind in ("png", "pdf")}
+    policies = {f"policy_tau{tau}.{kind}" for tau in ("0p4", "0p8") for kind in ("csv", "npz")}
+    assert set(os.listdir(folder)) == {"plan.json", "return_laws.csv", "guarantee_curve.csv"} | figures | policies
+    stored = json.loads((folder / "plan.json").read_text())
+    assert stored == json.loads(out)
+    assert stored["versions"]["bqrl"] == bqrl.__version__
+    assert stored["settings"]["tau"] == [0.4, 0.8]
+
+    mdp = bqrl.load(tiny)
+    policy = bqrl.load_policy(folder / "policy_tau0p8.npz")
+    assert bqrl.evaluate(mdp, policy).quantile(0.8) == stored["levels"][1]["value"]
+    rows = list(csv.DictReader(io.StringIO((folder / "policy_tau0p8.csv").read_text())))
+    assert {row["state"] for row in rows} == {"<in>", "out"}
+    assert {row["action"] for row in rows} <= {"safe", "risky"}
+    laws = list(csv.DictReader(io.StringIO((folder / "return_laws.csv").read_text())))
+    mass = {
+        name: sum(float(r["probability"]) for r in laws if r["policy"] == name) for name in {r["policy"] for r in laws}
+    }
+    assert set(mass) == {"tau=0.4", "tau=0.8", "risk-neutral"}
+    np.testing.assert_allclose(list(mass.values()), 1.0)
+
+
+@pytest.mark.parametrize("asked", ["buffered", "greedy", "robust", "optimistic", "expected", "points", "randomized"])
+def test_out_serves_every_kind_of_plan(cli, tiny, tmp_path, asked):
+    code, _, err = cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out", *OPTIONS[asked])
+    assert (code, err) == (0, "")
+    assert {"guarantee_curve.png", "return_cdf.png", "policy_map.png"} <= set(os.listdir(tmp_path / "out"))
+    code, out, _ = cli("report", tmp_path / "out", "--json")
+    assert code == 0
+    assert json.loads(out) == {"page": str(tmp_path / "out" / "report.html")}
+
+
+def test_without_matplotlib_only_the_figures_are_missing(cli, tiny, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    code, out, err = cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out", "--json")
+    assert code == 0
+    assert json.loads(out)["files"] == ["guarantee_curve.csv", "return_laws.csv"]
+    assert one_line(err)
+    assert 'pip install "bqrl[plots]"' in err
+
+
+def test_report_needs_a_result_folder(cli, tmp_path):
+    for given in (tmp_path, tmp_path / "nowhere"):
+        code, out, err = cli("report", given)
+        assert (code, out) == (2, "")
+        assert one_line(err)
+    (tmp_path / "plan.json").write_text('{"format": "bqrl plan 1", "model": {}}')
+    code, _, err = cli("report", tmp_path)
+    assert code == 2
+    assert one_line(err)
+    assert "damaged" in err
+
+
+def test_report_can_write_elsewhere(cli, tiny, tmp_path):
+    assert cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out")[0] == 0
+    assert cli("report", tmp_path / "out", "--out", tmp_path / "page")[0] == 0
+    assert (tmp_path / "page" / "report.html").stat().st_size > 10_000
+
+
+def test_envs_prints_ids_when_piped(cli):
+    assert cli("envs") == (0, "".join(f"bqrl/{name}-v0\n" for name in bqrl.envs.names()), "")
+
+
+def test_envs_prints_a_table_at_a_terminal(cli, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm")
+    code, out, _ = cli("envs")
+    assert code == 0
+    assert "what it is about" in out
+    assert "AssetSelling" in out
+    assert "take the offer at hand" in out
+
+
+def test_envs_as_json_and_in_a_folder(cli, tmp_path):
+    code, out, err = cli("envs", "--json", "--out", tmp_path)
+    assert (code, err) == (0, "")
+    problems = json.loads(out)
+    assert [problem["name"] for problem in problems] == bqrl.envs.names()
+    assert problems[0] | {"states": 26, "actions": 2, "horizon": 10} == problems[0]
+    assert json.loads((tmp_path / "envs.json").read_text()) == problems
+
+
+def test_version_and_help(cli):
+    assert cli("--version") == (0, f"bqrl {bqrl.__version__}\n", "")
+    for arguments in ([], ["--help"], ["-h"]):
+        code, out, _ = cli(*arguments)
+        assert code == 0
+        assert all(name in out for name in ("solve", "envs", "report"))
+    assert "--attitude" in cli("solve", "--help")[1]
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys, bqrl.cli\n"
+        "try: bqrl.cli.main(['solve', '--help'])\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "heavy = {'numba', 'scipy', 'matplotlib', 'plotly'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_main_leaves_with_the_exit_code():
+    done = subprocess.run(
+        [sys.executable, "-c", "import bqrl.cli; bqrl.cli.main(['envs'])"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    with pytest.raises(SystemExit) as end:
+        main(["--nonsense"])
+    assert end.value.code == 2
+
+
+def test_forecast_grows_with_what_is_asked():
+    plain = {
+        "planner": "target",
+        "points": None,
+        "max_bytes": None,
+        "arithmetic": "float",
+        "radius": None,
+        "secondary": None,
+    }
+    mdp = bqrl.envs.make("AssetSelling")
+    seconds, size = forecast(mdp, 1, 0.0, plain)
+    assert 0 < seconds < 0.1
+    assert 0 < size < 10**6
+    for more in ({"points": 10_000}, {"radius": 0.1}, {"secondary": "mean"}, {"arithmetic": "rational"}):
+        assert forecast(mdp, 1, 0.0, plain | more)[0] > seconds
+    assert forecast(mdp, 1, 0.05, plain)[0] > seconds
+    assert forecast(mdp, 1, 0.0, plain | {"planner": "frontier"}) is None
+    assert in_words(41.3, 1_300_000_000) == "about 40 s, 1.2 GiB"
+    assert in_words(400.0, 2_000_000) == "about 7 min, 2 MiB"
+
+
+def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
+    with Watch(silent=False) as watch:  # captured stderr is no terminal
+        watch.say("about 40 s")
+        watch.phase("planning", 3)
+        watch.tick()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    with Watch(silent=False) as watch:
+        watch.say("about 40 s")
+        watch.phase("planning", 3)
+        watch._show()  # what the timer does after two seconds
+        watch.tick()
+    err = capsys.readouterr().err
+    assert "about 40 s" in err
+    assert "planning" in err
+    with Watch(silent=True) as watch:
+        watch.say("about 40 s")
+    assert capsys.readouterr().err == ""
