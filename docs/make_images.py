@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import bqrl
-from bqrl.reports.style import FAINT, INK, NEUTRAL, PALETTE, QUIET, SIZE, head, new_figure, tidy
+from bqrl.reports.style import FAINT, INK, PALETTE, QUIET, SIZE, head, new_figure, tidy
 
 IMAGES = Path(__file__).parent / "images"
 BLUE, RED, GREEN = PALETTE[:3]
@@ -49,15 +49,14 @@ def guarantee_curve() -> Any:
     axes.axvline(TAU, color=QUIET, linewidth=0.8, linestyle=":")
     for value, (_, colour) in zip(at, names, strict=True):
         axes.plot([TAU], [value * OFFERS], "o", color=colour, markersize=5.5, markeredgecolor="white", zorder=5)
-    for place, value, (name, colour) in zip((0.40, 0.47, 0.54), at, names, strict=True):
-        y = 14.2 - (place - 0.40) / 0.07 * 2.4
-        axes.text(0.40, y, name, color=colour, fontsize=SIZE + 0.5, fontweight="bold", va="center")
-        axes.text(0.97, y, f"offer {value * OFFERS:.0f} in 9 of 10 runs", color=colour, fontsize=SIZE, ha="right", va="center")
+    for y, value, (name, colour) in zip((14.2, 11.8, 9.4), at, names, strict=True):
+        axes.text(0.28, y, name, color=colour, fontsize=SIZE + 0.5, fontweight="bold", va="center")
+        axes.text(0.98, y, f"offer {value * OFFERS:.0f} in 9 of 10 runs", color=colour, ha="right", va="center")
     tidy(axes, "level τ: share of runs that may end below the promise", "promised offer (0 to 24)")
     axes.set_xlim(0.0, 1.0)
     axes.set_ylim(3.5, 24.8)
     axes.set_yticks(range(4, 25, 4))
-    told = "Ten stages, offers 0 to 24 uniform, first offer 5. For each level the black line is the best that any policy can promise."
+    told = "Ten stages, uniform offers 0 to 24, first offer 5. Black: no policy can promise more."
     head(figure, "Asset selling: the offer that you can count on", told, axes)
     return figure
 
@@ -87,7 +86,7 @@ def target_space() -> Any:
             left.text(h, need, text, ha="center", va="center", fontsize=SIZE - 2.2, color=INK if on_path else QUIET,
                       fontweight="bold" if on_path else "normal", linespacing=0.95)  # fmt: skip
             if on_path and not done:
-                pays = [1] if action == "safe" else [3, 0]
+                pays = [0] if lost else [1] if action == "safe" else [3, 0]
                 for pay in pays:
                     after = max(need - pay, 0)
                     met.add((h + 1, after))
@@ -105,13 +104,26 @@ def target_space() -> Any:
     left.set_ylim(-0.5, top + 0.5)
     left.set_xticks(range(H + 1), [*map(str, range(1, H + 1)), "end"])
     left.set_yticks(range(top + 1))
-    left.set_title("What to do, and the smallest chance to fall short", loc="left", fontsize=SIZE, color=QUIET, pad=6)
+    left.set_title(
+        "Best move and smallest chance to fall short",
+        loc="left",
+        fontsize=SIZE,
+        color=QUIET,
+        pad=6,
+    )
 
     xs = np.arange(4, 11)
     heights = curve.shortfall[np.searchsorted(curve.points, xs)]
     right.barh(xs, heights, color=[GREEN if x == target else "#BFBFBF" for x in xs], height=0.62)
     for x, height in zip(xs.tolist(), heights.tolist(), strict=True):
-        right.text(height + 0.012, x, f"{100 * height:.3g} %", va="center", fontsize=SIZE - 1.5, color=INK)
+        right.text(
+            (TAU if x == target else height) + 0.015,
+            x,
+            f"{100 * height:.3g} %",
+            va="center",
+            fontsize=SIZE - 1.5,
+            color=INK,
+        )
     right.axvline(TAU, color=RED, linewidth=1.2)
     right.text(TAU + 0.015, 10.62, "τ = 10 %", color=RED, fontsize=SIZE - 1, va="center", fontweight="bold")
     tidy(right, "chance to fall short", "target x", grid=False)
@@ -120,7 +132,8 @@ def target_space() -> Any:
     right.set_ylim(3.4, 10.95)
     right.set_yticks(xs)
     right.set_title("The highest target below τ wins", loc="left", fontsize=SIZE, color=QUIET, pad=6)
-    head(figure, f"Ask for {target:.0f} and follow what is still needed: {100 * (1 - curve.shortfall[int(target)]):.1f} % of runs get there")
+    share = 100.0 * (1.0 - curve.shortfall[int(target)])
+    head(figure, f"Ask for {target:.0f} and follow what is still needed: {share:.1f} % of runs get there")
     return figure
 
 
@@ -150,7 +163,8 @@ def buffer_dial() -> Any:
     axes.plot([0.0], [plans[0].value], "o", color=INK, markersize=6, clip_on=False, zorder=5)
     axes.plot([TAU], [plans[-1].value], "o", color=INK, markersize=6, clip_on=False, zorder=5)
     axes.text(0.0025, plans[0].value + 0.012, f"VaR {plans[0].value:.3f}", fontsize=SIZE, color=INK, fontweight="bold")
-    axes.text(TAU - 0.001, plans[-1].value + 0.016, f"CVaR {plans[-1].value:.3f}", fontsize=SIZE, color=INK, fontweight="bold", ha="right")
+    axes.text(TAU - 0.003, plans[-1].value - 0.017, f"CVaR {plans[-1].value:.3f}", fontsize=SIZE, color=INK,
+              fontweight="bold", ha="right")  # fmt: skip
     tidy(axes, "buffer β", "buffered 0.1-quantile of the return")
     axes.set_xlim(0.0, TAU)
     axes.set_ylim(0.53, 0.83)

@@ -37,7 +37,7 @@ def test_import_registers_the_environments_once():
 
 
 def test_lazy_table_and_public_names_agree():
-    assert {*bqrl._HOME, "envs"} == set(bqrl.__all__)
+    assert {*bqrl._HOME, *bqrl._MODULES} == set(bqrl.__all__)
     assert set(bqrl.__all__) <= set(dir(bqrl))
 
 

@@ -42,7 +42,7 @@ def test_a_rounded_policy_survives_saving(tmp_path):
     plan.policy.save(tmp_path / "p.npz")
     again = load_policy(tmp_path / "p.npz")
     assert np.array_equal(bqrl.simulate(mdp, again, 500, seed=3), bqrl.simulate(mdp, plan.policy, 500, seed=3))
-    assert evaluate(mdp, again).lower.equals(plan.law.lower)
+    assert evaluate(mdp, again, max_atoms=0).lower.equals(evaluate(mdp, plan.policy, max_atoms=0).lower)
 
 
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04broken"])

@@ -111,13 +111,22 @@ def test_a_bracket_holds_the_exact_law_and_narrows_with_the_grid(mdp, seed, disc
     assert isinstance(exact, Law)
     widths = []
     for points in (10, 1000):
-        bracket = evaluate(mdp, policy, points=points, max_points=0, max_set=0)
+        bracket = evaluate(mdp, policy, points=points, max_points=0, max_set=0, max_atoms=0)
         assert isinstance(bracket, LawBracket)
         assert bracket.upper.shift(1e-9).dominates(exact)
         assert exact.shift(1e-9).dominates(bracket.lower)
         widths.append(bracket.mean().width)
     span = max(1e-12, rounded(mdp, 10).step * 10)
     assert widths[1] <= 2 * mdp.H * span / 1000 + 1e-9
+
+
+@given(small_mdps(), st.integers(0, 10**6), st.floats(0.3, 1.0), st.floats(0.05, 0.95))
+def test_a_policy_s_own_support_gives_the_same_law(mdp, seed, discount, tau):
+    mdp = mdp.replace(discount=discount)
+    for policy in (random_markov(mdp, seed), bqrl.solve(mdp, tau, points=30).policy):
+        own = evaluate(mdp, policy, max_points=0, max_set=0)
+        assert isinstance(own, Law)
+        assert own.equals(enumerated_law(mdp, policy))
 
 
 def test_discounted_law_of_a_chain_in_closed_form():
@@ -142,11 +151,15 @@ def test_simulation_agrees_with_the_exact_law():
 def test_simulation_of_a_bracketed_policy_lies_within_its_bracket():
     # 10000 draws, Dvoretzky-Kiefer-Wolfowitz: P(miss by more than 0.02) <= 2 exp(-8) < 0.0007.
     mdp = bqrl.envs.make("AssetSelling").replace(discount=0.93)
-    plan = bqrl.solve(mdp, 0.2, points=300)
-    assert isinstance(plan.law, LawBracket)
-    draws = simulate(mdp, plan.policy, seed=5)
+    policy = bqrl.solve(mdp, 0.2, points=300).policy
+    law = evaluate(mdp, policy, max_atoms=0)
+    assert isinstance(law, LawBracket)
+    exact = evaluate(mdp, policy)  # its own support is small
+    assert law.upper.dominates(exact)
+    assert exact.dominates(law.lower)
+    draws = simulate(mdp, policy, seed=5)
     for x in np.linspace(draws.min(), draws.max(), 20):
-        share, bounds = float((draws <= x).mean()), plan.law.cdf(x)
+        share, bounds = float((draws <= x).mean()), law.cdf(x)
         assert bounds.low - 0.02 <= share <= bounds.high + 0.02
 
 

@@ -15,6 +15,7 @@ import typer
 
 from bqrl.cli.envs import envs
 from bqrl.cli.report import report
+from bqrl.cli.reproduce import reproduce
 from bqrl.cli.solve import solve
 
 BAD_INPUT = (ValueError, TypeError, OSError)
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, envs, report):
+for command in (solve, reproduce, envs, report):
     app.command()(command)
 
 

@@ -164,6 +164,7 @@ def tell(content: dict[str, Any], out: Path | None) -> None:
 
     console = paper()
     console.print(level_table(content))
+    console.print()
     for level in content["levels"]:
         lead = f"{level['objective']}: " if len(content["levels"]) > 1 else ""
         console.print(f"{lead}{level['meaning']}")

@@ -25,12 +25,14 @@ class ClusterWorkers:
     def __init__(self, address: str) -> None:
         try:
             from distributed import Client
+
+            connect: Any = Client  # it carries no types
         except ImportError:
             raise ValueError("a cluster needs Dask; install it with: pip install 'bqrl[cluster]'") from None
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told by our own lines
         self.address = address
         try:
-            self._client: Any = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            self._client = connect(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, RuntimeError) as fault:
             raise ConnectionError(
                 f"no Dask scheduler answers at {address} ({one_line(fault)}); start one with `dask scheduler`"

@@ -62,6 +62,9 @@ class Watch:
     def say(self, text: str) -> None:
         """A line that a person should read."""
 
+    def step(self, text: str) -> None:
+        """A line about how far things are, for where nothing else shows it."""
+
     def note(self, text: str) -> None:
         """A line for the log alone."""
 
@@ -100,11 +103,11 @@ class Engine:
                 batch = next(job.steps)
             except StopIteration as end:
                 job.outcome, job.over = end.value, True
-                self.watch.say(f"{job.label}: finished{f', {job.best}' if job.best else ''}{self._left()}")
+                self.watch.step(f"{job.label}: finished{f', {job.best}' if job.best else ''}{self._left()}")
                 return
             job.phase, job.best = batch.phase, batch.best or job.best
             kept = [run for run in batch.runs if self._kept(run)]
-            self.watch.say(
+            self.watch.step(
                 f"{job.label}: {batch.phase}, {len(batch.runs)} runs"
                 f"{f', {len(kept)} of them there already' if kept else ''}"
                 f"{f'; so far {job.best}' if job.best else ''}{self._left()}"
@@ -112,8 +115,9 @@ class Engine:
             for run in kept:
                 self._count(job, run)
             self.skipped += len(kept)
+            there = {run.name for run in kept}
             for run in batch.runs:
-                if run not in kept:
+                if run.name not in there:
                     self._ask(job, run)
 
     def _kept(self, run: RunSpec) -> bool:

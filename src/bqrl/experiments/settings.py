@@ -1,6 +1,6 @@
 """Studies in TOML files: every setting of a study, read into a frozen `Spec`.
 
-    [study]            name, title, levels, episodes, delta, seeds, luck_seeds, plot
+    [study]            name, title, levels, episodes, delta, seeds, luck_seeds, variant_seeds, plot
     [problem]          name and the builder's parameters; or file with horizon, start, discount
     [tuning]           points, rungs, seeds, level, tail
     [learners.KEY]     learner, label, per_level, params, grid, plot, open; KEY names the columns of the tables
@@ -27,7 +27,7 @@ from bqrl.experiments.single import Problem, content_of
 from bqrl.experiments.spec import MEASURES, Entry, Printed, Spec, Tuning
 
 TABLES = ("study", "problem", "tuning", "learners", "variants", "final_policy", "printed", "quick")
-IN_STUDY = ("name", "title", "levels", "episodes", "delta", "seeds", "luck_seeds", "plot")
+IN_STUDY = ("name", "title", "levels", "episodes", "delta", "seeds", "luck_seeds", "variant_seeds", "plot")
 IN_TUNING = ("points", "rungs", "seeds", "level", "tail")
 IN_LEARNER = ("learner", "label", "per_level", "params", "grid", "plot", "open")
 IN_POLICY = ("learner", "leave_out")
@@ -79,6 +79,7 @@ def spec_of(tables: Mapping[str, Any], folder: Path = Path(), quick: bool = Fals
         delta=_number(study.get("delta", 0.05), "delta", 0.0, 1.0),
         seeds=_seeds(study, "seeds", "[study]", 2),
         luck_seeds=_seeds(study, "luck_seeds", "[study]", 0),
+        variant_seeds=_seeds(study, "variant_seeds", "[study]", 2 if tables.get("variants") else 0),
         learners=learners,
         tuning=_tuning(tuning, levels) if tuning else None,
         final_policy=None,
@@ -120,7 +121,7 @@ def _checked(spec: Spec) -> Spec:
                 raise ValueError(f"[learners.{entry.key}] has a grid, but {entry.learner} has no parameter to tune")
             if entry.tuned in dict(entry.params):
                 raise ValueError(f"[learners.{entry.key}] both fixes and tunes {entry.tuned}; drop it from params")
-    for _, problem in spec.problems():
+    for _, problem, _ in spec.problems():
         mdp = problem.build()
         for entry in spec.learners:
             for value in entry.grid or (None,):

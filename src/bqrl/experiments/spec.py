@@ -77,6 +77,7 @@ class Spec:
     delta: float
     seeds: tuple[int, ...]  # held out: tables and figures
     luck_seeds: tuple[int, ...]  # further ones: how much is luck
+    variant_seeds: tuple[int, ...]  # on the variants of the problem
     learners: tuple[Entry, ...]
     tuning: Tuning | None
     final_policy: str | None
@@ -108,19 +109,15 @@ class Spec:
             self.episodes if episodes is None else episodes, self.delta, seed,
         )  # fmt: skip
 
-    @property
-    def all_seeds(self) -> tuple[int, ...]:
-        """Seeds of the final runs."""
-        return self.seeds + self.luck_seeds
-
-    def problems(self) -> Iterator[tuple[str, Problem]]:
-        """The problem under the empty name, then its variants."""
-        yield "", self.problem
-        yield from self.variants
+    def problems(self) -> Iterator[tuple[str, Problem, tuple[int, ...]]]:
+        """The problem under the empty name, then its variants, each with the seeds of its final runs."""
+        yield "", self.problem, self.seeds + self.luck_seeds
+        for name, problem in self.variants:
+            yield name, problem, self.variant_seeds
 
     def workload(self, entry: Entry) -> tuple[int, int]:
         """Runs and episodes of a learner trained for one level."""
-        runs = len(self.all_seeds) * (1 + len(self.variants))
+        runs = sum(len(seeds) for _, _, seeds in self.problems())
         episodes = runs * self.episodes
         if entry.grid is not None and self.tuning is not None:
             for count, T in self.tuning.rungs:

@@ -52,9 +52,15 @@ class Store:
 
     def save(self, run: RunSpec, content: bytes, seconds: float) -> None:
         """Keep the result of a run; how long it took goes to a file beside, for results must not depend on clocks."""
-        write_whole(self.path(run), content)
-        with (self.folder / TIMES).open("a") as file:
-            file.write(json.dumps({"run": run.name, "seconds": round(seconds, 4)}) + "\n")
+        try:
+            write_whole(self.path(run), content)
+            with (self.folder / TIMES).open("a") as file:
+                file.write(json.dumps({"run": run.name, "seconds": round(seconds, 4)}) + "\n")
+        except OSError as fault:
+            why = fault.strerror or fault
+            raise OSError(
+                f"cannot write to {self.folder}: {why}; finished runs are kept, so the study can go on later"
+            ) from None
 
     def load(self, run: RunSpec) -> Record:
         """The record of a finished run, with its problem."""

@@ -19,6 +19,21 @@ def draw_outcomes(row_start, probability, row, u, outcome):
 
 
 @njit(cache=True)
+def next_run(s, g, action, column, mass):
+    """The first column from g on with mass, and the end of the run of columns that play the same action there."""
+    n = mass.shape[1]
+    while g < n and mass[s, g] == 0.0:
+        g += 1
+    if action.shape[1] == 1 or g == n:
+        return g, n
+    a = action[s, column[g]]
+    end = g + 1
+    while end < n and action[s, column[end]] == a:
+        end += 1
+    return g, end
+
+
+@njit(cache=True)
 def push_mass(row_start, successor, probability, gain, landings, A, action, column, mass, out, lo, hi):
     """out[s_next, g + gain] += probability * mass[s, g] under action[s, column[g]], for columns lo .. hi of `out`.
 
@@ -28,27 +43,23 @@ def push_mass(row_start, successor, probability, gain, landings, A, action, colu
     S, n = mass.shape
     by_table = landings.size > 0
     for s in range(S):
-        g = 0
+        g, end = next_run(s, 0, action, column, mass)
         while g < n:
-            if mass[s, g] == 0.0:
-                g += 1
-                continue
-            a = action[s, column[g]]
-            end = g + 1
-            while end < n and mass[s, end] != 0.0 and action[s, column[end]] == a:
-                end += 1
-            for i in range(row_start[s * A + a], row_start[s * A + a + 1]):
-                p, t = probability[i], successor[i]
+            q = s * A + action[s, column[g]]
+            for i in range(row_start[q], row_start[q + 1]):
+                p, row = probability[i], out[successor[i]]
                 if by_table:
                     for c in range(g, end):
                         j = landings[gain[i], c]
                         if lo <= j < hi:
-                            out[t, j] += p * mass[s, c]
+                            row[j] += p * mass[s, c]
                 else:
-                    move = gain[i]
-                    for c in range(max(g, lo - move), min(end, hi - move)):
-                        out[t, c + move] += p * mass[s, c]
-            g = end
+                    begin = max(g, lo - gain[i])
+                    stop = max(min(end, hi - gain[i]), begin)
+                    here, there = mass[s, begin:stop], row[begin + gain[i] : stop + gain[i]]
+                    for c in range(here.size):  # slices, so that the loop runs on vectors
+                        there[c] += p * here[c]
+            g, end = next_run(s, end, action, column, mass)
 
 
 @njit(cache=True, parallel=True)
@@ -58,6 +69,33 @@ def push_mass_threads(row_start, successor, probability, gain, landings, A, acti
     for b in prange(blocks):
         lo, hi = b * width, min(out.shape[1], (b + 1) * width)
         push_mass(row_start, successor, probability, gain, landings, A, action, column, mass, out, lo, hi)
+
+
+@njit(cache=True)
+def spread_rows(first, mass, action, column, gain, A, n_next):
+    """The rows (s, a) played with some mass, and that mass by the sum after their reward; states count from `first`."""
+    S, n = mass.shape
+    place = np.full((S, A), -1)
+    played = 0
+    for s in range(S):
+        g, end = next_run(s, 0, action, column, mass)
+        while g < n:
+            a = action[s, column[g]]
+            if place[s, a] < 0:
+                place[s, a] = played
+                played += 1
+            g, end = next_run(s, end, action, column, mass)
+    rows, spread = np.empty(played, np.int64), np.zeros((played, n_next))
+    for s in range(S):
+        g, end = next_run(s, 0, action, column, mass)
+        while g < n:
+            a = action[s, column[g]]
+            q = (first + s) * A + a
+            rows[place[s, a]] = q
+            stop = min(end, n_next - gain[q])  # beyond it this state has no mass
+            spread[place[s, a], g + gain[q] : stop + gain[q]] = mass[s, g:stop]
+            g, end = next_run(s, end, action, column, mass)
+    return rows, spread
 
 
 @njit(cache=True)

@@ -9,6 +9,7 @@ import numpy as np
 from bqrl.kernels.episode import draw, first_state, play_chances, play_table
 from bqrl.learners.protocol import Episode, Randomised
 from bqrl.learners.scoring import NeedTracker
+from bqrl.mdp.forms import IntArray
 from bqrl.mdp.lattice import grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, TargetPolicy
@@ -77,20 +78,21 @@ class ModelWorld:
 class GymWorld:
     """Episodes of a Gymnasium environment with discrete observations and actions, cut or filled up to H stages.
 
-    An episode that ends early stays in its last state with reward 0 for the stages that are left, so that every learner
-    sees H stages. The first reset is seeded; the environment's own stream runs on from there.
+    `ends[s]` is the state in which an episode that ended in observation s stays, with reward 0, for the stages that are
+    left, so that every learner sees H stages. Each reset is seeded from the world's stream: an episode's chance
+    depends on its number alone, not on what was played before it.
     """
 
-    def __init__(self, env: Any, H: int, rng: np.random.Generator) -> None:
-        self.env, self.H = env, H
-        self._seed: int | None = int(rng.integers(2**31))
+    def __init__(self, env: Any, H: int, rng: np.random.Generator, ends: IntArray) -> None:
+        self.env, self.H, self.rng, self.ends = env, H, rng, ends
+        self._first_state, self._first_action = int(env.observation_space.start), int(env.action_space.start)
 
     def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
         """One episode by stepping the environment."""
-        s, _ = self.env.reset(seed=self._seed)
-        self._seed = None
+        found, _ = self.env.reset(seed=int(self.rng.integers(2**31)))
+        s = int(found) - self._first_state
         episode = Episode(np.empty(self.H + 1, np.int64), np.empty(self.H, np.int64), np.zeros(self.H))
-        episode.states[0] = s = int(s)
+        episode.states[0] = s
         over = False
         memory = None
         if isinstance(behaviour, Policy):
@@ -102,8 +104,11 @@ class GymWorld:
                 a = behaviour.act(h, s, memory)
             r, after = 0.0, s
             if not over:
-                found, reward, terminated, truncated, _ = self.env.step(a)
-                r, after, over = float(reward), int(found), bool(terminated or truncated)
+                found, reward, terminated, truncated, _ = self.env.step(a + self._first_action)
+                r, after, over = float(reward), int(found) - self._first_state, bool(terminated or truncated)
+                # What the time limit cuts off after the last stage has not ended.
+                if over and (terminated or h + 1 < self.H):
+                    after = int(self.ends[after])
             if isinstance(behaviour, Policy):
                 memory = behaviour.next(memory, h, s, a, r, after)
             episode.actions[h], episode.rewards[h], episode.states[h + 1] = a, r, after
@@ -111,9 +116,9 @@ class GymWorld:
         return episode
 
     def memory(self) -> dict[str, Any]:
-        """Refused: an environment's inner state cannot be saved in general."""
-        raise ValueError("a run in a Gymnasium environment cannot be checkpointed; learn on the MDP instead")
+        """State of the stream; the environment itself starts afresh with each episode."""
+        return dict(self.rng.bit_generator.state)
 
     def recall(self, memory: dict[str, Any]) -> None:
-        """Refused likewise."""
-        raise ValueError("a run in a Gymnasium environment cannot be continued; learn on the MDP instead")
+        """Continue the stream."""
+        self.rng.bit_generator.state = memory

@@ -18,7 +18,7 @@ from bqrl.learners.baselines.sarsa import Sarsa
 from bqrl.learners.baselines.thompson import Thompson
 from bqrl.learners.baselines.trpo import TRPO
 from bqrl.learners.baselines.ucbvi import UCBVI
-from bqrl.learners.play import GymWorld, ModelWorld, World
+from bqrl.learners.play import ModelWorld, World
 from bqrl.learners.protocol import Learner, Task, blank_model
 from bqrl.learners.record import Record, Yardstick
 from bqrl.learners.scoring import Scorer
@@ -177,6 +177,10 @@ class Run:
 
 def find_learner(name: str) -> type[Learner]:
     """The learner of that name; ValueError with the nearest name otherwise."""
+    if name == "sb3":  # an adapter to an extra, so it loads when asked for
+        from bqrl.learners.baselines.sb3 import SB3
+
+        return SB3
     if name not in LEARNERS:
         near = difflib.get_close_matches(str(name), LEARNERS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -165,8 +165,8 @@ class UCBBQRL(Learner):
         if self.c_conf == "theory":
             sizes = self.counts.support_size.reshape(self.counts.M, -1)
             task = self.task
-            pooled = task.H if self.counts.M == 1 else 1  # pooled counts may reach T * H
-            eps = radius(visits, task.S, task.A, task.episodes * pooled, task.H, task.delta, np.maximum(sizes, 1))
+            # Pooled counts reach T * H, but for S * A rows instead of S * A * H: the same union, the same constant.
+            eps = radius(visits, task.S, task.A, task.episodes, task.H, task.delta, np.maximum(sizes, 1))
             eps = np.where(visits == 0, 2.0, eps)  # the full simplex before the first visit (Algorithm 1)
         else:
             eps = float(self.c_conf) * np.sqrt(self._log_term / np.maximum(visits, 1))
@@ -242,7 +242,8 @@ class _FrontierEngine(_GreedyEngine):
         retained = greedy_policies(self.model, probability[None], self.tau, beta).retained[0]
         kernels = candidate_kernels(self.model, probability, rows.reshape(-1), retained, uniforms)
         plan = plan_frontier(self.model, self.tau, beta, kernels=kernels)
-        return plan.policy, {"optimistic": plan.value, "candidate": float(plan.details["kernel"])}
+        assert plan.upper is not None
+        return plan.policy, {"optimistic": plan.upper, "candidate": float(plan.details["kernel"])}
 
 
 _ENGINES: dict[str, Callable[[UCBBQRL], Any]] = {

@@ -317,6 +317,8 @@ class QuantileLevelPolicy(Policy):
 
     def _column(self, h: int, s: int, q: float) -> int:
         levels = self.shortfall[h][s] + self.margin
+        if h == 0:  # tau itself where the first state is fixed; a law over first states gives each its own level
+            q = float(levels[self.targets.column(0, self.targets.target)])
         return max(0, int(np.searchsorted(levels, q + MASS_TOL, side="right")) - 1)
 
     def act(self, h: int, s: int, memory: Any) -> int:

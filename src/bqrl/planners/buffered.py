@@ -38,7 +38,7 @@ from bqrl.mdp.policy import MixturePolicy, TargetPolicy
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels
 from bqrl.planners.sweep import OPTIMISTIC, Sweep, rounding_error, sweep
-from bqrl.planners.target import MAX_BYTES, as_law, check_memory, guarantee_curve, plan_from_curve, sweep_bytes
+from bqrl.planners.target import MAX_BYTES, as_law, check_memory, finer, guarantee_curve, plan_from_curve, sweep_bytes
 
 LINE_TOL = 1e-12  # bounds closer than this, relative to the returns' size, count as equal in the search
 
@@ -189,13 +189,15 @@ def plan_buffered(
     randomized: bool = False,
     exact: bool = False,
     points: int | None = None,
+    gap: float | None = None,
     max_bytes: int = MAX_BYTES,
     tick: Callable[[int], None] | None = None,
 ) -> Plan:
     """The best policy for the buffered quantile, with a proven upper bound.
 
     `randomized` returns the two-policy mix whose value is the upper bound; `exact` proves the best deterministic policy
-    with the full frontier of laws, within its budget.
+    with the full frontier of laws, within its budget. Without a lattice the plan is a bracket, on `points` points or of
+    width `gap`.
     """
     begun = time.perf_counter()
     tau, beta = check_levels(tau, beta)
@@ -203,7 +205,17 @@ def plan_buffered(
     if columns is not None and sweep_bytes(mdp, columns) > max_bytes // 2:  # wide buffers double the columns
         columns = None
     if columns is None:
-        return _bracket(mdp, tau, beta, points or BRACKET_POINTS, max_bytes, randomized, exact, begun)
+        if randomized or exact:
+            asked = "randomized" if randomized else "exact"
+            raise ValueError(f"{asked}=True needs returns on a lattice; this problem has none of a fitting size")
+        if gap is not None and not gap > 0.0:
+            raise ValueError(f"gap must be positive, got {gap}")
+        size = points or BRACKET_POINTS
+        plan = _bracket(mdp, tau, beta, size, max_bytes)
+        while gap is not None and plan.gap is not None and plan.gap > gap:
+            size = finer(size, plan.gap / gap)
+            plan = _bracket(mdp, tau, beta, size, max_bytes)
+        return plan.with_time(time.perf_counter() - begun)
     curve = guarantee_curve(mdp, max_bytes=max_bytes, tick=tick)
     if curve.exact and beta <= curve.margin(tau).below - MASS_TOL and curve.certain(tau):
         point = plan_from_curve(curve, tau)
@@ -224,8 +236,9 @@ def plan_buffered(
         from bqrl.planners.frontier import plan_frontier
 
         best = plan_frontier(mdp, tau, beta, dominance=True)
-        notes = (f"randomized policies reach {upper:.6g}; this is the best deterministic one",)
-        return _plan(mdp, tau, beta, best.policy, best.value, best.value, notes, begun, details | {"randomized": upper})
+        notes = (f"proven best deterministic policy; one coin at the start reaches {upper:.6g}",)
+        found = {"randomized": upper, "deterministic": best.value}
+        return _plan(mdp, tau, beta, best.policy, best.value, max(upper, best.value), notes, begun, details | found)
     return _plan(mdp, tau, beta, policy, value, upper, (), begun, details)
 
 
@@ -235,8 +248,8 @@ def _plan(
 ) -> Plan:  # fmt: skip
     law = evaluate(mdp, policy)
     # Values are smooth in the masses, so rounding moves them by no more than the error of a sweep over beta.
-    reach = max(1.0, float(np.ptp(as_law(law).values)))
-    certain = rounding_error(mdp) * reach / beta <= GAP_TOL
+    reach = float(np.ptp(as_law(law).values))
+    certain = rounding_error(mdp) * reach / beta <= GAP_TOL * max(1.0, abs(value))
     return Plan(
         tau, beta, "target", policy, law, value, upper, as_law(law).buffered_quantile(tau, beta), certain, True,
         seconds=time.perf_counter() - begun, notes=notes, details=details,
@@ -298,13 +311,8 @@ def _best_weight(a: FloatArray, b: FloatArray) -> tuple[float, float]:
     return float(weights[k]), float(floor[k])
 
 
-def _bracket(
-    mdp: MDP, tau: float, beta: float, points: int, max_bytes: int, randomized: bool, exact: bool, begun: float
-) -> Plan:
+def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: int) -> Plan:
     """Proven bracket where no lattice fits: the bound from returns rounded up, the policy from returns rounded down."""
-    if randomized or exact:
-        asked = "randomized" if randomized else "exact"
-        raise ValueError(f"{asked}=True needs returns on a lattice; this problem has none of a fitting size")
     low, high = rounded(mdp, points), rounded(mdp, points, up=True)
     check_memory(mdp, low, max_bytes // 2)
     over = WidthSearch(mdp, high, tau, beta)
@@ -315,8 +323,8 @@ def _bracket(
     law = evaluate(mdp, policy)
     note = f"no lattice of returns fits: bracket on {low.size[0]} points"
     return Plan(
-        tau, beta, "target", policy, law, value, max(upper, value), value, True, False,
-        seconds=time.perf_counter() - begun, notes=(note,), details={"sweeps": len(over.sweeps) + len(under.sweeps)},
+        tau, beta, "target", policy, law, value, max(upper, value), value, True, False, notes=(note,),
+        details={"sweeps": len(over.sweeps) + len(under.sweeps)},
     )  # fmt: skip
 
 

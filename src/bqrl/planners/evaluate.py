@@ -14,37 +14,51 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.rollout import draw_outcomes, forward_extremes, push_mass, push_mass_threads
+from bqrl.kernels.rollout import draw_outcomes, forward_extremes, push_mass, push_mass_threads, spread_rows
 from bqrl.laws.bracket import LawBracket
 from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.lattice import MAX_POINTS, MAX_SET, Grid, forward_sets, grid, rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
+from bqrl.planners.sweep import BLOCK_BYTES, by_products, row_units
 
 BRACKET_POINTS = 20_000
+MAX_ATOMS = 20_000  # (state, memory, sum) triples of one stage up to which a policy's own support is followed
 THREADS_FROM = 100_000  # cells of a stage below which starting threads costs more than it saves
 
 
 def evaluate(
-    mdp: MDP, policy: Policy, *, points: int = BRACKET_POINTS, max_points: int = MAX_POINTS, max_set: int = MAX_SET
+    mdp: MDP,
+    policy: Policy,
+    *,
+    points: int = BRACKET_POINTS,
+    max_points: int = MAX_POINTS,
+    max_set: int = MAX_SET,
+    max_atoms: int = MAX_ATOMS,
 ) -> Law | LawBracket:
-    """Exact law of the return of `policy` in `mdp`; a LawBracket where no exact grid fits the given sizes.
+    """Exact law of the return of `policy` in `mdp`; a LawBracket where neither an exact grid nor its own support fits.
 
-    `points` is the size of the rounded grid then: the bracket narrows in proportion to it.
+    `max_points` and `max_set` bound the grid of all returns, `max_atoms` the returns that this policy can have. Beyond
+    them `points` is the size of a rounded grid, and the bracket narrows in proportion to it.
     """
     check_fits(policy, mdp)
     if isinstance(policy, MixturePolicy):
-        parts = [evaluate(mdp, p, points=points, max_points=max_points, max_set=max_set) for p in policy.policies]
-        return _mixture(parts, policy.weights)
-    if isinstance(policy, TargetPolicy) and not policy.grid.exact:
+        limits = {"points": points, "max_points": max_points, "max_set": max_set, "max_atoms": max_atoms}
+        return _mixture([evaluate(mdp, part, **limits) for part in policy.policies], policy.weights)
+    rounds = isinstance(policy, TargetPolicy) and not policy.grid.exact
+    exact = None if rounds else grid(mdp, max_points, max_set)
+    if exact is not None:
+        return _law_on(mdp, policy, exact)
+    if isinstance(policy, (MarkovPolicy, TargetPolicy)):
+        own = _own_support(mdp, policy, max_atoms)
+        if own is not None:
+            return own
+    if isinstance(policy, TargetPolicy) and rounds:
         if policy.grid.units.shape[-1] != mdp.reward.shape[-1]:
             raise ValueError("a policy on a rounded grid can be evaluated only on the problem it was planned for")
         law = _law_on(mdp, policy, policy.grid)
         return LawBracket(law, law.shift(policy.grid.error))
-    exact = grid(mdp, max_points, max_set)
-    if exact is not None:
-        return _law_on(mdp, policy, exact)
     if isinstance(policy, MarkovPolicy):
         return LawBracket(*(_law_on(mdp, policy, rounded(mdp, points, up=up)) for up in (False, True)))
     raise ValueError(
@@ -122,21 +136,56 @@ def _push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) 
     """Final sums and their masses under a policy that looks at the state and the sum alone."""
     from numba import get_num_threads
 
-    sums = Sums(mdp, columns)
+    sums = _sums(mdp, columns)
     mass = mdp.mu[:, None].copy()
     for h in range(mdp.H):
         stage = mdp.stage(h)
         action, column = _actions_by_sum(policy, h, sums)
-        _check_available(stage.available, action, mdp, h)
-        gain, landings = sums.gain(h)
-        out = np.zeros((mdp.S, sums.count(h + 1)))
-        moves = (stage.row_start, stage.successor, stage.probability, gain, landings, mdp.A, action, column, mass, out)
-        if out.size > THREADS_FROM:
-            push_mass_threads(*moves, get_num_threads())
+        if action.max() >= mdp.A or not stage.available.all():
+            met = np.repeat(np.flatnonzero(mdp.reachable[h]), action.shape[1])
+            _check_played(mdp, h, met, action[mdp.reachable[h]].ravel())
+        shape = (mdp.S, sums.count(h + 1))
+        if by_products(mdp, columns, stage):
+            out = np.empty(shape)
+            gain = row_units(mdp, columns, h) + (sums.lowest[h] - sums.lowest[h + 1])
+            _push_products(mdp.dense(h), gain, action, column, mass, out)
         else:
-            push_mass(*moves, 0, out.shape[1])
+            out = np.zeros(shape)
+            moves = (
+                stage.row_start, stage.successor, stage.probability, *sums.gain(h), mdp.A, action, column, mass, out,
+            )  # fmt: skip
+            if out.size > THREADS_FROM:
+                push_mass_threads(*moves, get_num_threads())
+            else:
+                push_mass(*moves, 0, out.shape[1])
         mass = out
     return sums.values(mdp.H), mass.sum(axis=0)
+
+
+def _sums(mdp: MDP, columns: Grid) -> Sums:
+    """The sums on the problem's own grid, kept for the next policy; on another grid made anew."""
+    if not columns.exact:
+        return Sums(mdp, columns)
+    key = ("sums", columns)
+    if key not in mdp._cache:
+        mdp._cache[key] = Sums(mdp, columns)
+    kept: Sums = mdp._cache[key]
+    return kept
+
+
+def _push_products(
+    kernel: FloatArray, gain: IntArray, action: ActionArray, column: IntArray, mass: FloatArray, out: FloatArray
+) -> None:
+    """`push_mass` for dense rows: the mass that plays each row, shifted by its reward, times the rows of the kernel."""
+    S, A = mass.shape[0], kernel.shape[0] // mass.shape[0]
+    block = max(1, BLOCK_BYTES // (8 * out.shape[1] * (A if action.shape[1] > 1 else 1)))
+    for first in range(0, S, block):
+        states = slice(first, min(S, first + block))
+        rows, spread = spread_rows(first, mass[states], action[states], column, gain, A, out.shape[1])
+        if first == 0:
+            np.matmul(kernel[rows].T, spread, out=out)
+        else:
+            out += kernel[rows].T @ spread
 
 
 def _actions_by_sum(policy: MarkovPolicy | TargetPolicy, h: int, sums: Sums) -> tuple[ActionArray, IntArray]:
@@ -145,16 +194,49 @@ def _actions_by_sum(policy: MarkovPolicy | TargetPolicy, h: int, sums: Sums) -> 
     return policy.actions[h], policy.column(h, policy.target - sums.values(h))
 
 
-def _check_available(available: Any, action: ActionArray, mdp: MDP, h: int) -> None:
-    if action.max() >= mdp.A:
-        raise ValueError(
-            f"the policy plays action {action.max()} at stage {h}, the problem has actions 0 to {mdp.A - 1}"
-        )
-    wrong = ~np.take_along_axis(available, action.astype(np.int64), axis=1).all(axis=1) & mdp.reachable[h]
-    if wrong.any():
-        raise ValueError(
-            f"the policy plays an action that does not exist in state {mdp.state_label(int(wrong.argmax()))} at stage {h}"
-        )
+def _check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
+    """ValueError unless every action `a` exists in its state `s` at stage `h`."""
+    if a.max() >= mdp.A:
+        raise ValueError(f"the policy plays action {a.max()} at stage {h}, the problem has actions 0 to {mdp.A - 1}")
+    missing = ~mdp.stage(h).available[s, a]
+    if missing.any():
+        state = mdp.state_label(int(s[missing.argmax()]))
+        raise ValueError(f"the policy plays an action that does not exist in state {state} at stage {h}")
+
+
+def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) -> Law | None:
+    """Law on the returns that this policy can have, followed one by one; None where they are more than `max_atoms`."""
+    s = np.flatnonzero(mdp.mu)
+    mass, total = mdp.mu[s], np.zeros(s.size)
+    memory = policy.start_many(np.zeros(s.size))
+    size = max(1.0, float(np.abs(mdp.reward).max()) * mdp.H)
+    for h in range(mdp.H):
+        if s.size > max_atoms:
+            return None
+        stage = mdp.stage(h)
+        a = policy.act_many(h, s, memory)
+        _check_played(mdp, h, s, a)
+        q = s * mdp.A + a
+        counts = stage.row_start[q + 1] - stage.row_start[q]
+        source = np.repeat(np.arange(s.size), counts)
+        i = np.repeat(stage.row_start[q] - np.cumsum(counts) + counts, counts) + np.arange(source.size)
+        happens = stage.probability[i] > 0.0
+        source, i = source[happens], i[happens]
+        reward, after = stage.reward[i], stage.successor[i].astype(np.int64)
+        before = None if memory is None else memory[source]
+        memory = policy.next_many(before, h, s[source], a[source], reward, after)
+        total = total[source] + mdp.discount**h * reward
+        mass, s = mass[source] * stage.probability[i], after
+        keys = [s, np.rint(total * (1e11 / size))]
+        if memory is not None:
+            keys.append(np.rint(memory * (1e11 / size)))
+        order = np.lexsort(keys)
+        new = np.r_[True, np.any([np.diff(key[order]) != 0 for key in keys], axis=0)]
+        first = order[new]
+        mass = np.add.reduceat(mass[order], np.flatnonzero(new))
+        s, total = s[first], total[first]
+        memory = None if memory is None else memory[first]
+    return Law(total, mass)
 
 
 def _walk_memories(mdp: MDP, policy: Policy, columns: Grid) -> Law:
@@ -196,12 +278,7 @@ def simulate(mdp: MDP, policy: Policy, episodes: int = 10_000, seed: int | np.ra
     for h in range(mdp.H):
         stage = mdp.stage(h)
         a = policy.act_many(h, s, memory)
-        missing = ~stage.available[s, a]
-        if missing.any():
-            raise ValueError(
-                f"the policy plays an action that does not exist in state {mdp.state_label(int(s[missing.argmax()]))}"
-                f" at stage {h}"
-            )
+        _check_played(mdp, h, s, a)
         draw_outcomes(stage.row_start, stage.probability, s * mdp.A + a, u[:, 2 + h], outcome)
         reward, after = stage.reward[outcome], stage.successor[outcome].astype(np.int64)
         memory = policy.next_many(memory, h, s, a, reward, after)

@@ -96,12 +96,7 @@ class _Stage:
     ) -> None:
         self.mdp, self.grid, self.h, self.stage, self.columns = mdp, grid, h, stage, columns
         self.half, self.sense = half, sense
-        self.dense = (
-            grid.sets is None
-            and stage.row_reward is not None
-            and mdp.S >= SMALL_STATES
-            and stage.successor.size >= DENSE_FROM * mdp.S * np.count_nonzero(stage.available)
-        )
+        self.dense = by_products(mdp, grid, stage)
         factor = mdp.discount**h
         self.mean_reward = factor * mean_rewards(stage, mdp.S * mdp.A)
 
@@ -127,9 +122,11 @@ class _Stage:
         action: ActionArray,
     ) -> None:  # fmt: skip
         """One matrix product for a block of states, then shifts and minima."""
-        mdp, kernel, shift = self.mdp, self.mdp.dense(self.h), self._row_shift()
-        half = self.half if self.half is not None and self.half.any() else None
-        if half is not None:
+        mdp, kernel = self.mdp, self.mdp.dense(self.h)
+        shift = self.grid.drop(self.h) - row_units(mdp, self.grid, self.h)
+        half = None
+        if self.half is not None and self.half.any():
+            half = np.where(self.stage.available.reshape(-1), self.half, 0.0)
             columns = np.ascontiguousarray(value.T)
             order = np.argsort(columns, axis=1, kind="stable")
             support = support_kernel(mdp, self.h)
@@ -146,12 +143,21 @@ class _Stage:
                 mean_tie, out[states], out_mean[states], action[states],
             )  # fmt: skip
 
-    def _row_shift(self) -> IntArray:
-        """Columns by which a row's reward moves the need, where the outcome does not matter."""
-        rows = np.flatnonzero(np.diff(self.stage.row_start))
-        shift = np.zeros(self.mdp.S * self.mdp.A, np.int64)
-        shift[rows] = self.grid.drop(self.h) - self.grid.stage_units(self.mdp, self.h)[self.stage.row_start[rows]]
-        return shift
+
+def by_products(mdp: MDP, grid: Grid, stage: Stage) -> bool:
+    """Whether matrix products serve a stage best: dense rows, and every row moves the columns as a whole."""
+    if grid.sets is not None or stage.row_reward is None or mdp.S < SMALL_STATES:
+        return False
+    return bool(stage.successor.size >= DENSE_FROM * mdp.S * np.count_nonzero(stage.available))
+
+
+def row_units(mdp: MDP, grid: Grid, h: int) -> IntArray:
+    """Rewards of the rows of stage `h` in steps, shape (S*A,), where they do not depend on the outcome."""
+    starts = mdp.stage(h).row_start
+    rows = np.flatnonzero(np.diff(starts))
+    units = np.zeros(mdp.S * mdp.A, np.int64)
+    units[rows] = grid.stage_units(mdp, h)[starts[rows]]
+    return units
 
 
 def mean_rewards(stage: Stage, rows: int) -> FloatArray:

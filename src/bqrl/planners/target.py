@@ -157,9 +157,13 @@ def _narrow(mdp: MDP, tau: float, gap: float, curve: GuaranteeCurve, options: di
     if not gap > 0.0:
         raise ValueError(f"gap must be positive, got {gap}")
     while (width := curve.upper(tau) - curve(tau)) > gap:
-        size = int(np.ceil(curve.points.size * min(max(1.2 * width / gap, 1.5), 8.0)))
-        curve = guarantee_curve(mdp, points=size, **options)
+        curve = guarantee_curve(mdp, points=finer(curve.points.size, width / gap), **options)
     return curve
+
+
+def finer(points: int, excess: float) -> int:
+    """Points of the next grid when a bracket is `excess` times wider than wanted: the width shrinks like 1 / points."""
+    return int(np.ceil(points * min(max(1.2 * excess, 1.5), 8.0)))
 
 
 def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
@@ -167,12 +171,16 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     policy = curve.policy(tau)
     law = evaluate(curve.mdp, policy)
     notes: tuple[str, ...] = ()
-    if isinstance(law, LawBracket):
-        value, upper, certain = float(curve(tau)), curve.upper(tau), True
-        nominal = value
-        notes = (f"no exact grid of returns fits: bracket on {curve.points.size} points, the law is within "
-                 f"{curve.sweep.grid.error:.3g}",)  # fmt: skip
+    if not curve.exact:
+        own = law.quantile(tau).low if isinstance(law, LawBracket) else law.quantile(tau)
+        value = nominal = max(float(curve(tau)), own)
+        upper, certain = max(curve.upper(tau), value), True
+        known = f"known within {curve.sweep.grid.error:.3g}" if isinstance(law, LawBracket) else "exact"
+        notes = (
+            f"no exact grid of returns fits: bracket on {curve.points.size} points; the policy's own law is {known}",
+        )
     else:
+        assert isinstance(law, Law)
         value = nominal = law.quantile(tau)
         certain = curve.certain(tau) and value == float(curve(tau))
         upper = value if certain else max(value, _highest_possible(curve, tau))

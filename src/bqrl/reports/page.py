@@ -169,11 +169,23 @@ def _policy(level: Mapping[str, Any], folder: Path) -> str:
         else ""
     )
     heads = "".join(f"<th>{escape(cell.replace('_', ' '))}</th>" for cell in rows[0])
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows[1 : MAX_ROWS + 1])
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(_cell(cell))}</td>' for cell in row)}</tr>" for row in rows[1 : MAX_ROWS + 1]
+    )
     return (
         f"<details><summary>{escape(level['objective'])}: a {escape(level['policy'])} policy</summary>"
         f'<div class="scroll"><table class="policy"><tr>{heads}</tr>{body}</table></div>{more}</details>'
     )
+
+
+def _cell(text: str) -> str:
+    """A cell of a policy's file: decimals as short as in the other tables."""
+    if text in ("inf", "-inf"):
+        return text.replace("inf", "∞")
+    try:
+        return number(float(text)) if "." in text else text
+    except ValueError:
+        return text
 
 
 def _list(pairs: Sequence[tuple[str, str]]) -> str:

@@ -22,8 +22,8 @@ def level_columns(document: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     if any(level["upper"] is not None for level in levels):
         columns.append(("upper bound", [number(level["upper"]) for level in levels]))
         columns.append(("gap", [_gap(level) for level in levels]))
-    if all(level["beta"] == 0.0 and level["attitude"] == "nominal" for level in levels):
-        # How firm a quantile of the model as given is: neither a mean over levels nor a ball of kernels has one.
+    if all(level["beta"] == 0.0 and level["attitude"] == "nominal" and level["exact"] for level in levels):
+        # How firm a quantile of the model as given is: a mean over levels, a ball of kernels, a bracket have none.
         columns.append(("margin", [_margin(level["margin"]) for level in levels]))
     columns.append(("certain", ["yes" if level["certain"] else "no" for level in levels]))
     proven = all(level["exact"] for level in levels)
@@ -55,7 +55,7 @@ def _gap(level: Mapping[str, Any]) -> str:
 
 
 def _margin(margin: Mapping[str, float]) -> str:
-    return f"{number(margin['below'], 3)} / {number(margin['above'], 3)}"
+    return f"{number(margin['below'], 2)} / {number(margin['above'], 2)}"
 
 
 def _neutral(neutral: Mapping[str, float] | None) -> str:
@@ -71,7 +71,14 @@ def level_table(document: Mapping[str, Any]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, title=Text(title(document)), title_justify="left", pad_edge=False)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        title=Text(title(document)),
+        title_justify="left",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
     columns = level_columns(document)
     for heading, _ in columns:
         strong = heading == columns[1][0]

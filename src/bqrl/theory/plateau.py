@@ -35,7 +35,7 @@ from bqrl.planners.target import exact_grid, guarantee_curve
 from bqrl.theory.checks import problem, whole
 
 SAME = 1e-14  # probabilities closer than this are one number
-MAX_VALUES = 1_000_000  # numbers kept for one stage, and made in adding up two sets
+MAX_VALUES = 200_000  # numbers kept for one stage, and made in adding up two sets
 MAX_CELLS = 300_000  # (stage, state, need) cells whose sets are followed one by one
 
 
@@ -122,9 +122,10 @@ def common_denominator(mdp: MDP) -> int:
     N = math.lcm(*(p.denominator for p in read_rows(mdp.mu, np.array([0, mdp.S]))))
     for h in range(mdp.H):
         stage = mdp.stage(h)
-        exact = read_rows(stage.probability, stage.row_start)
+        if h == 0 or not mdp.stationary:
+            divisor = np.array([p.denominator for p in read_rows(stage.probability, stage.row_start)], dtype=object)
         met = np.repeat(np.repeat(mdp.reachable[h], mdp.A), np.diff(stage.row_start))
-        N *= math.lcm(*(p.denominator for p, here in zip(exact, met, strict=True) if here))
+        N *= math.lcm(*set(divisor[met]))
     return N
 
 
@@ -143,11 +144,12 @@ def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int |
     if columns is None:
         raise ValueError("the plateau needs returns on an exact grid; round the rewards or drop the discount")
     sets = _Sets(max_values, keep)
+    here: list[list[FloatArray]]
     after: list[list[FloatArray]] = [[np.zeros(1), np.ones(1)]] * mdp.S
     for h in range(mdp.H - 1, -1, -1):
         stage, last = mdp.stage(h), int(columns.size[h + 1])
         shift, jumps = columns.stage_shift(mdp, h)
-        here: list[list[FloatArray]] = [[]] * mdp.S
+        here, kept = [[]] * mdp.S, 0
         known: dict[tuple[int, bytes, bytes, bytes], FloatArray] = {}  # rows that agree attain the same
         for s in np.flatnonzero(mdp.reachable[h]).tolist():
             here[s] = []
@@ -164,7 +166,8 @@ def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int |
                         )
                     rows.append(known[key])
                 here[s].append(sets.merge(np.concatenate(rows)))
-        sets.check(sum(v.size for part in here for v in part))
+                kept += here[s][-1].size
+                sets.check(kept)
         after = here
     starts = np.flatnonzero(mdp.mu).tolist()
     by_target = [sets.combine([(mdp.mu[s], after[s][c]) for s in starts]) for c in range(int(columns.size[0]))]

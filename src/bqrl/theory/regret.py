@@ -8,8 +8,8 @@ With probability at least 1 - 2 delta, for a schedule beta_t in (0, tau] that ne
                                 + (C / beta_{T-1}) 2 Lambda (sqrt(S A T) + sqrt(T log(1/delta) / 2))
 
 with C = c sqrt(log(2 S A T H / delta)) = max{2, sqrt(2 log(S A T H (2^S - 2) / delta))}, Lambda = sum_h w_h the weights
-`sharp_weights` of the perturbation lemma (at most H^2 / 2), and g_t the gap of the planner in episode t: its optimistic value minus the
-buffered quantile of its policy under the kernel it chose.
+`sharp_weights` of the perturbation lemma (at most H^2 / 2), and g_t the gap of the planner in episode t: its optimistic
+value minus the buffered quantile of its policy under the kernel it chose.
 
 Corrected: c is no universal constant: C grows like sqrt(1.39 S), so the true rate has another sqrt(S); the terms here carry
 it. The first term is needed once and for the optimal policy only, because Q^beta <= Q: it vanishes when beta_t <= rho*,

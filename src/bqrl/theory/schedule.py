@@ -19,6 +19,7 @@ from bqrl.theory.checks import open_share, whole
 
 Schedule = Callable[[Any], Any] | Sequence[float] | None
 
+EDGE = 1e-15
 ONE_BY_ONE = 4_096  # episodes whose buffers are looked at one by one; later ones in blocks
 BLOCKS = 256  # blocks in which the number of episodes grows by the factor e
 PROBED = np.unique(np.r_[np.arange(64.0), 2.0 ** np.arange(6, 40)])  # episodes at which a function must not have grown
@@ -57,8 +58,8 @@ def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | f
 
 
 def _clear(beta: Any, rho: float) -> Any:
-    """Whether a buffer is at most rho, as `buffered_quantile` decides it: up to the tolerance of a probability."""
-    return beta <= rho + MASS_TOL
+    """Whether a buffer is at most rho, up to the rounding of tau - (tau - rho)."""
+    return beta <= rho + EDGE
 
 
 def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
@@ -81,7 +82,7 @@ def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
                     f"the schedule lists {len(schedule)} buffers, but episode {episodes.max():.0f} is asked for"
                 )
             listed = np.asarray(schedule, dtype=np.float64)[episodes.astype(np.int64)]
-        checked = check_schedule(lambda _: listed, tau, listed.size)
+        checked = check_schedule(listed.tolist(), tau, listed.size)
         return float(checked[0]) if np.ndim(t) == 0 else checked
 
     if callable(schedule):

@@ -27,8 +27,8 @@ class PPO(ActorCritic):
     tuned = "learning_rate"
 
     def __init__(
-        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.01, batch: int = 20, epochs: int = 4,
-        minibatch: int = 64, clip: float = 0.2, entropy: float = 0.01, trace: float = 0.95, value_rate: float = 0.3,
+        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.01, batch: int = 20, epochs: int = 6,
+        minibatch: int = 100, clip: float = 0.2, entropy: float = 0.01, trace: float = 0.95, value_rate: float = 0.3,
         sharing: float = 2.0, discount: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, rng, batch, trace, value_rate, sharing, discount)

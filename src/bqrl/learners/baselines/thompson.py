@@ -31,7 +31,7 @@ class Thompson(ModelBased):
     tuned = "scale"
 
     def __init__(
-        self, task: Task, rng: np.random.Generator, scale: float = 0.3, prior: float = 2.0, stationary: bool = False
+        self, task: Task, rng: np.random.Generator, scale: float = 0.3, prior: float = 2.5, stationary: bool = False
     ) -> None:
         super().__init__(task, rng, stationary)
         self.scale, self.prior = number("scale", scale, 0.0), number("prior", prior, 0.0)

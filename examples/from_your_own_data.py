@@ -1,0 +1,62 @@
+"""From a table of transitions to a policy that you can print, save and follow.
+
+The file lists what can happen, one line for each outcome of a state and an action:
+
+    idstatefrom,idaction,idstateto,probability,reward
+
+pump.csv is a pump over twelve weeks: state 1 as new, 2 worn, 3 failing, 4 down; action 1 runs it, 2 services it. Running a
+worn pump earns most weeks and breaks it in one of ten.
+
+    python examples/from_your_own_data.py                                   # pump.csv
+    python examples/from_your_own_data.py model.csv --horizon 30 --start 9 --tau 0.05 --out policy.csv
+"""
+
+import argparse
+import csv
+import math
+from pathlib import Path
+
+import bqrl
+
+HERE = Path(__file__).parent
+
+
+def main(file: Path, horizon: int, start: str, tau: float, out: Path | None, quick: bool) -> None:
+    mdp = bqrl.load(file, horizon=horizon, start=start)  # start: the id as the file writes it, hence a string
+    print(mdp)
+    plan = bqrl.solve(mdp, tau, secondary="mean")  # of all policies with the best quantile the one with the best mean
+    neutral = bqrl.solve(mdp, tau, planner="expected")
+    print(f"\n{plan}\n\n{plan.compare(neutral)}\n")
+
+    rows = plan.policy.rows(mdp)  # one row for each decision that differs, in the file's own ids
+    split = [row for row in rows if row["need_above"] > -math.inf or row["need_up_to"] < math.inf]
+    print(f"The policy has {len(rows)} rows. Where the action depends on what is still needed:")
+    for row in split[:6]:
+        needs = f"{row['need_above']:g} < need <= {row['need_up_to']:g}"
+        print(f"  stage {row['stage']}, state {row['state']}, {needs:<18} -> action {row['action']}")
+    if out is not None:
+        with out.open("w", newline="") as sheet:
+            writer = csv.DictWriter(sheet, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        print(f"wrote {out}")
+
+    # Following the policy by hand: the memory is the amount still needed.
+    memory, s = plan.policy.start(), mdp.start
+    for h, (reward, s_next) in enumerate([(10.0, 0), (10.0, 1), (2.0, 0)][: 1 if quick else 3]):
+        if file != HERE / "pump.csv":
+            break
+        action = plan.policy.act(h, s, memory)
+        print(f"stage {h}, state {mdp.state_label(s)}, {memory:g} still needed: action {mdp.action_label(action)}")
+        memory, s = plan.policy.next(memory, h, s, action, reward, s_next), s_next
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", nargs="?", type=Path, default=HERE / "pump.csv")
+    parser.add_argument("--horizon", type=int, default=12, help="number of stages")
+    parser.add_argument("--start", default="1", help="first state, as the file writes it")
+    parser.add_argument("--tau", type=float, default=0.1, help="share of runs that may end below the promise")
+    parser.add_argument("--out", type=Path, help="write the policy to this .csv file")
+    parser.add_argument("--quick", action="store_true", help="follow the policy for one stage only")
+    main(**vars(parser.parse_args()))

@@ -1,0 +1,73 @@
+"""The fast forms of the l1 step against `l1_expectation`, which walks a sorted row."""
+
+import numpy as np
+import pytest
+
+from bqrl.kernels.ball import l1_moved
+from bqrl.kernels.sweep import l1_columns, l1_expectation, l1_row
+
+KINDS = ("apart", "alike", "tied", "steps")
+
+
+def a_row(rng, kind, k, n):
+    """Values (k, n) of the outcomes of a row, and its probabilities: some zero, ties common where asked for."""
+    p = rng.random(k) * (rng.random(k) < 0.8) + (np.arange(k) == rng.integers(k)) * 0.1
+    if kind == "apart":  # neighbouring columns have nothing in common
+        values = rng.random((k, n))
+    elif kind == "alike":  # slowly crossing curves, as in a sweep
+        values = np.cumsum(rng.random((k, n)) ** 4, axis=1) / n
+    elif kind == "tied":
+        values = rng.integers(0, 3, (k, n)) / 2.0
+    else:  # safe, then lost
+        values = (np.arange(n) >= rng.integers(0, n + 1, k)[:, None]).astype(float)
+    return values, p / p.sum()
+
+
+def reference(values, p, half, sense):
+    orders = np.argsort(sense * values, axis=0, kind="stable")
+    return np.array([l1_expectation(orders[:, c], values[:, c], p, half) for c in range(values.shape[1])])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("half", [1e-3, 0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("sense", [1.0, -1.0])
+def test_following_the_givers_equals_sorting_every_column(kind, half, sense):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        values, p = a_row(rng, kind, int(rng.integers(2, 12)), int(rng.integers(1, 30)))
+        out = np.empty(values.shape[1])
+        l1_columns(sense * values, p, half, out)
+        np.testing.assert_allclose(sense * out, reference(values, p, half, sense), rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("half", [1e-3, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("sense", [1.0, -1.0])
+def test_moving_mass_after_a_product_equals_sorting_the_row(kind, half, sense):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        values, p = a_row(rng, kind, int(rng.integers(2, 12)), int(rng.integers(1, 30)))
+        possible = (p > 0.0) | (rng.random(p.size) < 0.5)  # a successor of probability zero may still receive mass
+        product = (p @ values)[None, :]
+        order = np.argsort(values.T, axis=1, kind="stable")
+        l1_row(0, np.where(possible, p, -1.0)[None, :], values.T.copy(), order, np.array([half]), sense, product)
+        wanted = reference(values[possible], p[possible], half, sense)
+        np.testing.assert_allclose(product[0], wanted, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("half", [1e-3, 0.1, 0.5, 1.0])
+def test_the_extreme_row_lies_in_the_ball_and_attains_the_expectation(half):
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        values, p = a_row(rng, "tied", int(rng.integers(2, 12)), 1)
+        order = np.argsort(values[:, 0], kind="stable")
+        moved = np.empty(p.size)
+        l1_moved(order, p, half, moved)
+        assert moved.min() >= -1e-15
+        assert moved.sum() == pytest.approx(1.0, abs=1e-14)
+        assert np.abs(moved - p).sum() <= 2 * half + 1e-14
+        assert moved @ values[:, 0] == pytest.approx(l1_expectation(order, values[:, 0], p, half), abs=1e-14)
+        for _ in range(20):  # no other row of the ball does better
+            other = rng.dirichlet(np.ones(p.size))
+            step = min(1.0, 2 * half / max(np.abs(other - p).sum(), 1e-300))
+            assert (p + step * (other - p)) @ values[:, 0] >= moved @ values[:, 0] - 1e-14

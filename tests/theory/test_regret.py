@@ -1,0 +1,141 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import small_mdps
+
+from bqrl import MDP, envs
+from bqrl.planners.confidence import constant_buffer, log_buffer, power_buffer
+from bqrl.theory import (
+    RegretBounds,
+    buffer_horizon,
+    buffering_gap,
+    confidence_constant,
+    hard_instance,
+    mismatch_weights,
+    optimal_margin,
+    plateau,
+    regret_bound,
+    reward_spans,
+    sharp_weights,
+)
+
+HARD = hard_instance(0.5, 0.05, 2, 3)
+
+
+def test_theorem_1_term_by_term():
+    S, A, H, T, tau, delta = 2, 2, 3, 500, 0.5, 0.05
+    bound = regret_bound(HARD, tau, T, "theorem 1", delta=delta)
+    c, L = confidence_constant(S, A, T, H, delta), math.log(2 * S * A * T * H / delta)
+    beta = tau / np.log(np.e + np.arange(T))
+    assert bound.buffering == pytest.approx(2 * sum(buffering_gap(HARD, tau, b) for b in beta))
+    assert bound.counting == pytest.approx(c / beta[-1] * math.sqrt(S * A * T * H**4 * L))
+    assert bound.martingale == pytest.approx(c / beta[-1] * math.sqrt(T * H**4 / 2 * L * math.log(1 / delta)))
+    assert bound.planner == 0.0
+    assert bound.trivial == T * H
+    assert bound.probability == pytest.approx(1 - 2 * delta)
+    assert bound.total == pytest.approx(bound.buffering + bound.counting + bound.martingale)
+
+
+def test_corollary_1_waits_for_the_plateau():
+    K = buffer_horizon(0.5, plateau(HARD, 0.5))
+    for T in (10, K, 2 * K):
+        assert regret_bound(HARD, 0.5, T, "corollary 1").buffering == pytest.approx(2 * 3 * min(T, K))
+    with pytest.raises(ValueError, match="corollary 1 is about the logarithmic schedule"):
+        regret_bound(HARD, 0.5, 10, "corollary 1", schedule=power_buffer(0.5, 0.5))
+
+
+@given(small_mdps(plain=True), st.sampled_from([0.1, 0.5, 0.9]), st.sampled_from([7, 300]))
+def test_ours_is_never_above_the_papers(mdp, tau, T):
+    if not np.ptp(mdp.reward):
+        return
+    bounds = RegretBounds(mdp, tau)
+    ours, theorem, corollary = (bounds(T, name) for name in ("ours", "theorem 1", "corollary 1"))
+    size = 1e-9 * max(1.0, theorem.total)
+    assert ours.buffering <= theorem.buffering / 2 + size
+    assert theorem.buffering <= corollary.buffering + size
+    assert ours.counting <= theorem.counting + size
+    assert ours.martingale <= theorem.martingale + size
+    assert theorem.counting == corollary.counting
+
+
+def test_ours_pays_for_the_buffer_until_the_margin_only():
+    mdp, tau = envs.make("AssetSelling"), 0.1
+    bounds = RegretBounds(mdp, tau)
+    K = buffer_horizon(tau, optimal_margin(mdp, tau))
+    assert bounds(K).buffering == bounds(10 * K).buffering < 10  # the logarithmic buffer clears rho* in 656 episodes
+    assert (
+        bounds(K, "theorem 1").buffering == 2 * 10 * K
+    )  # rho_tau is below 1e-4: Delta_beta never vanishes in practice
+    assert any("too many laws" in note for note in bounds(K, "theorem 1").notes)
+    assert any(f"episode {K}" in note for note in bounds(K).notes)
+
+
+def test_planner_gaps_are_added():
+    gaps = np.linspace(0.0, 0.1, 20)
+    plain = regret_bound(HARD, 0.5, 20)
+    assert regret_bound(HARD, 0.5, 20, planner_gap=gaps).total == pytest.approx(plain.total + gaps.sum())
+    assert regret_bound(HARD, 0.5, 20, planner_gap=0.25).planner == pytest.approx(5.0)
+
+
+def test_support_replaces_the_number_of_states():
+    wide = envs.make("AssetSelling", offers=60)
+    full, known = (regret_bound(wide, 0.5, 1000, support=k) for k in (None, 2))
+    assert known.counting < 0.7 * full.counting
+    single = MDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=2)
+    assert math.isfinite(regret_bound(single, 0.5, 10).total)  # 2^1 - 2 = 0 takes no logarithm
+
+
+@pytest.mark.parametrize("statement", ["theorem 1", "corollary 1", "ours"])
+def test_informative_from_is_where_the_bound_crosses_the_trivial_one(statement):
+    bounds = RegretBounds(HARD, 0.5)
+    T = bounds.informative_from(statement)
+    assert not bounds(T - 1, statement).informative
+    for later in (T, T + 1, 3 * T, 10**3 * T, 10**9 * T):
+        assert bounds(later, statement).informative
+
+
+def test_fast_buffers_never_become_informative():
+    # T^a in the statistical term: a power of one half makes the bound linear, a smaller one does not.
+    assert RegretBounds(HARD, 0.5, schedule=power_buffer(0.5, 0.5)).informative_from() == math.inf
+    slow = RegretBounds(HARD, 0.5, schedule=power_buffer(0.5, 0.1)).informative_from()
+    assert RegretBounds(HARD, 0.5).informative_from() < math.inf > slow
+    assert (
+        RegretBounds(HARD, 0.5, schedule=constant_buffer(0.2)).informative_from("ours") == math.inf
+    )  # it costs H rho each
+
+
+def test_listed_schedules_are_bounds_too():
+    listed = log_buffer(0.5)(np.arange(50)).tolist()
+    assert regret_bound(HARD, 0.5, 50, schedule=listed).total == pytest.approx(regret_bound(HARD, 0.5, 50).total)
+    with pytest.raises(ValueError, match="a listed schedule ends"):
+        RegretBounds(HARD, 0.5, schedule=listed).informative_from()
+
+
+def test_everything_but_probabilities_scales_with_the_rewards():
+    mdp = envs.make("AssetSelling", offers=4, horizon=3, start=1)
+    P = np.stack([mdp.dense(h).reshape(mdp.S, mdp.A, mdp.S) for h in range(3)])
+    R = np.stack([mdp.stage(h).row_reward for h in range(3)])
+    one, ten = (MDP(P, scale * R - 7.0 * (scale > 1), start=1) for scale in (1.0, 10.0))
+    assert reward_spans(ten) == pytest.approx(10 * reward_spans(one))
+    for statement in ("theorem 1", "corollary 1", "ours"):
+        small, large = (regret_bound(m, 0.5, 100, statement) for m in (one, ten))
+        assert large.total == pytest.approx(10 * small.total)
+        assert large.trivial == pytest.approx(10 * small.trivial)
+
+
+def test_weights_in_closed_form():
+    mdp = envs.make("AssetSelling")
+    assert mismatch_weights(mdp) == pytest.approx([9, 8, 7, 6, 5, 4, 3, 2, 1, 0])
+    assert sharp_weights(mdp) == pytest.approx([1] * 9 + [0])  # one sale
+    paid = MDP(np.full((2, 1, 2), 0.5), [[[0.0, 1.0]], [[0.0, 1.0]]], horizon=4)  # rewards on (s, a, s')
+    assert mismatch_weights(paid) == pytest.approx([4, 3, 2, 1])
+    assert sharp_weights(paid) == pytest.approx([4, 3, 2, 1])
+    assert RegretBounds(paid, 0.5)(10, "theorem 1").counting == pytest.approx(RegretBounds(paid, 0.5)(10).counting)
+
+
+@given(small_mdps())
+def test_sharp_weights_are_never_above_the_spans(mdp):
+    assert np.all(sharp_weights(mdp) <= mismatch_weights(mdp) + 1e-12)
