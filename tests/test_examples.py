@@ -32,8 +32,9 @@ def fences(page: Path) -> list[tuple[str, str, bool]]:
 
 
 def same(wanted: str, got: str) -> bool:
-    """Equal up to white space; `...` stands for anything, such as a running time."""
+    """Equal up to white space and the length of rules; `...` stands for anything, such as a running time."""
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    wanted, got = (re.sub("─+", "─", text) for text in (wanted, got))
     return doctest.OutputChecker().check_output(wanted, got, options)
 
 

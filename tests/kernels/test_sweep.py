@@ -11,7 +11,6 @@ from bqrl.kernels.sweep import (
     l1_expectation,
     l1_row,
     reduce_rows,
-    reduce_values,
     shifted_add,
     sorted_by_value,
     sweep_rows,
@@ -62,8 +61,9 @@ def test_the_l1_step_solves_its_linear_programme(seed, sense):
         dense = np.array([[p @ v]])
         kernel, column = p[None].copy(), v[:, None].copy()
         full = np.argsort(column, axis=0, kind="stable")
+        by_need = column.T.copy(), full.T.copy()
         if eps > 0:
-            l1_row(0, kernel, column, full, np.array([eps / 2]), sense, dense)
+            l1_row(0, kernel, *by_need, np.array([eps / 2]), sense, dense)
             assert dense[0, 0] == pytest.approx(value, abs=1e-12)
             if sense > 0:
                 assert moved_expectation(full[:, 0], p, column, 0, eps / 2, p @ v) == pytest.approx(value, abs=1e-12)
@@ -101,7 +101,13 @@ def test_a_stage_by_rows_and_by_products(seed):
     assert np.allclose(again, out)
     assert np.array_equal(again_action, action)
     alone = np.empty((S, n))
-    reduce_values(P @ value, shift, exists, alone)
+    none, no_action = np.empty((0, 0)), np.empty((0, 0), np.int16)
+    reduce_rows(P @ value, none, shift, exists, reward, 0.0, 1e-13, 1e-13, alone, none, no_action)
+    assert np.allclose(alone, out)
+    sweep_rows(
+        row_start, successor, P.ravel(), np.repeat(shift, S), nothing, reward, 0.0, np.empty(0), 1.0, value, none, 1e-13,
+        1e-13, alone, none, no_action,
+    )  # fmt: skip
     assert np.allclose(alone, out)
     table = np.clip(np.arange(n)[None, :] + np.unique(shift)[:, None], 0, m - 1)
     which = np.repeat(np.searchsorted(np.unique(shift), shift), S)

@@ -3,7 +3,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import LEVELS, achievable_laws, exact_objective, exact_quantile, mixture_optimum, random_mdp, small_mdps
 
@@ -23,6 +23,7 @@ from bqrl.theory import (
 SHARES = (Fraction(1, 50), Fraction(1, 5), Fraction(1, 2), Fraction(1))
 
 
+@settings(max_examples=40)
 @given(small_mdps(), st.sampled_from(LEVELS))
 def test_gaps_against_every_law_in_fractions(mdp, tau):
     laws = achievable_laws(mdp)
@@ -39,6 +40,7 @@ def test_gaps_against_every_law_in_fractions(mdp, tau):
     assert np.all(found.upper(numbers) >= one - 1e-9)
 
 
+@settings(max_examples=40)
 @given(small_mdps(), st.sampled_from(LEVELS), st.floats(0.01, 1.0))
 def test_gaps_vanish_below_plateau_and_margin_and_never_fall(mdp, tau, share):
     tau = float(tau)

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -87,6 +89,15 @@ def test_other_may_list_its_outcomes_differently():
     assert found.bound == pytest.approx(same.bound)
     assert found.distance == pytest.approx(same.distance)
     assert total_variation(one, two)[0] == pytest.approx(np.abs(P - Q).sum(axis=2) / 2)
+
+
+def test_twins_and_strangers_are_measured_alike():
+    rng = np.random.default_rng(9)
+    for _ in range(40):
+        mdp = random_mdp(rng)
+        twin = moved(mdp, rng, 0.4)
+        stranger = pickle.loads(pickle.dumps(twin))  # the same problem, which shares no array
+        assert total_variation(mdp, twin) == pytest.approx(total_variation(mdp, stranger), abs=1e-15)
 
 
 def test_random_rewards_are_outcomes():

@@ -13,7 +13,10 @@ from typing import Annotated
 
 import typer
 
+from bqrl.cli.bench import bench
+from bqrl.cli.compare import compare
 from bqrl.cli.envs import envs
+from bqrl.cli.learn import learn
 from bqrl.cli.report import report
 from bqrl.cli.reproduce import reproduce
 from bqrl.cli.solve import solve
@@ -29,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, reproduce, envs, report):
+for command in (solve, learn, compare, reproduce, envs, report, bench):
     app.command()(command)
 
 

@@ -68,11 +68,9 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
         try:
             jobs = [_job(spec, entry, tau, store) for entry in spec.learners for tau in spec.training_levels(entry)]
             total = sum(job.total_runs for job in jobs)
-            there = sum(1 for _ in store.runs.glob("*.npz"))
             watch.say(
                 f"{spec.name}{' (quick look)' if spec.quick else ''}: {total} runs,"
                 f" {sum(job.total_episodes for job in jobs)} episodes, {workers.size} at a time"
-                f"{f'; {there} finished runs lie in {store.runs}' if there else ''}"
             )
             engine = Engine(jobs, store, workers, watch)
             failures = engine.drive()

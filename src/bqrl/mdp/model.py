@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -165,7 +166,9 @@ class MDP:
         if isinstance(start, str):
             labels = self.state_names or tuple(map(str, range(self.S)))
             if start not in labels:
-                raise ValueError(f"start is {start!r}, which names no state; give a state from 0 to {self.S - 1}")
+                near = get_close_matches(start, labels, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else f"; states are named {labels[0]!r} to {labels[-1]!r}"
+                raise ValueError(f"start is {start!r}, which names no state{hint}")
             mu[labels.index(start)] = 1.0
         elif isinstance(start, (int, np.integer)) and not isinstance(start, bool):
             if not 0 <= start < self.S:

@@ -27,7 +27,7 @@ TIE_TOL = 1e-13  # values this close, relatively, are a tie for the mean to brea
 DENSE_FROM = 0.3  # share of possible successors from which a matrix product beats walking the outcomes
 SMALL_STATES = 24  # below this many states a matrix product is all overhead
 BLOCK_BYTES = 2**24  # rows of a product handled at once
-THREADS_FROM = 50_000  # cells of work in a stage from which threads pay
+THREADS_FROM = 1_000_000  # outcomes times columns of a stage from which threads pay
 
 OPTIMISTIC, ROBUST = 1.0, -1.0
 

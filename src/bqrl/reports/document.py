@@ -40,26 +40,30 @@ class Solved:
 
 def document(solved: Solved) -> dict[str, Any]:
     """Everything worth keeping of the plans, as plain values without NaN or infinity."""
-    mdp = solved.mdp
-    first = np.flatnonzero(mdp.mu)
     return plain(
         {
             "format": FORMAT,
-            "model": {
-                "name": solved.name,
-                "states": mdp.S,
-                "actions": mdp.A,
-                "horizon": mdp.H,
-                "discount": mdp.discount,
-                "start": mdp.state_label(int(first[0])) if first.size == 1 else f"a law over {first.size} states",
-                "transitions": int(mdp.successor.size),
-            },
+            "model": sizes(solved.name, solved.mdp),
             "settings": dict(solved.settings),
             "levels": [_level(plan, solved.neutral) for plan in solved.plans],
             "seconds": solved.seconds,
             "versions": versions(),
         }
     )
+
+
+def sizes(name: str, mdp: MDP) -> dict[str, Any]:
+    """What the problem is called and how large it is."""
+    first = np.flatnonzero(mdp.mu)
+    return {
+        "name": name,
+        "states": mdp.S,
+        "actions": mdp.A,
+        "horizon": mdp.H,
+        "discount": mdp.discount,
+        "start": mdp.state_label(int(first[0])) if first.size == 1 else f"a law over {first.size} states",
+        "transitions": int(mdp.successor.size),
+    }
 
 
 def _level(plan: Plan, neutral: Law | LawBracket | None) -> dict[str, Any]:

@@ -58,13 +58,8 @@ def achievable(mdp: MDP, max_laws: int = MAX_LAWS) -> Frontier:
 
 def largest_gaps(laws: Frontier, tau: float, betas: FloatArray) -> FloatArray:
     """Delta_beta of every buffer (n,)."""
-    gaps = np.zeros(betas.shape)
-    for i, point in enumerate(laws.values(tau)):
-        law = laws.law(i)
-        pays = betas > law.margin(tau).below + MASS_TOL
-        if pays.any():
-            gaps[pays] = np.maximum(gaps[pays], point - buffered_quantiles(law, tau, betas[pays]))
-    return gaps
+    point = laws.values(tau)
+    return np.array([max(0.0, float((point - laws.values(tau, beta)).max())) for beta in betas.tolist()])
 
 
 def buffered_quantiles(law: Law, tau: float, betas: FloatArray) -> FloatArray:

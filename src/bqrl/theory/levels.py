@@ -14,7 +14,8 @@ both apart.
 Act on the need, not on the level: several needs may have one level (all that are safe have rho*, all that are lost 1 + rho*,
 and steps of the return law that no policy can hit lie between), and their actions need not agree. The policy that is
 re-targeted from its level, `GuaranteeCurve.level_policy`, takes the most demanding need of the level; the probability of
-missing is the same for it, so it attains the same quantile, though it may play differently and have another mean.
+missing is the same for it, so it attains the same quantile, though it may play differently and have another mean. Once
+its need is lost the clipped level 1 makes it aim anew, at the highest need that it misses with probability 1 - rho* at most.
 """
 
 from __future__ import annotations

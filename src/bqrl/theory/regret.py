@@ -113,7 +113,7 @@ class RegretBounds:
     def informative_from(self, statement: str = "ours") -> int | float:
         """The number of episodes from which the bound stays below the trivial T H r; infinite where it never does.
 
-        Powers of two are tried up to 2^900, and the last crossing is found by bisection.
+        Powers of two are tried up to 2^300, and the last crossing is found by bisection.
         """
         if self.schedule is not None and not callable(self.schedule) and np.ndim(self.schedule):
             raise ValueError("a listed schedule ends; give a function of the episode to ask for every T")

@@ -36,7 +36,7 @@ class QLearning(Learner):
     on_policy = False
 
     def __init__(
-        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.3, optimistic_start: float = 0.0,
+        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.1, optimistic_start: float = 0.0,
         epsilon: tuple[float, float] | None = None, discount: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, rng)

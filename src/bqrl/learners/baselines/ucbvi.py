@@ -36,7 +36,7 @@ class UCBVI(ModelBased):
     tuned = "scale"
 
     def __init__(
-        self, task: Task, rng: np.random.Generator, scale: float = 1e-3, bonus: str = "bernstein",
+        self, task: Task, rng: np.random.Generator, scale: float = 5e-3, bonus: str = "bernstein",
         stationary: bool | None = None, monotone: bool = False,
     ) -> None:  # fmt: skip
         same = task.structure.available.shape[0] == 1

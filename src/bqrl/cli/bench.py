@@ -1,0 +1,80 @@
+"""`bqrl bench`: the benchmark scripts of a checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bqrl.cli.output import Json, Out
+
+
+def bench(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Scripts to run; all unless given.")
+    ] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Run the benchmarks of a checkout: they time and print, and assert nothing."""
+    scripts = chosen(benchmark_scripts(), names or [])
+    if out is not None:
+        from bqrl.reports.folder import make_folder
+
+        make_folder(out)
+    told = [_run(script, quiet=as_json, keep=out) for script in scripts]
+    if as_json:
+        from bqrl.reports.document import to_json
+
+        typer.echo(to_json({"benchmarks": told}, ascii_only=True))
+    failed = [one["name"] for one in told if one["code"] != 0]
+    if failed:
+        typer.echo(f"bqrl: failed: {', '.join(failed)}", err=True)
+        raise typer.Exit(1)
+
+
+def benchmark_scripts() -> dict[str, Path]:
+    """The scripts by name; ValueError where the package was installed without them."""
+    root = Path(__file__).resolve().parents[3]
+    scripts = sorted((root / "benchmarks").glob("[!_]*.py")) if (root / "pyproject.toml").is_file() else []
+    if not scripts:
+        raise ValueError("there are no benchmarks here: they come with a checkout of the source, not with the package")
+    return {script.stem: script for script in scripts}
+
+
+def chosen(scripts: dict[str, Path], names: list[str]) -> list[Path]:
+    """The scripts that `names` name, all where it names none."""
+    for name in names:
+        if name.removesuffix(".py") not in scripts:
+            near = get_close_matches(name, scripts, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(scripts)}"
+            raise ValueError(f"there is no benchmark {name[:60]!r}; {hint}")
+    return [scripts[name.removesuffix(".py")] for name in names or scripts]
+
+
+def _run(script: Path, *, quiet: bool, keep: Path | None) -> dict[str, Any]:
+    """What a script printed, its exit code and its time; lines are passed on as they come unless `quiet`."""
+    if not quiet:
+        typer.echo(f"== {script.stem}")
+    begun, lines = time.perf_counter(), []
+    with subprocess.Popen(
+        [sys.executable, "-u", str(script)], cwd=script.parents[1], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, encoding="utf-8", errors="replace",
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            if not quiet:
+                typer.echo(line, nl=False)
+    output = "".join(lines)
+    if keep is not None:
+        from bqrl.mdp.atomic import write_whole
+
+        write_whole(keep / f"{script.stem}.txt", output.encode())
+    seconds = time.perf_counter() - begun
+    return {"name": script.stem, "code": process.returncode, "seconds": seconds, "output": output}

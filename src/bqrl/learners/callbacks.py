@@ -1,0 +1,124 @@
+"""Callbacks for `learn`: one JSON object an episode in a file, or scalars for TensorBoard.
+
+    with JsonLines("episodes.jsonl") as log:
+        bqrl.learn(mdp, callback=log)
+
+A callback is any function of the episode's number and a dict of its numbers; `together` joins several.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+FLUSH_EVERY = 100  # episodes between two writes for TensorBoard, which looks into its files every few seconds
+
+
+class Callback(Protocol):
+    """What `learn` calls after every episode."""
+
+    def __call__(self, episode: int, numbers: dict[str, Any], /) -> None:
+        """Take the numbers of an episode, counted from 0."""
+
+
+class JsonLines:
+    """Writes {"episode": 0, "return": 1.5, ...}, one line an episode, each flushed at once; NaN becomes null.
+
+    A run that starts at episode 0 starts the file anew. One that continues from a checkpoint keeps the lines before its
+    first episode and drops those after, so the file ends as if the run had never stopped.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"the folder {self.path.parent} does not exist; create it first")
+        if self.path.is_dir():
+            raise IsADirectoryError(f"{self.path} is a folder; give the name of a file")
+        self._file = self.path.open("a+b")  # opened now, so that a refused write does not come after an hour's work
+        self._begun = False
+
+    def __call__(self, episode: int, numbers: Mapping[str, Any]) -> None:
+        """Write the line of one episode."""
+        if not self._begun:
+            self._file.truncate(self._end_before(episode))
+            self._begun = True
+        line = {"episode": int(episode)} | {str(name): _plain(value) for name, value in numbers.items()}
+        self._file.write(json.dumps(line, allow_nan=False).encode() + b"\n")
+        self._file.flush()
+
+    def _end_before(self, episode: int) -> int:
+        """Where the lines of earlier episodes end in the file."""
+        self._file.seek(0)
+        end = 0
+        for line in self._file if episode > 0 else ():
+            try:
+                if json.loads(line)["episode"] >= episode or not line.endswith(b"\n"):
+                    break
+            except (ValueError, KeyError, TypeError):
+                break
+            end += len(line)
+        return end
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> JsonLines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class TensorBoard:
+    """Writes every number of an episode as a scalar into a folder that `tensorboard --logdir` reads.
+
+    Needs the extra "tensorboard", and neither TensorFlow nor PyTorch.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        try:
+            from tensorboard.summary import Writer
+        except ImportError:
+            raise ImportError('this log needs TensorBoard; install it with: pip install "bqrl[tensorboard]"') from None
+        self._writer = Writer(str(folder))
+
+    def __call__(self, episode: int, numbers: Mapping[str, Any]) -> None:
+        """Hand over the numbers of one episode; those that are not finite are left out."""
+        for name, value in numbers.items():
+            if _plain(value) is not None:
+                self._writer.add_scalar(name, value, episode)
+        if (episode + 1) % FLUSH_EVERY == 0:
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is left and close the files."""
+        self._writer.close()
+
+    def __enter__(self) -> TensorBoard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def together(*callbacks: Callback) -> Callback | None:
+    """One callback that calls each in turn; None of none, so that `learn` need not collect the numbers."""
+    if not callbacks:
+        return None
+
+    def each(episode: int, numbers: dict[str, Any]) -> None:
+        for callback in callbacks:
+            callback(episode, numbers)
+
+    return callbacks[0] if len(callbacks) == 1 else each
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bool, int, str)) or value is None:
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else None

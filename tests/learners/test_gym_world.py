@@ -1,0 +1,185 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+from bqrl.envs import asset_selling
+from bqrl.learners.gym import gym_task, open_structure
+from bqrl.learners.run import LEARNERS, Run, learn
+from bqrl.mdp.gym import from_gymnasium
+
+MODEL_FREE = ("q-learning", "sarsa", "ppo", "trpo")
+
+
+class Corridor(gym.Env):
+    """Observations 3..6, actions 1..2: action 2 walks right with probability 0.9, and the right end pays 1 and ends."""
+
+    observation_space = Discrete(4, start=3)
+    action_space = Discrete(2, start=1)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = 3
+        return self.place, {}
+
+    def step(self, action):
+        assert action in (1, 2)
+        if action == 2 and self.np_random.random() < 0.9:
+            self.place += 1
+        else:
+            self.place = max(3, self.place - 1)
+        return self.place, float(self.place == 6), self.place == 6, False, {}
+
+
+def lake(**options):
+    return gym.make("FrozenLake-v1", **({"is_slippery": False} | options))
+
+
+@pytest.mark.parametrize("name", ["ucbvi", "thompson"])
+def test_planning_learners_cross_the_frozen_lake(name):
+    record = learn(lake(is_slippery=True), name, 0.5, 500, 1, horizon=20)
+    assert record.expected_regret()[-1] < 0.05 < record.means()[-1] < 0.2
+
+
+@pytest.mark.parametrize("name", MODEL_FREE)
+def test_model_free_learners_cross_the_frozen_lake(name):
+    short = gym.make("FrozenLake-v1", is_slippery=False, desc=["SF", "FG"])
+    assert learn(short, name, 0.5, 200, 1, horizon=6).means()[-1] == 1.0
+
+
+@pytest.mark.parametrize("name", ["ucbvi", "q-learning"])
+def test_the_table_scores_what_the_environment_plays(name):
+    record = learn(lake(is_slippery=True), name, 0.5, 400, 2, horizon=15)
+    realised, exact = record.returns[200:].mean(), record.means()[200:].mean()
+    if name == "ucbvi":  # it plays what is evaluated
+        assert abs(realised - exact) < 0.1
+    assert record.mdp is not None
+    assert record.mdp.H == 15
+
+
+def test_the_model_and_the_environment_have_the_same_law():
+    env, mdp = lake(is_slippery=True, desc=["SFF", "FHF", "FFG"]), None
+    play, plan = [], []
+    for problem in (env, from_gymnasium(env, horizon=8)):
+        work = Run(problem, "q-learning", 0.5, 1500, 3, horizon=8, epsilon=(1.0, 1.0))
+        mdp = work.mdp
+        returns = [work.world.play(work.learner.plan(), work.chance).rewards.sum() for _ in range(1500)]
+        (play if problem is env else plan).append(np.mean(returns))
+    assert mdp is not None
+    assert abs(play[0] - plan[0]) < 0.04
+
+
+def test_an_episode_that_ends_stays_where_the_model_says():
+    work = Run(lake(desc=["SF", "FG"]), "q-learning", 0.5, 50, 0, horizon=6, epsilon=(1.0, 1.0))
+    for _ in range(50):
+        states, actions, rewards = work.world.play(work.learner.plan(), work.chance)
+        for h in range(6):
+            after, p, r = work.mdp.outcomes(h, states[h], actions[h])
+            assert (states[h + 1], rewards[h]) in [(s, x) for s, q, x in zip(after, p, r, strict=True) if q > 0]
+            if states[h] == 3:
+                assert states[h + 1] == 3
+
+
+@pytest.mark.parametrize("name", MODEL_FREE)
+def test_plain_discrete_environments_learn_through_the_same_loop(name):
+    record = learn(Corridor(), name, 0.5, 400, 1, horizon=8)
+    assert record.yardstick is None
+    assert record.returns[-100:].mean() > record.returns[:40].mean()
+    assert all(record.final_policy.act(h, s) == 1 for h, s in ((0, 0), (1, 1), (2, 2)))
+    with pytest.raises(ValueError, match="kernel of its environment is not known"):
+        record.means()
+
+
+def test_the_last_state_of_a_plain_environment_means_over():
+    work = Run(Corridor(), "q-learning", 0.5, 30, 0, horizon=9, epsilon=(1.0, 1.0))
+    assert work.learner.task.S == 5
+    ended = 0
+    for _ in range(30):
+        states, _, rewards = work.world.play(work.learner.plan(), work.chance)
+        assert rewards.sum() <= 1.0
+        if rewards.any():
+            end = int(rewards.argmax())
+            assert np.all(states[end + 1 :] == 4)
+            ended += 1
+        assert np.all((states == 4) | (states < 3))
+    assert ended
+
+
+@pytest.mark.parametrize("name", ["ucbvi", "thompson", "ucb-bqrl"])
+def test_learners_that_need_rewards_are_refused_in_one_line(name):
+    with pytest.raises(ValueError, match="Corridor does not tell") as caught:
+        learn(Corridor(), name, 0.5, 10, 0, horizon=5)
+    assert "\n" not in str(caught.value)
+
+
+def test_our_own_environment_is_its_model():
+    mdp = asset_selling(offers=6, start=1)
+    for env in (mdp.as_env(), gym.make("bqrl/AssetSelling-v0", offers=6, start=1)):
+        for name in ("ucbvi", "ppo"):
+            one, other = learn(mdp, name, 0.5, 40, 9), learn(env, name, 0.5, 40, 9)
+            assert one.returns.tobytes() == other.returns.tobytes()
+            assert one.pmf.tobytes() == other.pmf.tobytes()
+    assert learn(mdp.as_env(), "ucbvi", 0.5, 5, 0, horizon=4).mdp.H == 4
+    assert learn("bqrl/AssetSelling-v0", "ucbvi", 0.5, 5, 0).mdp.S == 26
+
+
+def test_a_wrapper_that_may_change_things_hides_the_model():
+    env = gym.wrappers.TransformReward(asset_selling(offers=4, start=1).as_env(), lambda r: 2 * r)
+    record = learn(env, "q-learning", 0.5, 60, 0, horizon=10)
+    assert record.yardstick is None
+    assert record.returns.max() > 1.0
+
+
+def test_the_same_seed_gives_the_same_bits_and_the_same_chance_to_all():
+    one, other = (learn(lake(is_slippery=True), "ppo", 0.5, 60, 4, horizon=10) for _ in range(2))
+    assert one.returns.tobytes() == other.returns.tobytes()
+    worlds = []
+    for name in ("ppo", "ucbvi", "sarsa"):
+        work = Run(lake(is_slippery=True), name, 0.5, 20, 4, horizon=10)
+        for _ in range(20):
+            work.step()
+        worlds.append(work.world.memory())
+    assert worlds[0] == worlds[1] == worlds[2]
+
+
+def test_a_run_in_an_environment_resumes_with_the_same_bits():
+    whole, first, second = (Run(lake(is_slippery=True), "sarsa", 0.5, 40, 4, horizon=10) for _ in range(3))
+    for _ in range(40):
+        whole.step()
+    for _ in range(17):
+        first.step()
+    second.recall(first.memory())
+    for _ in range(23):
+        second.step()
+    assert whole.returns.tobytes() == second.returns.tobytes()
+
+
+def test_the_horizon_comes_from_the_argument_or_the_time_limit():
+    assert Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0).mdp.H == 7
+    assert Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0, horizon=3).mdp.H == 3
+    with pytest.raises(ValueError, match="max_episode_steps=9"):
+        Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0, horizon=9)
+    with pytest.raises(ValueError, match="give horizon="):
+        Run(Corridor(), "sarsa", 0.5, 5, 0)
+
+
+def test_what_is_no_discrete_environment_is_refused():
+    env = Corridor()
+    env.observation_space = Box(0.0, 1.0)
+    with pytest.raises(ValueError, match="observations of Corridor are Box"):
+        learn(env, "sarsa", 0.5, 5, 0, horizon=3)
+    with pytest.raises(TypeError, match="got list"):
+        learn([1, 2], "sarsa", 0.5, 5, 0)
+    with pytest.raises(ValueError, match="NoSuchLake"):
+        learn("NoSuchLake-v1", "sarsa", 0.5, 5, 0)
+    with pytest.raises(ValueError, match="too many possible transitions"):
+        open_structure(20_000, 4, 10)
+
+
+def test_the_open_structure_knows_only_that_the_end_absorbs():
+    structure = open_structure(2, 2, 3)
+    assert structure.support_size.reshape(-1).tolist() == [3, 3, 3, 3, 1, 1]
+    assert structure.successor.tolist() == [0, 1, 2] * 4 + [2, 2]
+    assert structure.known.reshape(-1).tolist() == [False] * 4 + [True] * 2
+    _, task, _ = gym_task(Corridor(), LEARNERS["sarsa"], 0.5, 5, 0.05, 3, np.random.default_rng(0))
+    assert task.model is None
