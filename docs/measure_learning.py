@@ -1,4 +1,4 @@
-"""Print the tables of docs/learning.md: `python docs/measure_learning.py`. Takes about five minutes on one core.
+"""Print the tables of docs/learning.md: `python docs/measure_learning.py`. Takes some ten minutes on one core.
 
 Asset selling, 2000 episodes, seeds 1 to 10 (not those of the paper). The gap is the exact optimum minus the exact
 quantile of the policy in force, summed over the episodes; a spread is the standard deviation over the seeds.
@@ -49,18 +49,7 @@ def buffers() -> None:
             )
 
 
-def planners() -> None:
-    """The target planner against the paper's greedy one at the same radius."""
-    print("| offers | tau | target | greedy |\n|---|---|---|---|")
-    for distribution in ("uniform", "geometric", "two-humped"):
-        for tau in (0.1, 0.5, 0.9):
-            cells = [measured(distribution, tau, planner=planner) for planner in ("target", "greedy")]
-            print(
-                f"| {distribution} | {tau:g} | " + " | ".join(f"{mean:.1f}" for mean, _, _ in cells) + " |", flush=True
-            )
-
-
-TABLES = {"replanning": replanning, "buffers": buffers, "planners": planners}
+TABLES = {"replanning": replanning, "buffers": buffers}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or TABLES:

@@ -96,7 +96,7 @@ def storm_query(model, method: str = "TOPOLOGICAL") -> np.ndarray:
     solver = environment.solver().min_max()
     solver.method = getattr(stormpy.environments.MinMaxMethod, method)
     (prop,) = stormpy.parse_properties('Pmax=? [F "reached"]')
-    return np.array(stormpy.model_checking(model, prop, environment=environment).get_values())
+    return np.array(stormpy.model_checking(model, prop, environment=environment).get_value_vector())
 
 
 def storm_chances(mdp: MDP) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,7 @@ from bqrl.cli.learn import learn
 from bqrl.cli.report import report
 from bqrl.cli.reproduce import reproduce
 from bqrl.cli.solve import solve
+from bqrl.cli.theory import theory
 
 BAD_INPUT = (ValueError, TypeError, OSError)
 OPTIONS = "arithmetic|attitude|beta|discount|exact|gap|horizon|planner|points|radius|randomized|secondary|start|tau"
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, learn, compare, reproduce, envs, report, bench):
+for command in (solve, learn, compare, reproduce, theory, envs, report, bench):
     app.command()(command)
 
 

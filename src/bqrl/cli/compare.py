@@ -52,14 +52,11 @@ def compare(
 ) -> None:
     """Compare learners on common noise: a run's chance depends on its seed, not on the learner."""
     from bqrl.cli.problem import read_problem
-    from bqrl.learners.run import Run
 
     entries = read_learners(learner or EVERYONE)
     task = Task(tau, episodes, _seeds(seed, seeds), delta, out)
     task.check()
     found = read_problem(problem, horizon, start, discount)
-    for entry in entries:  # a wrong parameter of the last learner should not come out after the runs of the first
-        Run(found.source, entry.learner, tau, episodes, seed, horizon=found.horizon, delta=delta, **entry.params)
     asked = {
         "problem": problem, "tau": tau, "learners": [spelled(entry) for entry in entries], "episodes": episodes,
         "seed": seed, "seeds": seeds, "horizon": horizon, "start": start, "discount": discount, "delta": delta,
@@ -99,9 +96,7 @@ def _pieces(text: str) -> list[str]:
 
 def spelled(entry: Entry) -> str:
     """A learner as the command line writes it."""
+    from bqrl.reports.learning import in_text
 
-    def value(x: object) -> str:
-        return ",".join(map(str, x)) if isinstance(x, tuple) else str(x)
-
-    params = ",".join(f"{key}={value(each)}" for key, each in entry.params.items())
+    params = ",".join(f"{key}={in_text(value)}" for key, value in entry.params.items())
     return f"{entry.learner}:{params}" if params else entry.learner

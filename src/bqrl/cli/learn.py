@@ -145,9 +145,13 @@ def carry_out(
     kind: str, problem: Problem, entries: Sequence[Entry], task: Task, asked: dict[str, Any], *, silent: bool
 ) -> tuple[dict[str, Any], list[str]]:
     """Run every learner with every seed; returns the document and a line for each thing left out."""
+    from bqrl.learners.run import Run
     from bqrl.reports.learning import Learned, learning_document
 
     begun = time.perf_counter()
+    for entry in entries:  # what is wrong with the last learner should not come out after the runs of the first
+        first = (problem.source, entry.learner, task.tau, task.episodes, task.seeds[0])
+        Run(*first, horizon=problem.horizon, delta=task.delta, **entry.params)
     if problem.assumed is not None:
         typer.echo(f"bqrl: {problem.assumed}", err=True)
     kept = Kept()

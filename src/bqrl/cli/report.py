@@ -11,7 +11,7 @@ from bqrl.cli.output import Json, Out
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `bqrl solve --out DIR` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that solve, learn, compare or theory wrote.")],
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -19,6 +19,13 @@ def report(
     from bqrl.reports.document import to_json
     from bqrl.reports.folder import make_folder
     from bqrl.reports.page import write_page
+    from bqrl.reports.study_page import RESULTS, write_study
 
-    page = write_page(folder, None if out is None else make_folder(out))
+    place = None if out is None else make_folder(out)
+    if (folder / RESULTS).is_file():  # a study: its figures are drawn anew, too
+        page, left_out = write_study(folder, place)
+        for line in left_out:
+            typer.echo(f"bqrl: {line}", err=True)
+    else:
+        page = write_page(folder, place)
     typer.echo(to_json({"page": str(page)}, ascii_only=True) if as_json else f"wrote {page}")

@@ -26,13 +26,14 @@ def reproduce(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Run the paper's study: tuning, held-out runs, further seeds, tables. Continues where it stopped."""
+    """Run the paper's study: tuning, held-out runs, further seeds, tables, figures, a page. Continues where it stopped."""
     from bqrl.cli.study_watch import StudyWatch
     from bqrl.experiments.reproduce import paper_study
     from bqrl.experiments.reproduce import reproduce as carry_out
     from bqrl.experiments.study import FailedRunsError
     from bqrl.reports.document import to_json
     from bqrl.reports.folder import make_folder
+    from bqrl.reports.study_page import write_study
 
     if cluster is not None and workers is not None:
         raise ValueError(
@@ -45,6 +46,10 @@ def reproduce(
     try:
         with StudyWatch(silent=as_json) as watch:
             found = carry_out(settings, folder, quick=quick, workers=_workers(workers, cluster), watch=watch)
+            watch.say("drawing the figures and the page")
+            page, left_out = write_study(folder)
+            for line in left_out:
+                watch.say(line)
     except KeyboardInterrupt:
         typer.echo(f"bqrl: stopped; finished runs are kept in {folder}, and the same command continues", err=True)
         raise
@@ -54,7 +59,7 @@ def reproduce(
     if as_json:
         typer.echo(to_json(found, ascii_only=True))
     else:
-        tell(found, folder)
+        tell(found, folder, page)
 
 
 def _workers(workers: int | None, cluster: str | None) -> Workers:
@@ -79,7 +84,7 @@ def _list_failures(fault: FailedRunsError, folder: Path) -> None:
     )
 
 
-def tell(found: dict[str, Any], folder: Path) -> None:
+def tell(found: dict[str, Any], folder: Path, page: Path) -> None:
     """Print what the study found, short."""
     from rich.table import Table
 
@@ -107,4 +112,6 @@ def tell(found: dict[str, Any], folder: Path) -> None:
     session = found["session"]
     made, skipped = session["runs_made"], session["runs_skipped"]
     console.print(f"{made} runs made, {skipped} skipped because they were there; {in_words(session['seconds'])}.")
-    console.print(f"Wrote {folder}; results.json has every number with its reason.", soft_wrap=True)
+    console.print(
+        f"Wrote {folder}; {page.name} shows it, results.json has every number with its reason.", soft_wrap=True
+    )

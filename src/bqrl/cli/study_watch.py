@@ -72,7 +72,8 @@ def display(state: Engine) -> Group:
         style = "red" if job.failed else "dim" if job.over else ""
         jobs.add_row(Text(job.label), Text(now), f"{job.runs}/{job.total_runs}", Text(job.best), style=style)
     running = [f"  {run}: episode {at}" for run, at in list(state.running.values())[:MAX_RUNNING]]
-    bar = ProgressBar(total=max(1, total), completed=done, width=60)
+    bar = Table.grid()  # a bar alone does not end its line
+    bar.add_row(ProgressBar(total=max(1, total), completed=done, width=60))
     return Group(
         Text(head), bar, jobs, *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in running)
     )

@@ -12,7 +12,7 @@ import time
 import traceback
 from typing import Any
 
-from bqrl.experiments.single import RunSpec, execute, fingerprint
+from bqrl.experiments.single import RunSpec, Took, execute, fingerprint
 from bqrl.experiments.workers import Event, check_code, one_line
 
 CONNECT_SECONDS = 10
@@ -29,7 +29,9 @@ class ClusterWorkers:
             connect: Any = Client  # it carries no types
         except ImportError:
             raise ValueError("a cluster needs Dask; install it with: pip install 'bqrl[cluster]'") from None
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told by our own lines
+        for name in logging.root.manager.loggerDict:  # what matters is told by our own lines
+            if name.split(".")[0] == "distributed":
+                logging.getLogger(name).setLevel(logging.CRITICAL)
         self.address = address
         try:
             self._client = connect(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -39,8 +41,8 @@ class ClusterWorkers:
             ) from None
         self._futures: dict[Any, RunSpec] = {}
         self._finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._looked, self._size, self._told = 0.0, 0, -1
-        self._look()
+        self._looked, self._size, self._told = -LOOK_SECONDS, 0, -1
+        self._notes = self._look()
 
     @property
     def size(self) -> int:
@@ -55,7 +57,7 @@ class ClusterWorkers:
 
     def wait(self, timeout: float) -> list[Event]:
         """Results that have come in; a lost cluster is a ConnectionError."""
-        events = self._look()
+        events, self._notes = self._notes + self._look(), []
         try:
             events.append(self._event(self._finished.get(timeout=timeout)))
             while True:
@@ -70,8 +72,7 @@ class ClusterWorkers:
                 raise ConnectionError
             fault = future.exception() if future.status == "error" else None
             if fault is None:
-                content, seconds = future.result()
-                return Event("done", run, content, seconds)
+                return Event("done", run, *future.result())
             trace = "".join(traceback.format_exception(fault))
             return Event("failed", run, text=one_line(fault), trace=trace)
         except (OSError, TimeoutError) as lost:
@@ -114,7 +115,7 @@ class ClusterWorkers:
         self._client.close(timeout=5)
 
 
-def carry_out(run: RunSpec, code: str) -> tuple[bytes, float]:
+def carry_out(run: RunSpec, code: str) -> tuple[bytes, Took]:
     """The result of a run, on a worker of the cluster."""
     check_code(code)
     return execute(run)

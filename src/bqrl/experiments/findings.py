@@ -222,17 +222,18 @@ def session(finished: Finished) -> dict[str, Any]:
         planner = dict(run.params).get("planner")
         learner = f"{run.learner} ({planner})" if planner else run.learner
         part = "final runs" if name in final_runs else "variants" if name in variant_runs else "tuning"
-        by_learner[learner] += times.get(name, 0.0)
-        by_part[part] += times.get(name, 0.0)
-        episodes[learner] += run.episodes
+        if name in times:
+            by_learner[learner] += times[name].core
+            by_part[part] += times[name].core
+            episodes[learner] += run.episodes
     return {
         "seconds": engine.seconds,
         "workers": engine.workers.size,
         "runs": len(engine.used),
         "runs_made": engine.made,
         "runs_skipped": engine.skipped,
-        "episodes": sum(episodes.values()),
-        "untimed_runs": sum(name not in times for name in engine.used),
+        "runs_timed": sum(name in times for name in engine.used),
+        "episodes": sum(run.episodes for run in engine.used.values()),
         "core_seconds": sum(by_part.values()),
         "core_seconds_by_part": dict(by_part),
         "core_seconds_by_learner": dict(by_learner),

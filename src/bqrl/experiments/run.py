@@ -144,12 +144,12 @@ class Engine:
             self.running.pop(run.name, None)
             jobs = self._waiting.pop(run.name)
             if event.kind == "done":
-                self.store.save(run, event.content, event.seconds)
+                self.store.save(run, event.content, event.took)
                 self.made += 1
                 cost = self._cost[jobs[0].kind]
-                cost[0] += event.seconds
+                cost[0] += event.took.wall
                 cost[1] += run.episodes
-                self.watch.note(f"done in {event.seconds:.2f} s: {run}")
+                self.watch.note(f"done in {event.took.wall:.2f} s: {run}")
             else:
                 self._lost[run.name] = Failure(run, event.text)
                 self.failures.append(self._lost[run.name])

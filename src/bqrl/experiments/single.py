@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import bqrl
 
@@ -103,8 +103,15 @@ class RunSpec:
         return f"{told} [{varied}]" if varied else told
 
 
-def execute(run: RunSpec, tick: Tick | None = None) -> tuple[bytes, float]:
-    """The result of a run as the bytes of its file, and the seconds it took; `tick` hears the episodes done.
+class Took(NamedTuple):
+    """How long a run took, in seconds: by the clock on the wall, and of a core."""
+
+    wall: float
+    core: float
+
+
+def execute(run: RunSpec, tick: Tick | None = None) -> tuple[bytes, Took]:
+    """The result of a run as the bytes of its file, and the time it took; `tick` hears the episodes done.
 
     A process does one run at a time: threads would only wait for each other, and share compiled code that must not.
     """
@@ -113,6 +120,7 @@ def execute(run: RunSpec, tick: Tick | None = None) -> tuple[bytes, float]:
 
     with _one_at_a_time:
         begun = told = time.perf_counter()
+        spent = time.process_time()
         going = Run(
             run.problem.build(), run.learner, run.tau, run.episodes, run.seed, delta=run.delta, **dict(run.params)
         )
@@ -122,7 +130,7 @@ def execute(run: RunSpec, tick: Tick | None = None) -> tuple[bytes, float]:
                 told = time.perf_counter()
                 tick(going.t)
         content = to_bytes(run, going.record())
-        return content, time.perf_counter() - begun
+        return content, Took(time.perf_counter() - begun, time.process_time() - spent)
 
 
 @cache

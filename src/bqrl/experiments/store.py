@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.experiments.single import RunSpec, canonical
+from bqrl.experiments.single import RunSpec, Took, canonical
 from bqrl.learners.record import Record
 from bqrl.mdp.atomic import write_whole
 from bqrl.mdp.file_npz import pack, unpack
@@ -50,12 +50,14 @@ class Store:
             return False
         return True
 
-    def save(self, run: RunSpec, content: bytes, seconds: float) -> None:
+    def save(self, run: RunSpec, content: bytes, took: Took) -> None:
         """Keep the result of a run; how long it took goes to a file beside, for results must not depend on clocks."""
         try:
             write_whole(self.path(run), content)
             with (self.folder / TIMES).open("a") as file:
-                file.write(json.dumps({"run": run.name, "seconds": round(seconds, 4)}) + "\n")
+                file.write(
+                    json.dumps({"run": run.name, "wall": round(took.wall, 4), "core": round(took.core, 4)}) + "\n"
+                )
         except OSError as fault:
             why = fault.strerror or fault
             raise OSError(
@@ -68,13 +70,13 @@ class Store:
         record.mdp = run.problem.build()
         return record
 
-    def times(self) -> dict[str, float]:
-        """Seconds of every run that was ever timed here, by name."""
+    def times(self) -> dict[str, Took]:
+        """How long every run took that was ever made here, by name."""
         path, found = self.folder / TIMES, {}
         for line in path.read_text().splitlines() if path.is_file() else ():
             try:
                 entry = json.loads(line)
-                found[str(entry["run"])] = float(entry["seconds"])
+                found[str(entry["run"])] = Took(float(entry["wall"]), float(entry["core"]))
             except (ValueError, KeyError, TypeError):
                 continue  # the last line of a killed process
         return found

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Protocol
 
-from bqrl.experiments.single import RunSpec, execute, fingerprint
+from bqrl.experiments.single import RunSpec, Took, execute, fingerprint
 
 ONE_THREAD = (
     "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
@@ -31,7 +31,7 @@ class Event(NamedTuple):
     kind: str
     run: RunSpec | None = None
     content: bytes = b""
-    seconds: float = 0.0
+    took: Took = Took(0.0, 0.0)
     at: int = 0
     text: str = ""  # one line about a failure
     trace: str = ""  # and the whole of it, for the log
@@ -174,8 +174,7 @@ def serve(pipe: Connection[Any, Any], code: str) -> None:
             run = pipe.recv()
             try:
                 check_code(code)
-                content, seconds = execute(run, lambda at: pipe.send(("at", at)))
-                answer: tuple[Any, ...] = ("done", content, seconds)
+                answer: tuple[Any, ...] = ("done", *execute(run, lambda at: pipe.send(("at", at))))
             except (BrokenPipeError, ConnectionError):
                 return  # nobody listens any more
             except Exception as fault:

@@ -40,7 +40,7 @@ class UCBBQRL(Learner):
         rng: np.random.Generator,
         *,
         planner: str = "target",
-        c_conf: float | str = 0.006,
+        c_conf: float | str = 0.008,
         buffer: str | float | Callable[[int], float] = "log",
         stationary: bool = False,
         replan_factor: float = 1.0,

@@ -96,8 +96,13 @@ def label_of(learner: str, params: Mapping[str, Any]) -> str:
     >>> label_of("ucb-bqrl", {"planner": "greedy", "c_conf": 0.01})
     'UCB-BQRL, greedy planner, c_conf=0.01'
     """
-    parts = [f"{value} planner" if key == "planner" else f"{key}={value}" for key, value in params.items()]
+    parts = [f"{value} planner" if key == "planner" else f"{key}={in_text(value)}" for key, value in params.items()]
     return ", ".join([NAMES.get(learner, learner), *parts])
+
+
+def in_text(value: Any) -> str:
+    """A parameter's value as the command line writes it."""
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
 def learning_document(found: Learned) -> dict[str, Any]:

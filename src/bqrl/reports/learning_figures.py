@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 BLOCKS = 100  # averages that a promise is drawn as; single episodes jump too much to be read
 VERTICES = 500  # of a line of sums
 NAME_HEIGHT = 0.056  # of a name at the end of a line, as a share of the frame
+SQUEEZE = 4.0  # ranges of the curves that a reference line may lie outside them and still be drawn
 LONGEST = 26  # letters of a name before it is broken
 
 
@@ -103,14 +104,14 @@ def course_figure(
         axes.set_xlim(0, T)
     _frame(left, courses, lines)
     _references(left, lines)
-    tidy(left, "episode", f"return reached in {in_runs(1.0 - tau)}")
+    over = "" if seeds == 1 else f"  (line: mean of {seeds} seeds, band: their range)"
+    tidy(left, f"episode{over}", f"return reached in {in_runs(1.0 - tau)}")
     tidy(right, "episode", "shortfall summed over episodes")
     top = max(float(course.gap.high.max()) for course in courses)
     right.set_ylim(0.0, 1.05 * top if top > 0.0 else 1.0)
     _names(right, courses, inks, T)
-    over = "" if seeds == 1 else f"; line: mean, band: range of {seeds} seeds"
-    _told(left, f"What the policy in force promises{over}")
-    _told(right, "How far that is below the best possible, in all")
+    _told(left, "What the policy in force promises")
+    _told(right, "How far it falls short of the best possible")
     head(figure, title)
     return figure
 
@@ -132,7 +133,7 @@ def _frame(axes: Axes, courses: Sequence[Course], lines: Sequence[tuple[str, flo
     high = max([float(course.promise.high.max()) for course in courses] + [lines[0][1]])
     span = (high - low) or abs(high) or 1.0
     for _, value, _ in lines[1:]:
-        if low - span <= value <= high + span:
+        if low - SQUEEZE * span <= value <= high + SQUEEZE * span:
             low, high = min(low, value), max(high, value)
     room = 0.08 * ((high - low) or abs(high) or 1.0)
     axes.set_ylim(low - room, high + room)
@@ -167,7 +168,7 @@ def _names(axes: Axes, courses: Sequence[Course], inks: Sequence[Any], T: int) -
             escape(text), (1.0, end), xycoords="axes fraction", xytext=(1.05, place), textcoords="axes fraction",
             ha="left", va="center", color=ink, fontsize=SIZE - 1, fontweight="bold", annotation_clip=False,
             linespacing=1.0,
-            arrowprops={"arrowstyle": "-", "color": ink, "linewidth": 0.6, "shrinkA": 1.0, "shrinkB": 0.0},
+            arrowprops={"arrowstyle": "-", "color": ink, "linewidth": 0.6, "shrinkA": 1.0, "shrinkB": 0.0, "relpos": (0.0, 0.5)},
         )  # fmt: skip
 
 

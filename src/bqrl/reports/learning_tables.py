@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from bqrl.reports.words import number
 if TYPE_CHECKING:
     from rich.table import Table
 
+DIGITS = 4  # of a mean over seeds
 DASH = "\N{EN DASH}"
 EXPLAINED = {
     "quantile": "the return that a share of more than 1 \N{MINUS SIGN} τ of all runs reaches under the final policy",
@@ -54,26 +56,35 @@ def learner_columns(document: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     best, chance = document["best"], document["random"]
     columns[0][1].extend(["best possible", "random policy"])
     columns.append(("quantile", [_spread(one, "quantile") for one in learners]))
-    columns[1][1].extend([number(best["quantile"], 4), number(chance["quantile"], 4)])
+    columns[1][1].extend([_fixed(best["quantile"]), _fixed(chance["quantile"])])
     for heading, key in (("cumulative gap", "gap"), ("cumulative regret", "regret")):
         cells = [_spread(one, key) for one in learners]
-        columns.append((heading, [*cells, "0", _sum(chance[key])]))
+        columns.append((heading, [*cells, "0", _fixed(chance[key])]))
     columns.append(("mean", [_spread(one, "mean") for one in learners]))
-    columns[-1][1].extend([number(best["mean"], 4), number(chance["mean"], 4)])
+    columns[-1][1].extend([_fixed(best["mean"]), _fixed(chance["mean"])])
     settled = [[row["settled"] for row in one["runs"]] for one in learners]
     cells = [_settled(None if None in each else max(each)) for each in settled]
     return [*columns, ("settled after", [*cells, "", ""])]
 
 
 def _sum(x: float) -> str:
-    return number(0.0 if abs(x) < 1e-9 else x, 4)
+    return number(0.0 if abs(x) < 1e-9 else x, DIGITS)
+
+
+def _fixed(x: float, size: float = 0.0) -> str:
+    """`x` with as many decimals as a number of its size, or of `size` if that is larger, needs for its first digits."""
+    if abs(x) < 1e-9 and not size:
+        return "0"
+    decimals = max(0, DIGITS - 1 - math.floor(math.log10(max(abs(x), size, 10.0 ** (1 - DIGITS)))))
+    return f"{x + 0.0:.{decimals}f}"
 
 
 def _spread(one: Mapping[str, Any], key: str) -> str:
-    """Mean and, of several seeds, the sample's standard deviation."""
+    """Mean and, of several seeds that differ, the sample's standard deviation, with the same decimals."""
     mean, std = one["mean"][key], one["std"][key]
-    text = _sum(mean)
-    return text if std is None else f"{text} ± {number(0.0 if std < 1e-9 else std, 2)}"
+    if std is None or not float(_fixed(std, max(abs(mean), 1e-9))):
+        return _fixed(mean)
+    return f"{_fixed(mean, std)} ± {_fixed(std, abs(mean))}"
 
 
 def _settled(episodes: int | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from bqrl.planners.plan import GAP_TOL
 from bqrl.reports.words import apart, number, runs
 
+EASY = "Playing at random promises as much, so at this level there is nothing to learn."
 LATE = 0.9  # of the run: who settles later has only just got there
 
 
@@ -38,7 +39,8 @@ def learned(document: Mapping[str, Any]) -> str:
         head = (
             f"{after}, in {runs(1.0 - tau)} you get at least {value}{mean}, {short} less than the best promise, {top}."
         )
-    return f"{head} {_cost(learner['mean']['gap'], T, best)}"
+    easy = f" {EASY}" if _equal(document["random"]["quantile"], best) else ""
+    return f"{head} {_cost(learner['mean']['gap'], T, best)}{easy}"
 
 
 def _cost(gap: float, T: int, size: float) -> str:
@@ -59,11 +61,10 @@ def ranked(document: Mapping[str, Any]) -> str:
             f"Mean return over the last tenth of {_episodes(T)}: {told}. The environment does not tell its kernel, so there "
             "are no exact promises and no gaps."
         )
-    top, chance = apart(document["best"]["quantile"], document["random"]["quantile"])
-    return (
-        f"{ranking(document)}, over {_episodes(T)}. In {runs(1.0 - tau)} the best policy gives at least {top}, playing at "
-        f"random {chance}."
-    )
+    best, random = document["best"]["quantile"], document["random"]["quantile"]
+    top, chance = apart(best, random)
+    told = f"Over {_episodes(T)} {ranking(document)}. In {runs(1.0 - tau)} the best policy gives at least {top}"
+    return f"{told}. {EASY}" if _equal(random, best) else f"{told}, playing at random {chance}."
 
 
 def ranking(document: Mapping[str, Any]) -> str:
@@ -73,13 +74,15 @@ def ranking(document: Mapping[str, Any]) -> str:
         return headline(document)
     T, size = document["episodes"], document["best"]["quantile"]
     perfect = [one["label"] for one in order if one["mean"]["gap"] <= GAP_TOL * T * max(1.0, abs(size))]
-    if len(perfect) > 3 or len(perfect) == len(order):
+    if len(perfect) == len(order):
+        return f"none of the {len(order)} learners ever falls short of the best promise"
+    if len(perfect) > 3:
         return f"{len(perfect)} of {len(order)} learners never fall short of the best promise"
     if perfect:
         after = order[len(perfect)]
         verb = "never falls" if len(perfect) == 1 else "never fall"
         return (
-            f"{_and(perfect)} {verb} short of the best promise, {after['label']} by "
+            f"{_and(perfect)} {verb} short of the best promise; the next, {after['label']}, by "
             f"{number(after['mean']['gap'], 3)} in all"
         )
     first, second = order[:2]
@@ -89,8 +92,8 @@ def ranking(document: Mapping[str, Any]) -> str:
             f"{first['label']} and {second['label']} fall short of the best promise least: by {least} and {more} in all"
         )
     times = second["mean"]["gap"] / first["mean"]["gap"]
-    lead = f", {number(times, 2)} times as much" if times >= 1.5 else ""
-    return f"{first['label']} falls short of the best promise by {least} in all, the next, {second['label']}, by {more}{lead}"
+    lead = f" ({number(times, 2)} times as much)" if times >= 1.5 else ""
+    return f"{first['label']} falls short of the best promise by {least} in all; the next, {second['label']}, by {more}{lead}"
 
 
 def by_gap(learners: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -115,6 +118,10 @@ def headline(document: Mapping[str, Any]) -> str:
     if there:
         return f"{label} ends with the best promise, {top}, in {len(there)} of {len(rows)} seeds"
     return f"{label} ends {short} short of the best promise, {top}" + (" on average" if len(rows) > 1 else "")
+
+
+def _equal(x: float, y: float) -> bool:
+    return abs(x - y) <= GAP_TOL * max(1.0, abs(y))
 
 
 def _episodes(T: int) -> str:

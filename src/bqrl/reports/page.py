@@ -21,6 +21,7 @@ from bqrl.reports.tables import level_columns, title
 from bqrl.reports.words import number
 
 PAGE = "report.html"
+WRITERS = "`bqrl solve`, `learn`, `compare` or `theory` with --out"
 MAX_IMAGES = 4_000_000  # bytes of figures in one page
 MAX_ROWS = 200  # of a policy; the file beside the page has them all
 FIGURES = {  # in the order of reading
@@ -74,54 +75,85 @@ footer { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: .8rem
 
 
 def write_page(folder: Path, out: Path | None = None) -> Path:
-    """The page of a result folder, written into it or into `out`."""
+    """The page of a result folder, written into it or into `out`; of several results in one folder the latest."""
+    from bqrl.reports.learning import FORMATS
+    from bqrl.reports.learning_folder import DOCUMENTS
+    from bqrl.reports.learning_page import learning_page
+    from bqrl.reports.theory_folder import FORMAT as THEORY_FORMAT
+    from bqrl.reports.theory_folder import THEORY
+    from bqrl.reports.theory_page import theory_page
+
     if not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is not a folder; give one that `bqrl solve --out` wrote")
+        raise NotADirectoryError(f"{folder} is not a folder; give one that {WRITERS} wrote")
+    pages = {PLAN: (FORMAT, plan_page)} | {DOCUMENTS[kind]: (FORMATS[kind], learning_page) for kind in DOCUMENTS}
+    pages[THEORY] = (THEORY_FORMAT, theory_page)
+    held = [folder / name for name in pages if (folder / name).is_file()]
+    if not held:
+        raise FileNotFoundError(f"{folder} holds no {', '.join(pages)}; give a folder that {WRITERS} wrote")
+    path = max(held, key=lambda path: path.stat().st_mtime_ns)
+    wanted, page = pages[path.name]
+    content = read_document(path, wanted)
+    try:
+        text = page(content, folder)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as fault:
+        raise ValueError(f"{path} is damaged: {fault!r} is missing or of the wrong kind") from None
     place = (out or folder) / PAGE
-    content = plan_page(read_document(folder / PLAN), folder)
-    write_whole(place, content.encode())
+    write_whole(place, text.encode())
     return place
 
 
-def read_document(path: Path) -> dict[str, Any]:
+def read_document(path: Path, wanted: str = FORMAT) -> dict[str, Any]:
     """The document of a result folder; ValueError where it is none."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path.parent} holds no {path.name}; give a folder that `bqrl solve --out` wrote")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as fault:
         raise ValueError(f"{path} is damaged: {fault}") from None
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a document of the kind {FORMAT!r}")
+    if not isinstance(data, dict) or data.get("format") != wanted:
+        raise ValueError(f"{path} is not a document of the kind {wanted!r}")
     return data
 
 
 def plan_page(document: Mapping[str, Any], folder: Path) -> str:
     """HTML of plans: the promises, the figures, the table, the policies, how it was made."""
-    try:
-        parts = [
-            f"<h1>{escape(document['model']['name'])}</h1>",
-            f'<p class="quiet">{escape(title(document).split(": ", 1)[1])}</p>',
-            f'<div class="cards">{"".join(_card(level) for level in document["levels"])}</div>',
-            *_figures(folder),
-            "<h2>The numbers</h2>",
-            _levels(document),
-            "<h2>The policies</h2>",
-            *(_policy(level, folder) for level in document["levels"]),
-            "<h2>How it was made</h2>",
-            _list(_asked(document)),
-            f"<footer>{escape(_made_with(document))}</footer>",
-        ]
-    except (KeyError, TypeError, AttributeError, IndexError) as fault:
-        raise ValueError(f"{PLAN} is damaged: {fault!r} is missing or of the wrong kind") from None
-    name = escape(str(document["model"]["name"]))
+    parts = [
+        *heading(document),
+        f'<div class="cards">{"".join(_card(level) for level in document["levels"])}</div>',
+        *figures(folder, FIGURES),
+        "<h2>The numbers</h2>",
+        numbers(level_columns(document), EXPLAINED),
+        "<h2>The policies</h2>",
+        *(policy_part(level, folder) for level in document["levels"]),
+        *making(document),
+    ]
+    return html(f"{document['model']['name']}: plans", parts)
+
+
+def html(name: str, parts: Sequence[str]) -> str:
+    """A whole page of the given parts."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{name}: plans</title>\n<style>{LOOK}</style>\n</head>\n<body>\n"
+        f"<title>{escape(name)}</title>\n<style>{LOOK}</style>\n</head>\n<body>\n"
         + "\n".join(parts)
         + "\n</body>\n</html>\n"
     )
+
+
+def heading(document: Mapping[str, Any]) -> list[str]:
+    """The problem's name and size."""
+    return [
+        f"<h1>{escape(document['model']['name'])}</h1>",
+        f'<p class="quiet">{escape(title(document).split(": ", 1)[1])}</p>',
+    ]
+
+
+def making(document: Mapping[str, Any]) -> list[str]:
+    """What was asked, how long it took, and with which versions."""
+    return [
+        "<h2>How it was made</h2>",
+        _list(_asked(document)),
+        f"<footer>{escape(_made_with(document))}</footer>",
+    ]
 
 
 def _card(level: Mapping[str, Any]) -> str:
@@ -132,9 +164,10 @@ def _card(level: Mapping[str, Any]) -> str:
     )
 
 
-def _figures(folder: Path) -> list[str]:
+def figures(folder: Path, captions: Mapping[str, str]) -> list[str]:
+    """The figures of a folder that `captions` name, inside the page."""
     parts, room = ["<h2>What to see</h2>"], MAX_IMAGES
-    for name, caption in FIGURES.items():
+    for name, caption in captions.items():
         path = folder / f"{name}.png"
         if not path.is_file() or path.stat().st_size > room:
             continue
@@ -144,16 +177,16 @@ def _figures(folder: Path) -> list[str]:
     return parts if len(parts) > 1 else []
 
 
-def _levels(document: Mapping[str, Any]) -> str:
-    columns = level_columns(document)
-    heads = "".join(f'<th title="{escape(EXPLAINED.get(name, ""))}">{escape(name)}</th>' for name, _ in columns)
+def numbers(columns: Sequence[tuple[str, list[str]]], explained: Mapping[str, str]) -> str:
+    """A table, and below it what its headings mean."""
+    heads = "".join(f'<th title="{escape(explained.get(name, ""))}">{escape(name)}</th>' for name, _ in columns)
     rows = zip(*(cells for _, cells in columns), strict=True)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    told = [(name, EXPLAINED[name]) for name, _ in columns if name in EXPLAINED]
+    told = [(name, explained[name]) for name, _ in columns if name in explained]
     return f'<div class="scroll"><table><tr>{heads}</tr>{body}</table></div>{_list(told)}'
 
 
-def _policy(level: Mapping[str, Any], folder: Path) -> str:
+def policy_part(level: Mapping[str, Any], folder: Path) -> str:
     """The first decisions of a policy, from the file beside the document."""
     name = next((file for file in level.get("files", []) if str(file).endswith(".csv")), None)
     path = None if name is None else folder / Path(str(name)).name  # never outside the folder
@@ -203,6 +236,8 @@ def _shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(_shown, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_shown(part)}" for key, part in value.items()) or "as shipped"
     return number(value) if isinstance(value, float) else str(value)
 
 

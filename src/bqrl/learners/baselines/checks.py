@@ -30,9 +30,9 @@ def number(name: str, given: Any, above: float, at_most: float = np.inf, *, clos
     if isinstance(given, bool) or not isinstance(given, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {given!r}")
     if not (above <= given if closed else above < given) or not given <= at_most or not np.isfinite(given):
-        least = f"{'at least' if closed else 'above'} {above:g}"
-        most = f" and at most {at_most:g}" if np.isfinite(at_most) else ""
-        raise ValueError(f"{name} must be {least}{most}, got {given}")
+        if np.isfinite(at_most):
+            raise ValueError(f"{name} must lie in {'[' if closed else '('}{above:g}, {at_most:g}], got {given}")
+        raise ValueError(f"{name} must be {'at least' if closed else 'above'} {above:g}, got {given}")
     return float(given)
 
 

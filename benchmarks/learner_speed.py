@@ -1,0 +1,86 @@
+"""Learners on asset selling, T = 2000, every policy scored exactly, beside public implementations in the same run.
+
+The peers need an older Gymnasium (rlberry) or torch (Stable-Baselines3), so they live in environments of their own, which
+this script makes on first use beside the project's: .venv-rlberry, and .venv-sb3 with the flag --sb3.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import bqrl
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+PEERS = {
+    "rlberry": ["rlberry-scool==0.7.3", "gymnasium==0.29.1"],
+    "sb3": ["torch==2.13.0", "stable-baselines3==2.9.2", "sb3-contrib==2.9.0"],
+}
+OURS = [
+    ("ucbvi", {}, 30, "rlberry UCBVI"),
+    ("q-learning", {}, 30, "rlberry UCBVI"),
+    ("sarsa", {}, 30, "rlberry UCBVI"),
+    ("thompson", {}, 12, "rlberry UCBVI"),
+    ("ucb-bqrl", {"planner": "greedy"}, 12, "rlberry UCBVI"),
+    ("ucb-bqrl", {"planner": "target"}, 3, "rlberry UCBVI"),
+    ("ppo", {}, 10, "ppo"),
+    ("trpo", {}, 10, "trpo"),
+]
+
+
+def peer_python(name: str) -> Path | None:
+    """Python of a peer's environment, made on first use; None where it cannot be installed."""
+    folder = ROOT / f".venv-{name}"
+    python = folder / "bin" / "python"
+    if not (folder / ".ready").exists():
+        print(f"making {folder.name} (once)", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        done = subprocess.run([python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", *PEERS[name]])
+        if done.returncode:
+            print(f"   {name} could not be installed: its rows are left out")
+            return None
+        (folder / ".ready").touch()
+    return python
+
+
+def peer_seconds(name: str, script: str, episodes: int) -> dict[str, float]:
+    python = peer_python(name)
+    if python is None:
+        return {}
+    out = subprocess.run([python, HERE / "peers" / script, str(episodes)], capture_output=True, text=True, check=True)
+    lines = [line.split() for line in out.stdout.splitlines() if len(line.split()) == 2]
+    return {key: float(value) for key, value in lines if key in ("seconds", "ppo", "trpo")}
+
+
+def our_seconds(learner: str, params: dict, episodes: int) -> float:
+    mdp = bqrl.envs.make("AssetSelling")
+    bqrl.learn(mdp, learner, 0.1, 30, 1, progress=False, **params)  # compile
+    best = float("inf")
+    for seed in (7, 8, 9):
+        begun = time.perf_counter()
+        bqrl.learn(mdp, learner, 0.1, episodes, seed, progress=False, **params)
+        best = min(best, time.perf_counter() - begun)
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--episodes", type=int, default=2000)
+    parser.add_argument("--sb3", action="store_true", help="also PPO and TRPO of Stable-Baselines3 (installs torch)")
+    given = parser.parse_args()
+    peers = {"rlberry UCBVI": peer_seconds("rlberry", "rlberry_ucbvi.py", given.episodes).get("seconds")}
+    if given.sb3:
+        peers |= peer_seconds("sb3", "sb3_policy_gradients.py", given.episodes)
+    print(f"asset selling, {given.episodes} episodes of ten stages, tau 0.1, best of three runs")
+    print(f"{'learner':28}{'seconds':>9}{'peer':>18}{'seconds':>9}{'ratio':>8}{'bar':>6}")
+    for learner, params, bar, peer in OURS:
+        ours, theirs = our_seconds(learner, params, given.episodes), peers.get(peer)
+        title = learner + (f" ({params['planner']})" if params else "")
+        ratio = f"{theirs / ours:8.1f}" if theirs else "       -"
+        print(f"{title:28}{ours:9.3f}{peer:>18}{theirs or float('nan'):9.2f}{ratio}{bar:6}")
+
+
+if __name__ == "__main__":
+    main()

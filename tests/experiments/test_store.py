@@ -1,0 +1,140 @@
+import errno
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bqrl.experiments import single, store
+from bqrl.experiments.single import Problem, RunSpec, Took, execute
+from bqrl.experiments.store import FolderLock, Store
+from bqrl.learners.record import Record
+from bqrl.learners.run import learn
+from bqrl.mdp.file_npz import pack, unpack
+
+RUN = RunSpec(
+    Problem("AssetSelling", (("horizon", 3), ("offers", 4), ("start", 1))), "q-learning", (), 0.5, 20, 0.05, 7
+)
+OTHERS = [
+    replace(RUN, seed=8),
+    replace(RUN, tau=0.4),
+    replace(RUN, episodes=21),
+    replace(RUN, delta=0.1),
+    replace(RUN, params=(("learning_rate", 0.2),)),
+    replace(RUN, learner="sarsa"),
+    replace(RUN, problem=Problem("AssetSelling", (("horizon", 3), ("offers", 4), ("start", 2)))),
+]
+
+
+@pytest.fixture
+def kept(tmp_path):
+    said = []
+    found = Store(tmp_path, said.append)
+    found.save(RUN, *execute(RUN))
+    return found, said
+
+
+def test_a_run_is_what_learn_makes(kept):
+    record = kept[0].load(RUN)
+    same = learn(RUN.problem.build(), "q-learning", tau=0.5, episodes=20, seed=7)
+    np.testing.assert_array_equal(record.returns, same.returns)
+    np.testing.assert_array_equal(record.gap(0.5), same.gap(0.5))
+    assert record.final_policy.actions.tobytes() == same.final_policy.actions.tobytes()
+    np.testing.assert_array_equal(Record.load(kept[0].path(RUN)).returns, same.returns)
+
+
+def test_the_same_run_gives_the_same_bytes():
+    assert execute(RUN)[0] == execute(RUN)[0]
+
+
+def test_a_changed_run_has_another_name(kept):
+    names = {RUN.name, *(run.name for run in OTHERS)}
+    assert len(names) == 1 + len(OTHERS)
+    assert kept[0].has(RUN)
+    assert not any(kept[0].has(run) for run in OTHERS)
+
+
+def test_other_code_or_format_never_takes_an_old_result(kept, monkeypatch):
+    before = RUN.name
+    monkeypatch.setattr(single, "fingerprint", lambda: "another")
+    assert RUN.name != before
+    assert not kept[0].has(RUN)
+    monkeypatch.undo()
+    monkeypatch.setattr(single, "FORMAT", 99)
+    assert RUN.name != before
+
+
+def test_the_fingerprint_follows_the_code(monkeypatch, tmp_path):
+    import bqrl
+
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels/law.py").write_text("x = 1\n")
+    monkeypatch.setattr(bqrl, "__file__", str(tmp_path / "__init__.py"))
+    first = single.fingerprint.__wrapped__()
+    (tmp_path / "kernels/law.py").write_text("x = 2\n")
+    assert single.fingerprint.__wrapped__() != first
+
+
+def damaged(content):
+    yield "cut", content[: len(content) // 2]
+    yield "empty", b""
+    yield "text", b"not an archive"
+    yield "flipped", content[:200] + bytes([content[200] ^ 1]) + content[201:]
+    arrays = unpack(content)
+    yield "altered", pack(arrays | {"returns": arrays["returns"] + 1.0})
+    yield "foreign", pack({"returns": arrays["returns"]})
+
+
+def test_damaged_and_foreign_files_are_reported_and_made_anew(kept):
+    found, said = kept
+    path = found.path(RUN)
+    whole = path.read_bytes()
+    for count, (_, content) in enumerate(damaged(whole), start=1):
+        path.write_bytes(content)
+        assert not found.has(RUN)
+        assert len(said) == count
+        assert said[-1].startswith(f"runs/{path.name}: ")
+        assert said[-1].endswith("; the run is repeated")
+    path.write_bytes(whole)
+    assert found.has(RUN)
+
+
+def test_the_result_of_another_run_is_not_taken(kept):
+    found, said = kept
+    found.path(OTHERS[0]).write_bytes(found.path(RUN).read_bytes())
+    assert not found.has(OTHERS[0])
+    assert "this is the result of another run" in said[0]
+
+
+def test_drafts_of_a_killed_process_are_removed(kept, tmp_path):
+    draft = tmp_path / "runs/.something.npz.abc.part"
+    draft.write_bytes(b"half")
+    Store(tmp_path)
+    assert not draft.exists()
+
+
+def test_a_full_disk_is_one_line_and_leaves_what_was_there(kept, monkeypatch):
+    found, _ = kept
+
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(store, "write_whole", full)
+    with pytest.raises(OSError, match=r"^cannot write to .*: No space left on device; finished runs are kept") as fault:
+        found.save(OTHERS[0], b"", Took(0.0, 0.0))
+    assert "\n" not in str(fault.value)
+    assert found.has(RUN)
+
+
+def test_times_survive_a_cut_line(kept, tmp_path):
+    found, _ = kept
+    with (tmp_path / "times.jsonl").open("a") as file:
+        file.write('{"run": "x", "sec')
+    assert list(found.times()) == [RUN.name]
+
+
+def test_two_studies_do_not_share_a_folder(tmp_path):
+    first = FolderLock(tmp_path)
+    with pytest.raises(ValueError, match=r"^another study is running in "):
+        FolderLock(tmp_path)
+    first.release()
+    FolderLock(tmp_path).release()

@@ -1,0 +1,257 @@
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import small_mdps
+
+import bqrl
+from bqrl import Record, learn
+from bqrl.learners.record import Yardstick
+from bqrl.learners.run import Run
+from bqrl.mdp.files import read_arrays, write_arrays
+from bqrl.planners.buffered import plan_buffered
+from bqrl.planners.expected import best_mean
+from bqrl.planners.frontier import plan_capped
+
+MODEL = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2, distribution="geometric")
+KEYS = ("returns", "law_of", "points", "pmf")
+
+
+@pytest.fixture(scope="module")
+def record():
+    return learn(MODEL, "ucbvi", 0.3, 60, 7)
+
+
+class Corridor(gym.Env):
+    """Three places in a row, no table: one pays at the end, the other ends the walk."""
+
+    observation_space, action_space = gym.spaces.Discrete(3), gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = 0
+        return 0, {}
+
+    def step(self, action):
+        self.place += int(self.np_random.random() < (0.9 if action else 0.2))
+        return min(self.place, 2), float(self.place >= 2), self.place >= 2, False, {}
+
+
+# -- the measures -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(small_mdps(), st.sampled_from([0.1, 0.3, 0.5, 0.75, 0.9]))
+def test_the_yardstick_is_the_exact_optimum_of_every_level(mdp, tau):
+    yardstick = Yardstick.of(mdp)
+    assert yardstick.quantile(tau) == bqrl.solve(mdp, tau).value
+    assert yardstick.best_mean == best_mean(mdp)[0]
+    assert Yardstick.of(mdp) is yardstick  # measured once
+
+
+@pytest.mark.parametrize("learner", ["ucb-bqrl", "thompson", "q-learning"])
+def test_laws_are_those_of_the_policies_in_force_before_each_update(learner):
+    run, laws = Run(MODEL, learner, 0.3, 25, 1), []
+    observe = run.learner.observe
+
+    def watched(episode):
+        laws.append(bqrl.evaluate(MODEL, run.learner.evaluated()))
+        observe(episode)
+
+    run.learner.observe = watched
+    while run.t < run.total:
+        run.step()
+    found = run.record().laws
+    assert len(found) == 25
+    assert all(a.equals(b) for a, b in zip(found, laws, strict=True))
+
+
+def test_equal_laws_are_one_object(record):
+    laws = record.laws
+    assert len({id(law) for law in laws}) == len(record.pmf) < len(laws)
+    assert [laws.index(law) for law in laws] == [record.law_of.tolist().index(i) for i in record.law_of]
+    assert np.array_equal(np.unique(record.law_of), np.arange(len(record.pmf)))
+    assert len({row.tobytes() for row in record.pmf}) == len(record.pmf)
+
+
+@pytest.mark.parametrize("tau", [0.05, 0.3, 0.5, 0.9])
+def test_gap_against_the_exact_optimum(record, tau):
+    wanted = bqrl.solve(MODEL, tau).value - np.array([law.quantile(tau) for law in record.laws])
+    np.testing.assert_allclose(record.gap(tau), wanted, atol=1e-12)
+    assert record.gap(tau).min() >= -1e-12
+    np.testing.assert_allclose(record.quantile(tau), [law.quantile(tau) for law in record.laws])
+
+
+def test_the_gap_is_at_the_run_s_own_level_unless_told(record):
+    assert record.tau == 0.3
+    assert np.array_equal(record.gap(), record.gap(0.3))
+
+
+@pytest.mark.parametrize("tau", [0.3, 0.5])
+def test_gap_against_the_capped_reference_and_a_number_is_cut_at_zero(record, tau):
+    values = record.quantile(tau)
+    np.testing.assert_array_equal(record.gap(tau, "capped"), np.maximum(plan_capped(MODEL, tau).value - values, 0.0))
+    middle = float(np.median(values))
+    found = record.gap(tau, middle)
+    np.testing.assert_array_equal(found, np.maximum(middle - values, 0.0))
+    assert found.min() == 0.0
+
+
+def test_expected_regret(record):
+    best = bqrl.solve(MODEL, 0.5, planner="expected").law.mean()
+    np.testing.assert_allclose(record.expected_regret(), best - np.array([law.mean() for law in record.laws]))
+    assert record.expected_regret().min() >= -1e-12
+    assert record.expected_regret()[-1] < record.expected_regret()[0]  # it learns
+
+
+@pytest.mark.parametrize(("tau", "beta"), [(0.3, 0.1), (0.5, 0.5)])
+def test_buffered_error(record, tau, beta):
+    upper = plan_buffered(MODEL, tau, beta).upper
+    wanted = upper - np.array([law.buffered_quantile(tau, beta) for law in record.laws])
+    np.testing.assert_allclose(record.buffered_error(tau, beta), wanted, atol=1e-12)
+    assert record.buffered_error(tau, beta).min() >= -1e-12
+
+
+def test_returns_are_those_of_the_episodes():
+    run = Run(MODEL, "sarsa", 0.3, 20, 3)
+    played, play = [], run.world.play
+    run.world.play = lambda *given: played.append(play(*given)) or played[-1]
+    while run.t < run.total:
+        run.step()
+    assert run.record().returns.tolist() == [float(episode.rewards.sum()) for episode in played]
+
+
+def test_notes_have_one_entry_an_episode():
+    target = learn(MODEL, "ucb-bqrl", 0.3, 20, 1)
+    assert {"beta", "optimistic", "bound"} <= set(target.notes)
+    assert all(values.shape == (20,) for values in target.notes.values())
+    assert np.all(np.diff(target.notes["beta"]) <= 0.0)
+    assert target.notes["beta"][0] == pytest.approx(0.3)
+    greedy = learn(MODEL, "ucb-bqrl", 0.3, 20, 1, planner="greedy")
+    assert set(greedy.notes["candidate"]) <= set(range(6))
+    assert learn(MODEL, "sarsa", 0.3, 5, 1).notes == {}
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("learner", "params"),
+    [("ucb-bqrl", {}), ("ucb-bqrl", {"planner": "greedy"}), ("ucb-bqrl", {"planner": "frontier"}), ("ppo", {})],
+    ids=["target", "greedy", "frontier", "ppo"],
+)
+def test_a_record_comes_back_from_its_file(tmp_path, learner, params):
+    model = bqrl.envs.make("AssetSelling", offers=3, horizon=3, start=1)
+    record, path = learn(model, learner, 0.3, 20, 5, **params), tmp_path / "record.npz"
+    record.save(path)
+    with np.load(path, allow_pickle=False) as stored:  # refuses anything that would need pickle
+        assert all(stored[name].dtype != object for name in stored.files)
+    back = Record.load(path)
+    assert back.settings == record.settings
+    for key in KEYS:
+        assert np.array_equal(getattr(back, key), getattr(record, key))
+        assert getattr(back, key).dtype == getattr(record, key).dtype
+    assert set(back.notes) == set(record.notes)
+    assert all(np.array_equal(back.notes[name], record.notes[name]) for name in record.notes)
+    assert back.final_policy.kind == record.final_policy.kind
+    assert bqrl.evaluate(model, back.final_policy).equals(bqrl.evaluate(model, record.final_policy))
+    for tau in (0.1, 0.3, 0.8):
+        assert np.array_equal(back.gap(tau), record.gap(tau))
+    assert np.array_equal(back.expected_regret(), record.expected_regret())
+    assert back.tau == 0.3
+    assert repr(back) == repr(record)
+
+    again = tmp_path / "again.npz"
+    back.save(again)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_a_loaded_record_asks_for_the_problem_where_it_needs_it(record, tmp_path):
+    record.save(tmp_path / "record.npz")
+    back = Record.load(tmp_path / "record.npz")
+    for measure in (lambda: back.gap(0.3, "capped"), lambda: back.buffered_error(0.3, 0.1)):
+        with pytest.raises(ValueError, match=r"^[^\n]*needs the problem; set record\.mdp after loading a record$"):
+            measure()
+    back.mdp = MODEL
+    assert np.array_equal(back.gap(0.3, "capped"), record.gap(0.3, "capped"))
+    assert np.array_equal(back.buffered_error(0.3, 0.1), record.buffered_error(0.3, 0.1))
+
+
+NEEDED = ("settings", "returns", "law_of", "points", "pmf", "optimum_points", "optimum_shortfall", "final_actions")
+
+
+@pytest.mark.parametrize("missing", NEEDED)
+def test_a_record_that_lacks_something_is_one_line(record, tmp_path, missing):
+    arrays = record.arrays()
+    del arrays[missing]
+    write_arrays(tmp_path / "record.npz", arrays)
+    with pytest.raises(ValueError, match=r"^[^\n]*record\.npz is a damaged record: [^\n]*$"):
+        Record.load(tmp_path / "record.npz")
+
+
+@pytest.mark.parametrize("text", ["", "{", "no", "\0"])
+def test_settings_that_are_no_json_are_one_line(record, tmp_path, text):
+    write_arrays(tmp_path / "record.npz", record.arrays() | {"settings": np.array(text)})
+    with pytest.raises(ValueError, match=r"^[^\n]*damaged record: [^\n]*$"):
+        Record.load(tmp_path / "record.npz")
+
+
+def test_files_that_hold_no_record_are_one_line(record, tmp_path):
+    record.save(tmp_path / "record.npz")
+    whole = (tmp_path / "record.npz").read_bytes()
+    for content in (b"", b"nonsense", whole[:100], whole[:-30]):
+        (tmp_path / "bad.npz").write_bytes(content)
+        with pytest.raises(ValueError, match=r"^bad\.npz: [^\n]*$"):
+            Record.load(tmp_path / "bad.npz")
+    write_arrays(tmp_path / "other.npz", {"x": np.zeros(3)})
+    with pytest.raises(ValueError, match=r"^[^\n]*other\.npz holds no record of a run$"):
+        Record.load(tmp_path / "other.npz")
+    with pytest.raises(FileNotFoundError, match=r"^there is no file [^\n]*$"):
+        Record.load(tmp_path / "nowhere.npz")
+    with pytest.raises(ValueError, match=r"^record\.txt: [^\n]*$"):
+        record.save(tmp_path / "record.txt")
+
+
+def test_settings_say_everything_that_fixes_the_run(record, tmp_path):
+    record.save(tmp_path / "record.npz")
+    kept = json.loads(str(read_arrays(tmp_path / "record.npz")["settings"]))
+    assert kept == record.settings
+    assert kept["learner"] == "ucbvi"
+    assert (kept["tau"], kept["episodes"], kept["seed"]) == (0.3, 60, 7)
+    again = learn(MODEL, kept["learner"], kept["tau"], kept["episodes"], kept["seed"], **kept["params"])
+    assert np.array_equal(again.returns, record.returns)
+
+
+def test_a_record_prints_in_one_line(record):
+    assert repr(record).startswith("Record(learner=ucbvi, tau=0.3, seed=7, 60 episodes, mean return ")
+    assert "\n" not in repr(record)
+
+
+# -- environments that do not tell their kernel -----------------------------------------------------------------------
+
+
+def test_without_a_kernel_there_is_no_gap(tmp_path):
+    record = learn(Corridor(), "q-learning", 0.5, 30, 2, horizon=6)
+    assert record.returns.shape == (30,)
+    assert record.yardstick is None
+    record.save(tmp_path / "record.npz")
+    for one in (record, Record.load(tmp_path / "record.npz")):
+        measures = (
+            lambda one=one: one.gap(0.5),
+            lambda one=one: one.gap(0.5, 1.0),
+            lambda one=one: one.gap(0.5, "capped"),
+            lambda one=one: one.quantile(0.5),
+            lambda one=one: one.means(),
+            lambda one=one: one.expected_regret(),
+            lambda one=one: one.buffered_error(0.5, 0.1),
+            lambda one=one: one.laws,
+        )
+        for measure in measures:
+            with pytest.raises(
+                ValueError, match=r"^this run has no exact laws: the kernel of its environment is not known$"
+            ):
+                measure()
+    assert np.array_equal(one.returns, record.returns)

@@ -1,0 +1,134 @@
+import csv
+import json
+
+import pytest
+
+from bqrl.cli.commands import run
+
+SETTINGS = """
+[theory]
+name = "small"
+title = "A small <test>"
+seed = 3
+
+[problems.hard]
+hard = { tau = 0.5, rho = 0.0625, actions = 2, horizon = 2 }
+
+[coverage]
+runs = 4
+episodes = 10
+delta = 0.1
+params = { c_conf = "theory" }
+cases = [{ problem = "hard", tau = 0.5 }]
+
+[buffer]
+points = 5
+powers = [0.5]
+cases = [{ problem = "hard", tau = 0.5 }]
+
+[knapsack]
+weights = 6
+
+[quick.coverage]
+runs = 2
+"""
+
+
+@pytest.fixture
+def settings(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(SETTINGS)
+    return path
+
+
+@pytest.fixture
+def cli(capsys):
+    def call(*arguments):
+        code = run([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def one_line(err):
+    return err.startswith("bqrl: ") and err.count("\n") == 1 and "Traceback" not in err
+
+
+def test_theory_writes_tables_figures_and_the_document(cli, settings, tmp_path):
+    code, out, err = cli("theory", "--settings", settings, "--out", tmp_path / "t")
+    assert (code, err) == (0, "")
+    assert "coverage: The confidence sets held" in out
+    document = json.loads((tmp_path / "t" / "theory.json").read_text())
+    assert (document["format"], document["seed"], document["quick"]) == ("bqrl theory 1", 3, False)
+    assert list(document["experiments"]) == ["coverage", "buffer", "knapsack"]
+    files = {file for one in document["experiments"].values() for file in one["files"]}
+    assert files | {"theory.json"} == {path.name for path in (tmp_path / "t").iterdir()}
+    assert {"coverage.csv", "coverage_runs.csv", "buffer_clears.csv", "knapsack.png", "knapsack.pdf"} <= files
+    with (tmp_path / "t" / "coverage_runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    ratios = document["experiments"]["coverage"]["cases"][0]["ratios"]
+    assert [float(row["largest_ratio"]) for row in rows] == ratios
+
+
+def test_json_is_one_document_and_only_names_what_to_run(cli, settings, tmp_path):
+    arguments = ("theory", "--settings", settings, "--out", tmp_path / "t", "--json")
+    code, out, err = cli(*arguments, "--only", "knapsack", "--quick")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert list(document["experiments"]) == ["knapsack"]
+    assert document["quick"]
+    assert document["mark"]
+    assert document == json.loads((tmp_path / "t" / "theory.json").read_text())
+
+
+def test_a_second_call_keeps_the_other_experiments(cli, settings, tmp_path):
+    for name in ("knapsack", "coverage"):
+        assert cli("theory", "--settings", settings, "--out", tmp_path / "t", "--only", name)[0] == 0
+    document = json.loads((tmp_path / "t" / "theory.json").read_text())
+    assert list(document["experiments"]) == ["coverage", "knapsack"]
+
+
+def test_a_quick_look_does_not_replace_the_full_experiments(cli, settings, tmp_path):
+    assert cli("theory", "--settings", settings, "--out", tmp_path / "t", "--only", "knapsack")[0] == 0
+    code, out, err = cli("theory", "--settings", settings, "--out", tmp_path / "t", "--only", "knapsack", "--quick")
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert "give another folder for a quick look" in err
+
+
+def test_the_report_shows_the_experiments(cli, settings, tmp_path):
+    assert (
+        cli("theory", "--settings", settings, "--out", tmp_path / "t", "--only", "buffer", "--only", "knapsack")[0] == 0
+    )
+    code, _, err = cli("report", tmp_path / "t")
+    assert (code, err) == (0, "")
+    page = (tmp_path / "t" / "report.html").read_text()
+    assert page.count("<img") == 2
+    assert "A small &lt;test&gt;" in page
+    assert "<script" not in page
+    document = json.loads((tmp_path / "t" / "theory.json").read_text())
+    assert document["experiments"]["knapsack"]["headline"] in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--only", "covrage"), "did you mean 'coverage'?"),
+        (("--only", "hard"), "the settings have no table [hard]"),
+        (("--settings", "nowhere.toml"), "there is no settings file nowhere.toml"),
+    ],
+)
+def test_wrong_options_are_one_line(cli, settings, tmp_path, arguments, told):
+    code, out, err = cli("theory", "--settings", settings, "--out", tmp_path / "t", *arguments)
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert told in err
+
+
+def test_wrong_settings_name_the_file(cli, tmp_path):
+    (tmp_path / "bad.toml").write_text("[theory\n")
+    code, _, err = cli("theory", "--settings", tmp_path / "bad.toml", "--out", tmp_path / "t")
+    assert code == 2
+    assert one_line(err)
+    assert "bad.toml: " in err
