@@ -16,11 +16,13 @@ class AssetSelling(gym.Env):
     action_space = gym.spaces.Discrete(2)
 
     def reset(self, *, seed=None, options=None):
+        """First offer 5."""
         super().reset(seed=seed)
         self.s, self.h = 5, 0
         return np.array([self.s, self.h]), {}
 
     def step(self, action):
+        """Stop pays the offer; Continue draws another."""
         reward = 0.0
         if self.s < 25:
             if action == 0:

@@ -47,6 +47,32 @@ def test_what_is_wrong_is_named_in_one_line(old, new, message):
     assert "\n" not in str(fault.value)
 
 
+def leaves(table, path=()):
+    for key, value in table.items() if isinstance(table, dict) else enumerate(table):
+        yield (*path, key)
+        if isinstance(value, (dict, list)):
+            yield from leaves(value, (*path, key))
+
+
+@pytest.mark.parametrize("odd", [0, -1, 1.5, "odd", True, [], [[]], {}, {"odd": 1}], ids=repr)
+def test_no_value_of_a_wrong_kind_breaks_anything(odd):
+    told = []
+    for path in list(leaves(tomllib.loads(SMALL))):
+        tables = tomllib.loads(SMALL)
+        *way, last = path
+        place = tables
+        for key in way:
+            place = place[key]
+        place[last] = odd
+        for quick in (False, True):
+            try:
+                spec_of(tables, quick=quick)
+            except (ValueError, TypeError) as fault:
+                told.append(str(fault))
+    assert told
+    assert not any("\n" in message for message in told)
+
+
 def test_the_file_is_named_and_must_be_toml(tmp_path):
     path = tmp_path / "odd.toml"
     with pytest.raises(FileNotFoundError, match=r"there is no study file .*odd\.toml"):

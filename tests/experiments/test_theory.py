@@ -209,7 +209,8 @@ def test_growth_of_known_curves():
     assert growth_exponent(looks, varied, 100.0)["error"] > 0.05
     assert growth_exponent(looks, np.zeros_like(linear), 100.0) is None
     assert growth_exponent(looks, linear, 1e9) is None
-    assert [growth_kind(x) for x in (0.0, 0.5, 1.0)] == ["flattens", "slows down", "stays linear"]
+    kinds = [growth_kind(*x) for x in ((0.0, 0.1), (0.5, 0.1), (1.0, 0.0), (0.5, 0.3))]
+    assert kinds == ["flattens", "slows down", "stays linear", "stays linear"]
 
 
 # -- buffers and possible returns ----------------------------------------------------------------------------------------
@@ -305,6 +306,12 @@ def test_the_papers_settings_are_read_and_a_quick_look_is_smaller():
         (("coverage", "delta"), 1.0, r"\[coverage\] delta must be a number between 0 and 1"),
         (("coverage", "cases"), [], r"\[coverage\] cases must be a list"),
         (("coverage", "cases"), [{"problem": "hart", "tau": 0.5}], "there is no problem 'hart'; did you mean 'hard'?"),
+        (("hard", "rhos"), [0.2], r"\[hard\] rho must lie in"),
+        (
+            ("hard", "learners"),
+            [{"learner": "sarza", "label": "x"}],
+            r"\[hard\] learner must be .* did you mean 'sarsa'",
+        ),
         (("bounds", "episodes"), 100, r"\[bounds\] episodes must be a list"),
         (("knapsack",), {}, r"\[knapsack\] weights is missing"),
         (("theory", "seed"), -1, r"\[theory\] seed must be a whole number of at least 0"),

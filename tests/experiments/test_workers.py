@@ -73,7 +73,6 @@ def test_a_killed_worker_costs_its_run_only(study_file):
 
 def test_a_run_that_always_kills_its_worker_fails_alone(study_file, monkeypatch):
     spec = read_spec(study_file)
-    monkeypatch.setenv("BQRL_TEST_DEATH", "1")
     workers = LocalWorkers(1)
     monkeypatch.setattr("bqrl.experiments.workers.serve", dies)
     try:
@@ -85,6 +84,25 @@ def test_a_run_that_always_kills_its_worker_fails_alone(study_file, monkeypatch)
         assert [event.kind for event in events] == ["note", "note", "failed"]
     finally:
         workers.close()
+
+
+def test_workers_that_only_die_end_the_study(study_file, monkeypatch):
+    spec = read_spec(study_file)
+    workers = LocalWorkers(1)
+    monkeypatch.setattr("bqrl.experiments.workers.serve", dies)
+    try:
+        for seed in range(3):
+            workers.submit(spec.run(spec.entry("eps_q"), 0.5, seed))
+        told = r"^worker processes die before they have done anything \(the last one ended"
+        with pytest.raises(ChildProcessError, match=told):
+            wait_long(workers)
+    finally:
+        workers.close()
+
+
+def wait_long(workers):
+    for _ in range(20):
+        workers.wait(5.0)
 
 
 def dies(pipe, code):

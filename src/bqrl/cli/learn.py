@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -92,9 +93,9 @@ class Entry:
     @property
     def stem(self) -> str:
         """A name for files."""
-        import re
+        from bqrl.reports.learning import in_text
 
-        parts = [self.learner, *(f"{key}-{value}" for key, value in self.params.items())]
+        parts = [self.learner, *(f"{key}-{in_text(value)}" for key, value in self.params.items())]
         return re.sub(r"[^\w.-]+", "-", "_".join(parts))[:80]
 
 

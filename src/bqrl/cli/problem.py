@@ -60,13 +60,13 @@ def _assumed(given: str, stages: int) -> str:
 
 
 def _from_gymnasium(given: str, horizon: int | None, start: str | None, discount: float | None) -> Problem:
-    from bqrl.learners.gym import HARMLESS, _wrappers
+    from bqrl.learners.gym import HARMLESS, wrappers
     from bqrl.mdp.forms import check_horizon
     from bqrl.mdp.gym import MDPEnv, from_gymnasium
 
     env = _make(given)
     limit = None if env.spec is None else env.spec.max_episode_steps
-    core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in _wrappers(env))
+    core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
     if plain and isinstance(core, MDPEnv):
         mdp = core.mdp.replace(horizon=horizon, discount=discount)
         return _model(given, mdp if start is None else mdp.replace(start=_state(mdp, start)))

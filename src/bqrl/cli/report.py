@@ -11,7 +11,9 @@ from bqrl.cli.output import Json, Out
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that solve, learn, compare or theory wrote.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder that solve, learn, compare, theory or reproduce wrote.")
+    ],
     out: Out = None,
     as_json: Json = False,
 ) -> None:

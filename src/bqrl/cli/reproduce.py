@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from bqrl.experiments.study import FailedRunsError
     from bqrl.experiments.workers import Workers
 
+MAX_LISTED = 50  # failed runs; the log has all
+
 
 def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="A first look in about a minute, marked as such.")] = False,
@@ -77,8 +79,10 @@ def _list_failures(fault: FailedRunsError, folder: Path) -> None:
 
     count = len(fault.failures)
     typer.echo(f"bqrl: {count} {'run' if count == 1 else 'runs'} failed; all others are kept in {folder}:", err=True)
-    for one in fault.failures:
+    for one in fault.failures[:MAX_LISTED]:
         typer.echo(f"  {one.run}: {one.text}", err=True)
+    if count > MAX_LISTED:
+        typer.echo(f"  and {count - MAX_LISTED} more", err=True)
     typer.echo(
         f"bqrl: no tables were written; {folder / LOG} has the details, and the same command tries again", err=True
     )

@@ -18,7 +18,7 @@ KINDS = (
 
 def read_params(learner: str, given: Sequence[str]) -> dict[str, Any]:
     """The parameters of a learner from texts such as "c_conf=0.01"; ValueError or TypeError of one line."""
-    from bqrl.learners.run import _check_params, find_learner
+    from bqrl.learners.run import check_params, find_learner
 
     kind = find_learner(learner)
     texts: dict[str, str] = {}
@@ -30,7 +30,7 @@ def read_params(learner: str, given: Sequence[str]) -> dict[str, Any]:
         if name in texts:
             raise ValueError(f"{name} is given twice, as {texts[name]!r} and as {text.strip()!r}")
         texts[name] = text.strip()
-    _check_params(kind, texts)
+    check_params(kind, texts)
     types = {name: str(each.annotation) for name, each in inspect.signature(kind.__init__).parameters.items()}
     return {name: read_value(name, text, types[name]) for name, text in texts.items()}
 

@@ -90,6 +90,7 @@ class Engine:
         """Finish every job that can be finished; returns the runs that failed, each of which ends its jobs only."""
         for job in self.jobs:
             self._advance(job)
+            self.watch.show(self)
         while self._waiting:
             for event in self.workers.wait(LOOK_SECONDS):
                 self._take(event)
@@ -203,5 +204,6 @@ def in_words(seconds: float) -> str:
     """
     if seconds < 59.5:
         return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    if seconds < 3599.5:
+        return "{} min {} s".format(*divmod(round(seconds), 60))
+    return "{} h {} min".format(*divmod(round(seconds / 60), 60))

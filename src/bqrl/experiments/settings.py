@@ -52,39 +52,44 @@ def read_spec(path: str | Path, quick: bool = False) -> Spec:
 def spec_of(tables: Mapping[str, Any], folder: Path = Path(), quick: bool = False) -> Spec:
     """The study that the tables of a TOML file describe."""
     _known(tables, TABLES, "table")
-    study, tuning = dict(_table(tables, "study")), dict(tables.get("tuning", {}))
+    study = dict(_table(tables, "study"))
+    tuning = dict(_table(tables, "tuning")) if "tuning" in tables else {}
+    variants = _table(tables, "variants") if "variants" in tables else {}
     if quick:
         changes = _table(tables, "quick")
         _known(changes, ("study", "tuning"), "table", "[quick]")
-        study |= changes.get("study", {})
-        tuning |= changes.get("tuning", {})
+        study |= _table(changes, "study") if "study" in changes else {}
+        tuning |= _table(changes, "tuning") if "tuning" in changes else {}
     _known(study, IN_STUDY, "key", "[study]")
     _known(tuning, IN_TUNING, "key", "[tuning]")
     levels = tuple(_number(level, "levels", 0.0, 1.0) for level in _list(study, "levels", "[study]"))
-    plot = tuple(study.get("plot", ["capped"] * len(levels)))
+    plot = tuple(_list(study, "plot", "[study]")) if "plot" in study else ("capped",) * len(levels)
+    if len(set(levels)) < len(levels):
+        raise ValueError(f"[study] levels must differ, got {list(levels)}")
     if len(plot) != len(levels):
         raise ValueError(f"plot names {len(plot)} measures for {len(levels)} levels; give one for each")
     for measure in plot:
         _one_of(measure, MEASURES, "measure")
     problem = _problem(_table(tables, "problem"), folder)
     learners = tuple(_entry(key, one) for key, one in _table(tables, "learners").items())
+    name = _text(study, "name", "[study]")
     spec = Spec(
-        name=_text(study, "name", "[study]"),
-        title=str(study.get("title", study["name"])),
+        name=name,
+        title=str(study.get("title", name)),
         problem=problem,
-        variants=tuple((key, _varied(problem, key, change)) for key, change in tables.get("variants", {}).items()),
+        variants=tuple((key, _varied(problem, key, change)) for key, change in variants.items()),
         levels=levels,
         plot=plot,
         episodes=_whole(study.get("episodes"), "episodes", 1),
         delta=_number(study.get("delta", 0.05), "delta", 0.0, 1.0),
         seeds=_seeds(study, "seeds", "[study]", 2),
         luck_seeds=_seeds(study, "luck_seeds", "[study]", 0),
-        variant_seeds=_seeds(study, "variant_seeds", "[study]", 2 if tables.get("variants") else 0),
+        variant_seeds=_seeds(study, "variant_seeds", "[study]", 2 if variants else 0),
         learners=learners,
         tuning=_tuning(tuning, levels) if tuning else None,
         final_policy=None,
         leave_out=(),
-        printed=tuple(_printed(one, learners) for one in tables.get("printed", ())),
+        printed=tuple(_printed(one, learners) for one in _many(tables, "printed", "a study's")),
         quick=quick,
     )
     return _checked(_with_policy(spec, tables.get("final_policy")))
@@ -96,7 +101,7 @@ def _with_policy(spec: Spec, table: Any) -> Spec:
     _known(table, IN_POLICY, "key", "[final_policy]")
     key = _text(table, "learner", "[final_policy]")
     _one_of(key, [entry.key for entry in spec.learners], "learner")
-    return replace(spec, final_policy=key, leave_out=tuple(map(str, table.get("leave_out", ()))))
+    return replace(spec, final_policy=key, leave_out=tuple(map(str, _many(table, "leave_out", "[final_policy]"))))
 
 
 def _checked(spec: Spec) -> Spec:
@@ -206,7 +211,7 @@ def _printed(table: Any, learners: tuple[Entry, ...]) -> Printed:
     keys = [entry.key for entry in learners]
     what = str(table.get("what", "end"))
     _one_of(what, ("end", "threshold"), "what")
-    learner, among = table.get("learner"), tuple(table.get("among", ()))
+    learner, among = table.get("learner"), tuple(_many(table, "among", where))
     if (learner is None) == (not among):
         raise ValueError(f"{where} names either a learner or, with among, several of them")
     for key in (*among, *([] if learner is None else [learner])):
@@ -249,6 +254,13 @@ def _list(table: Mapping[str, Any], name: str, where: str) -> list[Any]:
     return found
 
 
+def _many(table: Mapping[str, Any], name: str, where: str) -> list[Any]:
+    found = table.get(name, [])
+    if not isinstance(found, list):
+        raise ValueError(f"{where} {name} must be a list, got {found!r}")
+    return found
+
+
 def _text(table: Mapping[str, Any], name: str, where: str) -> str:
     found = table.get(name)
     if not isinstance(found, str) or not found:
@@ -260,7 +272,10 @@ def _seeds(table: Mapping[str, Any], name: str, where: str, least: int) -> tuple
     found = table.get(name, [])
     if not isinstance(found, list) or len(found) < least:
         raise ValueError(f"{where} {name} must be a list of at least {least} seeds, got {found!r}")
-    return tuple(_whole(seed, f"{where} {name}", 0) for seed in found)
+    seeds = tuple(_whole(seed, f"{where} {name}", 0) for seed in found)
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"{where} {name} must differ, got {found!r}")
+    return seeds
 
 
 def _whole(given: Any, name: str, least: int) -> int:

@@ -62,6 +62,7 @@ class LocalWorkers:
         self._queue: deque[RunSpec] = deque()
         self._hands: list[_Hand] = []
         self._deaths: Counter[RunSpec] = Counter()
+        self._vain = 0  # deaths since a process was last heard
 
     @property
     def size(self) -> int:
@@ -81,9 +82,11 @@ class LocalWorkers:
         events: list[Event] = []
         for hand in list(self._hands):
             if hand.pipe in ready or hand.process.sentinel in ready:
-                events += hand.messages()
-                if hand.gone():
-                    events += hand.messages() + self._bury(hand)
+                if hand.process.sentinel in ready:
+                    hand.process.join(5.0)  # it is ending: what it has said before is complete
+                heard = hand.messages()
+                self._vain = 0 if heard else self._vain
+                events += heard + ([] if hand.process.is_alive() else self._bury(hand))
         self._hand_out()
         return events
 
@@ -101,7 +104,13 @@ class LocalWorkers:
         self._hands.remove(hand)
         code = hand.stop()
         how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
-        self._queue.extendleft(reversed([run for run in hand.runs if run is not hand.runs[0]]))
+        self._vain += 1
+        if self._vain > MAX_DEATHS * self._size:
+            raise ChildProcessError(
+                f"worker processes die before they have done anything (the last one {how}); finished runs are kept. A"
+                " script must start a study under `if __name__ == '__main__':`"
+            )
+        self._queue.extendleft(reversed(list(hand.runs)[1:]))
         if not hand.runs:
             return [Event("note", text=f"a worker process {how} between two runs; another takes its place")]
         run = hand.runs[0]
@@ -151,11 +160,8 @@ class _Hand:
                 else:
                     events.append(Event("failed", run, text=rest[0], trace=rest[1]))
         except (EOFError, OSError):
-            pass
+            pass  # nothing more will come
         return events
-
-    def gone(self) -> bool:
-        return not self.process.is_alive()
 
     def stop(self) -> int | None:
         self.process.terminate()

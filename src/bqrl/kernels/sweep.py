@@ -44,15 +44,21 @@ def shifted(out, source, shift):
     last = source.size - 1
     begin, end = inside(out.size, last, shift)
     out[:begin] = source[0]
-    out[begin:end] = source[begin + shift : end + shift]
+    to, at = np.uint64(begin), np.uint64(begin + shift)
+    for c in range(np.uint64(end - begin)):
+        out[to + c] = source[at + c]
     out[end:] = source[last]
 
 
 @njit(cache=True)
-def scaled_add(out, weight, source):
-    """out[c] += weight * source[c]."""
-    for c in range(out.size):
-        out[c] += weight * source[c]
+def add_span(out, begin, end, weight, source, start):
+    """out[c] += weight * source[c - begin + start] for c from begin to end - 1.
+
+    Indices are unsigned in the innermost loops: those need no test for counting from the end, so they run on vectors.
+    """
+    to, at = np.uint64(begin), np.uint64(start)
+    for c in range(np.uint64(max(end - begin, 0))):
+        out[to + c] += weight * source[at + c]
 
 
 @njit(cache=True)
@@ -63,9 +69,27 @@ def shifted_add(out, weight, source, shift):
     low, high = weight * source[0], weight * source[last]
     for c in range(begin):
         out[c] += low
-    scaled_add(out[begin:end], weight, source[begin + shift : end + shift])
+    add_span(out, begin, end, weight, source, begin + shift)
     for c in range(end, out.size):
         out[c] += high
+
+
+@njit(cache=True)
+def add_rows(out, begin, end, successor, probability, source):
+    """out[c] += probability[i] * source[successor[i], c] over the outcomes begin .. end - 1, four rows at a time."""
+    n, i = np.uint64(out.size), begin
+    while i + 4 <= end:
+        s, t = np.uint64(successor[i]), np.uint64(successor[i + 1])
+        u, v = np.uint64(successor[i + 2]), np.uint64(successor[i + 3])
+        p, q, r, w = probability[i], probability[i + 1], probability[i + 2], probability[i + 3]
+        for c in range(n):
+            out[c] = (((out[c] + p * source[s, c]) + q * source[t, c]) + r * source[u, c]) + w * source[v, c]
+        i += 4
+    while i < end:
+        s, p = np.uint64(successor[i]), probability[i]
+        for c in range(n):
+            out[c] += p * source[s, c]
+        i += 1
 
 
 @njit(cache=True)
@@ -76,6 +100,18 @@ def keep_less(value, row_value, first):
         return
     for c in range(value.size):
         value[c] = min(value[c], row_value[c])
+
+
+@njit(cache=True)
+def keep_extreme(value, row_value, begin, end, sense):
+    """For the columns begin .. end - 1 the smaller value (sense +1) or the larger (-1)."""
+    first = np.uint64(begin)
+    if sense > 0.0:
+        for c in range(np.uint64(end - begin)):
+            value[first + c] = min(value[first + c], row_value[first + c])
+    else:
+        for c in range(np.uint64(end - begin)):
+            value[first + c] = max(value[first + c], row_value[first + c])
 
 
 @njit(cache=True)
@@ -128,88 +164,146 @@ def l1_expectation(order, values, probability, half):
 
 
 @njit(cache=True)
-def first_givers(order, probability, half, kept, side):
+def first_givers(order, probability, half, sense, kept, side):
     """Take mass `half` from the last of `order` upwards; returns the last giver and what the others gave.
 
-    kept[j] is what outcome j keeps; side[j] is -1 where it gave all, else +1.
+    kept[j] is what outcome j keeps; side[j] is -sense where it gave all, else sense.
     """
-    kept[:], side[:] = probability, 1.0
+    kept[:], side[:] = probability, sense
     given, giver = 0.0, order[-1]
     for j in range(order.size - 1, -1, -1):
         giver = order[j]
         if j == 0 or given + probability[giver] >= half:
             break
         given += probability[giver]
-        kept[giver], side[giver] = 0.0, -1.0
+        kept[giver], side[giver] = 0.0, -sense
     kept[giver] = max(probability[giver] - (half - given), 0.0)
     return giver, given
 
 
 @njit(cache=True)
-def misplaced(values, c, edge, side):
-    """An outcome that gave all though it lies below the last giver, or kept all though above it; -1 where there is none."""
+def misplaced(values, rows, c, edge, side, slack):
+    """An outcome that gave all though favoured over the last giver, or kept all though behind it; -1 where none is."""
+    column = np.uint64(c)
     for j in range(side.size):
-        if side[j] * (values[j, c] - edge) > 0.0:
+        if side[j] * (values[np.uint64(rows[j]), column] - edge) > slack:
             return j
     return -1
 
 
 @njit(cache=True)
-def l1_columns(values, probability, half, out):
-    """out[c] = `l1_expectation` of values[:, c], small values favoured, for the columns of one row.
-
-    Mass `half` goes from the largest values to the least (what it takes from the least itself comes back). Neighbouring
-    columns mostly agree on who gives, so the givers are followed from column to column: an outcome on the wrong side of
-    the last giver, which gives only in part, changes sides. Weights are constant between two changes, so each outcome is
-    added for all columns since its last change at once. Every term is a product of nonnegative factors.
-    """
-    k, n = values.shape
-    out[:] = values[0]
-    for j in range(1, k):
-        keep_less(out, values[j], False)
-    out *= half
-    kept, side, since = np.empty(k), np.empty(k), np.zeros(k, np.int64)
-    giver, given = first_givers(np.argsort(values[:, 0]), probability, half, kept, side)
-    for c in range(1, n):
-        changes = 0
-        while True:
-            j = misplaced(values, c, values[giver, c], side)
-            if j < 0:
-                break
-            changes += 1
-            if changes > k:  # the columns have little in common: begin anew
-                for i in range(k):
-                    scaled_add(out[since[i] : c], kept[i], values[i, since[i] : c])
-                since[:] = c
-                giver, given = first_givers(np.argsort(values[:, c]), probability, half, kept, side)
-                break
-            last = giver
-            if (
-                side[j] < 0.0
-            ):  # j takes its mass back; the last giver gives more, and all it has where j must stay partly
-                given -= probability[j]
-                side[j] = 1.0
-                if given + probability[giver] < half:
-                    given += probability[giver]
-                    side[giver] = -1.0
-                    giver = j
-            elif given + probability[j] <= half:  # j gives all, the last giver less
-                given += probability[j]
-                side[j] = -1.0
-            else:  # j gives in place of the last giver
-                giver = j
-            for i in (j, last):
-                scaled_add(out[since[i] : c], kept[i], values[i, since[i] : c])
-                since[i] = c
-                kept[i] = 0.0 if side[i] < 0.0 else probability[i]
-            kept[giver] = max(probability[giver] - (half - given), 0.0)
-    for i in range(k):
-        scaled_add(out[since[i] :], kept[i], values[i, since[i] :])
+def largest(values, rows, c, sign):
+    """The largest sign * value of a column."""
+    most, column = -np.inf, np.uint64(c)
+    for j in range(rows.size):
+        most = max(most, sign * values[np.uint64(rows[j]), column])
+    return most
 
 
 @njit(cache=True)
-def add_expectation(out, begin, end, successor, probability, shift, jumps, source):
-    """out[c] += E[source] over the outcomes begin .. end - 1 of a row."""
+def where_apart(values, rows, n, slack):
+    """First and last + 1 of the columns in which outcomes differ; values do not fall along a row, so bisection finds them.
+
+    Before them all needs are safe from every outcome, behind them all are lost.
+    """
+    safe, lost = -largest(values, rows, 0, -1.0), largest(values, rows, n - 1, 1.0)
+    begin, end = 0, n
+    while begin < end:
+        c = (begin + end) // 2
+        if largest(values, rows, c, 1.0) <= safe + slack:
+            begin = c + 1
+        else:
+            end = c
+    low, end = begin, n
+    while low < end:
+        c = (low + end) // 2
+        if -largest(values, rows, c, -1.0) < lost - slack:
+            low = c + 1
+        else:
+            end = c
+    return begin, end
+
+
+@njit(cache=True)
+def l1_columns(values, rows, probability, half, sense, out):
+    """out[c] = `l1_expectation` of values[rows, c] for every column: the least (sense +1) or the greatest (-1).
+
+    Mass `half` goes from the least favoured values to the most favoured (what it takes from that one comes back to it).
+    Neighbouring columns mostly agree on who gives, so the givers are followed from column to column: an outcome on the
+    wrong side of the last giver, which gives only in part, changes sides. Weights are constant between two changes, so
+    each outcome is added for all columns since its last change at once. No term is negative for nonnegative values.
+    Values closer than the rounding error of such sums count as equal: `rounding_error` in planners/sweep.py allows for it.
+    """
+    k = rows.size
+    slack = (k + 2) * 2.0**-53 * max(largest(values, rows, out.size - 1, 1.0), largest(values, rows, 0, -1.0))
+    begin, n = where_apart(values, rows, out.size, slack)
+    out[:] = values[rows[0]]
+    for j in range(1, k):
+        keep_extreme(out, values[rows[j]], begin, n, sense)
+    for c in range(begin, n):
+        out[c] *= half
+    kept, side, since = np.empty(k), np.empty(k), np.full(k, begin)
+    giver, given = first_givers(np.arange(k), probability, half, sense, kept, side)
+    for c in range(begin, n):
+        changes = 0
+        while True:
+            j = misplaced(values, rows, c, values[rows[giver], c], side, slack)
+            if j < 0:
+                break
+            changes += 1
+            if changes > k:  # these columns have little in common: begin anew
+                for i in range(k):
+                    add_span(out, since[i], c, kept[i], values[rows[i]], since[i])
+                since[:] = c
+                order = np.argsort(sense * values[rows, c])
+                giver, given = first_givers(order, probability, half, sense, kept, side)
+                break
+            last = giver
+            if (
+                side[j] != sense
+            ):  # j takes its mass back, so the last giver gives more; where that is all it has, j stays in
+                given -= probability[j]
+                side[j] = sense
+                if given + probability[giver] < half:
+                    given += probability[giver]
+                    side[giver] = -sense
+                    giver = j
+            elif given + probability[j] <= half:  # j gives all, the last giver less
+                given += probability[j]
+                side[j] = -sense
+            else:  # j gives in place of the last giver
+                giver = j
+            for i in (j, last):
+                if kept[i] > 0.0:
+                    add_span(out, since[i], c, kept[i], values[rows[i]], since[i])
+                since[i] = c
+                kept[i] = probability[i] if side[i] == sense else 0.0
+            kept[giver] = max(probability[giver] - (half - given), 0.0)
+    for i in range(k):
+        if kept[i] > 0.0:
+            add_span(out, since[i], n, kept[i], values[rows[i]], since[i])
+
+
+@njit(cache=True)
+def land(out, source, shift, jumps):
+    """out[c] = source at the column where a reward takes column c."""
+    if jumps.size > 0:
+        to = jumps[shift]
+        for c in range(out.size):
+            out[c] = source[to[c]]
+    else:
+        shifted(out, source, shift)
+
+
+@njit(cache=True)
+def expectation(out, begin, end, successor, probability, shift, jumps, source):
+    """out[c] = E[source] over the outcomes begin .. end - 1 of a row, each at the column where it takes column c."""
+    if one_shift(shift, begin, end):  # then the row moves as a whole
+        whole = np.zeros(source.shape[1])
+        add_rows(whole, begin, end, successor, probability, source)
+        land(out, whole, shift[begin], jumps)
+        return
+    out[:] = 0.0
     for i in range(begin, end):
         p, row = probability[i], source[successor[i]]
         if jumps.size > 0:
@@ -222,24 +316,32 @@ def add_expectation(out, begin, end, successor, probability, shift, jumps, sourc
 
 @njit(cache=True)
 def extreme_expectation(out, begin, end, successor, probability, shift, jumps, source, half, sense):
-    """out[c] = the least (sense +1) or greatest (-1) E[source] over the l1 ball of a row, a chunk of columns at a time."""
-    k = end - begin
+    """`expectation` at its least (sense +1) or greatest (-1) over the l1 ball of the row."""
+    p = probability[begin:end]
+    if one_shift(shift, begin, end):
+        whole = np.empty(source.shape[1])
+        l1_columns(source, successor[begin:end], p, half, sense, whole)
+        land(out, whole, shift[begin], jumps)
+        return
+    rows = np.arange(end - begin).astype(successor.dtype)
     for first in range(0, out.size, CHUNK):
         n = min(CHUNK, out.size - first)
-        landed = np.empty((k, n))  # source where each outcome takes each column
-        for j in range(k):
-            row, move = source[successor[begin + j]], shift[begin + j]
+        landed = np.empty((end - begin, n))
+        for i in range(begin, end):
             if jumps.size > 0:
-                to = jumps[move, first : first + n]
-                for c in range(n):
-                    landed[j, c] = row[to[c]]
+                land(landed[i - begin], source[successor[i]], shift[i], jumps[:, first : first + n])
             else:
-                shifted(landed[j], row, first + move)
-        if sense < 0.0:
-            landed *= -1.0
-        l1_columns(landed, probability[begin:end], half, out[first : first + n])
-    if sense < 0.0:
-        out *= -1.0
+                land(landed[i - begin], source[successor[i]], shift[i] + first, jumps)
+        l1_columns(landed, rows, p, half, sense, out[first : first + n])
+
+
+@njit(cache=True)
+def one_shift(shift, begin, end):
+    """Whether all outcomes of a row have the same reward."""
+    for i in range(begin + 1, end):
+        if shift[i] != shift[begin]:
+            return False
+    return True
 
 
 @njit(cache=True)
@@ -267,13 +369,12 @@ def sweep_state(
                 row_value, begin, end, successor, probability, shift, jumps, value_next, half[q], sense
             )  # fmt: skip
         else:
-            row_value[:] = 0.0
-            add_expectation(row_value, begin, end, successor, probability, shift, jumps, value_next)
+            expectation(row_value, begin, end, successor, probability, shift, jumps, value_next)
         if weight != 0.0:
             row_value -= weight * mean_reward[q]
         if mean.size > 0:
-            row_mean[:] = mean_reward[q]
-            add_expectation(row_mean, begin, end, successor, probability, shift, jumps, mean_next)
+            expectation(row_mean, begin, end, successor, probability, shift, jumps, mean_next)
+            row_mean += mean_reward[q]
             keep_better(value[s], mean[s], action[s], row_value, row_mean, a, first, tie, mean_tie)
         else:
             keep_less(value[s], row_value, first)

@@ -37,7 +37,7 @@ def gym_task(
     Episodes last `horizon` stages: by default as many as the environment's own time limit.
     """
     env = _environment(env)
-    core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in _wrappers(env))
+    core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
     if plain and isinstance(core, MDPEnv):
         mdp = core.mdp if horizon is None or horizon == core.mdp.H else core.mdp.replace(horizon=horizon)
         _check_limit(env, mdp.H)
@@ -83,7 +83,8 @@ def _environment(env: Any) -> Any:
     return env
 
 
-def _wrappers(env: Any) -> Iterator[Any]:
+def wrappers(env: Any) -> Iterator[Any]:
+    """The wrappers around an environment, from the outside in."""
     while isinstance(env, gym.Wrapper):
         yield env
         env = env.env

@@ -93,6 +93,8 @@ class Record:
         if reference == "exact":
             assert self.yardstick is not None
             return self.yardstick.quantile(level) - values
+        if isinstance(reference, str) and reference != "capped":
+            raise ValueError(f"reference must be 'exact', 'capped' or a number, got {reference!r}")
         best = self._capped(level) if reference == "capped" else float(reference)
         return np.maximum(best - values, 0.0)
 

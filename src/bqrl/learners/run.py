@@ -85,7 +85,7 @@ class Run:
         if not 0.0 < delta < 1.0:
             raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
         kind = find_learner(learner)
-        _check_params(kind, params)
+        check_params(kind, params)
         world_seed, learner_seed = np.random.SeedSequence(int(seed)).spawn(2)
         world_rng, learner_rng = np.random.default_rng(world_seed), np.random.default_rng(learner_seed)
         self.world: World
@@ -188,7 +188,8 @@ def find_learner(name: str) -> type[Learner]:
     return LEARNERS[name]
 
 
-def _check_params(kind: type[Learner], params: dict[str, Any]) -> None:
+def check_params(kind: type[Learner], params: dict[str, Any]) -> None:
+    """TypeError unless every parameter is one of the learner's, with the nearest name."""
     known = [name for name in inspect.signature(kind.__init__).parameters if name not in ("self", "task", "rng")]
     for name in params:
         if name not in known:

@@ -185,25 +185,27 @@ def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
     """Places near the wanted ones, in their order, whose neighbours are at least half the sum of their heights apart.
 
     >>> spread([0.5, 0.5, 0.9], [0.1, 0.1, 0.1])
-    [0.45, 0.55, 0.9]
+    [0.55, 0.45, 0.9]
     """
     order = sorted(range(len(wanted)), key=lambda i: (wanted[i], -i))
-    groups: list[tuple[list[int], float]] = []  # neighbours that touch, and the middle of each group
+    groups: list[tuple[list[int], float, float]] = []  # neighbours that touch, their common height, their middle
     for i in order:
-        members, middle = [i], max(wanted[i], 0.5 * heights[i])
-        while groups:
-            before, centre = groups[-1]
-            size, above = sum(heights[j] for j in before), sum(heights[j] for j in members)
-            if centre + 0.5 * size <= middle - 0.5 * above + 1e-12:
-                break
-            groups.pop()
+        members, size, middle = [i], heights[i], _within(wanted[i], heights[i])
+        while groups and groups[-1][2] + 0.5 * groups[-1][1] > middle - 0.5 * size + 1e-12:
+            before, height, centre = groups.pop()
             weighed = (centre * len(before) + middle * len(members)) / (len(before) + len(members))
-            members, middle = before + members, max(weighed, 0.5 * (size + above))
-        groups.append((members, middle))
+            members, size = before + members, height + size
+            middle = _within(weighed, size)
+        groups.append((members, size, middle))
     places = [0.0] * len(wanted)
-    for members, middle in groups:
-        edge = middle - 0.5 * sum(heights[j] for j in members)
+    for members, size, middle in groups:
+        edge = middle - 0.5 * size
         for j in members:
             places[j] = round(edge + 0.5 * heights[j], 12)
             edge += heights[j]
     return places
+
+
+def _within(middle: float, size: float) -> float:
+    """The middle of a group of that size moved into the frame; where it is too high for it, up from the lower edge."""
+    return max(min(middle, 1.0 - 0.5 * size), 0.5 * size)

@@ -20,12 +20,11 @@ def learning_page(document: Mapping[str, Any], folder: Path) -> str:
     alone = document["format"].startswith("bqrl learn")
     columns = seed_columns(document) if alone else learner_columns(document)
     parts = [
-        *heading(document),
-        f'<p class="quiet">{escape(asked(document))}</p>',
+        *heading(document, f"; {asked(document)}"),
         f'<div class="cards">{_card(document)}</div>',
-        *figures(folder, FIGURES),
+        *figures(folder, FIGURES, "wide"),
         "<h2>The numbers</h2>",
-        numbers(columns, EXPLAINED),
+        numbers(columns, EXPLAINED, "words"),
     ]
     if document.get("policy"):
         kept = document["policy"]

@@ -117,7 +117,7 @@ def headline(document: Mapping[str, Any]) -> str:
         return f"{label} makes the best promise, {top}, from {since} on{every}"
     if there:
         return f"{label} ends with the best promise, {top}, in {len(there)} of {len(rows)} seeds"
-    return f"{label} ends {short} short of the best promise, {top}" + (" on average" if len(rows) > 1 else "")
+    return f"{label} ends {'' if len(rows) == 1 else 'on average '}{short} short of the best promise, {top}"
 
 
 def _equal(x: float, y: float) -> bool:

@@ -66,6 +66,8 @@ td:nth-child(2) { font-weight: 650; }
 .policy th, .policy td { text-align: left; font-weight: 400; }
 figure { margin: 0 0 2.2rem; }
 figure img { display: block; width: 100%; max-width: 46rem; height: auto; }
+.words th, .words td { padding: .38rem .55rem; } .words :is(th, td):first-child { text-align: left; }
+figure.wide img { max-width: 62rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; font-size: .88rem; margin: 1rem 0 0; }
 dt { font-weight: 600; } dd { margin: 0; color: var(--quiet); overflow-wrap: anywhere; }
 details { margin: .5rem 0; } summary { cursor: pointer; }
@@ -139,11 +141,11 @@ def html(name: str, parts: Sequence[str]) -> str:
     )
 
 
-def heading(document: Mapping[str, Any]) -> list[str]:
-    """The problem's name and size."""
+def heading(document: Mapping[str, Any], more: str = "") -> list[str]:
+    """The problem's name and size, and what `more` adds to them."""
     return [
         f"<h1>{escape(document['model']['name'])}</h1>",
-        f'<p class="quiet">{escape(title(document).split(": ", 1)[1])}</p>',
+        f'<p class="quiet">{escape(title(document).split(": ", 1)[1] + more)}</p>',
     ]
 
 
@@ -164,7 +166,7 @@ def _card(level: Mapping[str, Any]) -> str:
     )
 
 
-def figures(folder: Path, captions: Mapping[str, str]) -> list[str]:
+def figures(folder: Path, captions: Mapping[str, str], look: str = "") -> list[str]:
     """The figures of a folder that `captions` name, inside the page."""
     parts, room = ["<h2>What to see</h2>"], MAX_IMAGES
     for name, caption in captions.items():
@@ -173,17 +175,19 @@ def figures(folder: Path, captions: Mapping[str, str]) -> list[str]:
             continue
         room -= path.stat().st_size
         image = base64.b64encode(path.read_bytes()).decode()
-        parts.append(f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{image}"></figure>')
+        parts.append(
+            f'<figure class="{look}"><img alt="{escape(caption)}" src="data:image/png;base64,{image}"></figure>'
+        )
     return parts if len(parts) > 1 else []
 
 
-def numbers(columns: Sequence[tuple[str, list[str]]], explained: Mapping[str, str]) -> str:
+def numbers(columns: Sequence[tuple[str, list[str]]], explained: Mapping[str, str], look: str = "") -> str:
     """A table, and below it what its headings mean."""
     heads = "".join(f'<th title="{escape(explained.get(name, ""))}">{escape(name)}</th>' for name, _ in columns)
     rows = zip(*(cells for _, cells in columns), strict=True)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     told = [(name, explained[name]) for name, _ in columns if name in explained]
-    return f'<div class="scroll"><table><tr>{heads}</tr>{body}</table></div>{_list(told)}'
+    return f'<div class="scroll"><table class="{look}"><tr>{heads}</tr>{body}</table></div>{_list(told)}'
 
 
 def policy_part(level: Mapping[str, Any], folder: Path) -> str:

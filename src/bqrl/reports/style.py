@@ -44,10 +44,10 @@ class MissingPlots(ImportError):  # noqa: N818
 def head(figure: Figure, title: str, subtitle: str = "", axes: Axes | None = None) -> None:
     """A bold title at the left edge, and where there is one frame a quieter line above it."""
     width = figure.get_size_inches()[0]
-    bold = "\n".join(textwrap.wrap(escape(title), int(11.0 * width)))
+    bold = "\n".join(textwrap.wrap(escape(title), int(11.0 * width), break_on_hyphens=False))
     figure.suptitle(bold, x=0.08 / width, ha="left", fontsize=SIZE + 2, fontweight="bold", color=INK)
     if axes is not None:
-        quiet = "\n".join(textwrap.wrap(escape(subtitle), int(16.5 * (width - 0.7))))
+        quiet = "\n".join(textwrap.wrap(escape(subtitle), int(16.5 * (width - 0.7)), break_on_hyphens=False))
         axes.set_title(quiet, loc="left", fontsize=SIZE - 0.5, color=QUIET, pad=8)
 
 

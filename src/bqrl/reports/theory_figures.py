@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -160,8 +160,8 @@ def growth_figure(found: Found) -> Figure:
     axes.set_yscale("log")
     axes.set_xlim(T[0], T[-1])
     axes.annotate(
-        f"A / {RHO}²", (growth["scale"], 0.02), xycoords=("data", "axes fraction"), xytext=(3, 0), textcoords="offset points",
-        fontsize=SIZE - 1, color=QUIET,
+        f"A / {RHO}²", (growth["scale"], 0.97), xycoords=("data", "axes fraction"), xytext=(3, 0), textcoords="offset points",
+        va="top", fontsize=SIZE - 1, color=QUIET,
     )  # fmt: skip
     tidy(axes, "episodes T", "mean regret")
     _beside(axes, f"exponent of T beyond A / {RHO}²")
@@ -197,7 +197,7 @@ def buffer_figure(found: Found) -> Figure:
                     name, (place, 0.96 if not near else 0.88), xycoords=("data", "axes fraction"), xytext=(-3, 0),
                     textcoords="offset points", color=ink, fontsize=SIZE, fontweight="bold", ha="right", va="top",
                 )  # fmt: skip
-        ticks = [x for x in TICKS if low <= x <= high]
+        ticks = [x for x in (TICKS[::2] if high > 200.0 * low else TICKS) if low <= x <= high]
         axes.set_xticks(ticks, [number(x) for x in ticks])
         axes.minorticks_off()
         tidy(axes, "buffer β", "return that the buffer takes" if i == 0 else "")
@@ -214,8 +214,10 @@ def _clears(case: Found) -> str:
     rows = [
         f"{RHO}* = {number(case['margin'], 2)}, {RHO}τ {sign or '= '}{number(high, 2)}; episodes until below {RHO}* ({RHO}τ):"
     ]
-    least = "" if low == high else "≥ "
-    rows += [f"{name}: {rough(one['margin'])} ({least}{rough(one['plateau'])})" for name, one in case["clears"].items()]
+    rows += [
+        f"{name}: {rough(one['margin'])} ({rough(one['plateau'], least=low < high)})"
+        for name, one in case["clears"].items()
+    ]
     return "\n".join(rows)
 
 
@@ -288,8 +290,3 @@ def _beside(axes: Axes, title: str) -> None:
     )
     legend.get_title().set_fontsize(SIZE - 1)
     legend.get_title().set_color(QUIET)
-
-
-def file_names(names: Sequence[str]) -> list[str]:
-    """Stems of the figures of some experiments, in the order of reading."""
-    return [stem for name in names for stem in FIGURES[name]]

@@ -7,7 +7,10 @@ from typing import Any
 
 from bqrl.reports.words import number, percent
 
-FLAT, LINEAR = 0.25, 0.9  # exponents of growth below and above which regret counts as flat or as linear
+FLAT, LINEAR = (
+    0.25,
+    0.9,
+)  # exponents of growth below and above which regret counts as flat or cannot be told from linear
 RHO = "\N{GREEK SMALL LETTER RHO}"
 NAMES = {"theorem 1": "Theorem 1", "corollary 1": "Corollary 1", "ours": "our bound"}
 
@@ -19,8 +22,8 @@ def headline(name: str, found: Found) -> str:
     return HEADLINES[name](found)
 
 
-def rough(x: float | None) -> str:
-    """A count as people say it.
+def rough(x: float | None, *, least: bool = False) -> str:
+    """A count as people say it; `least` where it may be larger.
 
     >>> rough(146), rough(489529), rough(11018226), rough(3.2e12), rough(None)
     ('146', '490,000', '11 million', '3.2e+12', 'more than 1e90')
@@ -28,10 +31,12 @@ def rough(x: float | None) -> str:
     if x is None or x > 1e90:
         return "more than 1e90"
     if x >= 1e9:
-        return f"{x:.2g}"
-    if x >= 1e6:
-        return f"{number(float(f'{x:.2g}') / 1e6)} million"
-    return number(x) if x < 1e4 else f"{int(float(f'{x:.2g}')):,}"
+        text = f"{x:.2g}"
+    elif x >= 1e6:
+        text = f"{number(float(f'{x:.2g}') / 1e6)} million"
+    else:
+        text = number(x) if x < 1e4 else f"{int(float(f'{x:.2g}')):,}"
+    return f"at least {text}" if least else text
 
 
 def between(values: Sequence[float], digits: int = 2) -> str:
@@ -78,11 +83,11 @@ def bounds_title(found: Found) -> str:
         return f"Regret exceeds {listed(sorted(set(over)))}"
     last = [case["points"][-1] for case in found["cases"]]
     ratios = [point["bounds"]["ours"]["ratio"] for point in last if point["bounds"]["ours"]["ratio"] is not None]
-    below = f", {rough_range(ratios)} times below ours" if ratios else ""
+    below = f", {rough_range(ratios)} times below ours at T = {last[0]['episodes']}" if ratios else ""
     starts = [case["informative_from"]["ours"] for case in found["cases"]]
     first = min((x for x in starts if x is not None), default=None)
-    when = f"from {rough(first)} episodes on" if first is not None else "beyond 1e90 episodes"
-    return f"Regret stays under every bound{below}; ours says more than the trivial bound only {when}"
+    when = f"from {rough(first)} episodes at the earliest" if first is not None else "beyond 1e90 episodes, if ever"
+    return f"Regret stays under every bound{below}; ours says more than the trivial bound {when}"
 
 
 def rough_range(values: Sequence[float]) -> str:
@@ -118,27 +123,31 @@ def growth_title(found: Found) -> str:
     for one in found["learners"]:
         slope = one["growth"]["slope"]
         if slope is not None:
-            kinds[growth_kind(slope["slope"])].append(one["label"])
+            kinds[growth_kind(**slope)].append(one["label"])
     parts = [f"{kind} for {listed(names)}" for kind, names in kinds.items() if names]
     return f"Beyond A / {RHO}² episodes regret {listed(parts)}" if parts else "Regret of long runs on the hard family"
 
 
-def growth_kind(slope: float) -> str:
-    """What an exponent of growth means."""
-    return "flattens" if slope < FLAT else "stays linear" if slope > LINEAR else "slows down"
+def growth_kind(slope: float, error: float) -> str:
+    """What an exponent of growth means, two standard errors allowed for.
+
+    >>> growth_kind(0.03, 0.03), growth_kind(0.4, 0.03), growth_kind(0.9, 0.1)
+    ('flattens', 'slows down', 'stays linear')
+    """
+    most = slope + 2.0 * error
+    return "flattens" if most < FLAT else "stays linear" if most > LINEAR else "slows down"
 
 
 def buffer_title(found: Found) -> str:
     """Up to which buffer the best policy pays nothing, against the plateau."""
     cases = found["cases"]
     times = [case["margin"] / case["plateau"][1] for case in cases]
-    apart = (
-        f"{rough_range(times)} times the plateau {RHO}τ" if max(times) > 1.0 + 1e-9 else f"equal to the plateau {RHO}τ"
-    )
+    least = "at least " if any(case["plateau"][0] < case["plateau"][1] for case in cases) else ""
+    apart = f"{least}{rough_range(times)} times the plateau" if max(times) > 1.0 + 1e-9 else "equal to the plateau"
     logs = [case["clears"]["log"]["margin"] for case in cases]
     named = listed([rough(x) for x in logs])
     return (
-        f"Up to the margin {RHO}*, {apart}, a buffer costs the best policy nothing;"
+        f"Up to the margin {RHO}*, {apart} {RHO}τ, a buffer costs the best policy nothing;"
         f" the logarithmic one is there after {named} episodes"
     )
 
@@ -234,10 +243,10 @@ def _buffer_remarks(found: Found) -> list[str]:
     lines = []
     for case in found["cases"]:
         low, high = case["plateau"]
-        least = "" if low == high else "at least "
         known = number(high, 3) if low == high else f"between {number(low, 2)} and {number(high, 3)}"
         when = "; ".join(
-            f"{name}: {rough(one['margin'])} ({least}{rough(one['plateau'])})" for name, one in case["clears"].items()
+            f"{name}: {rough(one['margin'])} ({rough(one['plateau'], least=low < high)})"
+            for name, one in case["clears"].items()
         )
         lines.append(
             f"{case['label']}, tau {number(case['tau'])}: {RHO}* = {number(case['margin'], 3)}, {RHO}τ {known};"

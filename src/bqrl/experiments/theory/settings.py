@@ -175,11 +175,27 @@ def theory_of(tables: Mapping[str, Any], quick: bool = False) -> TheorySpec:
             experiments[name] = _record(kind, own, f"[{name}]")
             for case in getattr(experiments[name], "cases", ()):
                 _one_of(case.problem, problems, "problem", f"[{name}]")
+    _check_hard(experiments.get("hard"))
     if not experiments:
         raise ValueError(f"no experiment is set; give one of the tables {', '.join(TABLES)}")
     name = _text(top.get("name", "theory"), "[theory] name")
     seed = _whole(top.get("seed"), "[theory] seed", 0)
     return TheorySpec(name, _text(top.get("title", name), "[theory] title"), seed, quick, problems, experiments)
+
+
+def _check_hard(own: HardSpec | None) -> None:
+    """Refuse what would come out only after the runs of the first learners."""
+    from bqrl.learners.run import Run
+    from bqrl.theory import hard_instance
+
+    if own is not None:
+        try:
+            for rho in (*own.rhos, own.growth_rho):
+                mdp = hard_instance(own.tau, rho, own.actions, own.horizon)
+            for one in own.learners:
+                Run(mdp, one.learner, own.tau, 1, 0, **dict(one.params))
+        except (ValueError, TypeError) as fault:
+            raise ValueError(f"[hard] {fault}") from None
 
 
 def _problem(key: str, given: Any) -> ProblemSpec:

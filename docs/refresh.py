@@ -1,0 +1,112 @@
+"""Rerun what the README and the pages show, and write down what is printed today: `python docs/refresh.py [PAGE ...]`.
+
+- A `python` block runs in the namespace of its page; a `text` block right below it is what it prints.
+- In a `console` block every `$ bqrl ...` runs, and the lines below it are what it prints; other commands are left alone.
+- docs/differences.md lists the lines of the source that begin `Deviation:` (we do something else) or `Corrected:` (a
+  statement of the paper in a form that holds), with what follows up to a blank line, the end of the docstring or the next.
+
+`...` stands for anything, such as a running time; where the rest of such a block no longer fits, it is rewritten as a whole and
+the dots have to be put back. The tests fail where a page would change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.M)
+MARK = re.compile(r"\b(Deviation|Corrected): (.+?)(?=\n\s*\n|\"\"\"|\n\s*(?:# )?(?:Deviation|Corrected): |\Z)", re.S)
+BEGIN, END = "<!-- deviations: begin -->\n", "<!-- deviations: end -->"
+
+
+def same(wanted: str, got: str) -> bool:
+    """Equal up to white space and the length of rules; `...` stands for anything."""
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    wanted, got = (re.sub("─+", "─", text) for text in (wanted, got))
+    return doctest.OutputChecker().check_output(wanted, got, options)
+
+
+def refreshed(text: str, name: str, *, run_python: bool = True, run_commands: bool = True) -> str:
+    """The page with what its blocks print today; run it in a folder from `workplace`."""
+    names: dict[str, object] = {"__name__": name}
+    printed, end, pieces = None, 0, []
+    for block in FENCE.finditer(text):
+        language, body, below = block[1], block[2], not text[end : block.start()].strip()
+        fresh = body
+        if language == "text" and below and printed is not None:
+            fresh = body if same(body, printed) else printed
+        elif language == "console" and run_commands:
+            fresh = COMMAND.sub(_rerun, body)
+        if language == "python" and run_python:
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                exec(compile(body, f"{name}, a python block", "exec"), names)
+            printed = output.getvalue()
+        else:
+            printed = None
+        pieces += [text[end : block.start()], f"```{language}\n{fresh}```"]
+        end = block.end()
+    return "".join([*pieces, text[end:]])
+
+
+def _rerun(command: re.Match[str]) -> str:
+    words, wanted = shlex.split(command[1], comments=True), command[2]
+    if words[0] != "bqrl" or not wanted.strip():
+        return command[0]
+    program = [sys.executable, "-c", "from bqrl.cli import main; main()", *words[1:]]
+    quiet = os.environ | {"COLUMNS": "140", "NO_COLOR": "1"}
+    done = subprocess.run(program, capture_output=True, text=True, env=quiet, check=True, timeout=300)
+    if same(wanted, done.stdout):
+        return command[0]
+    return f"$ {command[1]}\n" + "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[None]:
+    """A folder to write in, with the examples' data at the place where the pages name it."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        os.mkdir("examples")
+        for data in (ROOT / "examples").glob("*.csv"):
+            shutil.copy(data, "examples")
+        yield
+
+
+def deviations() -> str:
+    """The marks of the source as a Markdown list, one item a module."""
+    lines, source = [], ROOT / "src"
+    for path in sorted(source.rglob("*.py")):
+        marks = MARK.findall(path.read_text())
+        if marks:
+            lines.append(f"- `{'.'.join(path.relative_to(source).with_suffix('').parts)}`")
+            lines += [f"  - {mark}: {' '.join(text.split())}" for mark, text in marks]
+    return "\n".join(lines) + "\n"
+
+
+def with_deviations(text: str) -> str:
+    """The page with the present list in it, where it has one."""
+    if BEGIN not in text:
+        return text
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + deviations() + END + rest.split(END)[1]
+
+
+if __name__ == "__main__":
+    for page in [Path(given).resolve() for given in sys.argv[1:]] or PAGES:
+        old = page.read_text()
+        with workplace():
+            new = with_deviations(refreshed(old, page.name))
+        page.write_text(new)
+        print(f"{page.relative_to(ROOT)}: {'as it was' if new == old else 'rewritten'}")
