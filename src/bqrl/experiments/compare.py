@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.experiments.measures import reference
+from bqrl.experiments.measures import by_episode, reference
 from bqrl.experiments.scores import Scores
 from bqrl.experiments.spec import Printed
 from bqrl.experiments.study import Finished
@@ -84,11 +84,35 @@ def _reasons(finished: Finished, scores: Scores, one: Printed, key: str, ours: A
 
 
 def _unknown(finished: Finished, one: Printed, key: str) -> str:
+    """What is open, and which of the values that tuning tried would have come nearest to the printed number."""
     entry, tuned = finished.spec.entry(key), finished.finals[key, one.level].tuned
     left = [entry.open] if entry.open else []
-    if tuned is not None:
-        left.append(f"the range of the grid for {tuned.parameter} (ours gave {tuned.winner.value:g})")
-    return f"The cause is not known; left open in print: {'; '.join(left)}." if left else "The cause is not known."
+    if tuned is None:
+        return f"The cause is not known; left open in print: {left[0]}." if left else "The cause is not known."
+    left.append(f"the range of the grid for {tuned.parameter}")
+    told = f"The cause is not known; left open in print: {'; '.join(left)}. Ours is {tuned.winner.value:g}."
+    tried = _tried(finished, one, key)
+    if tried:
+        value, mean = min(tried, key=lambda pair: (abs(pair[1] - one.value), pair[0]))
+        told += (
+            f" Of the {len(tried)} values that were tried over {finished.spec.episodes} episodes, {tuned.parameter} ="
+            f" {value:g} comes nearest to the printed number: {mean:.2f} on the validation seeds."
+        )
+    return told
+
+
+def _tried(finished: Finished, one: Printed, key: str) -> list[tuple[float, float]]:
+    """Every value that tuning tried for as long as a final run, with the mean of the measure at its end."""
+    spec, final = finished.spec, finished.finals[key, one.level]
+    found = []
+    if final.tuned is not None and spec.tuning is not None:
+        against = reference(spec.problem, one.level)
+        values = [trial.value for rung in final.tuned.rungs if rung.episodes == spec.episodes for trial in rung.trials]
+        for value in values:
+            runs = (spec.run(final.entry, final.tau, seed, value=value) for seed in spec.tuning.seeds)
+            ends = [float(by_episode(finished.store.load(run), one.measure, against).sum()) for run in runs]
+            found.append((value, float(np.mean(ends))))
+    return found
 
 
 def _threshold(finished: Finished, scores: Scores, one: Printed) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def shifted(out, source, shift):
     last = source.size - 1
     begin, end = inside(out.size, last, shift)
     out[:begin] = source[0]
-    to, at = np.uint64(begin), np.uint64(begin + shift)
+    to, at = np.uint64(begin), np.uint64(max(begin + shift, 0))
     for c in range(np.uint64(end - begin)):
         out[to + c] = source[at + c]
     out[end:] = source[last]
@@ -56,8 +56,10 @@ def add_span(out, begin, end, weight, source, start):
 
     Indices are unsigned in the innermost loops: those need no test for counting from the end, so they run on vectors.
     """
+    if begin >= end:
+        return
     to, at = np.uint64(begin), np.uint64(start)
-    for c in range(np.uint64(max(end - begin, 0))):
+    for c in range(np.uint64(end - begin)):
         out[to + c] += weight * source[at + c]
 
 
