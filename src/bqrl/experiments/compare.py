@@ -6,6 +6,7 @@ further seeds. What chance does not cover has a cause; where the cause is not kn
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from bqrl.experiments.measures import by_episode, reference
 from bqrl.experiments.scores import Scores
 from bqrl.experiments.spec import Printed
 from bqrl.experiments.study import Finished
+from bqrl.learners.record import Record
 from bqrl.mdp.forms import IntArray
 from bqrl.mdp.policy import MarkovPolicy
 
@@ -91,7 +93,11 @@ def _unknown(finished: Finished, one: Printed, key: str) -> str:
         return f"The cause is not known; left open in print: {left[0]}." if left else "The cause is not known."
     left.append(f"the range of the grid for {tuned.parameter}")
     told = f"The cause is not known; left open in print: {'; '.join(left)}. Ours is {tuned.winner.value:g}."
-    tried = _tried(finished, one, key)
+    against = reference(finished.spec.problem, one.level)
+    tried = [
+        (value, float(np.mean([by_episode(record, one.measure, against).sum() for record in records])))
+        for value, records in _tried(finished, one.level, key)
+    ]
     if tried:
         value, mean = min(tried, key=lambda pair: (abs(pair[1] - one.value), pair[0]))
         told += (
@@ -101,18 +107,14 @@ def _unknown(finished: Finished, one: Printed, key: str) -> str:
     return told
 
 
-def _tried(finished: Finished, one: Printed, key: str) -> list[tuple[float, float]]:
-    """Every value that tuning tried for as long as a final run, with the mean of the measure at its end."""
-    spec, final = finished.spec, finished.finals[key, one.level]
-    found = []
+def _tried(finished: Finished, tau: float, key: str) -> Iterator[tuple[float, list[Record]]]:
+    """Every value that tuning tried for as long as a final run, with its records on the validation seeds."""
+    spec, final = finished.spec, finished.finals[key, tau]
     if final.tuned is not None and spec.tuning is not None:
-        against = reference(spec.problem, one.level)
-        values = [trial.value for rung in final.tuned.rungs if rung.episodes == spec.episodes for trial in rung.trials]
-        for value in values:
-            runs = (spec.run(final.entry, final.tau, seed, value=value) for seed in spec.tuning.seeds)
-            ends = [float(by_episode(finished.store.load(run), one.measure, against).sum()) for run in runs]
-            found.append((value, float(np.mean(ends))))
-    return found
+        for rung in final.tuned.rungs:
+            for trial in rung.trials if rung.episodes == spec.episodes else ():
+                runs = (spec.run(final.entry, final.tau, seed, value=trial.value) for seed in spec.tuning.seeds)
+                yield trial.value, [finished.store.load(run) for run in runs]
 
 
 def _threshold(finished: Finished, scores: Scores, one: Printed) -> dict[str, Any]:
@@ -127,6 +129,8 @@ def _threshold(finished: Finished, scores: Scores, one: Printed) -> dict[str, An
         f"{same['held-out']} of {len(spec.seeds)} held-out and {same['further']} of {len(spec.luck_seeds)} further"
         " final policies have the printed threshold."
     )
+    if ours != one.value:
+        told += _threshold_tried(finished, one)
     known = _planned(finished, one.level)
     if known is not None:
         told += f" The same planner on the true kernel without a buffer continues up to {known}."
@@ -145,6 +149,27 @@ def _threshold(finished: Finished, scores: Scores, one: Printed) -> dict[str, An
         "difference": None if ours is None else ours - one.value,
         "reason": told,
     }
+
+
+def _threshold_tried(finished: Finished, one: Printed) -> str:
+    """Which values of the tuned parameter end with the printed threshold on most validation seeds."""
+    values, count = [], 0
+    for value, records in _tried(finished, one.level, str(one.learner)):
+        policies = [record.final_policy for record in records]
+        tables = [policy.actions.astype(np.int64) for policy in policies if isinstance(policy, MarkovPolicy)]
+        count += 1
+        if sum(first_stage(finished, table) == one.value for table in tables) > len(records) / 2:
+            values.append(f"{value:g}")
+    if not count:
+        return ""
+    tuned = finished.finals[str(one.learner), one.level].tuned
+    assert tuned is not None
+    name, length = tuned.parameter, finished.spec.episodes
+    which = f"{name} = {', '.join(values)} end with it" if values else "none ends with it"
+    return (
+        f" Ours is tuned to {name} = {tuned.winner.value:g}; of the {count} values tried over {length} episodes,"
+        f" {which} on most validation seeds."
+    )
 
 
 def first_stage(finished: Finished, actions: IntArray) -> int | None:

@@ -32,37 +32,36 @@ def first_state(mu, u):
 
 
 @njit(cache=True)
+def step(row_start, successor, probability, reward, S, A, h, a, u, states, actions, rewards):
+    """Play action a at stage h from states[h] and write down what happens; returns the outcome's place in its stage.
+
+    Every episode of a model, whatever chooses the actions, is made of these steps.
+    """
+    stages = (row_start.size - 1) // (S * A)
+    first = (h if stages > 1 else 0) * S * A
+    i = draw(row_start, probability, first + states[h] * A + a, u[1 + h])
+    actions[h] = a
+    rewards[h] = reward[h if reward.shape[0] > 1 else 0, i]
+    states[h + 1] = successor[i]
+    return i - row_start[first]
+
+
+@njit(cache=True)
 def play_table(row_start, successor, probability, reward, mu, S, A, action, u, states, actions, rewards):
     """Play action[h, s]; u holds one uniform for the first state and one for each transition."""
-    H = actions.size
-    K = (row_start.size - 1) // (S * A)
-    s = first_state(mu, u[0])
-    states[0] = s
-    for h in range(H):
-        a = action[h, s]
-        q = ((h if K > 1 else 0) * S + s) * A + a
-        i = draw(row_start, probability, q, u[1 + h])
-        actions[h] = a
-        rewards[h] = reward[h if reward.shape[0] > 1 else 0, i]
-        s = successor[i]
-        states[h + 1] = s
+    states[0] = first_state(mu, u[0])
+    for h in range(actions.size):
+        a = action[h, states[h]]
+        step(row_start, successor, probability, reward, S, A, h, a, u, states, actions, rewards)
 
 
 @njit(cache=True)
 def play_chances(row_start, successor, probability, reward, mu, S, A, chance, u, v, states, actions, rewards):
     """Play actions drawn from chance[h, s]; v holds the learner's own uniforms."""
-    H = actions.size
-    K = (row_start.size - 1) // (S * A)
-    s = first_state(mu, u[0])
-    states[0] = s
-    for h in range(H):
-        a = first_state(chance[h, s], v[h])
-        q = ((h if K > 1 else 0) * S + s) * A + a
-        i = draw(row_start, probability, q, u[1 + h])
-        actions[h] = a
-        rewards[h] = reward[h if reward.shape[0] > 1 else 0, i]
-        s = successor[i]
-        states[h + 1] = s
+    states[0] = first_state(mu, u[0])
+    for h in range(actions.size):
+        a = first_state(chance[h, states[h]], v[h])
+        step(row_start, successor, probability, reward, S, A, h, a, u, states, actions, rewards)
 
 
 @njit(cache=True)

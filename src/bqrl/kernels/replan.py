@@ -8,7 +8,7 @@ order as its ball lets mass move.
 import numpy as np
 from numba import njit
 
-from bqrl.kernels.episode import draw, first_state
+from bqrl.kernels.episode import first_state, step
 from bqrl.kernels.sweep import keep_better, sorted_by_value, sweep_rows
 
 
@@ -181,18 +181,10 @@ def play_needs(
     rewards,
 ):  # fmt: skip
     """One episode of action[h, s, column of the remaining need]; u holds one uniform for the first state and one a stage."""
-    H = actions.size
-    K = (row_start.size - 1) // (S * A)
-    s = first_state(mu, u[0])
-    states[0] = s
+    states[0] = first_state(mu, u[0])
     need = target
-    for h in range(H):
+    for h in range(actions.size):
         c = min(max(need - lowest[h], 0), sizes[h] + extra - 1)
-        a = action[h, s, c]
-        base = (h if K > 1 else 0) * S * A
-        i = draw(row_start, probability, base + s * A + a, u[1 + h])
-        actions[h] = a
-        rewards[h] = reward[h if reward.shape[0] > 1 else 0, i]
-        need -= gain[h, i - row_start[base]]
-        s = successor[i]
-        states[h + 1] = s
+        a = action[h, states[h], c]
+        i = step(row_start, successor, probability, reward, S, A, h, a, u, states, actions, rewards)
+        need -= gain[h, i]

@@ -261,9 +261,7 @@ def l1_columns(values, rows, probability, half, sense, out):
                 giver, given = first_givers(order, probability, half, sense, kept, side)
                 break
             last = giver
-            if (
-                side[j] != sense
-            ):  # j takes its mass back, so the last giver gives more; where that is all it has, j stays in
+            if side[j] != sense:  # j takes its mass back, the last giver gives more; if that is all it has, j the rest
                 given -= probability[j]
                 side[j] = sense
                 if given + probability[giver] < half:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bqrl.kernels.episode import draw, first_state, play_chances, play_table
+from bqrl.kernels.episode import first_state, play_chances, play_table, step
 from bqrl.learners.protocol import Episode, Randomised
 from bqrl.learners.scoring import NeedTracker
 from bqrl.mdp.forms import IntArray
@@ -59,11 +59,9 @@ class ModelWorld:
         episode.states[0] = s
         for h in range(mdp.H):
             a = policy.act(h, s, memory)
-            q = ((0 if mdp.stationary else h) * mdp.S + s) * mdp.A + a
-            i = draw(mdp.row_start, mdp.probability, q, u[1 + h])
-            r, after = float(mdp.reward[h if len(mdp.reward) > 1 else 0, i]), int(mdp.successor[i])
-            memory = policy.next(memory, h, s, a, r, after)
-            episode.actions[h], episode.rewards[h], episode.states[h + 1] = a, r, after
+            step(*self._tables[:4], mdp.S, mdp.A, h, a, u, *episode)
+            after = int(episode.states[h + 1])
+            memory = policy.next(memory, h, s, a, float(episode.rewards[h]), after)
             s = after
 
     def memory(self) -> dict[str, Any]:

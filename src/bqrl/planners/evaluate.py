@@ -25,7 +25,7 @@ from bqrl.planners.sweep import BLOCK_BYTES, by_products, row_units
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # (state, memory, sum) triples of one stage up to which a policy's own support is followed
-THREADS_FROM = 100_000  # cells of a stage below which starting threads costs more than it saves
+THREADS_FROM = 1_000_000  # outcomes times columns of a stage from which threads pay
 
 
 def evaluate(
@@ -154,7 +154,7 @@ def _push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) 
             moves = (
                 stage.row_start, stage.successor, stage.probability, *sums.gain(h), mdp.A, action, column, mass, out,
             )  # fmt: skip
-            if out.size > THREADS_FROM:
+            if stage.successor.size // mdp.A * out.shape[1] > THREADS_FROM:
                 push_mass_threads(*moves, get_num_threads())
             else:
                 push_mass(*moves, 0, out.shape[1])
