@@ -1,38 +1,49 @@
-"""How the time of a sweep grows: exponents in the horizon, in the number of transitions and in the number of points."""
+"""How the time of the all-tau sweep grows: exponents of a power law fitted to measured times.
+
+One size grows while the others stay: stages (rewards only in the last one, so that the points stay), transitions (states,
+or successors a row) and points (rewards in finer steps).
+"""
 
 from __future__ import annotations
-
-from functools import partial
 
 import numpy as np
 from _problems import sparse
 from timing import interleaved, machine, table
 
 from bqrl.mdp.lattice import grid
+from bqrl.mdp.model import MDP
 from bqrl.planners.sweep import sweep
 
 
-def exponent(problems) -> tuple[list[float], float]:
-    """Times of the problems and the slope of log time over log size; each is twice the size of the one before."""
-    runs = [partial(sweep, mdp, grid(mdp)) for mdp in problems]
-    times = interleaved(*runs, repetitions=4)
-    return times, float(np.polyfit(np.arange(len(times)) * np.log(2.0), np.log(times), 1)[0])
+def with_last_reward(S: int, A: int, k: int, H: int, top: int) -> MDP:
+    """A stationary kernel that pays 0 .. top at the last stage alone: top + 1 points at every stage."""
+    base = sparse(S, A, k, H, top)
+    rewards = np.zeros((H, S, A))
+    rewards[-1] = base.row_reward[0]
+    return MDP(base.dense(0).reshape(S, A, S), rewards, horizon=H)
+
+
+def exponent(sizes: list[int], problems: list[MDP]) -> tuple[float, list[float]]:
+    seconds = interleaved(*(lambda m=m, g=grid(m): sweep(m, g) for m in problems), repetitions=7)
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]), seconds
 
 
 def main() -> None:
     print(machine())
-    # Work is transitions x points x stages. A longer horizon brings more points, so the step grows with it.
-    series = {
-        "horizon": [sparse(2000, 4, 10, H, 2000 // H) for H in (10, 20, 40, 80)],
-        "transitions": [sparse(S, 4, 10, 20, 10) for S in (2000, 4000, 8000, 16000)],
-        "points": [sparse(2000, 4, 10, 20, top) for top in (10, 20, 40, 80)],
-    }
+    stages, states, successors, points = [20, 40, 80, 160], [500, 1000, 2000, 4000], [8, 16, 32, 64], [10, 20, 40, 80]
     rows = []
-    for name, problems in series.items():
-        times, slope = exponent(problems)
-        rows.append((name, *times, slope, 1.1))
+    for name, sizes, problems in (
+        ("stages H", stages, [with_last_reward(400, 4, 16, H, 200) for H in stages]),
+        ("transitions, by states", states, [sparse(S, 4, 10, 20, 10) for S in states]),
+        ("transitions, by successors", successors, [sparse(500, 4, k, 20, 10) for k in successors]),
+        ("points", points, [sparse(500, 4, 10, 20, top) for top in points]),
+    ):
+        slope, seconds = exponent(sizes, problems)
+        rows.append((name, f"{sizes[0]} .. {sizes[-1]}", seconds[0], seconds[-1], slope))
     table(
-        "Time of a sweep, each step twice the size", ("in the number of", "1", "2", "4", "8", "exponent", "bar"), rows
+        "Growth of the all-tau sweep with policy (bar: exponent 1.1)",
+        ("in", "sizes", "first", "last", "exponent"),
+        rows,
     )
 
 
