@@ -6,6 +6,8 @@ or successors a row) and points (rewards in finer steps).
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from _problems import sparse
 from timing import interleaved, machine, table
@@ -24,7 +26,7 @@ def with_last_reward(S: int, A: int, k: int, H: int, top: int) -> MDP:
 
 
 def exponent(sizes: list[int], problems: list[MDP]) -> tuple[float, list[float]]:
-    seconds = interleaved(*(lambda m=m, g=grid(m): sweep(m, g) for m in problems), repetitions=7)
+    seconds = interleaved(*(partial(sweep, m, grid(m)) for m in problems), repetitions=7)
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]), seconds
 
 
