@@ -6,7 +6,7 @@ PY      := $(VENV)/bin/python
 READY   := $(VENV)/.ready
 EXTRAS  := dev,plots,cluster
 PIP     := $(PY) -m pip install -qq --disable-pip-version-check --constraint requirements.lock
-WORKERS ?= 0# test processes; 0 runs the tests in one
+WORKERS ?= 2# test processes; 0 runs the tests in one
 ARGS    ?=# passed on to `bqrl reproduce`
 
 SHELL       := bash

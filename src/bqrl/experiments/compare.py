@@ -98,13 +98,16 @@ def _unknown(finished: Finished, one: Printed, key: str) -> str:
         (value, float(np.mean([by_episode(record, one.measure, against).sum() for record in records])))
         for value, records in _tried(finished, one.level, key)
     ]
-    if tried:
-        value, mean = min(tried, key=lambda pair: (abs(pair[1] - one.value), pair[0]))
-        told += (
-            f" Of the {len(tried)} values that were tried over {finished.spec.episodes} episodes, {tuned.parameter} ="
-            f" {value:g} comes nearest to the printed number: {mean:.2f} on the validation seeds."
-        )
-    return told
+    if not tried:
+        return told
+    value, mean = min(tried, key=lambda pair: (abs(pair[1] - one.value), pair[0]))
+    among = f"{len(tried)} values that were tried over {finished.spec.episodes} episodes"
+    if max(end for _, end in tried) - min(end for _, end in tried) < DIGITS:
+        return f"{told} All {among} give {mean:.2f} on the validation seeds."
+    return (
+        f"{told} Of the {among}, {tuned.parameter} = {value:g} comes nearest to the printed number:"
+        f" {mean:.2f} on the validation seeds."
+    )
 
 
 def _tried(finished: Finished, tau: float, key: str) -> Iterator[tuple[float, list[Record]]]:
