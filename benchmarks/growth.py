@@ -1,13 +1,15 @@
 """How the time of the all-tau sweep grows: exponents of a power law fitted to measured times.
 
 One size grows while the others stay: stages (rewards only in the last one, so that the points stay), transitions (states,
-or successors a row) and points (rewards in finer steps).
+or successors a row) and points (rewards in finer steps). One thread, so that no size decides how many work. Where the
+successors of a state lie anywhere, the part of the exponent above 1 is memory: larger problems leave the caches.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
+import numba
 import numpy as np
 from _problems import sparse
 from timing import interleaved, machine, table
@@ -31,13 +33,15 @@ def exponent(sizes: list[int], problems: list[MDP]) -> tuple[float, list[float]]
 
 
 def main() -> None:
+    numba.set_num_threads(1)
     print(machine())
     stages, states, successors, points = [20, 40, 80, 160], [500, 1000, 2000, 4000], [8, 16, 32, 64], [10, 20, 40, 80]
     rows = []
     for name, sizes, problems in (
         ("stages H", stages, [with_last_reward(400, 4, 16, H, 200) for H in stages]),
-        ("transitions, by states", states, [sparse(S, 4, 10, 20, 10) for S in states]),
-        ("transitions, by successors", successors, [sparse(500, 4, k, 20, 10) for k in successors]),
+        ("transitions, by states, successors near by", states, [sparse(S, 4, 10, 20, 5, near=50) for S in states]),
+        ("transitions, by states, successors anywhere", states, [sparse(S, 4, 10, 20, 5) for S in states]),
+        ("transitions, by successors of a row", successors, [sparse(500, 4, k, 20, 5) for k in successors]),
         ("points", points, [sparse(500, 4, 10, 20, top) for top in points]),
     ):
         slope, seconds = exponent(sizes, problems)

@@ -170,7 +170,7 @@ def buffer_dial() -> Any:
     axes.set_ylim(0.53, 0.83)
     axes.legend(loc="lower left", bbox_to_anchor=(0.17, 0.02), frameon=False, fontsize=SIZE - 0.5)
     told = "Asset selling, τ = 0.1. A buffer narrower than the margin changes nothing."
-    head(figure, "One dial from the quantile (VaR) to the mean of the worst runs (CVaR)", told, axes)
+    head(figure, "One dial from the quantile (VaR) to CVaR", told, axes)
     return figure
 
 
