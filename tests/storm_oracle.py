@@ -10,6 +10,8 @@ import numpy as np
 
 from bqrl.mdp.model import MDP
 
+CHUNK = 1_000_000  # entries handed to Storm at a time
+
 
 @dataclass(frozen=True)
 class Unfolded:
@@ -79,7 +81,14 @@ def storm_model(unfolded: Unfolded):
         has_custom_row_grouping=True,
         row_groups=u.states,
     )
-    builder.add_next_values(u.rows.tolist(), u.columns.tolist(), u.values.tolist(), u.groups.tolist())
+    part = max(1, CHUNK * u.states // u.rows.size)  # states at a time: Python numbers take room
+    for first in range(0, u.states, part):
+        groups = u.groups[first : first + part]
+        end = u.groups[first + part] if first + part < u.states else u.rows[-1] + 1
+        here = slice(*np.searchsorted(u.rows, [groups[0], end]))
+        builder.add_next_values(
+            u.rows[here].tolist(), u.columns[here].tolist(), u.values[here].tolist(), groups.tolist()
+        )
     labels = StateLabeling(u.states)
     labels.add_label("init")
     labels.set_states("init", BitVector(u.states, [0]))
