@@ -15,13 +15,11 @@ import bqrl
 
 EPISODES = 2000
 SEEDS = range(1, 11)
-C_CONF = 0.006
 
 
 def measured(distribution: str, tau: float, **params: object) -> tuple[float, float, float]:
     """Mean and standard deviation of the cumulative gap, and seconds a run."""
     mdp = bqrl.envs.make("AssetSelling", distribution=distribution)
-    params |= {"c_conf": C_CONF}
     bqrl.learn(mdp, "ucb-bqrl", tau, 5, 0, **params)  # kernels loaded before the clock starts
     begun = time.perf_counter()
     gaps = [bqrl.learn(mdp, "ucb-bqrl", tau, EPISODES, seed, **params).gap().sum() for seed in SEEDS]

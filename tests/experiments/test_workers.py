@@ -31,7 +31,7 @@ def finished(folder):
     return len(list((folder / "runs").glob("*.npz"))) if (folder / "runs").is_dir() else 0
 
 
-def wait_for(folder, count, process, seconds=60.0):
+def wait_for(folder, count, process, seconds=240.0):
     until = time.monotonic() + seconds
     while finished(folder) < count and process.poll() is None:
         assert time.monotonic() < until, f"{finished(folder)} runs after {seconds} s"
@@ -53,7 +53,7 @@ def test_a_killed_worker_costs_its_run_only(study_file):
         for run in runs:
             workers.submit(run)
         done, notes = [], []
-        until = time.monotonic() + 60.0
+        until = time.monotonic() + 240.0
         while len(done) < len(runs):
             assert time.monotonic() < until
             for event in workers.wait(0.2):
@@ -164,14 +164,18 @@ def test_ten_kills_at_random_moments_change_nothing(made, study_file, tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(made, study_file, tmp_path):
-    process = begin(study_file, tmp_path)
-    wait_for(tmp_path, 5, process)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everyone hears it
-    said, _ = process.communicate(timeout=30)
+    for attempt in range(8):  # on a busy machine the small study may be over before the signal comes
+        folder = tmp_path / str(attempt)
+        process = begin(study_file, folder)
+        wait_for(folder, 1, process)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everyone hears it
+        said, _ = process.communicate(timeout=120)
+        if process.returncode != 0:
+            break
     assert process.returncode == 130
     assert "finished runs are kept in" in said
     assert "Traceback" not in said
     heard = Heard()
-    told = reproduce(study_file, tmp_path, workers=LocalWorkers(2), watch=heard)
-    assert told["session"]["runs_skipped"] >= 5
-    assert results_of(tmp_path) == results_of(made)
+    told = reproduce(study_file, folder, workers=LocalWorkers(2), watch=heard)
+    assert told["session"]["runs_skipped"] >= 1
+    assert results_of(folder) == results_of(made)

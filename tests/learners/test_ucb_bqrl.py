@@ -233,6 +233,11 @@ def test_frontier_planning_on_a_tiny_problem_follows_its_labels():
     assert np.all(np.isin(record.notes["candidate"], range(6)))
 
 
+def test_a_named_problem_is_learned_by_its_name():
+    by_name, by_model = learn("AssetSelling", "ucb-bqrl", 0.3, 5, 4), learn(MODEL, "ucb-bqrl", 0.3, 5, 4)
+    assert np.array_equal(by_name.returns, by_model.returns)
+
+
 def test_learning_closes_the_gap_and_replanning_less_often_plans_less():
     record = learn(MODEL, "ucb-bqrl", 0.5, 400, 77)
     assert record.gap(0.5)[-50:].mean() < 0.02

@@ -103,6 +103,11 @@ def test_a_mixture_draws_once_by_the_given_uniform():
         mix.to_labels(MODEL)
 
 
+def test_a_plan_is_not_a_policy():
+    with pytest.raises(TypeError, match=r"got Plan; of a plan give plan\.policy"):
+        evaluate(MODEL, bqrl.solve(MODEL, 0.1))
+
+
 def test_labels_follow_random_rewards():
     mdp = bqrl.MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0), (0, 1, 0, 1.0, 0.5)], horizon=2)
     labels = guarantee_curve(mdp).policy(0.5).to_labels(mdp)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.envs import make, names
 from bqrl.learners.baselines.ppo import PPO
 from bqrl.learners.baselines.q_learning import QLearning
 from bqrl.learners.baselines.sarsa import Sarsa
@@ -202,6 +203,8 @@ def _task(
     problem: Any, kind: type[Learner], tau: float, T: int, delta: float, horizon: int | None, rng: np.random.Generator
 ) -> tuple[MDP | None, Task, World]:
     """The problem to score on where its kernel is known, what the learner is told, and where episodes are played."""
+    if isinstance(problem, str) and problem in names():
+        problem = make(problem)
     if isinstance(problem, MDP):
         if horizon is not None and horizon != problem.H:
             problem = problem.replace(horizon=horizon)

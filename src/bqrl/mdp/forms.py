@@ -46,6 +46,8 @@ def read(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> t
     ):
         return _from_sparse(transitions, rewards, horizon, support)
     if rewards is None:
+        if support is not None:  # leaving it out silently would void what is promised over a ball
+            raise ValueError("support goes with arrays or matrices; give transitions and rewards apart to use it")
         return _from_list(transitions, horizon)
     return _from_dense(transitions, rewards, horizon, support)
 

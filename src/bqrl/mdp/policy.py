@@ -435,6 +435,8 @@ def load_policy(path: str | Path) -> Policy:
 
 def check_fits(policy: Policy, mdp: MDP) -> None:
     """ValueError unless the policy has this problem's stages, states and actions."""
+    if not isinstance(policy, Policy):
+        raise TypeError(f"a policy is wanted, got {type(policy).__name__}; of a plan give plan.policy")
     if (policy.H, policy.S) != (mdp.H, mdp.S):
         raise ValueError(
             f"the policy is for H={policy.H}, S={policy.S}, the problem has H={mdp.H}, S={mdp.S}; plan on this problem"
