@@ -167,7 +167,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(made, study_file, t
     for attempt in range(8):  # on a busy machine the small study may be over before the signal comes
         folder = tmp_path / str(attempt)
         process = begin(study_file, folder)
-        wait_for(folder, 1, process)
+        wait_for(folder, 5, process)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everyone hears it
         said, _ = process.communicate(timeout=120)
         if process.returncode != 0:
@@ -177,5 +177,5 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(made, study_file, t
     assert "Traceback" not in said
     heard = Heard()
     told = reproduce(study_file, folder, workers=LocalWorkers(2), watch=heard)
-    assert told["session"]["runs_skipped"] >= 1
+    assert told["session"]["runs_skipped"] >= 5
     assert results_of(folder) == results_of(made)
