@@ -5,7 +5,8 @@ are counted as executed: 2 S*A S (columns of the next stage), stage by stage.
 
 Sparse rows: each outcome adds one row of the next stage to another, so its ceiling is memory. Bytes are counted as moved:
 the row of every outcome's successor, read once for the values and once for the means, and what a stage writes. Two
-ceilings in the same run: a copy of memory in order, and a copy of the very same rows, which jumps about as the sweep does.
+ceilings in the same run: a copy of memory in order, and a copy of the very same rows (as wide as those of the middle stage,
+twice that where means lie beside the values), which jumps about as the sweep does.
 """
 
 from __future__ import annotations
@@ -47,10 +48,11 @@ def sparse_rows(name: str, mdp) -> list[tuple[object, ...]]:
     columns = grid(mdp)
     stage = mdp.stage(0)
     middle = int(columns.size[mdp.H // 2])
-    rows = np.random.default_rng(0).random((mdp.S, middle))
+    rows = np.random.default_rng(0).random((mdp.S, 2 * middle))
     copy, moved = stream()
-    in_order, jumping, values, policy = interleaved(
+    in_order, jumping, jumping_wide, values, policy = interleaved(
         copy,
+        row_copies(stage.row_start, stage.successor, rows[:, :middle].copy()),
         row_copies(stage.row_start, stage.successor, rows),
         lambda: sweep(mdp, columns, policy=False),
         lambda: sweep(mdp, columns),
@@ -59,11 +61,11 @@ def sparse_rows(name: str, mdp) -> list[tuple[object, ...]]:
     read = sum(stage.successor.size * 8 * (int(columns.size[h + 1]) + 1) for h in range(mdp.H))
     written = sum(mdp.S * 8 * (int(columns.size[h]) + 1) for h in range(mdp.H))
     order_rate = moved / in_order
-    rows_rate = stage.successor.size * 8 * middle / jumping
+    copied = stage.successor.size * 8 * middle
     found = []
-    for what, seconds, total in (
-        ("values", values, read + written),
-        ("policy, means", policy, 2 * read + 2.25 * written),
+    for what, seconds, total, rows_rate in (
+        ("values", values, read + written, copied / jumping),
+        ("policy, means", policy, 2 * read + 2.25 * written, 2 * copied / jumping_wide),
     ):
         rate = total / seconds
         found.append(

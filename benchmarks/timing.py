@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-PAUSE = 0.06  # threads of one library spin for a while after their work; let them go before the next is timed
+PAUSE = 0.25  # threads of one library spin for a while after their work; let them go before the next is timed
 
 
 def interleaved(*functions: Callable[[], object], repetitions: int = 7) -> list[float]:

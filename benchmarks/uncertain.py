@@ -9,7 +9,7 @@ from timing import interleaved, machine, table
 from bqrl.mdp.lattice import grid
 from bqrl.planners.sweep import OPTIMISTIC, ROBUST, sweep
 
-RADII = (0.05, 0.2, 1.0)
+RADII = (0.05, 0.2, 0.5, 1.0)
 
 
 def compare(name: str, mdp, repetitions: int) -> list[tuple[object, ...]]:
@@ -29,9 +29,9 @@ def compare(name: str, mdp, repetitions: int) -> list[tuple[object, ...]]:
 
 def main() -> None:
     print(machine())
-    rows = compare("32 successors, rewards by (s, a)", sparse(200, 4, 32, 20, 10), 7)
-    rows += compare("32 successors, rewards by (s, a, s')", sparse(200, 4, 32, 20, 10, by_outcome=True), 7)
-    rows += compare("8 successors, rewards by (s, a)", sparse(200, 4, 8, 20, 10), 7)
+    rows = compare("32 successors, rewards by (s, a)", sparse(200, 4, 32, 20, 10), 15)
+    rows += compare("32 successors, rewards by (s, a, s')", sparse(200, 4, 32, 20, 10, by_outcome=True), 15)
+    rows += compare("8 successors, rewards by (s, a)", sparse(200, 4, 8, 20, 10), 15)
     rows += compare("dense rows of 500", dense(500, 4, 10, 20), 3)
     table(
         "Sweeps over an l1 ball, in plain sweeps (bars: 5 up to 32 successors, 40 for dense rows of 500)",

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bqrl.kernels.ball import l1_moved
-from bqrl.kernels.sweep import l1_columns, l1_expectation, l1_row
+from bqrl.kernels.l1 import l1_columns, l1_expectation, l1_moved, l1_row
 
 KINDS = ("apart", "alike", "tied", "steps")
 

@@ -3,27 +3,19 @@
 import numpy as np
 import pytest
 
-from bqrl.kernels.ball import l1_moved
-from bqrl.kernels.replan import moved_expectation
+from bqrl.kernels.columns import shifted_add
+from bqrl.kernels.l1 import l1_expectation, l1_moved, l1_row, moved_expectation, sorted_by_value
 from bqrl.kernels.rollout import draw_outcomes, push_mass
-from bqrl.kernels.sweep import (
-    extremes,
-    l1_expectation,
-    l1_row,
-    reduce_rows,
-    shifted_add,
-    sorted_by_value,
-    sweep_rows,
-)
+from bqrl.kernels.sweep import extremes, reduce_rows, sweep_rows
 
 
 @pytest.mark.parametrize("shift", [-7, -3, -1, 0, 1, 2, 9])
 @pytest.mark.parametrize("n", [1, 4, 6])
 def test_shifted_add_clips_at_both_ends(shift, n):
-    source = np.array([1.0, 2.0, 4.0, 8.0])
+    source = np.array([[9.0, 9.0, 9.0, 9.0, 9.0, 9.0], [9.0, 1.0, 2.0, 4.0, 8.0, 9.0]])
     out = np.full(n, 0.5)
-    shifted_add(out, 2.0, source, shift)
-    assert out.tolist() == [0.5 + 2.0 * source[min(max(i + shift, 0), 3)] for i in range(n)]
+    shifted_add(out, 2.0, source, 1, 1, 4, shift)
+    assert out.tolist() == [0.5 + 2.0 * source[1, 1 + min(max(i + shift, 0), 3)] for i in range(n)]
 
 
 def linear_programme(p, v, eps, sense):
@@ -86,49 +78,59 @@ def test_a_stage_by_rows_and_by_products(seed):
     columns = np.clip(np.arange(n)[None, :] + shift[:, None], 0, m - 1)
     wanted = np.take_along_axis(P @ value, columns, axis=1).reshape(S, A, n)
     wanted_mean = (np.take_along_axis(P @ mean, columns, axis=1) + reward[:, None]).reshape(S, A, n)
-    out, out_mean, action = np.empty((S, n)), np.empty((S, n)), np.empty((S, n), np.int16)
-    nothing = np.empty((0, 0), np.int64)
+    both, exists = np.hstack((value, mean)), np.ones((S, A), bool)
+    out, action = np.empty((S, 2 * n)), np.empty((S, n), np.int16)
+    nothing, rows = np.empty((0, 0), np.int64), (row_start, successor, P.ravel())
     sweep_rows(
-        row_start, successor, P.ravel(), np.repeat(shift, S), nothing, reward, 0.0, np.empty(0), 1.0, value, mean, 1e-13,
-        1e-13, out, out_mean, action,
+        *rows, np.repeat(shift, S), nothing, reward, 0.0, np.empty(0), 1.0, both, 1e-13, 1e-13, out, action
     )  # fmt: skip
-    assert np.allclose(out, wanted.min(axis=1))
+    assert np.allclose(out[:, :n], wanted.min(axis=1))
     assert np.array_equal(action, wanted.argmin(axis=1))
-    assert np.allclose(out_mean, np.take_along_axis(wanted_mean, action[:, None].astype(int), axis=1)[:, 0])
-    again, again_mean, again_action = np.empty((S, n)), np.empty((S, n)), np.empty((S, n), np.int16)
-    exists = np.ones((S, A), bool)
-    reduce_rows(P @ value, P @ mean, shift, exists, reward, 0.0, 1e-13, 1e-13, again, again_mean, again_action)
+    assert np.allclose(out[:, n:], np.take_along_axis(wanted_mean, action[:, None].astype(int), axis=1)[:, 0])
+    again, again_action = np.empty((S, 2 * n)), np.empty((S, n), np.int16)
+    reduce_rows(P @ both, shift, exists, reward, 0.0, 1e-13, 1e-13, again, again_action)
     assert np.allclose(again, out)
     assert np.array_equal(again_action, action)
-    alone = np.empty((S, n))
-    none, no_action = np.empty((0, 0)), np.empty((0, 0), np.int16)
-    reduce_rows(P @ value, none, shift, exists, reward, 0.0, 1e-13, 1e-13, alone, none, no_action)
-    assert np.allclose(alone, out)
+    alone, no_action = np.empty((S, n)), np.empty((0, 0), np.int16)
+    reduce_rows(P @ value, shift, exists, reward, 0.0, 1e-13, 1e-13, alone, no_action)
+    assert np.allclose(alone, out[:, :n])
     sweep_rows(
-        row_start, successor, P.ravel(), np.repeat(shift, S), nothing, reward, 0.0, np.empty(0), 1.0, value, none, 1e-13,
-        1e-13, alone, none, no_action,
+        *rows, np.repeat(shift, S), nothing, reward, 0.0, np.empty(0), 1.0, value, 1e-13, 1e-13, alone, no_action
     )  # fmt: skip
-    assert np.allclose(alone, out)
+    assert np.allclose(alone, out[:, :n])
     table = np.clip(np.arange(n)[None, :] + np.unique(shift)[:, None], 0, m - 1)
     which = np.repeat(np.searchsorted(np.unique(shift), shift), S)
-    sweep_rows(
-        row_start, successor, P.ravel(), which, table, reward, 0.0, np.empty(0), 1.0, value, mean, 1e-13, 1e-13, again,
-        again_mean, again_action,
-    )  # fmt: skip
+    sweep_rows(*rows, which, table, reward, 0.0, np.empty(0), 1.0, both, 1e-13, 1e-13, again, again_action)
     assert np.allclose(again, out)
+
+
+@pytest.mark.parametrize("k", range(1, 12))
+@pytest.mark.parametrize("shift", [-6, -1, 0, 2, 7])
+def test_any_number_of_outcomes_adds_up_in_order(k, shift):
+    rng = np.random.default_rng(k)
+    after, p, successor = rng.random((4, 10)), rng.random(k), rng.integers(0, 4, k).astype(np.int32)
+    now, action = np.empty((1, 12)), np.empty((1, 6), np.int16)
+    sweep_rows(
+        np.array([0, k]), successor, p, np.full(k, shift), np.empty((0, 0), np.int64), np.zeros(1), 0.0, np.empty(0), 1.0,
+        after, 1e-13, 1e-13, now, action,
+    )  # fmt: skip
+    columns = np.clip(np.arange(6) + shift, 0, 4)
+    wanted = np.zeros(12)
+    for i in range(k):  # in this order, so the bits agree
+        wanted += p[i] * after[successor[i]][np.r_[columns, 5 + columns]]
+    assert now[0].tolist() == wanted.tolist()
 
 
 def test_ties_go_to_the_larger_mean_then_to_the_lower_action():
     row_start, successor = np.array([0, 1, 2, 3]), np.array([0, 0, 0], np.int32)
-    value, mean = np.array([[0.5, 0.5]]), np.zeros((1, 2))
-    out, out_mean, action = np.empty((1, 2)), np.empty((1, 2)), np.empty((1, 2), np.int16)
+    after, now, action = np.array([[0.5, 0.5, 0.0, 0.0]]), np.empty((1, 4)), np.empty((1, 2), np.int16)
     rewards = np.array([1.0, 2.0, 2.0])
     sweep_rows(
         row_start, successor, np.ones(3), np.zeros(3, np.int64), np.empty((0, 0), np.int64), rewards, 0.0, np.empty(0), 1.0,
-        value, mean, 1e-13, 1e-13, out, out_mean, action,
+        after, 1e-13, 1e-13, now, action,
     )  # fmt: skip
     assert action.tolist() == [[1, 1]]
-    assert out_mean.tolist() == [[2.0, 2.0]]
+    assert now.tolist() == [[0.5, 0.5, 2.0, 2.0]]
 
 
 def test_extremes_of_a_chain():

@@ -3,22 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
-from bqrl.kernels.sweep import l1_expectation, sorted_by_value
-
-
-@njit(cache=True)
-def l1_moved(order, probability, half, out):
-    """The row that attains `l1_expectation`: mass moved to the favoured outcome, taken from the least favoured upwards."""
-    best = order[0]
-    left = min(half, 1.0 - probability[best])
-    out[:] = probability
-    out[best] += left
-    for j in range(order.size - 1, 0, -1):
-        if left <= 0.0:
-            break
-        taken = min(probability[order[j]], left)
-        out[order[j]] -= taken
-        left -= taken
+from bqrl.kernels.l1 import l1_expectation, l1_moved, sorted_by_value
 
 
 @njit(cache=True)

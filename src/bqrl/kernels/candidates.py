@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from bqrl.kernels.ball import l1_moved
+from bqrl.kernels.l1 import l1_moved
 
 
 @njit(cache=True)

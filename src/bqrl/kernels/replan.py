@@ -9,7 +9,8 @@ import numpy as np
 from numba import njit
 
 from bqrl.kernels.episode import first_state, step
-from bqrl.kernels.sweep import keep_better, sorted_by_value, sweep_rows
+from bqrl.kernels.l1 import moved_expectation, sorted_by_value
+from bqrl.kernels.sweep import keep_better, sweep_rows
 
 
 @njit(cache=True)
@@ -43,11 +44,13 @@ def sweep_stages(
                 value[now], mean[now], n_next, tie, mean_tie, n, order, value[1 - now], mean[1 - now], action[h],
             )  # fmt: skip
         else:
+            after, found = np.empty((S, 2 * n_next)), np.empty((S, 2 * n))
+            after[:, :n_next], after[:, n_next:] = value[now, :, :n_next], mean[now, :, :n_next]
             sweep_rows(
                 starts, successor[here], probability[here], shift[h], no_jumps, mean_reward[h], 0.0, stage_half, sense,
-                value[now, :, :n_next].copy(), mean[now, :, :n_next].copy(), tie, mean_tie,
-                value[1 - now, :, :n], mean[1 - now, :, :n], action[h, :, :n],
+                after, tie, mean_tie, found, action[h, :, :n],
             )  # fmt: skip
+            value[1 - now, :, :n], mean[1 - now, :, :n] = found[:, :n], found[:, n:]
         now = 1 - now
     root = np.zeros(sizes[0] + extra)
     for s in range(S):
@@ -109,30 +112,6 @@ def sweep_stage_by_row(
             first = False
         if first:
             value[s, :n], mean[s, :n], action[s, :n] = 0.0, 0.0, 0
-
-
-@njit(cache=True)
-def moved_expectation(order, chance, value, c, half, plain):
-    """The plain expectation after the l1 step: mass min(half, 1 - p(favoured)) goes to the favoured outcome."""
-    S = order.size
-    best = -1
-    for j in range(S):
-        if chance[order[j]] >= 0.0:
-            best = order[j]
-            break
-    left = min(half, 1.0 - chance[best])
-    low = value[best, c]
-    total = plain
-    for j in range(S - 1, -1, -1):
-        if left <= 0.0:
-            break
-        t = order[j]
-        p = chance[t]
-        if p > 0.0 and t != best:
-            taken = min(p, left)
-            left -= taken
-            total -= taken * (value[t, c] - low)
-    return max(total, 0.0)
 
 
 @njit(cache=True)

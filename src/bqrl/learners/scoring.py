@@ -109,11 +109,12 @@ class NeedTracker:
     def _target(self, policy: TargetPolicy) -> int:
         return int(policy.column(0, policy.target)) + int(self.grid.lowest[0])
 
-    def law(self, policy: TargetPolicy) -> FloatArray:
-        """Mass of every return."""
+    def law(self, policy: TargetPolicy, probability: FloatArray | None = None) -> FloatArray:
+        """Mass of every return; under another kernel of the same structure where its `probability` is given."""
         mdp = self.mdp
+        kernel = mdp.probability if probability is None else probability
         found = law_of_needs(
-            mdp.row_start, mdp.successor, mdp.probability, self._gain, mdp.mu, mdp.S, mdp.A, self._lowest_sum,
+            mdp.row_start, mdp.successor, kernel, self._gain, mdp.mu, mdp.S, mdp.A, self._lowest_sum,
             self._count_sum, self.grid.lowest, self.grid.size, policy.extra, policy.table(), self._target(policy), self._work,
         )  # fmt: skip
         mass = np.zeros(int(self.grid.size[0]))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.laws.functionals import buffered_rows
 from bqrl.learners.counts import Counts
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.mdp.forms import FloatArray
@@ -178,9 +179,12 @@ class _TargetEngine:
     """Optimism over the whole ball, acting on the remaining need."""
 
     def __init__(self, learner: UCBBQRL) -> None:
+        from bqrl.learners.scoring import NeedTracker
         from bqrl.learners.targets import TargetReplanner
 
         self.replanner, self.tau = TargetReplanner(learner.model), learner.task.tau
+        self.tracker = NeedTracker(learner.model, self.replanner.grid)
+        self.points = self.replanner.grid.points(0)
 
     @property
     def width(self) -> int:
@@ -192,12 +196,19 @@ class _TargetEngine:
         self.replanner.width = value
 
     def plan(self, probability: FloatArray, half: FloatArray, beta: float) -> tuple[Policy, dict[str, float]]:
-        """The optimistic policy and its bound."""
+        """The optimistic policy, the bound on every policy and kernel of the ball, and how far the plan may lie below it.
+
+        The empirical kernel is in the ball, so what the policy attains there is attained: `gap` is bound minus that.
+        """
+        sweeps = 1
         if beta == 0.0:
-            policy, value, _ = self.replanner.point(probability, half, self.tau)
-            return policy, {"optimistic": value, "bound": value}
-        policy, bound, sweeps = self.replanner.buffered(probability, half, self.tau, beta)
-        return policy, {"optimistic": bound, "bound": bound, "sweeps": sweeps}
+            policy, bound, _ = self.replanner.point(probability, half, self.tau)
+        else:
+            policy, bound, sweeps = self.replanner.buffered(probability, half, self.tau, beta)
+        law = self.tracker.law(policy, probability)[None]
+        nominal = float(buffered_rows(self.points, law, self.tau, beta)[0])
+        gap = max(bound - nominal, 0.0)
+        return policy, {"optimistic": bound, "bound": bound, "nominal": nominal, "gap": gap, "sweeps": sweeps}
 
     def margin(self, probability: FloatArray) -> float:
         """Estimated margin tau - W_0(x*) of the empirical kernel."""

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bqrl.kernels.sweep import l1_rows_threads, reduce_rows, sweep_rows, sweep_rows_threads
+from bqrl.kernels.l1 import l1_rows_threads
+from bqrl.kernels.sweep import reduce_rows, sweep_rows, sweep_rows_threads
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.lattice import Grid
 from bqrl.mdp.model import MDP, Stage
@@ -64,28 +65,31 @@ def sweep(
     with each finished stage.
     """
     terminal = np.array([0.0, 1.0]) if cost is None else cost
-    value = np.broadcast_to(terminal, (mdp.S, terminal.size)).copy()
-    mean = np.zeros(value.shape if policy else (0, 0))
+    layers = 2 if policy else 1  # values of all columns, then their means
+    work = np.empty((2, mdp.S * layers * (int(grid.size.max()) + extra)))  # this stage and the next take turns
+    after = work[0, : mdp.S * layers * terminal.size].reshape(mdp.S, -1)
+    after[:, : terminal.size], after[:, terminal.size :] = terminal, 0.0
     tie_for_mean = 1e-12 * max(1.0, float(np.abs(grid.points(0)[[0, -1]]).max()))
     actions: list[ActionArray] = []
-    kept = [value]
+    kept = [after[:, : terminal.size].copy()] if keep else []
     for h in range(mdp.H - 1, -1, -1):
         columns = int(grid.size[h]) + extra
         step = _Stage(mdp, grid, h, mdp.stage(h), columns, None if half is None else half[h], sense)
-        shape = (mdp.S, columns) if policy else (0, 0)
-        out, out_mean, action = np.empty((mdp.S, columns)), np.empty(shape), np.empty(shape, np.int16)
-        step.choose(value, mean, weight, tie_for_mean, out, out_mean, action)
-        mean = out_mean
+        now = work[(mdp.H - h) % 2, : mdp.S * layers * columns].reshape(mdp.S, -1)
+        action = np.empty((mdp.S, columns) if policy else (0, 0), np.int16)
+        step.choose(after, weight, tie_for_mean, now, action)
         actions.append(action)
-        value = out
+        after = now
         if keep:
-            kept.append(value)
+            kept.append(now[:, :columns].copy())
         if tick is not None:
             tick(h)
-    root = mdp.mu @ value
+    root = mdp.mu @ after
+    values = tuple(reversed(kept)) if keep else None
     if not policy:
-        return Sweep(grid, extra, root, None, None, tuple(reversed(kept)) if keep else None)
-    return Sweep(grid, extra, root, mdp.mu @ mean, tuple(reversed(actions)), tuple(reversed(kept)) if keep else None)
+        return Sweep(grid, extra, root, None, None, values)
+    columns = root.size // 2
+    return Sweep(grid, extra, root[:columns], root[columns:], tuple(reversed(actions)), values)
 
 
 class _Stage:
@@ -101,12 +105,11 @@ class _Stage:
         self.mean_reward = factor * mean_rewards(stage, mdp.S * mdp.A)
 
     def choose(
-        self, value: FloatArray, mean: FloatArray, weight: float, mean_tie: float, out: FloatArray, out_mean: FloatArray,
-        action: ActionArray,
+        self, after: FloatArray, weight: float, mean_tie: float, now: FloatArray, action: ActionArray
     ) -> None:  # fmt: skip
-        """Values of the stage and, unless the arrays for them are empty, means and actions."""
+        """Values of the stage and, unless the array of actions is empty, means behind them, and actions."""
         if self.dense:
-            self._choose_dense(value, mean, weight, mean_tie, out, out_mean, action)
+            self._choose_dense(after, weight, mean_tie, now, action)
             return
         stage = self.stage
         shift, jumps = self.grid.stage_shift(self.mdp, self.h)
@@ -114,33 +117,32 @@ class _Stage:
         run = sweep_rows_threads if stage.successor.size * self.columns > THREADS_FROM else sweep_rows
         run(
             stage.row_start, stage.successor, stage.probability, shift, jumps, self.mean_reward, weight, half,
-            self.sense, value, mean, TIE_TOL, mean_tie, out, out_mean, action,
+            self.sense, after, TIE_TOL, mean_tie, now, action,
         )  # fmt: skip
 
     def _choose_dense(
-        self, value: FloatArray, mean: FloatArray, weight: float, mean_tie: float, out: FloatArray, out_mean: FloatArray,
-        action: ActionArray,
+        self, after: FloatArray, weight: float, mean_tie: float, now: FloatArray, action: ActionArray
     ) -> None:  # fmt: skip
-        """One matrix product for a block of states, then shifts and minima."""
+        """One matrix product for a block of states, values and means at once, then shifts and minima."""
         mdp, kernel = self.mdp, self.mdp.dense(self.h)
         shift = self.grid.drop(self.h) - row_units(mdp, self.grid, self.h)
         half = None
         if self.half is not None and self.half.any():
             half = np.where(self.stage.available.reshape(-1), self.half, 0.0)
-            columns = np.ascontiguousarray(value.T)
+            values = after[:, : after.shape[1] // 2] if action.size else after
+            columns = np.ascontiguousarray(values.T)
             order = np.argsort(columns, axis=1, kind="stable")
             support = support_kernel(mdp, self.h)
-        block = max(1, min(mdp.S, BLOCK_BYTES // (mdp.A * value.shape[1] * 8)))
+        block = max(1, min(mdp.S, BLOCK_BYTES // (mdp.A * after.shape[1] * 8)))
         for first in range(0, mdp.S, block):
             states = slice(first, min(mdp.S, first + block))
             rows = slice(states.start * mdp.A, states.stop * mdp.A)
-            product = kernel[rows] @ value
-            product_mean = kernel[rows] @ mean if mean.size else mean
+            product = kernel[rows] @ after
             if half is not None:
                 l1_rows_threads(support[rows], columns, order, half[rows], self.sense, product)
             reduce_rows(
-                product, product_mean, shift[rows], self.stage.available[states], self.mean_reward[rows], weight, TIE_TOL,
-                mean_tie, out[states], out_mean[states], action[states],
+                product, shift[rows], self.stage.available[states], self.mean_reward[rows], weight, TIE_TOL, mean_tie,
+                now[states], action[states],
             )  # fmt: skip
 
 

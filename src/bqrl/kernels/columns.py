@@ -1,0 +1,103 @@
+"""Rows of columns: moved, weighted and added. The innermost loops of every sweep.
+
+A reward of u steps takes column i to column i + drop - u of the next stage, clipped to its ends; on a set of returns a
+table says where each column lands.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def inside(n, last, shift):
+    """The columns begin .. end - 1 of n whose landing c + shift lies within 0 .. last: nothing to clip there."""
+    begin = min(max(-shift, 0), n)
+    return begin, max(min(n, last + 1 - shift), begin)
+
+
+@njit(cache=True)
+def shifted(out, source, shift):
+    """out[c] = source[clip(c + shift)]."""
+    last = source.size - 1
+    begin, end = inside(out.size, last, shift)
+    out[:begin] = source[0]
+    to, at = np.uint64(begin), np.uint64(max(begin + shift, 0))
+    for c in range(np.uint64(end - begin)):
+        out[to + c] = source[at + c]
+    out[end:] = source[last]
+
+
+@njit(cache=True)
+def add_span(out, begin, end, weight, source, row, start):
+    """out[c] += weight * source[row, c - begin + start] for c from begin to end - 1.
+
+    Indices are unsigned in the innermost loops: those need no test for counting from the end, so they run on vectors.
+    Rows are named by number: a view of one would count references, for which threads wait on each other.
+    """
+    if begin >= end:
+        return
+    r, to, at = np.uint64(row), np.uint64(begin), np.uint64(start)
+    for c in range(np.uint64(end - begin)):
+        out[to + c] += weight * source[r, at + c]
+
+
+@njit(cache=True)
+def shifted_add(out, weight, source, row, origin, n_next, shift):
+    """out[c] += weight * source[row, origin + clip(c + shift)], clipped to 0 .. n_next - 1: one outcome's part of a row."""
+    begin, end = inside(out.size, n_next - 1, shift)
+    low, high = weight * source[row, origin], weight * source[row, origin + n_next - 1]
+    for c in range(begin):
+        out[c] += low
+    add_span(out, begin, end, weight, source, row, origin + begin + shift)
+    for c in range(end, out.size):
+        out[c] += high
+
+
+@njit(cache=True)
+def add_rows(out, first, count, begin, end, successor, probability, source, start):
+    """`add_span` of the rows of all outcomes begin .. end - 1, several at a time: memory then fetches them together."""
+    n, to, at, i = np.uint64(count), np.uint64(first), np.uint64(start), begin
+    while i + 4 <= end:
+        s, t = np.uint64(successor[i]), np.uint64(successor[i + 1])
+        u, v = np.uint64(successor[i + 2]), np.uint64(successor[i + 3])
+        p, q, r, w = probability[i], probability[i + 1], probability[i + 2], probability[i + 3]
+        for c in range(n):
+            total = (out[to + c] + p * source[s, at + c]) + q * source[t, at + c]
+            out[to + c] = (total + r * source[u, at + c]) + w * source[v, at + c]
+        i += 4
+    if i + 2 <= end:
+        s, t, p, q = np.uint64(successor[i]), np.uint64(successor[i + 1]), probability[i], probability[i + 1]
+        for c in range(n):
+            out[to + c] = (out[to + c] + p * source[s, at + c]) + q * source[t, at + c]
+        i += 2
+    if i < end:
+        add_span(out, first, first + count, probability[i], source, successor[i], start)
+
+
+@njit(cache=True)
+def mean_of(begin, end, successor, probability, source, c):
+    """E[source] in one column."""
+    total = 0.0
+    for i in range(begin, end):
+        total += probability[i] * source[successor[i], c]
+    return total
+
+
+@njit(cache=True)
+def land(out, source, shift, jumps):
+    """out[c] = source at the column where a reward takes column c."""
+    if jumps.size > 0:
+        to = jumps[shift]
+        for c in range(out.size):
+            out[c] = source[to[c]]
+    else:
+        shifted(out, source, shift)
+
+
+@njit(cache=True)
+def one_shift(shift, begin, end):
+    """Whether all outcomes of a row have the same reward."""
+    for i in range(begin + 1, end):
+        if shift[i] != shift[begin]:
+            return False
+    return True
