@@ -76,7 +76,7 @@ def test_distributions():
     assert np.allclose(offer_law("geometric", 2000, ratio=3.0)[-2:], [2 / 9, 2 / 3])
     humps = offer_law("two-humped", 25)
     peaks = [s for s in range(1, 24) if humps[s - 1] < humps[s] > humps[s + 1]]
-    assert peaks == [6, 18]
+    assert peaks == [5, 19]
     for law in (geometric, humps):
         assert law.sum() == pytest.approx(1.0, abs=1e-15)
     for law in ("geometric", "two-humped", [0.5, 0.0, 0.25, 0.25]):

@@ -6,6 +6,7 @@ from oracles import random_mdp, small_mdps
 
 import bqrl
 from bqrl import MDP, evaluate
+from bqrl.laws.functionals import Margin
 from bqrl.learners.play import ModelWorld
 from bqrl.learners.protocol import Episode, Task, blank_model
 from bqrl.learners.run import Run, learn
@@ -197,6 +198,52 @@ def test_the_adaptive_buffer_never_grows_and_stays_above_what_the_counts_resolve
     assert np.all(np.diff(beta) <= 0)
     assert np.all((beta > 0) & (beta <= 0.5))
     assert np.all(beta <= 0.5 / np.log(np.e + np.arange(120)) + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "t", "narrowed"),
+    [(0.03, 0.05, 2000, True), (0.03, 0.05, 100, False), (0.002, 0.2, 2000, False), (0.03, 0.002, 2000, False)],
+)
+def test_the_adaptive_buffer_narrows_once_both_margins_are_clear(below, above, t, narrowed):
+    ucb = learner(MODEL, tau=0.5, buffer="adaptive")
+    ucb.t = t - t % 50
+    ucb._engine.margin = lambda probability: Margin(below, above)
+    log = 0.5 / np.log(np.e + ucb.t)
+    assert ucb._next_beta() == pytest.approx(below if narrowed else log)
+
+
+def test_a_search_that_is_cut_short_still_gives_a_plan(monkeypatch):
+    replanner = TargetReplanner(MODEL)
+    near, bound, _ = replanner.buffered(MODEL.probability, np.zeros((10, 52)), 0.9, 0.01)
+    monkeypatch.setattr("bqrl.learners.targets.MAX_SWEEPS", 1)
+    replanner.width = 24  # far from the best width
+    far, loose, _ = replanner.buffered(MODEL.probability, np.zeros((10, 52)), 0.9, 0.01)
+    assert loose >= bound - 1e-12
+    assert evaluate(MODEL, far).quantile(0.9) == evaluate(MODEL, near).quantile(0.9)
+
+
+@pytest.mark.parametrize("buffer", ["log", "point"])
+def test_the_recorded_gap_is_the_bound_minus_what_the_plan_attains_under_the_empirical_kernel(buffer):
+    ucb = learner(MODEL, tau=0.3, c_conf=0.05, buffer=buffer)
+    world = ModelWorld(MODEL, np.random.default_rng(3))
+    for _ in range(25):
+        policy = ucb.plan()
+        notes = ucb.notes()
+        empirical = evaluate(ucb.model.with_probability(ucb.counts.probability.copy()), policy)
+        attained = empirical.buffered_quantile(0.3, notes["beta"])
+        assert notes["nominal"] == pytest.approx(attained, abs=1e-12)
+        assert notes["gap"] == pytest.approx(notes["bound"] - attained, abs=1e-9)
+        assert notes["gap"] >= 0.0
+        ucb.observe(world.play(policy, np.random.default_rng(0)))
+
+
+def test_rewards_by_outcome_are_learned_with_the_target_planner():
+    mdp = MDP(
+        [(0, 0, 0, 0.5, 1.0), (0, 0, 1, 0.5, 2.0), (0, 1, 1, 1.0, 1.0), (1, 0, 0, 1.0, 0.0), (1, 1, 1, 1.0, 1.0)],
+        horizon=3,
+    )
+    record = learn(mdp, "ucb-bqrl", 0.3, 40, 2)
+    assert record.gap().tolist()[-1] == pytest.approx(0.0)
 
 
 # -- runs ---------------------------------------------------------------------------------------------------------------

@@ -64,8 +64,8 @@ def asset_selling(
 def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray:
     """Probabilities of the next offer, shape (offers,).
 
-    "two-humped" is a market of two kinds of buyers: with probability 0.6 a bell shape around a quarter of the range, with
-    0.4 one around three quarters, each with a standard deviation of a tenth of the range, on the offers alone.
+    "two-humped" is a market of many small buyers and a few large ones: with probability 0.9 a bell shape around a fifth of
+    the range, with 0.1 one around four fifths, each with a standard deviation of a tenth of the range, on the offers alone.
     """
     x = np.arange(offers)
     if isinstance(distribution, str):
@@ -77,7 +77,7 @@ def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray
             weights = float(ratio) ** (x - (offers - 1.0) * (ratio > 1))  # the largest weight is 1: no overflow
             return np.asarray(weights / weights.sum())
         if distribution == "two-humped":
-            return 0.6 * _bell(x, 0.25) + 0.4 * _bell(x, 0.75)
+            return 0.9 * _bell(x, 0.2) + 0.1 * _bell(x, 0.8)
         raise ValueError(
             f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {distribution!r}"
         )

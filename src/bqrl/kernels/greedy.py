@@ -13,13 +13,17 @@ from numba import njit
 @njit(cache=True)
 def objective(F, s, x, n, tau, beta, tol):
     """Buffered tau-quantile x_top - (1 / beta) * integral of (F - (tau - beta))_+ below x_top; x_top is the quantile."""
-    top, end = 0, n - 1
-    while top < end:  # the first column whose mass reaches tau
+    row, top, end = np.uint64(s), 0, n - 1
+    while end - top > 64:  # the first column whose mass reaches tau
         middle = (top + end) // 2
         if F[s, middle] >= tau - tol:
             end = middle
         else:
             top = middle + 1
+    short = 0
+    for j in range(np.uint64(top), np.uint64(end)):  # few are left: counting them runs on vectors
+        short += F[row, j] < tau - tol
+    top += short
     low = tau - beta
     if beta == 0.0 or top == 0 or F[s, top - 1] <= (low + tol if low > 0.0 else 0.0):
         return x[top]  # all levels of the buffer lie in one atom
@@ -43,18 +47,18 @@ def mean(F, s, x, n):
 @njit(cache=True)
 def shift_to(F, t, m, shift, n, out, s):
     """out[s, i] = F[t] at column i + shift: 0 below its m columns, the whole mass above them."""
+    row, source = np.uint64(s), np.uint64(t)  # unsigned, so that the loops run on vectors (see columns.py)
     if shift == 0 and m == n:
-        for i in range(out.shape[1]):
-            out[s, i] = F[t, i]
+        for i in range(np.uint64(out.shape[1])):
+            out[row, i] = F[source, i]
         return
     begin = min(max(-shift, 0), n)
     end = max(min(n, m - shift), begin)
-    for i in range(begin):
-        out[s, i] = 0.0
-    for i in range(begin, end):
-        out[s, i] = F[t, i + shift]
-    for i in range(end, out.shape[1]):
-        out[s, i] = F[t, m - 1]
+    out[s, :begin] = 0.0
+    to, at = np.uint64(begin), np.uint64(max(begin + shift, 0))
+    for i in range(np.uint64(end - begin)):
+        out[row, to + i] = F[source, at + i]
+    out[s, end:] = F[t, m - 1]
 
 
 @njit(cache=True)
@@ -94,8 +98,8 @@ def larger_mean(laws, place, gain, after, score, means, least, x, n, x_next, m, 
 
 @njit(cache=True)
 def greedy_stage(
-    q0, row_start, successor, k, probabilities, unit, common, dense, cells, at, move, x, n, x_next, m, laws,
-    value_next, levels, work, out, value, action,
+    q0, row_start, successor, k, probabilities, unit, common, dense, cells, first_cell, last_cell, at, move, x, n, x_next, m,
+    laws, value_next, levels, work, out, value, action,
 ):  # fmt: skip
     """One stage of Algorithm 3 for one kernel: the law of every action, the best one retained.
 
@@ -104,7 +108,8 @@ def greedy_stage(
     this stage in the same place. move = (drop, base, step) of a lattice: a reward of u steps is worth base + u * step and
     takes column i to column i + drop - u. A row whose outcomes share a reward (`common`) is built and judged on the columns
     of the next stage (`after`), and only the winner is shifted; dense[q] >= 0 says which row of one matrix product it is,
-    filled by `cells` (source, target). With a set of returns at[u] maps columns. levels = (tau, beta, tol, tie, mean_tie).
+    filled by the `cells` (source, target) of the stage. With a set of returns at[u] maps columns.
+    levels = (tau, beta, tol, tie, mean_tie).
     """
     drop, base, step = move
     tau, beta, tol, tie, mean_tie = levels
@@ -115,8 +120,8 @@ def greedy_stage(
     if matrix.size > 0:
         flat = matrix.reshape(-1)
         flat[:] = 0.0
-        for c in range(cells.shape[1]):
-            flat[cells[1, c]] += probabilities[k, cells[0, c]]
+        for c in range(first_cell, last_cell):
+            flat[np.uint64(cells[1, c])] += probabilities[k, np.uint64(cells[0, c])]
         np.dot(matrix, laws[top:], laws[A:top])
     for s in range(S):
         best, chosen, tied = -np.inf, -1, False
@@ -198,7 +203,7 @@ def greedy_sweep(
             i = h if common.shape[0] > 1 else 0
             greedy_stage(
                 q0, row_start, successor, k, probabilities, unit, common[i], dense[i],
-                cells[:, cell_start[i] : cell_start[i + 1]], table, (drops[h], bases[h], step),
+                cells, np.uint64(cell_start[i]), np.uint64(cell_start[i + 1]), table, (drops[h], bases[h], step),
                 points[h], sizes[h], points[h + 1], sizes[h + 1], laws, values[k, h + 1], levels, work,
                 out, values[k, h], actions[k, h],
             )  # fmt: skip

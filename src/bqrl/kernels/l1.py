@@ -47,16 +47,40 @@ def l1_expectation(order, values, probability, half):
 @njit(cache=True)
 def l1_moved(order, probability, half, out):
     """The row that attains `l1_expectation`: mass moved to the favoured outcome, taken from the least favoured upwards."""
-    best = order[0]
+    best = np.uint64(order[0])
     left = min(half, 1.0 - probability[best])
     out[:] = probability
     out[best] += left
     for j in range(order.size - 1, 0, -1):
         if left <= 0.0:
             break
-        taken = min(probability[order[j]], left)
-        out[order[j]] -= taken
+        item = np.uint64(order[j])
+        taken = min(probability[item], left)
+        out[item] -= taken
         left -= taken
+
+
+@njit(cache=True)
+def l1_moved_around(receiver, donor, begin, end, half, kernels, c):
+    """`l1_moved` of the row begin .. end - 1 of kernels[c], in place, where donors stand in a circle.
+
+    `receiver` takes; the others give from the `donor`-th after it on. The row is named by its numbers, since views of it
+    would cost more than the step.
+    """
+    k, first = end - begin, np.uint64(begin)
+    left = min(half, 1.0 - kernels[c, first + np.uint64(receiver)])
+    kernels[c, first + np.uint64(receiver)] += left
+    item = receiver + 1 + donor
+    for _ in range(k - 1):
+        if left <= 0.0:
+            break
+        item = item - k if item >= k else item
+        if item == receiver:
+            item = item + 1 if item + 1 < k else 0
+        taken = min(kernels[c, first + np.uint64(item)], left)
+        kernels[c, first + np.uint64(item)] -= taken
+        left -= taken
+        item += 1
 
 
 @njit(cache=True)

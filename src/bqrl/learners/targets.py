@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bqrl.kernels.replan import sweep_stages
-from bqrl.laws.functionals import reaches
+from bqrl.laws.functionals import Margin, reaches
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.lattice import lattice
 from bqrl.mdp.model import MDP
@@ -89,12 +89,17 @@ class TargetReplanner:
         sums[:] = per_row.reshape(-1, rows) if per_row.size == model.H * rows else per_row[0][None]
         return sums * (model.discount ** np.arange(model.H))[:, None]
 
-    def point(self, probability: FloatArray, half: FloatArray, tau: float) -> tuple[TargetPolicy, float, float]:
-        """Optimistic plan for the plain quantile: the policy, its optimistic value and the margin of the shortfall."""
+    def point(self, probability: FloatArray, half: FloatArray, tau: float) -> tuple[TargetPolicy, float, Margin]:
+        """Optimistic plan for the plain quantile: policy, optimistic value, and how far tau lies from both shortfalls.
+
+        Those are the shortfall of the best target, which stays below tau, and that of the next target, which does not.
+        """
         shortfall, action = self.sweep(probability, half, 1, point=True)
-        column = int(np.flatnonzero(reaches(np.maximum.accumulate(shortfall), tau))[-1])
+        least = np.maximum.accumulate(shortfall)
+        column = int(np.flatnonzero(reaches(least, tau))[-1])
+        next_short = float(least[column + 1]) if column + 1 < least.size else 1.0
         value = float(self.grid.value(0, column))
-        return self._policy(action, column, 1), value, tau - float(shortfall[column])
+        return self._policy(action, column, 1), value, Margin(tau - float(shortfall[column]), next_short - tau)
 
     def buffered(
         self, probability: FloatArray, half: FloatArray, tau: float, beta: float
@@ -124,6 +129,8 @@ class TargetReplanner:
                 break
             look(near[0])
         self.width = max(best, 1)
+        if self.width not in tables:  # the search was cut short, far from where it ended
+            look(self.width)
         return self._policy(tables[self.width], column, self.width), float(table[:, column].min()), len(tables)
 
     def _policy(self, action: ActionArray, column: int, extra: int) -> TargetPolicy:

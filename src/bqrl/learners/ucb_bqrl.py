@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import buffered_rows
+from bqrl.laws.functionals import Margin, buffered_rows
 from bqrl.learners.counts import Counts
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.mdp.forms import FloatArray
@@ -24,7 +24,7 @@ from bqrl.mdp.policy import MarkovPolicy, Policy
 from bqrl.planners.confidence import constant_buffer, log_buffer, log_term, power_buffer, radius
 
 PLANNERS = ("target", "greedy", "frontier")
-RESOLUTION = 2.5  # standard errors below which the adaptive buffer does not go
+CLEAR = 2.0  # standard errors that both margins must have before the adaptive buffer narrows
 RANDOM_CANDIDATES = 4  # beside the empirical kernel and the directed one: the paper's six
 
 
@@ -68,11 +68,11 @@ class UCBBQRL(Learner):
         self.schedule, self.adaptive = read_buffer(buffer, task.tau)
         self.t = 0
         self.beta = task.tau
-        self.margin = np.nan  # of the shortfall of the point plan, where the adaptive buffer has looked
+        self.margin = task.tau  # to which the adaptive buffer may narrow, as of the last look
         self._policy: Policy | None = None
         self._planned_visits = np.zeros_like(self.counts.visits)
         self._notes: dict[str, float] = {}
-        self._unknown = (~self.counts.known & self.counts.available).reshape(self.counts.M, -1)
+        self._half_unknown = 0.5 * (~self.counts.known & self.counts.available).reshape(self.counts.M, -1)
         self._log_term = log_term(task.S, task.A, task.episodes, task.H, task.delta)
         self._engine = _ENGINES[planner](self)
 
@@ -149,16 +149,18 @@ class UCBBQRL(Learner):
         return min(wanted, tau)
 
     def _adapted(self) -> float:
-        """The width down to which the counts support the buffer: the estimated margin, or their resolution if larger.
+        """The estimated margin tau - W_0(x*) once the counts support it; until then tau, which narrows nothing.
 
-        A probability near tau that is estimated from t episodes is known to a few times sqrt(tau (1 - tau) / t).
+        A shortfall near tau that is estimated from t episodes is known to about sqrt(tau (1 - tau) / t). Both that of the
+        best target and that of the next one must be clear of tau by more: a narrow buffer on a doubtful target insists on
+        what may be out of reach, which costs more than aiming one return lower.
         """
         tau, looks = self.task.tau, self.t & (self.t - 1) == 0 or self.t % 50 == 0
         if looks:
-            self.margin = self._engine.margin(self.counts.probability)
-        if not np.isfinite(self.margin):
-            return tau
-        return float(min(tau, max(self.margin, RESOLUTION * np.sqrt(tau * (1.0 - tau) / self.t))))
+            margin = self._engine.margin(self.counts.probability)
+            clear = CLEAR * np.sqrt(tau * (1.0 - tau) / self.t)
+            self.margin = margin.below if min(margin) >= clear else tau
+        return self.margin
 
     def half_radius(self) -> FloatArray:
         """Half the l1 radius of every row, shape (H, S*A); 0 where the row is known."""
@@ -171,7 +173,7 @@ class UCBBQRL(Learner):
             eps = np.where(visits == 0, 2.0, eps)  # the full simplex before the first visit (Algorithm 1)
         else:
             eps = float(self.c_conf) * np.sqrt(self._log_term / np.maximum(visits, 1))
-        half = np.where(self._unknown, np.minimum(eps, 2.0) / 2.0, 0.0)
+        half = np.minimum(eps, 2.0) * self._half_unknown
         return half if half.shape[0] == self.task.H else np.repeat(half, self.task.H, axis=0)
 
 
@@ -210,8 +212,8 @@ class _TargetEngine:
         gap = max(bound - nominal, 0.0)
         return policy, {"optimistic": bound, "bound": bound, "nominal": nominal, "gap": gap, "sweeps": sweeps}
 
-    def margin(self, probability: FloatArray) -> float:
-        """Estimated margin tau - W_0(x*) of the empirical kernel."""
+    def margin(self, probability: FloatArray) -> Margin:
+        """Margins of the best target under the empirical kernel."""
         return self.replanner.point(probability, np.empty((0, 0)), self.tau)[2]
 
 
@@ -232,11 +234,11 @@ class _GreedyEngine:
         choice = optimistic_greedy(self.model, probability, rows.reshape(-1), self.tau, beta, uniforms)
         return MarkovPolicy(choice.actions), {"optimistic": choice.value, "candidate": float(choice.kernel)}
 
-    def margin(self, probability: FloatArray) -> float:
-        """Estimated margin tau - W_0(x*) of the empirical kernel."""
+    def margin(self, probability: FloatArray) -> Margin:
+        """Margins of the best target under the empirical kernel."""
         from bqrl.planners.target import guarantee_curve
 
-        return guarantee_curve(self.model.with_probability(probability)).margin(self.tau).below
+        return guarantee_curve(self.model.with_probability(probability)).margin(self.tau)
 
 
 class _FrontierEngine(_GreedyEngine):

@@ -103,7 +103,7 @@ class MarkovPolicy(Policy):
 
     def __init__(self, actions: Any) -> None:
         table = np.asarray(actions)
-        if table.ndim != 2 or table.size == 0 or not np.issubdtype(table.dtype, np.integer) or table.min() < 0:
+        if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iu" or table.min() < 0:
             raise ValueError(f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} {table.dtype}")
         self.actions: ActionArray = table.astype(np.int16)
         self.actions.flags.writeable = False

@@ -82,13 +82,12 @@ class Buffer:
     rate: float = 0.0
 
     def __call__(self, t: Any) -> Any:
-        """beta_t."""
-        t = np.asarray(t)
+        """beta_t, of one episode or of an array of them."""
         if self.kind == "log":
             beta = self.start / np.log(math.e + t)
         else:
-            beta = self.start * (t + 1.0) ** -self.rate
-        return float(beta) if beta.ndim == 0 else beta
+            beta = self.start * np.power(t + 1.0, -self.rate)
+        return beta if isinstance(t, np.ndarray) else float(beta)
 
 
 def log_buffer(tau: float) -> Buffer:

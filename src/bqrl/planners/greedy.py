@@ -57,8 +57,11 @@ def greedy_policies(
     beta = 0 means the plain quantile. In states that cannot be met a law may leave the grid; it is then clipped to it.
     """
     tau, beta = check_levels(tau, beta)
+    return _recursion(mdp, _kernels(mdp, probabilities), tau, beta, columns)
+
+
+def _recursion(mdp: MDP, kernels: FloatArray, tau: float, beta: float, columns: Grid | None) -> Greedy:
     layout = _layout(mdp, exact_columns(mdp) if columns is None else columns)
-    kernels = _kernels(mdp, probabilities)
     n = kernels.shape[0]
     found = Greedy(np.empty((n, mdp.H, mdp.S), np.int16), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
     levels = (tau, beta, MASS_TOL, TIE * layout.scale, MEAN_TIE * layout.scale)
@@ -102,16 +105,18 @@ def optimistic_greedy(
     """
     centre = greedy_policies(mdp, probability[None], tau, beta, columns)
     candidates = candidate_kernels(mdp, probability, half_radius, centre.retained[0], uniforms)
-    others = greedy_policies(mdp, candidates[1:], tau, beta, columns)
+    others = _recursion(mdp, candidates[1:], tau, beta, columns)
     values = np.concatenate([centre.values, others.values])
-    i = first_best(values, TIE * max(1.0, float(np.abs(values).max())))
+    i = first_best(values, TIE * max(1.0, max(map(abs, values.tolist()))))
     actions = centre.actions[0] if i == 0 else others.actions[i - 1]
     return Choice(actions, float(values[i]), i, values)
 
 
 def first_best(values: FloatArray, tie: float) -> int:
     """Index of the first value within `tie` of the largest."""
-    return int(np.argmax(values >= values.max() - tie))
+    listed = values.tolist()  # plain numbers: for a handful of them that is quicker
+    least = max(listed) - tie
+    return next(i for i, value in enumerate(listed) if value >= least)
 
 
 def exact_columns(mdp: MDP) -> Grid:
@@ -222,7 +227,7 @@ def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: Any, foun
             out = np.empty_like(laws[k])
             greedy_stage(
                 0 if mdp.stationary else h * per_stage, mdp.row_start, mdp.successor, k, kernels, unit, layout.common[0],
-                nothing, no_cells, at, (0, 0.0, 0.0), layout.points[h], n,
+                nothing, no_cells, np.uint64(0), np.uint64(0), at, (0, 0.0, 0.0), layout.points[h], n,
                 layout.points[h + 1], int(columns.size[h + 1]), laws[k], found.retained[k, h + 1], levels, work,
                 out, found.retained[k, h], found.actions[k, h],
             )  # fmt: skip
