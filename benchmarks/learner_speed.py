@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 PEERS = {
     "rlberry": ["rlberry-scool==0.7.3", "gymnasium==0.29.1"],
-    "sb3": ["torch==2.13.0", "stable-baselines3==2.9.2", "sb3-contrib==2.9.0"],
+    "sb3": ["torch==2.13.0", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2"],
 }
 OURS = [
     ("ucbvi", {}, 30, "rlberry UCBVI"),

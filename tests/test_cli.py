@@ -117,6 +117,16 @@ def test_every_option_gives_strict_json_and_words(cli, tiny, asked):
     assert found["levels"][0]["meaning"] in " ".join(out.split())
 
 
+def test_an_environment_that_tells_its_kernel_is_solved(cli):
+    code, out, _ = cli("solve", "FrozenLake-v1", "--tau", 0.7, "--horizon", 20, "--json")
+    assert code == 0
+    assert json.loads(out)["model"]["states"] == 16
+    code, _, err = cli("solve", "Blackjack-v1", "--tau", 0.5)
+    assert code == 2
+    assert "does not tell its kernel" in err
+    assert one_line(err)
+
+
 def test_options_reach_the_planner(cli, tiny):
     def level(*asked):
         return json.loads(cli("solve", tiny, "--tau", 0.4, "--json", *asked)[1])["levels"][0]

@@ -102,6 +102,10 @@ def test_refusals():
         learn(asset_selling(stop_at_end=True), "sb3", 0.5, 5, 0, algorithm=Greedy)
     with pytest.raises(ValueError, match="encoding must be"):
         learn(alternating(), "sb3", 0.5, 5, 0, algorithm=Greedy, encoding="pixels")
+    with pytest.raises(ValueError, match=r"Greedy cannot be set up on this problem: .*unexpected keyword"):
+        learn(alternating(), "sb3", 0.5, 5, 0, algorithm=Greedy, options={"no_such_option": 1})
+    with pytest.raises(ValueError, match="acts on its memory"):
+        learn(alternating(), "sb3", 0.5, 5, 0, algorithm=type("RecurrentGreedy", (Greedy,), {}))
     with pytest.raises(ValueError, match="cannot be checkpointed"):
         Run(alternating(), "sb3", 0.5, 5, 0, algorithm=Greedy).learner.memory()
 
@@ -113,6 +117,8 @@ def test_stable_baselines_where_it_is_installed():
     record = learn(alternating(), "sb3", 0.5, 100, 1, algorithm="PPO", options={"n_steps": 40, "batch_size": 20})
     assert record.means()[-1] > 3.0
     assert record.returns.size == 100
+    with pytest.raises(ValueError, match="SAC cannot be set up on this problem: The algorithm only supports"):
+        learn(alternating(), "sb3", 0.5, 5, 1, algorithm="SAC")
 
 
 def test_sb3_contrib_where_it_is_installed():

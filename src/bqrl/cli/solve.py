@@ -21,7 +21,9 @@ MAX_SHARES = 20_000_000  # entries (H, S, A) of a policy map
 
 
 def solve(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A .csv, .npz or .json file, or a named problem.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A .csv, .npz or .json file, a named problem, a Gymnasium id.")
+    ],
     tau: Annotated[list[float], typer.Option("--tau", help="Quantile level in (0, 1); may be given several times.")],
     beta: Annotated[float, typer.Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0,
     horizon: Annotated[
@@ -49,7 +51,7 @@ def solve(
         "secondary": secondary, "arithmetic": arithmetic, "points": points, "gap": gap,
         "max_bytes": None if memory is None else int(memory * 2**30),
     }  # fmt: skip
-    from bqrl.cli.model import read_model
+    from bqrl.cli.problem import read_problem
     from bqrl.planners.plan import check_levels
     from bqrl.reports.document import document, to_json
 
@@ -59,9 +61,14 @@ def solve(
         from bqrl.reports.folder import make_folder
 
         make_folder(out)
-    name, mdp = read_model(model, horizon, start, discount)
-    if horizon is None and mdp.stationary and Path(model).suffix.lower() == ".csv":
-        typer.echo(f"bqrl: {model} does not say the horizon: {mdp.H} stages assumed; --horizon sets it", err=True)
+    problem = read_problem(model, horizon, start, discount)
+    name, mdp = problem.name, problem.mdp
+    if mdp is None:
+        raise ValueError(
+            f"{model} does not tell its kernel, so there is nothing to plan on; learn it: bqrl learn {model}"
+        )
+    if problem.assumed is not None:
+        typer.echo(f"bqrl: {problem.assumed}", err=True)
     with Watch(silent=as_json) as watch:
         solved = solve_levels(name, mdp, sorted(set(tau)), settings, watch, full=out is not None)
         left_out: list[str] = []

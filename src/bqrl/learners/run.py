@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.envs import make, names
+from bqrl.laws.functionals import mean_rows, quantile_rows
 from bqrl.learners.baselines.ppo import PPO
 from bqrl.learners.baselines.q_learning import QLearning
 from bqrl.learners.baselines.sarsa import Sarsa
@@ -53,8 +54,10 @@ def learn(
     """The record of one learner on an MDP or a Gymnasium environment; the same seed gives the same bits.
 
     `params` are the learner's own, e.g. planner="target" or c_conf=0.01 for "ucb-bqrl". `callback(episode, numbers)` is
-    called after every episode. `progress` shows a bar (default: when a person watches). With `checkpoint` the run's
-    state is written there every `checkpoint_every` episodes, and a run that finds one of its own continues from it.
+    called after every episode with its return, the learner's notes and, where the kernel is known, the exact quantile and
+    mean of the policy and its gap to the best quantile. `progress` shows a bar (default: when a person watches). With
+    `checkpoint` the run's state is written there every `checkpoint_every` episodes, and a run that finds one of its own
+    continues from it.
     """
     run = Run(problem, learner, tau, episodes, seed, horizon=horizon, delta=delta, **params)
     if checkpoint is not None and Path(checkpoint).exists():
@@ -129,8 +132,17 @@ class Run:
         self.t += 1
         if not wanted:
             return {}
-        numbers: dict[str, Any] = {"return": float(self.returns[t])}
+        numbers: dict[str, Any] = {"return": float(self.returns[t])} | self._scores(t)
         return numbers | {name: float(values[t]) for name, values in self._notes.items()}
+
+    def _scores(self, t: int) -> dict[str, float]:
+        """Exact quantile and mean of the policy of episode t, and its gap, where the kernel is known."""
+        if self.mdp is None or self.scorer is None:
+            return {}
+        tau, points, row = self.settings["tau"], self.scorer.points, self._rows[self.law_of[t]][None]
+        quantile = float(quantile_rows(points, row, tau)[0])
+        best = Yardstick.of(self.mdp).quantile(tau)
+        return {"quantile": quantile, "gap": best - quantile, "mean": float(mean_rows(points, row)[0])}
 
     def record(self) -> Record:
         """What the run has left so far."""

@@ -97,7 +97,7 @@ class UCBBQRL(Learner):
         self.t += 1
 
     def notes(self) -> dict[str, float]:
-        """beta_t, the optimistic value, and what the planner adds: its nominal value, the candidate that won."""
+        """beta_t, the optimistic value, and what the planner adds: its proven bound and gap, or the candidate that won."""
         return {"beta": self.beta} | self._notes
 
     def memory(self) -> dict[str, Any]:
@@ -200,7 +200,8 @@ class _TargetEngine:
     def plan(self, probability: FloatArray, half: FloatArray, beta: float) -> tuple[Policy, dict[str, float]]:
         """The optimistic policy, the bound on every policy and kernel of the ball, and how far the plan may lie below it.
 
-        The empirical kernel is in the ball, so what the policy attains there is attained: `gap` is bound minus that.
+        The empirical kernel is in the ball, so what the policy is worth there (`nominal`) is attained; the bound minus that
+        is the planner's gap.
         """
         sweeps = 1
         if beta == 0.0:
@@ -209,8 +210,8 @@ class _TargetEngine:
             policy, bound, sweeps = self.replanner.buffered(probability, half, self.tau, beta)
         law = self.tracker.law(policy, probability)[None]
         nominal = float(buffered_rows(self.points, law, self.tau, beta)[0])
-        gap = max(bound - nominal, 0.0)
-        return policy, {"optimistic": bound, "bound": bound, "nominal": nominal, "gap": gap, "sweeps": sweeps}
+        notes = {"optimistic": bound, "bound": bound, "nominal": nominal, "planner_gap": max(bound - nominal, 0.0)}
+        return policy, notes | {"sweeps": sweeps}
 
     def margin(self, probability: FloatArray) -> Margin:
         """Margins of the best target under the empirical kernel."""

@@ -9,8 +9,8 @@ between two points of R_h. There are three kinds of grid, tried in this order:
     rounded   no such grid fits: every discounted reward is rounded down (or up) to a step; `error` bounds what that moves
 
 On a rounded grid the return of the grid is never above (below) the true one, and at most `error` away from it.
-Deviation: rounding happens on n itself rather than on n / discount^h; late stages then need few columns, which buys a
-finer step for the same work, and one code serves all three kinds.
+Rounding happens on n itself rather than on n / discount^h: late stages then need few columns, which buys a finer step for
+the same work, and one code serves all three kinds.
 """
 
 from __future__ import annotations

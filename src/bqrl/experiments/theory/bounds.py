@@ -1,7 +1,8 @@
 """Measured regret of UCB-BQRL with theoretical radii beside what is proven: Theorem 1, Corollary 1 and ours.
 
-Each number of episodes has runs of its own, for the radii depend on it. The bounds are taken with a planner gap of zero: that
-of the target planner is not known here, so the model error that it enters is reported beside the bounds' statistical terms.
+Each number of episodes has runs of its own, for the radii depend on it. The bounds are taken with a planner gap of zero: what
+a record says of it (the bound minus the value under the empirical kernel) is at these radii all of the optimism. So the model
+error that the gap enters is reported beside the bounds' statistical terms.
 """
 
 from __future__ import annotations

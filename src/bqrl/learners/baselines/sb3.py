@@ -50,13 +50,19 @@ class SB3(Learner):
         self._masked = "Maskable" in kind.__name__
         if not available.all() and not self._masked:
             raise ValueError(f"{kind.__name__} may play actions that do not exist in this problem; use MaskablePPO")
+        if "Recurrent" in kind.__name__:
+            raise ValueError(f"{kind.__name__} acts on its memory, so it has no policy by stage and state; use PPO")
         self._masks = available.reshape(task.H * task.S, task.A)
         self._from: SimpleQueue[Any] = SimpleQueue()
         to: SimpleQueue[Any] = SimpleQueue()
         starts = np.flatnonzero(task.structure.mu)
         bridge = Bridge(available, int(starts[0]) if starts.size == 1 else None, encoding, to, self._from)
         self._observations = bridge.observations
-        self._model = kind(policy, bridge, seed=int(rng.integers(2**31)), **(options or {}))
+        try:
+            self._model = kind(policy, bridge, seed=int(rng.integers(2**31)), **(options or {}))
+        except (AssertionError, TypeError, ValueError) as fault:  # e.g. an algorithm for continuous actions
+            reason = (str(fault).splitlines() or ["it gives no reason"])[0]
+            raise ValueError(f"{kind.__name__} cannot be set up on this problem: {reason}") from None
         self._behaviour = _Driven(task.H, task.S, self, to)
         self._message: Any = None
         steps = task.episodes * task.H
