@@ -1,5 +1,6 @@
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # The first call of a kernel compiles it, so neither deadlines nor the speed of drawing say anything here.
@@ -8,3 +9,16 @@ settings.register_profile("explore", settings.get_profile("ci"), derandomize=Fal
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # figures without a screen
+
+
+@pytest.fixture
+def cli(capsys):
+    """Calls the command line; gives the exit code and what was printed."""
+    from bqrl.cli.commands import run
+
+    def call(*arguments):
+        code = run([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call

@@ -7,10 +7,11 @@ import sys
 
 import numpy as np
 import pytest
+from helpers import one_line
 
 import bqrl
 from bqrl.cli import main
-from bqrl.cli.commands import run, spoken
+from bqrl.cli.commands import spoken
 from bqrl.cli.watch import Watch, forecast, in_words
 
 # Safe pays 1; risky pays 3 or nothing. Two rounds: at tau = 0.4 two safe rounds (2) are beaten by a coin at the end.
@@ -40,20 +41,6 @@ def tiny(tmp_path):
     path = tmp_path / "tiny.json"
     path.write_text(json.dumps(TINY))
     return str(path)
-
-
-@pytest.fixture
-def cli(capsys):
-    def call(*arguments):
-        code = run([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
-
-
-def one_line(err):
-    return err.startswith("bqrl: ") and err.count("\n") == 1 and "Traceback" not in err
 
 
 def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):

@@ -9,10 +9,10 @@ import types
 import gymnasium as gym
 import numpy as np
 import pytest
+from helpers import Corridor, one_line, strict
 
 import bqrl
 import bqrl.cli.bench
-from bqrl.cli.commands import run
 from bqrl.cli.compare import EVERYONE, read_learners, spelled
 from bqrl.cli.problem import read_problem
 from bqrl.cli.settings import read_params, read_value
@@ -34,21 +34,6 @@ TINY = {
 }
 
 
-class Corridor(gym.Env):
-    """Three places in a row, no table: each step forward is by chance, the end pays."""
-
-    observation_space, action_space = gym.spaces.Discrete(3), gym.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = 0
-        return 0, {}
-
-    def step(self, action):
-        self.place += int(self.np_random.random() < (0.9 if action else 0.2))
-        return min(self.place, 2), float(self.place >= 2), self.place >= 2, False, {}
-
-
 gym.register("bqrl-test/Corridor-v0", Corridor, max_episode_steps=6)
 gym.register("bqrl-test/Endless-v0", Corridor)
 
@@ -58,24 +43,6 @@ def tiny(tmp_path):
     path = tmp_path / "tiny.json"
     path.write_text(json.dumps(TINY))
     return str(path)
-
-
-@pytest.fixture
-def cli(capsys):
-    def call(*arguments):
-        code = run([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
-
-
-def strict(text):
-    return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-
-
-def one_line(err):
-    return err.startswith("bqrl: ") and err.count("\n") == 1 and "Traceback" not in err
 
 
 # -- bqrl learn -------------------------------------------------------------------------------------------------------

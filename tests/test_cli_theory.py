@@ -2,8 +2,7 @@ import csv
 import json
 
 import pytest
-
-from bqrl.cli.commands import run
+from helpers import one_line
 
 SETTINGS = """
 [theory]
@@ -39,20 +38,6 @@ def settings(tmp_path):
     path = tmp_path / "small.toml"
     path.write_text(SETTINGS)
     return path
-
-
-@pytest.fixture
-def cli(capsys):
-    def call(*arguments):
-        code = run([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
-
-
-def one_line(err):
-    return err.startswith("bqrl: ") and err.count("\n") == 1 and "Traceback" not in err
 
 
 def test_theory_writes_tables_figures_and_the_document(cli, settings, tmp_path):

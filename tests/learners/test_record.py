@@ -1,8 +1,8 @@
 import json
 
-import gymnasium as gym
 import numpy as np
 import pytest
+from helpers import Corridor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import small_mdps
@@ -23,21 +23,6 @@ KEYS = ("returns", "law_of", "points", "pmf")
 @pytest.fixture(scope="module")
 def record():
     return learn(MODEL, "ucbvi", 0.3, 60, 7)
-
-
-class Corridor(gym.Env):
-    """Three places in a row, no table: one pays at the end, the other ends the walk."""
-
-    observation_space, action_space = gym.spaces.Discrete(3), gym.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = 0
-        return 0, {}
-
-    def step(self, action):
-        self.place += int(self.np_random.random() < (0.9 if action else 0.2))
-        return min(self.place, 2), float(self.place >= 2), self.place >= 2, False, {}
 
 
 # -- the measures -----------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 import json
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from helpers import Checked
 
 import bqrl
 from bqrl.planners.target import guarantee_curve, plan_from_curve
@@ -12,27 +12,6 @@ from bqrl.reports.folder import table, write_folder
 from bqrl.reports.page import read_document, write_page
 
 NASTY = '<script>alert("x")</script>&\'[bold]'
-VOID = {"meta", "img", "br"}
-
-
-class Checked(HTMLParser):
-    """Fails where tags do not close in order; collects tags, attributes and text."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.tags, self.links, self.words = [], set(), [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.links += [value for name, value in attrs if name in ("src", "href")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,10 @@
 import csv
 import json
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from helpers import Checked
 from small_study import SMALL, Inline
 
 from bqrl.cli.report import report
@@ -17,27 +17,6 @@ from bqrl.reports.study_page import study_page, write_study
 from bqrl.reports.study_words import curve_title, luck_title, ranking, summary, tuning_title, verdict
 
 NASTY = '</script><img src=x onerror="1">$x$'
-VOID = {"meta", "img", "br"}
-
-
-class Checked(HTMLParser):
-    """Fails where tags do not close in order; collects tags, links and text."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.tags, self.links, self.words = [], [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.links += [value for name, value in attrs if name in ("src", "href")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["whole", "quick"])

@@ -13,13 +13,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from bqrl.experiments.values import Params, frozen, known, listed, number, one_of, table_of, text, whole
 from bqrl.mdp.model import MDP
-
-Params = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class ProblemSpec:
                 from bqrl.theory import hard_instance
 
                 own: dict[str, Any] = dict(self.given["hard"])
-                _known(own, ("tau", "rho", "actions", "horizon", "best"), "key", f"[problems.{self.key}]")
+                known(own, ("tau", "rho", "actions", "horizon", "best"), "key", f"[problems.{self.key}]")
                 names = {"actions": "A", "horizon": "H"}
                 return hard_instance(**{names.get(name, name): value for name, value in own.items()})
             own = {name: value for name, value in self.given.items() if name != "label"}
@@ -162,25 +160,25 @@ def read_theory(path: str | Path, quick: bool = False) -> TheorySpec:
 
 def theory_of(tables: Mapping[str, Any], quick: bool = False) -> TheorySpec:
     """The settings that the tables of a TOML file describe."""
-    _known(tables, ("theory", "problems", *TABLES, "quick"), "table")
-    top = _table(tables, "theory")
-    _known(top, ("name", "title", "seed"), "key", "[theory]")
+    known(tables, ("theory", "problems", *TABLES, "quick"), "table")
+    top = table_of(tables, "theory")
+    known(top, ("name", "title", "seed"), "key", "[theory]")
     problems = {key: _problem(key, given) for key, given in tables.get("problems", {}).items()}
     changes = tables.get("quick", {})
-    _known(changes, TABLES, "table", "[quick]")
+    known(changes, TABLES, "table", "[quick]")
     experiments = {}
     for name, kind in TABLES.items():
         if name in tables:
-            own = dict(_table(tables, name)) | (dict(changes.get(name, {})) if quick else {})
+            own = dict(table_of(tables, name)) | (dict(changes.get(name, {})) if quick else {})
             experiments[name] = _record(kind, own, f"[{name}]")
             for case in getattr(experiments[name], "cases", ()):
-                _one_of(case.problem, problems, "problem", f"[{name}]")
+                one_of(case.problem, problems, "problem", f"[{name}]")
     _check_hard(experiments.get("hard"))
     if not experiments:
         raise ValueError(f"no experiment is set; give one of the tables {', '.join(TABLES)}")
-    name = _text(top.get("name", "theory"), "[theory] name")
-    seed = _whole(top.get("seed"), "[theory] seed", 0)
-    return TheorySpec(name, _text(top.get("title", name), "[theory] title"), seed, quick, problems, experiments)
+    name = text(top.get("name", "theory"), "[theory] name")
+    seed = whole(top.get("seed"), "[theory] seed", 0)
+    return TheorySpec(name, text(top.get("title", name), "[theory] title"), seed, quick, problems, experiments)
 
 
 def _check_hard(own: HardSpec | None) -> None:
@@ -202,12 +200,12 @@ def _problem(key: str, given: Any) -> ProblemSpec:
     where = f"[problems.{key}]"
     if not isinstance(given, Mapping):
         raise TypeError(f"{where} must be a table")
-    known = {"name": ("params",), "hard": (), "transitions": ("rewards", "horizon", "start")}
-    forms = [form for form in known if form in given]
+    extras = {"name": ("params",), "hard": (), "transitions": ("rewards", "horizon", "start")}
+    forms = [form for form in extras if form in given]
     if len(forms) != 1:
         raise ValueError(f"{where} needs one of name, hard, transitions; got {', '.join(given) or 'nothing'}")
-    _known(given, ("label", forms[0], *known[forms[0]]), "key", where)
-    return ProblemSpec(key, _text(given.get("label", key), f"{where} label"), forms[0], dict(given))
+    known(given, ("label", forms[0], *extras[forms[0]]), "key", where)
+    return ProblemSpec(key, text(given.get("label", key), f"{where} label"), forms[0], dict(given))
 
 
 # -- a table as a record ------------------------------------------------------------------------------------------------
@@ -218,7 +216,7 @@ def _record(kind: type[Any], table: Any, where: str) -> Any:
     if not isinstance(table, Mapping):
         raise TypeError(f"{where} must be a table, got {table!r}")
     names = [field.name for field in fields(kind)]
-    _known(table, names, "key", where)
+    known(table, names, "key", where)
     missing = [one.name for one in fields(kind) if one.name not in table and one.default is MISSING]
     if missing:
         raise ValueError(f"{where} {missing[0]} is missing")
@@ -228,78 +226,30 @@ def _record(kind: type[Any], table: Any, where: str) -> Any:
 def _value(kind: type[Any], name: str, given: Any, where: str) -> Any:
     if name in ("cases", "learners"):
         part = Case if name == "cases" else LearnerSpec
-        return tuple(_record(part, one, where) for one in _list(given, where))
+        return tuple(_record(part, one, where) for one in listed(given, where))
     if name == "params":
-        if not isinstance(given, Mapping):
-            raise TypeError(f"{where} must be a table, got {given!r}")
-        return tuple(sorted((str(key), tuple(x) if isinstance(x, list) else x) for key, x in given.items()))
+        return frozen(given, where)
     if name in ("problem", "learner", "label"):
-        return _text(given, where)
+        return text(given, where)
     if name in ("rhos", "powers"):
-        return tuple(_number(x, where, 0.0, 1.0) for x in _list(given, where))
+        return tuple(number(x, where, 0.0, 1.0) for x in listed(given, where))
     if name == "episodes" and kind is BoundsSpec:
-        return tuple(_whole(x, where, 1) for x in _list(given, where))
+        return tuple(whole(x, where, 1) for x in listed(given, where))
     if name in ("tau", "delta", "confidence", "growth_rho"):
-        return _number(given, where, 0.0, 1.0)
+        return number(given, where, 0.0, 1.0)
     if name == "growth_factor":
-        return _number(given, where, 1.0, 1e6)
-    return _whole(given, where, _LEAST.get(name, 1))
+        return number(given, where, 1.0, 1e6)
+    return whole(given, where, _LEAST.get(name, 1))
 
 
 _LEAST = {"actions": 2, "horizon": 2, "growth_points": 3, "points": 3, "growth_runs": 2}
-
-
-def _known(table: Any, valid: Iterable[str], what: str, where: str = "") -> None:
-    if not isinstance(table, Mapping):
-        raise TypeError(f"{where or 'the file'} must be a table, got {table!r}")
-    for key in table:
-        _one_of(key, valid, what, where)
-
-
-def _one_of(given: Any, valid: Iterable[str], what: str, where: str = "") -> None:
-    choices = list(valid)
-    if given not in choices:
-        near = get_close_matches(str(given), choices, 1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(choices)}"
-        raise ValueError(f"{where + ' ' if where else ''}there is no {what} {str(given)[:60]!r}; {hint}")
-
-
-def _table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = tables.get(name)
-    if not isinstance(found, Mapping):
-        raise ValueError(f"the table [{name}] is missing")
-    return found
-
-
-def _list(given: Any, where: str) -> list[Any]:
-    if not isinstance(given, list) or not given:
-        raise ValueError(f"{where} must be a list with something in it, got {given!r}")
-    return given
-
-
-def _text(given: Any, where: str) -> str:
-    if not isinstance(given, str) or not given:
-        raise ValueError(f"{where} must be a text, got {given!r}")
-    return given
-
-
-def _whole(given: Any, where: str, least: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise ValueError(f"{where} must be a whole number of at least {least}, got {given!r}")
-    return given
-
-
-def _number(given: Any, where: str, above: float, below: float) -> float:
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not above < given < below:
-        raise ValueError(f"{where} must be a number between {above:g} and {below:g}, got {given!r}")
-    return float(given)
 
 
 def chosen(spec: TheorySpec, only: Iterable[str] | None) -> list[str]:
     """Names of the experiments to run, in the order of the file's records; all where `only` names none."""
     wanted = list(only or ())
     for name in wanted:
-        _one_of(name, TABLES, "experiment")
+        one_of(name, TABLES, "experiment")
         if name not in spec.experiments:
             raise ValueError(f"the settings have no table [{name}]")
     return [name for name in spec.experiments if not wanted or name in wanted]

@@ -1,0 +1,52 @@
+"""What several test files share: a line on standard error, strict JSON, a page that closes its tags, a small environment."""
+
+import json
+from html.parser import HTMLParser
+
+import gymnasium as gym
+import pytest
+
+VOID = {"meta", "img", "br"}
+
+
+def one_line(err):
+    return err.startswith("bqrl: ") and err.count("\n") == 1 and "Traceback" not in err
+
+
+def strict(text):
+    return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+class Checked(HTMLParser):
+    """Fails where tags do not close in order; collects tags, links and text."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.links, self.words = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+class Corridor(gym.Env):
+    """Three places in a row, no table: each step forward is by chance, the end pays."""
+
+    observation_space, action_space = gym.spaces.Discrete(3), gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = 0
+        return 0, {}
+
+    def step(self, action):
+        self.place += int(self.np_random.random() < (0.9 if action else 0.2))
+        return min(self.place, 2), float(self.place >= 2), self.place >= 2, False, {}
