@@ -26,6 +26,22 @@ def five_kinds(mdp, tau=0.3):
     ]
 
 
+def test_no_kind_acts_where_there_is_nothing():
+    for policy in five_kinds(MODEL):
+        memory = policy.start(0.5)
+        for h, s, message in (
+            (-1, 5, "no stage -1"),
+            (10, 5, "no stage 10"),
+            (0, -1, "no state -1"),
+            (0, 26, "no state 26"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                policy.act(h, s, memory)
+        if policy.kind != "markov":
+            with pytest.raises(ValueError, match="an episode begins with memory"):
+                policy.act(0, 5, None)
+
+
 @given(small_mdps(), st.floats(0.05, 0.95))
 def test_every_kind_survives_saving(tmp_path_factory, mdp, tau):
     path = tmp_path_factory.mktemp("policies") / "policy.npz"

@@ -47,6 +47,15 @@ class Policy(ABC):
         """Memory after the transition (s, action, reward, s_next) of stage `h`."""
         return memory
 
+    def _check(self, h: int, s: int, memory: Any) -> None:
+        """Refuse a stage or state that is none, since a negative one would count from the end, and a missing memory."""
+        if not 0 <= h < self.H:
+            raise ValueError(f"there is no stage {h}; this policy has the stages 0 to {self.H - 1}")
+        if not 0 <= s < self.S:
+            raise ValueError(f"there is no state {s}; this policy has the states 0 to {self.S - 1}")
+        if memory is None:
+            raise ValueError("memory is missing; an episode begins with memory = policy.start()")
+
     @abstractmethod
     def arrays(self) -> dict[str, Any]:
         """Everything the policy is, as plain arrays."""
@@ -111,6 +120,7 @@ class MarkovPolicy(Policy):
 
     def act(self, h: int, s: int, memory: Any = None) -> int:
         """Action at stage `h` in state `s`."""
+        self._check(h, s, 0)
         return int(self.actions[h, s])
 
     def start_many(self, u: FloatArray) -> Any:
@@ -172,6 +182,7 @@ class TargetPolicy(Policy):
 
     def act(self, h: int, s: int, memory: Any) -> int:
         """Action for the remaining need `memory`."""
+        self._check(h, s, memory)
         return int(self.actions[h][s, self.column(h, memory)])
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> float:
@@ -262,6 +273,7 @@ class LabelPolicy(Policy):
 
     def act(self, h: int, s: int, memory: Any) -> int:
         """Action of the label in force."""
+        self._check(h, s, memory)
         return int(self.action[self.node(s, memory)])
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> int:
@@ -323,6 +335,7 @@ class QuantileLevelPolicy(Policy):
 
     def act(self, h: int, s: int, memory: Any) -> int:
         """mu_h(s, q)."""
+        self._check(h, s, memory)
         return int(self.targets.actions[h][s, self._column(h, s, memory)])
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> float:
@@ -381,6 +394,7 @@ class MixturePolicy(Policy):
 
     def act(self, h: int, s: int, memory: Any) -> int:
         """Action of the policy that plays."""
+        self._check(h, s, memory)
         return self.policies[memory[0]].act(h, s, memory[1])
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> tuple[int, Any]:
