@@ -52,6 +52,7 @@ def test_moving_mass_after_a_product_equals_sorting_the_row(kind, half, sense):
         l1_row(0, np.where(possible, p, -1.0)[None, :], values.T.copy(), order, np.array([half]), sense, product)
         wanted = reference(values[possible], p[possible], half, sense)
         np.testing.assert_allclose(product[0], wanted, rtol=1e-12, atol=1e-14)
+        assert not product[0, wanted == 0.0].any()  # ties stay ties
 
 
 @pytest.mark.parametrize("half", [1e-3, 0.1, 0.5, 1.0])

@@ -251,7 +251,8 @@ def l1_row(q, kernel, values, order, half, sense, product):
     """Dense row: replace product[q, c] = kernel[q] @ values[c] by its extreme over the l1 ball of the row.
 
     `values` (columns, S) has a column of needs in each row, and order[c] sorts the states by values[c], once for all rows.
-    Only the mass that moves is walked, each row through its own support, which is where kernel[q] is not negative.
+    Only the mass that moves is walked, each row through its own support, which is where kernel[q] is not negative. What is
+    left by subtraction and lies within its rounding error is 0: rests of 1e-17 would keep ties from the mean.
     """
     n, S = values.shape
     row = kernel[q]
@@ -262,7 +263,8 @@ def l1_row(q, kernel, values, order, half, sense, product):
             best += step
         favoured = order[c, best]
         left = min(half[q], 1.0 - row[favoured])
-        total = product[q, c] + left * values[c, favoured]
+        before = product[q, c] + left * values[c, favoured]
+        total = before
         j = S - 1 if sense > 0.0 else 0
         while left > 0.0 and j != best:
             s = order[c, j]
@@ -271,7 +273,7 @@ def l1_row(q, kernel, values, order, half, sense, product):
                 left -= taken
                 total -= taken * values[c, s]
             j -= step
-        product[q, c] = max(total, 0.0)
+        product[q, c] = total if total > (S + 2) * 2.0**-52 * before else 0.0
 
 
 @njit(cache=True, parallel=True)
