@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bqrl.kernels.l1 import l1_columns, l1_expectation, l1_moved, l1_row
+from bqrl.kernels.l1 import l1_columns, l1_expectation, l1_moved, l1_row, moved_expectation
 
 KINDS = ("apart", "alike", "tied", "steps")
 
@@ -53,6 +53,11 @@ def test_moving_mass_after_a_product_equals_sorting_the_row(kind, half, sense):
         wanted = reference(values[possible], p[possible], half, sense)
         np.testing.assert_allclose(product[0], wanted, rtol=1e-12, atol=1e-14)
         assert not product[0, wanted == 0.0].any()  # ties stay ties
+        if sense > 0.0:
+            chance, plain = np.where(possible, p, -1.0), p @ values
+            moved = [moved_expectation(order[c], chance, values, c, half, plain[c]) for c in range(plain.size)]
+            np.testing.assert_allclose(moved, wanted, rtol=1e-12, atol=1e-14)
+            assert not np.array(moved)[wanted == 0.0].any()
 
 
 @pytest.mark.parametrize("half", [1e-3, 0.1, 0.5, 1.0])

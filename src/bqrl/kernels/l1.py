@@ -104,7 +104,7 @@ def moved_expectation(order, chance, value, c, half, plain):
             taken = min(p, left)
             left -= taken
             total -= taken * (value[t, c] - low)
-    return max(total, 0.0)
+    return total if total > (S + 2) * 2.0**-52 * plain else 0.0
 
 
 @njit(cache=True)
