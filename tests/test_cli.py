@@ -339,6 +339,8 @@ def test_main_leaves_with_the_exit_code():
         [sys.executable, "-c", "import bqrl.cli; bqrl.cli.main(['envs'])"], capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
+    as_module = subprocess.run([sys.executable, "-m", "bqrl", "envs"], capture_output=True, text=True)
+    assert (as_module.returncode, as_module.stdout) == (0, done.stdout)
     with pytest.raises(SystemExit) as end:
         main(["--nonsense"])
     assert end.value.code == 2

@@ -4,6 +4,7 @@ import pytest
 from small_study import SMALL, Inline, results_of
 
 from bqrl.cli.commands import run
+from bqrl.cli.report import report
 from bqrl.experiments.single import execute
 from bqrl.experiments.workers import Event
 
@@ -57,6 +58,7 @@ def test_mistakes_in_the_settings_are_one_line(cli, tmp_path, old, new, message)
     assert (code, out) == (2, "")
     assert one_line(err)
     assert message in err
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(cli, study_file, tmp_path):
@@ -71,6 +73,15 @@ def test_no_such_study_is_one_line(cli, tmp_path):
     assert code == 2
     assert one_line(err)
     assert "there is no study file" in err
+    code, _, err = cli("--study", tmp_path, "--out", tmp_path)
+    assert code == 2
+    assert "is a folder; give the .toml file of a study" in err
+
+
+def test_a_page_of_an_unfinished_study_is_refused_in_one_line(tmp_path):
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(FileNotFoundError, match="is not finished; the command that began it continues it"):
+        report(tmp_path)
 
 
 def test_workers_and_cluster_exclude_each_other(cli):

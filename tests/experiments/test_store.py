@@ -130,6 +130,8 @@ def test_times_survive_a_cut_line(kept, tmp_path):
     with (tmp_path / "times.jsonl").open("a") as file:
         file.write('{"run": "x", "sec')
     assert list(found.times()) == [RUN.name]
+    found.save(OTHERS[0], b"", Took(1.0, 1.0))  # the next line is not glued to the cut one
+    assert list(found.times()) == [RUN.name, OTHERS[0].name]
 
 
 def test_two_studies_do_not_share_a_folder(tmp_path):

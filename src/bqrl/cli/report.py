@@ -18,6 +18,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Make a self-contained page, report.html, from a result folder."""
+    from bqrl.experiments.store import RUNS
     from bqrl.reports.document import to_json
     from bqrl.reports.folder import make_folder
     from bqrl.reports.page import write_page
@@ -28,6 +29,8 @@ def report(
         page, left_out = write_study(folder, place)
         for line in left_out:
             typer.echo(f"bqrl: {line}", err=True)
+    elif (folder / RUNS).is_dir():
+        raise FileNotFoundError(f"the study in {folder} is not finished; the command that began it continues it")
     else:
         page = write_page(folder, place)
     typer.echo(to_json({"page": str(page)}, ascii_only=True) if as_json else f"wrote {page}")

@@ -32,6 +32,7 @@ def reproduce(
     from bqrl.cli.study_watch import StudyWatch
     from bqrl.experiments.reproduce import paper_study
     from bqrl.experiments.reproduce import reproduce as carry_out
+    from bqrl.experiments.settings import read_spec
     from bqrl.experiments.study import FailedRunsError
     from bqrl.reports.document import to_json
     from bqrl.reports.folder import make_folder
@@ -44,6 +45,7 @@ def reproduce(
     settings = paper_study() if study is None else study
     name = "ucb_bqrl" if study is None else study.stem
     folder = out if out is not None else Path("results") / (f"{name}_quick" if quick else name)
+    read_spec(settings, quick)  # what is wrong with it is said before a folder is made
     make_folder(folder)
     try:
         with StudyWatch(silent=as_json) as watch:

@@ -37,6 +37,8 @@ IN_PRINTED = ("what", "level", "learner", "among", "measure", "value", "where")
 def read_spec(path: str | Path, quick: bool = False) -> Spec:
     """The study in a TOML file; ValueError of one line where something in it is wrong."""
     place = Path(path)
+    if place.is_dir():
+        raise IsADirectoryError(f"{place} is a folder; give the .toml file of a study")
     if not place.is_file():
         raise FileNotFoundError(f"there is no study file {place}")
     try:

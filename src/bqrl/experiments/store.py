@@ -54,10 +54,11 @@ class Store:
         """Keep the result of a run; how long it took goes to a file beside, for results must not depend on clocks."""
         try:
             write_whole(self.path(run), content)
-            with (self.folder / TIMES).open("a") as file:
-                file.write(
-                    json.dumps({"run": run.name, "wall": round(took.wall, 4), "core": round(took.core, 4)}) + "\n"
-                )
+            entry = json.dumps({"run": run.name, "wall": round(took.wall, 4), "core": round(took.core, 4)})
+            with (self.folder / TIMES).open("a+b") as file:
+                file.seek(max(file.tell() - 1, 0))
+                torn = file.read(1) not in (b"", b"\n")  # a process was killed while it wrote the last line
+                file.write(("\n" if torn else "").encode() + entry.encode() + b"\n")
         except OSError as fault:
             why = fault.strerror or fault
             raise OSError(

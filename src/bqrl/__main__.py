@@ -1,0 +1,5 @@
+"""`python -m bqrl` is the command line."""
+
+from bqrl.cli import main
+
+main()
