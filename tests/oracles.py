@@ -18,7 +18,7 @@ ExactLaw = tuple[tuple[Fraction, Fraction], ...]  # increasing values with posit
 UNITS = (1.0, 0.1, 0.25, 1 / 3)
 COUNTS = ((1,), (1, 1), (1, 1), (1, 3), (2, 3), (1, 9), (1, 1, 1), (1, 1, 2), (5, 1), (1, 2, 7))
 LEVELS = tuple(
-    Fraction(k, n) for n, ks in ((10, (1, 3, 5, 7, 9)), (4, (1, 3)), (3, (1, 2))) for k in ks
+    Fraction(k, n) for n, ks in ((10, (1, 3, 5, 7, 9)), (4, (1, 3)), (3, (1, 2)), (6, (1, 5)), (12, (5, 7))) for k in ks
 )  # common atoms
 MAX_LAWS = 1_000
 

@@ -39,6 +39,17 @@ def test_following_the_givers_equals_sorting_every_column(kind, half, sense):
         np.testing.assert_allclose(out, reference(values, p, half, sense), rtol=0.0, atol=4e-15)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_ball_that_just_covers_the_bad_outcomes_leaves_exactly_zero(seed):
+    rng = np.random.default_rng(seed)
+    bad, good = (rng.multinomial(5, np.full(k, 1 / k)) for k in rng.integers(1, 5, 2))
+    p = np.r_[bad, good] / 10.0  # half of the mass is bad, and half of it may move
+    values = np.repeat(np.r_[np.ones(bad.size), np.zeros(good.size)], 3).reshape(-1, 3)
+    out = np.empty(3)
+    l1_columns(values, np.arange(p.size), p, 0.5, 1.0, out)
+    assert out.tolist() == [0.0, 0.0, 0.0]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("half", [1e-3, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("sense", [1.0, -1.0])

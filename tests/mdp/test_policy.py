@@ -38,8 +38,9 @@ def test_no_kind_acts_where_there_is_nothing():
             with pytest.raises(ValueError, match=message):
                 policy.act(h, s, memory)
         if policy.kind != "markov":
-            with pytest.raises(ValueError, match="an episode begins with memory"):
-                policy.act(0, 5, None)
+            for nothing in (None, float("nan")):
+                with pytest.raises(ValueError, match="an episode begins with memory"):
+                    policy.act(0, 5, nothing)
 
 
 @given(small_mdps(), st.floats(0.05, 0.95))

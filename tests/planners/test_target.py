@@ -76,6 +76,14 @@ def test_ties_go_to_the_best_mean_among_policies_of_the_smallest_shortfall(mdp, 
     assert plan.law.shortfall(target) == pytest.approx(float(min(short)), abs=1e-12)
 
 
+def test_rational_levels_are_read_as_the_fractions_they_mean():
+    for d in range(2, 40):
+        for k in range(1, d):  # one action, a mass of exactly tau below 1: the quantile is 0
+            game = MDP([(0, 0, 0, k / d, 0.0), (0, 0, 0, 1 - k / d, 1.0)], horizon=1)
+            plan = solve(game, k / d, arithmetic="rational")
+            assert (plan.value, plan.certain) == (0.0, True)
+
+
 @given(small_mdps(), st.sampled_from(LEVELS))
 def test_rational_arithmetic_decides_like_the_oracle(mdp, tau):
     laws = achievable_laws(mdp, 200)

@@ -108,6 +108,13 @@ def moved_expectation(order, chance, value, c, half, plain):
 
 
 @njit(cache=True)
+def part_kept(mass, taken, k):
+    """What is left of a mass after `taken`; a rest within the rounding error of k sums is none, so that ties stay ties."""
+    rest = mass - taken
+    return rest if rest > (k + 2) * 2.0**-53 else 0.0
+
+
+@njit(cache=True)
 def first_givers(order, probability, half, sense, kept, side):
     """Take mass `half` from the last of `order` upwards; returns the last giver and what the others gave.
 
@@ -121,7 +128,7 @@ def first_givers(order, probability, half, sense, kept, side):
             break
         given += probability[giver]
         kept[giver], side[giver] = 0.0, -sense
-    kept[giver] = max(probability[giver] - (half - given), 0.0)
+    kept[giver] = part_kept(probability[giver], half - given, order.size)
     return giver, given
 
 
@@ -239,7 +246,7 @@ def l1_columns(values, rows, probability, half, sense, out):
                     add_span(out, since[i], c, kept[i], values, rows[i], since[i])
                 since[i] = c
                 kept[i] = probability[i] if side[i] == sense else 0.0
-            kept[giver] = max(probability[giver] - (half - given), 0.0)
+            kept[giver] = part_kept(probability[giver], half - given, k)
             first = j + 1 if giver == last else 0  # those before it were compared with the same giver
     for i in range(k):
         if kept[i] > 0.0:

@@ -53,8 +53,8 @@ class Policy(ABC):
             raise ValueError(f"there is no stage {h}; this policy has the stages 0 to {self.H - 1}")
         if not 0 <= s < self.S:
             raise ValueError(f"there is no state {s}; this policy has the states 0 to {self.S - 1}")
-        if memory is None:
-            raise ValueError("memory is missing; an episode begins with memory = policy.start()")
+        if memory is None or memory != memory:  # nothing, or nan
+            raise ValueError(f"memory is {memory}; an episode begins with memory = policy.start()")
 
     @abstractmethod
     def arrays(self) -> dict[str, Any]:

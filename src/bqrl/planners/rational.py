@@ -1,7 +1,7 @@
 """The target sweep in exact fractions: settles ties that rounding leaves open, on small problems.
 
-Probabilities and the level are read as the numbers a person means: 0.1 is 1/10, 0.04 is 1/25. A row whose readings do
-not sum to 1 keeps its floats exactly as they are, divided by their sum.
+Probabilities and the level are read as the numbers a person means: 0.1 is 1/10, 5/6 is 5/6 though its float lies above it. A
+row whose readings do not sum to 1 keeps its floats exactly as they are, divided by their sum.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def plan_rational(mdp: MDP, tau: float) -> Plan:
             " arithmetic, whose plan.certain says whether rounding matters"
         )
     shortfall, actions = rational_sweep(mdp, columns)
-    level = Fraction(repr(tau))
+    level = _meant(tau)
+    if not _faithful(level, tau):
+        level = Fraction(repr(tau))  # no short fraction: the decimal as it is written
     best = max(i for i, short in enumerate(shortfall) if short < level)
     target = float(columns.points(0)[best])
     policy = TargetPolicy(columns, actions, target)
@@ -52,7 +54,7 @@ def rational_sweep(mdp: MDP, columns: Grid) -> tuple[list[Fraction], list[np.nda
     """W_0 of every target as fractions, and the action tables; ties by the exact mean, then the lower action."""
     short = [[Fraction(0), Fraction(1)] for _ in range(mdp.S)]
     mean = [[Fraction(0)] * 2 for _ in range(mdp.S)]
-    reading = {float(r): Fraction(float(r)).limit_denominator(READ_DENOMINATOR) for r in np.unique(mdp.reward)}
+    reading = {float(r): _meant(r) for r in np.unique(mdp.reward)}
     actions = []
     for h in range(mdp.H - 1, -1, -1):
         stage, units = mdp.stage(h), columns.stage_units(mdp, h)
@@ -89,14 +91,23 @@ def rational_sweep(mdp: MDP, columns: Grid) -> tuple[list[Fraction], list[np.nda
 
 def read_rows(probability: np.ndarray, row_start: np.ndarray) -> list[Fraction]:
     """Probabilities as fractions whose rows sum to exactly 1."""
-    exact = [Fraction(float(p)).limit_denominator(READ_DENOMINATOR) for p in probability]
+    exact = [_meant(p) for p in probability]
     for begin, end in zip(row_start[:-1].tolist(), row_start[1:].tolist(), strict=True):
         row = exact[begin:end]
         if not row:
             continue
-        faithful = all(abs(float(q) - p) <= 4e-16 for q, p in zip(row, probability[begin:end], strict=True))
-        if sum(row) != 1 or not faithful:
+        if sum(row) != 1 or not all(map(_faithful, row, probability[begin:end])):
             raw = [Fraction(float(p)) for p in probability[begin:end]]
             total = sum(raw)
             exact[begin:end] = [p / total for p in raw]
     return exact
+
+
+def _meant(number: float) -> Fraction:
+    """The short fraction next to a float: 0.8333333333333334 is 5/6."""
+    return Fraction(float(number)).limit_denominator(READ_DENOMINATOR)
+
+
+def _faithful(fraction: Fraction, number: float) -> bool:
+    """Whether the two differ by rounding alone."""
+    return abs(float(fraction) - number) <= 4e-16
