@@ -312,8 +312,9 @@ class QuantileLevelPolicy(Policy):
 
     Made from a sweep: level q = W_h(s, n) + margin, with W the smallest probability of missing the need n and
     margin = tau - W_0(start, x). mu acts for the largest need whose level is at most q; Gamma is the level of what is
-    then still needed. Where several needs share a level the most demanding one is followed: on such ties this policy
-    may differ from the target policy it came from, though it reaches the same quantile.
+    then still needed. Where several needs share a level the most demanding one is followed, and a need whose level would
+    exceed 1 is given up with what chance it had left: there this policy may differ from the target policy it came from
+    and fall short more often, though never so often that it loses the quantile.
     """
 
     kind = "quantile-level"

@@ -99,7 +99,7 @@ class GuaranteeCurve:
         return TargetPolicy(self.sweep.grid, self.sweep.actions, target, self.sweep.extra)
 
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
-        """The same policy in the scalar quantile-level form of the paper; needs a curve made with `keep=True`."""
+        """A policy of the same quantile in the paper's scalar form; needs a curve made with `keep=True`."""
         if self.sweep.values is None:
             raise ValueError("the level form needs the shortfalls of every stage; make the curve with keep=True")
         return QuantileLevelPolicy(self.policy(tau), self.sweep.values, tau, self.margin(tau).below)
