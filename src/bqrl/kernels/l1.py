@@ -152,6 +152,16 @@ def largest(values, rows, c, sign):
 
 
 @njit(cache=True)
+def any_above(values, rows, c, sign, bound):
+    """Whether some sign * value of a column exceeds the bound."""
+    column = np.uint64(c)
+    for j in range(rows.size):
+        if sign * values[np.uint64(rows[j]), column] > bound:
+            return True
+    return False
+
+
+@njit(cache=True)
 def where_apart(values, rows, n, slack):
     """First and last + 1 of the columns in which outcomes differ; values do not fall along a row, so bisection finds them.
 
@@ -161,14 +171,14 @@ def where_apart(values, rows, n, slack):
     begin, end = 0, n
     while begin < end:
         c = (begin + end) // 2
-        if largest(values, rows, c, 1.0) <= safe + slack:
-            begin = c + 1
-        else:
+        if any_above(values, rows, c, 1.0, safe + slack):
             end = c
+        else:
+            begin = c + 1
     low, end = begin, n
     while low < end:
         c = (low + end) // 2
-        if -largest(values, rows, c, -1.0) < lost - slack:
+        if any_above(values, rows, c, -1.0, slack - lost):
             low = c + 1
         else:
             end = c
