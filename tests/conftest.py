@@ -1,6 +1,8 @@
+import json
 import os
 
 import pytest
+from helpers import TINY
 from hypothesis import HealthCheck, settings
 
 # The first call of a kernel compiles it, so neither deadlines nor the speed of drawing say anything here.
@@ -22,3 +24,11 @@ def cli(capsys):
         return code, out, err
 
     return call
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A small named problem in a file."""
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(TINY))
+    return str(path)

@@ -8,6 +8,20 @@ import pytest
 
 VOID = {"meta", "img", "br"}
 
+# Safe pays 1; risky pays 3 or nothing. Two rounds: at tau = 0.4 two safe rounds (2) are beaten by a coin at the end.
+TINY = {
+    "horizon": 2,
+    "start": "<in>",
+    "states": ["<in>", "out"],
+    "actions": ["safe", "risky"],
+    "transitions": [
+        ["<in>", "safe", "<in>", 1.0, 1.0],
+        ["<in>", "risky", "<in>", 0.5, 3.0],
+        ["<in>", "risky", "out", 0.5, 0.0],
+        ["out", "safe", "out", 1.0, 1.0],
+    ],
+}
+
 
 def one_line(err):
     return err.startswith("bqrl: ") and err.count("\n") == 1 and "Traceback" not in err

@@ -14,33 +14,13 @@ from bqrl.cli import main
 from bqrl.cli.commands import spoken
 from bqrl.cli.watch import Watch, forecast, in_words
 
-# Safe pays 1; risky pays 3 or nothing. Two rounds: at tau = 0.4 two safe rounds (2) are beaten by a coin at the end.
-TINY = {
-    "horizon": 2,
-    "start": "<in>",
-    "states": ["<in>", "out"],
-    "actions": ["safe", "risky"],
-    "transitions": [
-        ["<in>", "safe", "<in>", 1.0, 1.0],
-        ["<in>", "risky", "<in>", 0.5, 3.0],
-        ["<in>", "risky", "out", 0.5, 0.0],
-        ["out", "safe", "out", 1.0, 1.0],
-    ],
-}
-# The same by ids from 1, as other tools write it.
+# The problem of the fixture `tiny` by ids from 1, as other tools write it.
 TINY_CSV = """idstatefrom,idaction,idstateto,probability,reward
 1,1,1,1.0,1.0
 1,2,1,0.5,3.0
 1,2,2,0.5,0.0
 2,1,2,1.0,1.0
 """
-
-
-@pytest.fixture
-def tiny(tmp_path):
-    path = tmp_path / "tiny.json"
-    path.write_text(json.dumps(TINY))
-    return str(path)
 
 
 def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):

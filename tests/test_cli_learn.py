@@ -1,6 +1,5 @@
 import csv
 import io
-import json
 import os
 import subprocess
 import sys
@@ -20,29 +19,10 @@ from bqrl.learners.run import LEARNERS
 from bqrl.planners.uniform import uniform_law
 
 SHORT = ("--episodes", 25, "--seeds", 2)
-TINY = {
-    "horizon": 2,
-    "start": "<in>",
-    "states": ["<in>", "out"],
-    "actions": ["safe", "risky"],
-    "transitions": [
-        ["<in>", "safe", "<in>", 1.0, 1.0],
-        ["<in>", "risky", "<in>", 0.5, 3.0],
-        ["<in>", "risky", "out", 0.5, 0.0],
-        ["out", "safe", "out", 1.0, 1.0],
-    ],
-}
 
 
 gym.register("bqrl-test/Corridor-v0", Corridor, max_episode_steps=6)
 gym.register("bqrl-test/Endless-v0", Corridor)
-
-
-@pytest.fixture
-def tiny(tmp_path):
-    path = tmp_path / "tiny.json"
-    path.write_text(json.dumps(TINY))
-    return str(path)
 
 
 # -- bqrl learn -------------------------------------------------------------------------------------------------------
