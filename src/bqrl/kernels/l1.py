@@ -7,7 +7,7 @@ lines; the other forms give the same for many columns or rows at once, each wher
 import numpy as np
 from numba import njit, prange
 
-from bqrl.kernels.columns import add_span
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 @njit(cache=True)
@@ -115,39 +115,11 @@ def part_kept(mass, taken, k):
 
 
 @njit(cache=True)
-def first_givers(order, probability, half, sense, kept, side):
-    """Take mass `half` from the last of `order` upwards; returns the last giver and what the others gave.
-
-    kept[j] is what outcome j keeps; side[j] is -sense where it gave all, else sense.
-    """
-    kept[:], side[:] = probability, sense
-    given, giver = 0.0, order[-1]
-    for j in range(order.size - 1, -1, -1):
-        giver = order[j]
-        if j == 0 or given + probability[giver] >= half:
-            break
-        given += probability[giver]
-        kept[giver], side[giver] = 0.0, -sense
-    kept[giver] = part_kept(probability[giver], half - given, order.size)
-    return giver, given
-
-
-@njit(cache=True)
-def misplaced(values, rows, c, edge, side, slack, first):
-    """From `first` on, an outcome that gave all though favoured over the last giver, or kept all though behind it; or -1."""
-    column = np.uint64(c)
-    for j in range(np.uint64(first), np.uint64(side.size)):
-        if side[j] * (values[np.uint64(rows[j]), column] - edge) > slack:
-            return np.int64(j)
-    return -1
-
-
-@njit(cache=True)
 def largest(values, rows, c, sign):
     """The largest sign * value of a column."""
     most, column = -np.inf, np.uint64(c)
-    for j in range(rows.size):
-        most = max(most, sign * values[np.uint64(rows[j]), column])
+    for j in range(np.uint64(rows.size)):
+        most = max(most, sign * values[rows[j], column])
     return most
 
 
@@ -155,8 +127,8 @@ def largest(values, rows, c, sign):
 def any_above(values, rows, c, sign, bound):
     """Whether some sign * value of a column exceeds the bound."""
     column = np.uint64(c)
-    for j in range(rows.size):
-        if sign * values[np.uint64(rows[j]), column] > bound:
+    for j in range(np.uint64(rows.size)):
+        if sign * values[rows[j], column] > bound:
             return True
     return False
 
@@ -186,57 +158,67 @@ def where_apart(values, rows, n, slack):
 
 
 @njit(cache=True)
-def foremost(values, rows, begin, end, sense, out):
-    """out[c] = least of values[rows, c] (sense +1) or the greatest (-1), for the columns begin .. end - 1; rows in pairs."""
-    first, n, k = np.uint64(begin), np.uint64(end - begin), rows.size
-    for j in range(0, k, 2):
-        r, t = np.uint64(rows[j]), np.uint64(rows[min(j + 1, k - 1)])
-        if sense > 0.0:
-            for c in range(n):
-                out[first + c] = min(out[first + c], min(values[r, first + c], values[t, first + c]))
-        else:
-            for c in range(n):
-                out[first + c] = max(out[first + c], max(values[r, first + c], values[t, first + c]))
+def first_givers(order, probability, half, sense, side):
+    """Take mass `half` from the last of `order` upwards; returns the last giver, who may keep a part, and what others gave.
+
+    side[j] is -sense where outcome j gave all, else sense.
+    """
+    side[:] = sense
+    given, giver = 0.0, order[-1]
+    for j in range(order.size - 1, -1, -1):
+        giver = order[j]
+        if j == 0 or given + probability[giver] >= half:
+            break
+        given += probability[giver]
+        side[giver] = -sense
+    return np.uint64(giver), given
 
 
 @njit(cache=True)
-def l1_columns(values, rows, probability, half, sense, out):
-    """out[c] = `l1_expectation` of values[rows, c] for every column: the least (sense +1) or the greatest (-1).
+def misplaced(values, rows, c, edge, side, slack, first):
+    """From `first` on, an outcome that gave all though favoured over the last giver, or kept all though behind it.
 
-    Mass `half` goes from the least favoured values to the most favoured (what it takes from that one comes back to it).
-    Neighbouring columns mostly agree on who gives, so the givers are followed from column to column: an outcome on the
-    wrong side of the last giver, which gives only in part, changes sides. Weights are constant between two changes, so
-    each outcome is added for all columns since its last change at once. No term is negative for nonnegative values.
-    Values closer than the rounding error of such sums count as equal: `rounding_error` in planners/sweep.py allows for it.
+    Their number, where there is none. Mostly there is none, so four are tested at a time.
     """
-    k = rows.size
-    slack = (k + 2) * 2.0**-53 * max(largest(values, rows, out.size - 1, 1.0), largest(values, rows, 0, -1.0))
-    begin, n = where_apart(values, rows, out.size, slack)
-    out[:] = values[rows[0], : out.size]
-    foremost(values, rows, begin, n, sense, out)
-    for c in range(begin, n):
-        out[c] *= half
-    if begin == n:
-        return
-    order, column = np.arange(k), np.empty(k)
-    for j in range(k):  # the first columns mostly tie, so an order from further on serves them, too
-        column[j] = values[rows[j], begin + (n - begin) // 4]
+    j, k = first, np.uint64(side.size)
+    while j + FOUR <= k:
+        a = side[j] * (values[rows[j], c] - edge)
+        b = side[j + ONE] * (values[rows[j + ONE], c] - edge)
+        d = side[j + TWO] * (values[rows[j + TWO], c] - edge)
+        e = side[j + THREE] * (values[rows[j + THREE], c] - edge)
+        if (a > slack) | (b > slack) | (d > slack) | (e > slack):
+            break
+        j += FOUR
+    while j < k and side[j] * (values[rows[j], c] - edge) <= slack:
+        j += ONE
+    return j
+
+
+@njit(cache=True)
+def last_givers(values, rows, probability, half, sense, begin, end, slack, out):
+    """out[c] = value of the last giver in each of the columns begin .. end - 1.
+
+    Neighbouring columns mostly agree on who gives, so the givers are followed from column to column: an outcome on the
+    wrong side of the last giver changes sides.
+    """
+    k = np.uint64(rows.size)
+    order, column, side = np.arange(rows.size), np.empty(rows.size), np.empty(rows.size)
+    early = np.uint64(begin + (end - begin) // 4)  # the first columns mostly tie: an order from further on serves them, too
+    for j in range(k):
+        column[j] = values[rows[j], early]
     sorted_by_value(order, column, sense)
-    kept, side, since = np.empty(k), np.empty(k), np.full(k, begin)
-    giver, given = first_givers(order, probability, half, sense, kept, side)
-    for c in range(begin, n):
-        changes, first = 0, 0
+    giver, given = first_givers(order, probability, half, sense, side)
+    for c in range(np.uint64(begin), np.uint64(end)):
+        changes, first = 0, np.uint64(0)
         while True:
             j = misplaced(values, rows, c, values[rows[giver], c], side, slack, first)
-            if j < 0:
+            if j == k:
                 break
             changes += 1
-            if changes > k:  # these columns have little in common: begin anew
+            if changes > rows.size:  # these columns have little in common: begin anew
                 for i in range(k):
-                    add_span(out, since[i], c, kept[i], values, rows[i], since[i])
-                since[:] = c
-                order = np.argsort(sense * values[rows, c])
-                giver, given = first_givers(order, probability, half, sense, kept, side)
+                    column[i] = sense * values[rows[i], c]
+                giver, given = first_givers(np.argsort(column), probability, half, sense, side)
                 break
             last = giver
             if side[j] != sense:  # j takes its mass back, the last giver gives more; if that is all it has, j the rest
@@ -251,16 +233,58 @@ def l1_columns(values, rows, probability, half, sense, out):
                 side[j] = -sense
             else:  # j gives in place of the last giver
                 giver = j
-            for i in (np.uint64(j), np.uint64(last)):
-                if kept[i] > 0.0:
-                    add_span(out, since[i], c, kept[i], values, rows[i], since[i])
-                since[i] = c
-                kept[i] = probability[i] if side[i] == sense else 0.0
-            kept[giver] = part_kept(probability[giver], half - given, k)
-            first = j + 1 if giver == last else 0  # those before it were compared with the same giver
-    for i in range(k):
-        if kept[i] > 0.0:
-            add_span(out, since[i], n, kept[i], values, rows[i], since[i])
+            first = j + ONE if giver == last else np.uint64(0)  # those before it were compared with the same giver
+        out[c] = values[rows[giver], c]
+
+
+@njit(cache=True)
+def sums_beside(values, rows, probability, sense, begin, end, slack, edge, kept, mass, best):
+    """Of each column begin .. end - 1: the expectation over outcomes favoured over the edge, the mass of the others, the best.
+
+    All times sense, so that less is better. Several outcomes at a time: sums are then fetched and stored less often.
+    """
+    at, n, k = np.uint64(begin), np.uint64(end - begin), np.uint64(rows.size)
+    for j in range(np.uint64(0), k, FOUR):
+        i, l, m = min(j + ONE, k - ONE), min(j + TWO, k - ONE), min(j + THREE, k - ONE)
+        r, s, t, u = rows[j], rows[i], rows[l], rows[m]
+        p, q = probability[j], probability[i] if i > j else 0.0  # behind the last outcome it comes again, without weight
+        y, z = probability[l] if l > i else 0.0, probability[m] if m > l else 0.0
+        for c in range(n):
+            bound = sense * edge[at + c] - slack
+            a, b = sense * values[r, at + c], sense * values[s, at + c]
+            d, e = sense * values[t, at + c], sense * values[u, at + c]
+            total = kept[c] + (p * a if a < bound else 0.0)
+            total += q * b if b < bound else 0.0
+            total += y * d if d < bound else 0.0
+            kept[c] = total + (z * e if e < bound else 0.0)
+            total = mass[c] + (0.0 if a < bound else p)
+            total += 0.0 if b < bound else q
+            total += 0.0 if d < bound else y
+            mass[c] = total + (0.0 if e < bound else z)
+            best[c] = min(best[c], min(min(a, b), min(d, e)))
+
+
+@njit(cache=True)
+def l1_columns(values, rows, probability, half, sense, out):
+    """out[c] = `l1_expectation` of values[rows, c] for every column: the least (sense +1) or the greatest (-1).
+
+    Mass `half` goes from the least favoured values to the most favoured (what it takes from that one comes back to it):
+    outcomes favoured over the last giver keep all, those level with it or behind keep together what is left of their mass
+    after `half`. No term is negative for nonnegative values. Values closer than the rounding error of such sums count as
+    level: `rounding_error` in planners/sweep.py allows for it.
+    """
+    at = rows.astype(np.uint64)  # see `add_span` for why indices are unsigned
+    slack = (at.size + 2) * 2.0**-53 * max(largest(values, at, out.size - 1, 1.0), largest(values, at, 0, -1.0))
+    begin, end = where_apart(values, at, out.size, slack)
+    out[:] = values[at[0], : out.size]
+    if begin == end:
+        return
+    last_givers(values, at, probability, half, sense, begin, end, slack, out)
+    kept, mass, best = np.zeros(end - begin), np.zeros(end - begin), np.full(end - begin, np.inf)
+    sums_beside(values, at, probability, sense, begin, end, slack, out, kept, mass, best)
+    for c in range(begin, end):
+        i = c - begin
+        out[c] = sense * (kept[i] + half * best[i]) + part_kept(mass[i], half, at.size) * out[c]
 
 
 @njit(cache=True)
