@@ -5,7 +5,7 @@ import pytest
 
 from bqrl.kernels.l1 import l1_columns, l1_expectation, l1_moved, l1_row, moved_expectation
 
-KINDS = ("apart", "alike", "tied", "steps")
+KINDS = ("apart", "alike", "tied", "nearly", "steps")
 
 
 def a_row(rng, kind, k, n):
@@ -17,6 +17,8 @@ def a_row(rng, kind, k, n):
         values = np.cumsum(rng.random((k, n)) ** 4, axis=1) / n
     elif kind == "tied":
         values = np.sort(rng.integers(0, 3, (k, n)) / 2.0, axis=1)
+    elif kind == "nearly":  # ties that rounding has parted
+        values = np.sort(rng.integers(0, 3, (k, n)) / 2.0 * (1.0 + rng.integers(-2, 3, (k, n)) * 2.0**-53), axis=1)
     else:  # safe, then lost
         values = (np.arange(n) >= rng.integers(0, n + 1, k)[:, None]).astype(float)
     return values, p / p.sum()
@@ -44,7 +46,8 @@ def test_a_ball_that_just_covers_the_bad_outcomes_leaves_exactly_zero(seed):
     rng = np.random.default_rng(seed)
     bad, good = (rng.multinomial(5, np.full(k, 1 / k)) for k in rng.integers(1, 5, 2))
     p = np.r_[bad, good] / 10.0  # half of the mass is bad, and half of it may move
-    values = np.repeat(np.r_[np.ones(bad.size), np.zeros(good.size)], 3).reshape(-1, 3)
+    parted = 1.0 + np.sort(rng.integers(-2, 3, (bad.size, 3)), axis=1) * 2.0**-53  # one but for rounding
+    values = np.r_[parted, np.zeros((good.size, 3))]
     out = np.empty(3)
     l1_columns(values, np.arange(p.size), p, 0.5, 1.0, out)
     assert out.tolist() == [0.0, 0.0, 0.0]

@@ -184,6 +184,10 @@ def support_kernel(mdp: MDP, h: int) -> FloatArray:
     return kernel
 
 
-def rounding_error(mdp: MDP) -> float:
-    """Bound gamma on the relative rounding error of a sweep's values: all terms are nonnegative."""
-    return 2.0 * mdp.H * (mdp.max_outcomes + 2) * 2.0**-53
+def rounding_error(mdp: MDP, *, ball: bool = False) -> float:
+    """Bound gamma on the relative rounding error of a sweep's values: all terms are nonnegative.
+
+    Over a ball it is a bound on the error itself of values up to 1, and twice as large: each step also counts values as
+    level, and rests of mass as none, that lie within the rounding error of its sums.
+    """
+    return (4.0 if ball else 2.0) * mdp.H * (mdp.max_outcomes + 2) * 2.0**-53

@@ -96,7 +96,7 @@ def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, 
 def _optimistic_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: int) -> Plan:
     columns = _columns(mdp, points, max_bytes, up=True)
     done = sweep(mdp, columns, half=half, sense=OPTIMISTIC)
-    best, certain = _best_target(done.root[:-1], tau, rounding_error(mdp))
+    best, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
     upper = float(columns.points(0)[best])
     assert done.actions is not None
     policy = TargetPolicy(columns, done.actions, upper)
@@ -113,7 +113,7 @@ def _optimistic_point(mdp: MDP, tau: float, half: FloatArray, points: int | None
 def _robust_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: int) -> Plan:
     columns = _columns(mdp, points, max_bytes, up=False)
     done = sweep(mdp, columns, half=half, sense=ROBUST)
-    best, certain = _best_target(done.root[:-1], tau, rounding_error(mdp))
+    best, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
     value = float(columns.points(0)[best])
     assert done.actions is not None
     policy = TargetPolicy(columns, done.actions, value)
