@@ -203,7 +203,9 @@ def last_givers(values, rows, probability, half, sense, begin, end, slack, out):
     """
     k = np.uint64(rows.size)
     order, column, side = np.arange(rows.size), np.empty(rows.size), np.empty(rows.size)
-    early = np.uint64(begin + (end - begin) // 4)  # the first columns mostly tie: an order from further on serves them, too
+    early = np.uint64(
+        begin + (end - begin) // 4
+    )  # the first columns mostly tie: an order from further on serves them, too
     for j in range(k):
         column[j] = values[rows[j], early]
     sorted_by_value(order, column, sense)
@@ -245,10 +247,13 @@ def sums_beside(values, rows, probability, sense, begin, end, slack, edge, kept,
     """
     at, n, k = np.uint64(begin), np.uint64(end - begin), np.uint64(rows.size)
     for j in range(np.uint64(0), k, FOUR):
-        i, l, m = min(j + ONE, k - ONE), min(j + TWO, k - ONE), min(j + THREE, k - ONE)
-        r, s, t, u = rows[j], rows[i], rows[l], rows[m]
-        p, q = probability[j], probability[i] if i > j else 0.0  # behind the last outcome it comes again, without weight
-        y, z = probability[l] if l > i else 0.0, probability[m] if m > l else 0.0
+        i, m, o = min(j + ONE, k - ONE), min(j + TWO, k - ONE), min(j + THREE, k - ONE)
+        r, s, t, u = rows[j], rows[i], rows[m], rows[o]
+        p, q = (
+            probability[j],
+            probability[i] if i > j else 0.0,
+        )  # behind the last outcome it comes again, without weight
+        y, z = probability[m] if m > i else 0.0, probability[o] if o > m else 0.0
         for c in range(n):
             bound = sense * edge[at + c] - slack
             a, b = sense * values[r, at + c], sense * values[s, at + c]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,10 +12,24 @@ from bqrl.mdp.policy import LabelPolicy, MarkovPolicy, MixturePolicy, Policy, ch
 MAX_LABELS = 1_000_000
 
 
+class Acting(Protocol):
+    """What an episode needs of a policy."""
+
+    def start(self) -> Any:
+        """Memory before the first stage."""
+
+    def act(self, h: int, s: int, memory: Any) -> int:
+        """Action at stage `h` in state `s`."""
+
+    def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> Any:
+        """Memory after a transition of stage `h`."""
+
+
 def to_markov(policy: Policy, mdp: MDP) -> MarkovPolicy:
     """The policy without memory; ValueError where two memories that can be met in one state act differently."""
     if isinstance(policy, MarkovPolicy):
         return policy
+    _check(policy, mdp)
     actions = np.full((mdp.H, mdp.S), -1, np.int64)
     for h, met in enumerate(_memories(policy, mdp)):
         for s, memory in met:
@@ -35,6 +49,12 @@ def to_labels(policy: Policy, mdp: MDP) -> LabelPolicy:
     """The policy as a graph of labels: one node for each (stage, state, memory) that can be met."""
     if isinstance(policy, LabelPolicy):
         return policy
+    _check(policy, mdp)
+    return label_graph(policy, mdp)
+
+
+def label_graph(policy: Acting, mdp: MDP) -> LabelPolicy:
+    """Whatever acts on a memory that can be compared, as a graph of labels."""
     stages = _memories(policy, mdp)
     number = [{key: i for i, key in enumerate(met)} for met in stages]
     first = np.cumsum([0, *(len(met) for met in stages)])
@@ -58,11 +78,14 @@ def to_labels(policy: Policy, mdp: MDP) -> LabelPolicy:
     )
 
 
-def _memories(policy: Policy, mdp: MDP) -> list[list[tuple[int, Any]]]:
-    """The (state, memory) pairs that can be met at each stage."""
+def _check(policy: Policy, mdp: MDP) -> None:
     check_fits(policy, mdp)
     if isinstance(policy, MixturePolicy):
         raise ValueError("a mixture draws its policy at the start; convert its parts instead")
+
+
+def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
+    """The (state, memory) pairs that can be met at each stage."""
     stages = [[(int(s), policy.start()) for s in np.flatnonzero(mdp.mu)]]
     total = 0
     for h in range(mdp.H - 1):

@@ -34,8 +34,10 @@ from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.lattice import Grid, lattice, rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MixturePolicy, TargetPolicy
+from bqrl.mdp.policy import MixturePolicy, Policy, TargetPolicy
+from bqrl.planners.derandomize import without_coin
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
+from bqrl.planners.frontier import MAX_LAWS, BudgetError, plan_frontier
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels
 from bqrl.planners.sweep import OPTIMISTIC, Sweep, rounding_error, sweep
 from bqrl.planners.target import MAX_BYTES, as_law, check_memory, finer, guarantee_curve, plan_from_curve, sweep_bytes
@@ -190,17 +192,21 @@ def plan_buffered(
     exact: bool = False,
     points: int | None = None,
     gap: float | None = None,
+    max_laws: int = MAX_LAWS,
     max_bytes: int = MAX_BYTES,
     tick: Callable[[int], None] | None = None,
 ) -> Plan:
     """The best policy for the buffered quantile, with a proven upper bound.
 
     `randomized` returns the two-policy mix whose value is the upper bound; `exact` proves the best deterministic policy
-    with the full frontier of laws, within its budget. Without a lattice the plan is a bracket, on `points` points or of
-    width `gap`.
+    (up to `gap`, where one is given): where the policy found falls short of the bound, first by a policy that lets chance
+    within the problem play the coin, then by all undominated laws, at most `max_laws` at a time. Without a lattice the
+    plan is a bracket, on `points` points or of width `gap`.
     """
     begun = time.perf_counter()
     tau, beta = check_levels(tau, beta)
+    if gap is not None and not gap > 0.0:
+        raise ValueError(f"gap must be positive, got {gap}")
     columns = lattice(mdp) if points is None else None
     if columns is not None and sweep_bytes(mdp, columns) > max_bytes // 2:  # wide buffers double the columns
         columns = None
@@ -208,8 +214,6 @@ def plan_buffered(
         if randomized or exact:
             asked = "randomized" if randomized else "exact"
             raise ValueError(f"{asked}=True needs returns on a lattice; this problem has none of a fitting size")
-        if gap is not None and not gap > 0.0:
-            raise ValueError(f"gap must be positive, got {gap}")
         size = points or BRACKET_POINTS
         plan = _bracket(mdp, tau, beta, size, max_bytes)
         while gap is not None and plan.gap is not None and plan.gap > gap:
@@ -233,13 +237,38 @@ def plan_buffered(
         mix, mixed = best_mix(search, column)
         return _plan(mdp, tau, beta, mix, mixed, max(upper, mixed), (), begun, details)
     if exact and value < upper - tol:
-        from bqrl.planners.frontier import plan_frontier
-
-        best = plan_frontier(mdp, tau, beta, dominance=True)
-        notes = (f"proven best deterministic policy; one coin at the start reaches {upper:.6g}",)
-        found = {"randomized": upper, "deterministic": best.value}
-        return _plan(mdp, tau, beta, best.policy, best.value, max(upper, best.value), notes, begun, details | found)
+        best, value, notes = _best_alone(search, column, width, upper, tol if gap is None else gap, max_laws, max_bytes)
+        found = {"randomized": upper, "deterministic": value}
+        return _plan(mdp, tau, beta, best, value, max(upper, value), notes, begun, details | found)
     return _plan(mdp, tau, beta, policy, value, upper, (), begun, details)
+
+
+def _best_alone(
+    search: WidthSearch, column: int, width: float, upper: float, gap: float, max_laws: int, max_bytes: int
+) -> tuple[Policy, float, tuple[str, ...]]:
+    """The best policy without a coin, its value and what is proven of it; `upper` is what a coin reaches."""
+    mdp, tau, beta = search.mdp, search.tau, search.beta
+    policy: Policy
+    policy, value = best_deterministic(search, column, width)
+    for alone in without_coin(mdp, search.grid, float(search.targets[column]), width, tau - beta):
+        reached = as_law(evaluate(mdp, alone)).buffered_quantile(tau, beta)
+        if reached > value:
+            policy, value = alone, reached
+    if value >= upper - gap:
+        return (
+            policy,
+            value,
+            ("the problem's own chance plays the coin: this policy reaches the upper bound without one",),
+        )
+    try:
+        best = plan_frontier(mdp, tau, beta, dominance=True, max_laws=max_laws, max_bytes=max_bytes)
+    except BudgetError as fault:
+        raise ValueError(
+            f"the best policy without a coin is worth between {value:.10g} and {upper:.10g}, but to prove more takes "
+            f"{fault.laws} laws and {fault.megabytes} MiB, beyond {fault.limit}; allow gap={1.01 * (upper - value):.2g}, "
+            "raise the limit, or use randomized=True"
+        ) from None
+    return best.policy, best.value, (f"proven best deterministic policy; one coin at the start reaches {upper:.6g}",)
 
 
 def _plan(

@@ -7,7 +7,8 @@ cost(n) = clip(n, 0, d) it is J_d, from which buffered quantiles are made. A lar
 `extra` columns there: as many steps as the width d has.
 
 Ties are the rule (once a target is safe or lost every action is equal), so the mean of the remaining return is carried
-along and breaks them. Over an l1 ball each expectation is replaced by its best or worst case within the known support.
+along and breaks them; a second terminal cost can take its place. Over an l1 ball each expectation is replaced by its best
+or worst case within the known support.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ class Sweep:
     grid: Grid
     extra: int
     root: FloatArray  # (columns,) value from the first state, or averaged over the law of first states
-    mean: FloatArray | None  # (columns,) mean return of the policy of each column
+    mean: FloatArray | None  # (columns,) mean return of the policy of each column, or minus its second cost
     actions: tuple[ActionArray, ...] | None  # per stage (S, columns)
     values: tuple[FloatArray, ...] | None  # per stage 0..H (S, columns), where kept
+    means: tuple[FloatArray, ...] | None = None  # minus the second cost per stage 0..H (S, columns), where kept
 
 
 def sweep(
@@ -52,6 +54,8 @@ def sweep(
     *,
     extra: int = 1,
     weight: float = 0.0,
+    second: FloatArray | None = None,
+    tie: float = TIE_TOL,
     policy: bool = True,
     half: FloatArray | None = None,
     sense: float = OPTIMISTIC,
@@ -61,27 +65,32 @@ def sweep(
     """One backward pass; without `policy` only the root values.
 
     `cost` (extra + 1,) is the terminal cost of needs 0, 1, ... steps; by default 0, 1: the probability of ending short.
-    `weight` minimises value - weight * mean return. `half` (H, S*A) is half the l1 radius of every row. `tick` is called
-    with each finished stage.
+    `weight` minimises value - weight * mean return. `second` (extra + 1,) is a terminal cost whose smaller expectation
+    breaks ties (relative differences up to `tie`), in place of the larger mean. `half` (H, S*A) is half the l1 radius of
+    every row. `tick` is called with each finished stage.
     """
     terminal = np.array([0.0, 1.0]) if cost is None else cost
     layers = 2 if policy else 1  # values of all columns, then their means
     work = np.empty((2, mdp.S * layers * (int(grid.size.max()) + extra)))  # this stage and the next take turns
     after = work[0, : mdp.S * layers * terminal.size].reshape(mdp.S, -1)
-    after[:, : terminal.size], after[:, terminal.size :] = terminal, 0.0
-    tie_for_mean = 1e-12 * max(1.0, float(np.abs(grid.points(0)[[0, -1]]).max()))
+    after[:, : terminal.size], after[:, terminal.size :] = terminal, 0.0 if second is None else -second
+    size = np.abs(grid.points(0)[[0, -1]] if second is None else second)
+    tie_for_mean = 1e-12 * max(1.0, float(size.max()))
     actions: list[ActionArray] = []
     kept = [after[:, : terminal.size].copy()] if keep else []
+    beside = [after[:, terminal.size :].copy()] if keep and second is not None else []
     for h in range(mdp.H - 1, -1, -1):
         columns = int(grid.size[h]) + extra
-        step = _Stage(mdp, grid, h, mdp.stage(h), columns, None if half is None else half[h], sense)
+        step = _Stage(mdp, grid, h, mdp.stage(h), columns, None if half is None else half[h], sense, second is None)
         now = work[(mdp.H - h) % 2, : mdp.S * layers * columns].reshape(mdp.S, -1)
         action = np.empty((mdp.S, columns) if policy else (0, 0), np.int16)
-        step.choose(after, weight, tie_for_mean, now, action)
+        step.choose(after, weight, tie, tie_for_mean, now, action)
         actions.append(action)
         after = now
         if keep:
             kept.append(now[:, :columns].copy())
+        if keep and second is not None:
+            beside.append(now[:, columns:].copy())
         if tick is not None:
             tick(h)
     root = mdp.mu @ after
@@ -89,27 +98,28 @@ def sweep(
     if not policy:
         return Sweep(grid, extra, root, None, None, values)
     columns = root.size // 2
-    return Sweep(grid, extra, root[:columns], root[columns:], tuple(reversed(actions)), values)
+    means = tuple(reversed(beside)) if beside else None
+    return Sweep(grid, extra, root[:columns], root[columns:], tuple(reversed(actions)), values, means)
 
 
 class _Stage:
     """One stage of a sweep: by matrix products where rows are dense, outcome by outcome elsewhere."""
 
     def __init__(
-        self, mdp: MDP, grid: Grid, h: int, stage: Stage, columns: int, half: FloatArray | None, sense: float
-    ) -> None:
+        self, mdp: MDP, grid: Grid, h: int, stage: Stage, columns: int, half: FloatArray | None, sense: float, paid: bool
+    ) -> None:  # fmt: skip
         self.mdp, self.grid, self.h, self.stage, self.columns = mdp, grid, h, stage, columns
         self.half, self.sense = half, sense
         self.dense = by_products(mdp, grid, stage)
-        factor = mdp.discount**h
+        factor = mdp.discount**h if paid else 0.0  # a second cost is due at the end, rewards count for nothing
         self.mean_reward = factor * mean_rewards(stage, mdp.S * mdp.A)
 
     def choose(
-        self, after: FloatArray, weight: float, mean_tie: float, now: FloatArray, action: ActionArray
+        self, after: FloatArray, weight: float, tie: float, mean_tie: float, now: FloatArray, action: ActionArray
     ) -> None:  # fmt: skip
         """Values of the stage and, unless the array of actions is empty, means behind them, and actions."""
         if self.dense:
-            self._choose_dense(after, weight, mean_tie, now, action)
+            self._choose_dense(after, weight, tie, mean_tie, now, action)
             return
         stage = self.stage
         shift, jumps = self.grid.stage_shift(self.mdp, self.h)
@@ -117,11 +127,11 @@ class _Stage:
         run = sweep_rows_threads if stage.successor.size * self.columns > THREADS_FROM else sweep_rows
         run(
             stage.row_start, stage.successor, stage.probability, shift, jumps, self.mean_reward, weight, half,
-            self.sense, after, TIE_TOL, mean_tie, now, action,
+            self.sense, after, tie, mean_tie, now, action,
         )  # fmt: skip
 
     def _choose_dense(
-        self, after: FloatArray, weight: float, mean_tie: float, now: FloatArray, action: ActionArray
+        self, after: FloatArray, weight: float, tie: float, mean_tie: float, now: FloatArray, action: ActionArray
     ) -> None:  # fmt: skip
         """One matrix product for a block of states, values and means at once, then shifts and minima."""
         mdp, kernel = self.mdp, self.mdp.dense(self.h)
@@ -141,7 +151,7 @@ class _Stage:
             if half is not None:
                 l1_rows_threads(support[rows], columns, order, half[rows], self.sense, product)
             reduce_rows(
-                product, shift[rows], self.stage.available[states], self.mean_reward[rows], weight, TIE_TOL, mean_tie,
+                product, shift[rows], self.stage.available[states], self.mean_reward[rows], weight, tie, mean_tie,
                 now[states], action[states],
             )  # fmt: skip
 

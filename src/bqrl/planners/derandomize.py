@@ -1,0 +1,159 @@
+"""A mix of two policies without its coin: the problem's own chance plays it.
+
+The bound U of buffered.py is attained by a coin between two policies with one target z, both best at the width d where
+F(z, .) is lowest. They differ in X = P(z - G > k), k steps <= d <= k + 1, and the coin brings X to tau - beta, where
+F_pi(z, .) is level between k and k + 1. Where many histories lead to the decision in which the two differ, some of them
+can take one side and the rest the other, without a coin. So one history is walked down: of the outcomes of each step the
+first go on with the largest X that a policy best at d can have, the last with the least, and the one between is walked on.
+What X then misses of tau - beta shrinks with the probability of the history walked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.lattice import Grid
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import LabelPolicy, TargetPolicy
+from bqrl.mdp.unroll import MAX_LABELS, label_graph
+from bqrl.planners.sweep import sweep
+
+LEVEL_TIE = 1e-11  # relative: the width is known to rounding only, so actions level at it may differ by as much
+MAX_WALKS = 500  # orders tried
+ENOUGH = 1e-12  # steps: a loss this small needs no further walk
+LEAST, MOST, START = -1, -2, -3  # what a history goes on with; a number from 0 on is a step of the walk
+Memory = tuple[int, float]  # that, and the remaining need
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The policies best at a width that end more than k steps short least often, and most often, and how often."""
+
+    least: TargetPolicy
+    most: TargetPolicy
+    low: tuple[FloatArray, ...]  # X of `least` per stage 0..H (S, columns)
+    high: tuple[FloatArray, ...]  # X of `most`
+
+    def ends(self, h: int, s: IntArray, need: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Least and largest X from stage `h` on."""
+        column = self.least.column(h, need)
+        return self.low[h][s, column], self.high[h][s, column]
+
+
+@dataclass(slots=True)
+class Walk:
+    """A policy that walks down one history and leaves it for `least` or `most`; the memory is (way, need)."""
+
+    ways: Ways
+    first: dict[int, int] = field(default_factory=dict)  # way of each first state
+    action: list[int] = field(default_factory=list)  # of each step
+    after: list[dict[tuple[int, float], int]] = field(
+        default_factory=list
+    )  # way after each outcome (successor, reward)
+
+    def start(self) -> Memory:
+        """The whole target is needed, and the first state chooses the way."""
+        return START, self.ways.least.target
+
+    def act(self, h: int, s: int, memory: Memory) -> int:
+        """Action of the way in force."""
+        way = self.first[s] if memory[0] == START else memory[0]
+        if way >= 0:
+            return self.action[way]
+        return (self.ways.least if way == LEAST else self.ways.most).act(h, s, memory[1])
+
+    def next(self, memory: Memory, h: int, s: int, action: int, reward: float, s_next: int) -> Memory:
+        """Way and need after an outcome."""
+        way = self.first[s] if memory[0] == START else memory[0]
+        if way >= 0:
+            way = self.after[way][s_next, reward]
+        return way, self.ways.least.next(memory[1], h, s, action, reward, s_next)
+
+
+def without_coin(mdp: MDP, columns: Grid, target: float, width: float, level: float) -> Iterator[LabelPolicy]:
+    """Policies without a coin that are best at (target, width), each with P(target - G > k steps) close to `level`."""
+    if mdp.S * columns.cells > MAX_LABELS:
+        return
+    for k in sorted({max(int(np.ceil(width)) - 1, 0), int(width)}):
+        least, low = _extreme(mdp, columns, target, width, k, 1.0)
+        most, high = _extreme(mdp, columns, target, width, k, -1.0)
+        ways = Ways(least, most, low, high)
+        best, loss = Walk(ways), np.inf
+        rng = np.random.default_rng(0)
+        for _ in range(MAX_WALKS):
+            walk, miss = _walk(mdp, ways, level, rng)
+            lost = miss * (k + 1 - width) if miss > 0.0 else -miss * (width - k)  # F falls that far within the cell
+            if lost < loss:
+                best, loss = walk, lost
+            if loss <= ENOUGH:
+                break
+        yield label_graph(best, mdp)
+
+
+def _extreme(
+    mdp: MDP, columns: Grid, target: float, width: float, k: int, sign: float
+) -> tuple[TargetPolicy, tuple[FloatArray, ...]]:
+    """Of the policies best at (target, width) the one with the least X (sign +1) or the largest (-1), and its X."""
+    steps = np.arange(max(k, int(np.ceil(width)) - 1) + 2.0)
+    second = np.where(steps > k, sign, 0.0)
+    done = sweep(
+        mdp, columns, np.minimum(steps, width), extra=steps.size - 1, second=second, tie=LEVEL_TIE, keep=True
+    )  # fmt: skip
+    assert done.actions is not None
+    assert done.means is not None
+    policy = TargetPolicy(columns, done.actions, target, done.extra)
+    return policy, tuple(-sign * means for means in done.means)
+
+
+def _walk(mdp: MDP, ways: Ways, level: float, rng: np.random.Generator) -> tuple[Walk, float]:
+    """A walk that brings X as close to `level` as its own history allows, and by how much X exceeds that in the end.
+
+    Which outcomes come first is drawn: each order comes close in another way.
+    """
+    walk, chance, columns = Walk(ways), 1.0, ways.least.grid
+    s: IntArray = np.flatnonzero(mdp.mu)
+    p, need = mdp.mu[s], np.full(s.size, ways.least.target)
+    low, high = ways.ends(0, s, need)
+    way, j, level = _share(p, low, high, level, 0, rng)
+    walk.first = dict(zip(s.tolist(), way.tolist(), strict=True))
+    for h in range(mdp.H):
+        if j is None:
+            break
+        chance *= float(p[j])
+        here, still = int(s[j]), float(need[j])
+        choices = []
+        for a in sorted({ways.least.act(h, here, still), ways.most.act(h, here, still)}):
+            successors, q, r = mdp.outcomes(h, here, a)
+            t = successors.astype(np.int64)
+            left = np.asarray(columns.reduced(still, h, r))
+            ends = ways.ends(h + 1, t, left)
+            beside = max(float(q @ ends[0]) - level, level - float(q @ ends[1]), 0.0)
+            choices.append((beside, a, t, q, r, left, ends))
+        _, a, s, p, r, need, (low, high) = min(choices, key=lambda choice: choice[:2])
+        way, j, level = _share(p, low, high, level, h + 1, rng)
+        walk.action.append(a)
+        walk.after.append(dict(zip(zip(s.tolist(), r.tolist(), strict=True), way.tolist(), strict=True)))
+    return walk, chance * (float(p @ np.where(way == LEAST, low, high)) - level)
+
+
+def _share(
+    p: FloatArray, low: FloatArray, high: FloatArray, level: float, step: int, rng: np.random.Generator
+) -> tuple[IntArray, int | None, float]:
+    """The way of each outcome, the outcome to walk on with (if any), and the X that is wanted: of it, else of all."""
+    order = rng.permutation(p.size)
+    gain = p * np.maximum(high - low, 0.0)
+    lowest = float(p @ low)
+    reached = lowest + np.cumsum(gain[order])
+    enough = np.flatnonzero((reached >= level) & (gain[order] > 0.0))
+    if lowest >= level or enough.size == 0:
+        return np.full(p.size, LEAST if lowest >= level else MOST), None, level
+    place = int(enough[0])
+    j = int(order[place])
+    way = np.full(p.size, MOST)
+    way[order[place + 1 :]] = LEAST
+    way[j] = step
+    return way, j, float(high[j] - (reached[place] - level) / p[j])
