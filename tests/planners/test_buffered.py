@@ -63,7 +63,7 @@ def test_the_value_is_the_policy_s_own(mdp, tau, share):
     assert close(evaluate(mdp, plan.policy).buffered_quantile(float(tau), float(tau * share)), plan.value)
 
 
-def test_a_coin_can_beat_every_deterministic_policy():
+def test_a_coin_attains_the_bound_above_the_policy_found():
     mdp = bqrl.envs.make("AssetSelling")
     plain, mixed = solve(mdp, 0.5, beta=0.2), solve(mdp, 0.5, beta=0.2, randomized=True)
     assert isinstance(mixed.policy, MixturePolicy)

@@ -39,7 +39,10 @@ def solve(
     secondary: Annotated[str | None, typer.Option(help="mean: the best mean among the optimal policies.")] = None,
     arithmetic: Annotated[str, typer.Option(help="float, or rational to settle ties on small problems.")] = "float",
     points: Annotated[int | None, typer.Option(help="Grid size where no exact grid of returns fits.")] = None,
-    gap: Annotated[float | None, typer.Option(help="Refine such a grid until the gap is this small.")] = None,
+    gap: Annotated[
+        float | None, typer.Option(help="Refine such a grid until the gap is this small; --exact: prove no more.")
+    ] = None,
+    max_laws: Annotated[int | None, typer.Option(help="Limit on the laws of a frontier (also under --exact).")] = None,
     memory: Annotated[float | None, typer.Option(help="Limit on the memory of a sweep, in GiB.")] = None,
     out: Out = None,
     as_json: Json = False,
@@ -49,6 +52,7 @@ def solve(
         "model": model, "tau": tau, "beta": beta, "horizon": horizon, "start": start, "discount": discount,
         "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized, "exact": exact,
         "secondary": secondary, "arithmetic": arithmetic, "points": points, "gap": gap,
+        "max_laws": max_laws,
         "max_bytes": None if memory is None else int(memory * 2**30),
     }  # fmt: skip
     from bqrl.cli.problem import read_problem
@@ -132,8 +136,13 @@ def _plans(
 
     special = {key: settings[key] for key in ("radius", "attitude", "randomized", "exact", "secondary", "arithmetic")}
     asked = any(value not in (None, False, "float") for value in special.values())
-    options = {key: settings[key] for key in ("points", "gap", "max_bytes") if settings[key] is not None}
-    if settings["planner"] == "target" and settings["beta"] == 0.0 and not asked and "gap" not in options:
+    options = {key: settings[key] for key in ("points", "gap", "max_laws", "max_bytes") if settings[key] is not None}
+    if (
+        settings["planner"] == "target"
+        and settings["beta"] == 0.0
+        and not asked
+        and not options.keys() & {"gap", "max_laws"}
+    ):
         begun = time.perf_counter()
         watch.phase("planning", mdp.H)
         curve = guarantee_curve(mdp, tick=watch.tick, **options)

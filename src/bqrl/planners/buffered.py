@@ -255,11 +255,9 @@ def _best_alone(
         if reached > value:
             policy, value = alone, reached
     if value >= upper - gap:
-        return (
-            policy,
-            value,
-            ("the problem's own chance plays the coin: this policy reaches the upper bound without one",),
-        )
+        tight = upper - value <= GAP_TOL * max(1.0, abs(upper))
+        close = "reaches the bound" if tight else f"comes within {upper - value:.1g} of the bound"
+        return policy, value, (f"chance within the problem plays the coin: without one this policy {close}",)
     try:
         best = plan_frontier(mdp, tau, beta, dominance=True, max_laws=max_laws, max_bytes=max_bytes)
     except BudgetError as fault:
