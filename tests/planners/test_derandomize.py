@@ -55,11 +55,25 @@ def test_asset_selling_needs_no_coin(tau, beta):
 
 def test_what_is_not_proven_within_the_budget_says_what_is_left_open():
     mdp = choice_after_chance(5)
-    with pytest.raises(ValueError, match=r"between 4\.72 and 4\.75.*max_laws=1; allow gap=0\.03") as fault:
-        solve(mdp, 0.5, beta=0.25, exact=True, max_laws=1)
+    with pytest.raises(ValueError, match=r"between 4\.72 and 4\.75, and 1 nodes.*allow gap=0\.03") as fault:
+        solve(mdp, 0.5, beta=0.25, exact=True, max_nodes=1)
     gap = float(str(fault.value).split("gap=")[1].split(",")[0])
-    plan = solve(mdp, 0.5, beta=0.25, exact=True, max_laws=1, gap=gap)
+    plan = solve(mdp, 0.5, beta=0.25, exact=True, max_nodes=1, gap=gap)
     assert (plan.value, plan.gap) == pytest.approx((4.72, 0.03))
+
+
+@pytest.mark.parametrize(
+    ("S", "A", "H", "seed"), [(2, 2, 4, 3), (3, 3, 4, 45), (3, 3, 4, 77), (3, 3, 5, 88), (3, 3, 5, 289)]
+)
+def test_branching_finds_the_best_of_all_undominated_laws(S, A, H, seed):
+    rng = np.random.default_rng(seed)
+    kernel = rng.multinomial(10, np.ones(S) / S, size=(S, A)) / 10
+    mdp = bqrl.MDP(kernel, rng.integers(0, 4, (S, A)).astype(float), horizon=H)
+    tau = float(rng.choice([0.1, 0.25, 0.5, 0.75, 0.9]))
+    beta = tau * float(rng.choice([0.1, 0.3, 0.5, 0.8]))
+    plan, law = solve(mdp, tau, beta=beta, exact=True), solve(mdp, tau, beta=beta, planner="frontier", dominance=True)
+    assert plan.value == pytest.approx(law.value, abs=1e-9)
+    assert evaluate(mdp, plan.policy).buffered_quantile(tau, beta) == pytest.approx(plan.value, abs=1e-12)
 
 
 @given(small_mdps(), st.integers(1, 3), st.integers(0, 2))

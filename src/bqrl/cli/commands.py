@@ -105,5 +105,5 @@ def spoken(message: str) -> str:
     message = re.sub(rf"\b({OPTIONS})=True", r"--\1", message)
     message = re.sub(rf"\b({OPTIONS})='([\w-]+)'", r"--\1 \2", message)
     message = re.sub(rf"\b({OPTIONS})=([\w.+-]*\w)", r"--\1 \2", message)
-    message = re.sub(r"\bmax_laws(=(\d+))?", lambda found: "--max-laws" + (f" {found[2]}" if found[2] else ""), message)
+    message = re.sub(r"\bmax_nodes\b", "--max-nodes", message)
     return re.sub(r"\bmax_bytes(=\d+)?", "--memory", message)

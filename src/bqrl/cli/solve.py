@@ -42,7 +42,7 @@ def solve(
     gap: Annotated[
         float | None, typer.Option(help="Refine such a grid until the gap is this small; --exact: prove no more.")
     ] = None,
-    max_laws: Annotated[int | None, typer.Option(help="Limit on the laws of a frontier (also under --exact).")] = None,
+    max_nodes: Annotated[int | None, typer.Option(help="Limit on the search of --exact.")] = None,
     memory: Annotated[float | None, typer.Option(help="Limit on the memory of a sweep, in GiB.")] = None,
     out: Out = None,
     as_json: Json = False,
@@ -52,7 +52,7 @@ def solve(
         "model": model, "tau": tau, "beta": beta, "horizon": horizon, "start": start, "discount": discount,
         "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized, "exact": exact,
         "secondary": secondary, "arithmetic": arithmetic, "points": points, "gap": gap,
-        "max_laws": max_laws,
+        "max_nodes": max_nodes,
         "max_bytes": None if memory is None else int(memory * 2**30),
     }  # fmt: skip
     from bqrl.cli.problem import read_problem
@@ -136,12 +136,12 @@ def _plans(
 
     special = {key: settings[key] for key in ("radius", "attitude", "randomized", "exact", "secondary", "arithmetic")}
     asked = any(value not in (None, False, "float") for value in special.values())
-    options = {key: settings[key] for key in ("points", "gap", "max_laws", "max_bytes") if settings[key] is not None}
+    options = {key: settings[key] for key in ("points", "gap", "max_nodes", "max_bytes") if settings[key] is not None}
     if (
         settings["planner"] == "target"
         and settings["beta"] == 0.0
         and not asked
-        and not options.keys() & {"gap", "max_laws"}
+        and not options.keys() & {"gap", "max_nodes"}
     ):
         begun = time.perf_counter()
         watch.phase("planning", mdp.H)

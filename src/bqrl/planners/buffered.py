@@ -35,9 +35,9 @@ from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.lattice import Grid, lattice, rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, Policy, TargetPolicy
+from bqrl.planners.branch import MAX_NODES, Search, deciding_widths, layers
 from bqrl.planners.derandomize import without_coin
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
-from bqrl.planners.frontier import MAX_LAWS, BudgetError, plan_frontier
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels
 from bqrl.planners.sweep import OPTIMISTIC, Sweep, rounding_error, sweep
 from bqrl.planners.target import MAX_BYTES, as_law, check_memory, finer, guarantee_curve, plan_from_curve, sweep_bytes
@@ -192,7 +192,7 @@ def plan_buffered(
     exact: bool = False,
     points: int | None = None,
     gap: float | None = None,
-    max_laws: int = MAX_LAWS,
+    max_nodes: int = MAX_NODES,
     max_bytes: int = MAX_BYTES,
     tick: Callable[[int], None] | None = None,
 ) -> Plan:
@@ -200,7 +200,7 @@ def plan_buffered(
 
     `randomized` returns the two-policy mix whose value is the upper bound; `exact` proves the best deterministic policy
     (up to `gap`, where one is given): where the policy found falls short of the bound, first by a policy that lets chance
-    within the problem play the coin, then by all undominated laws, at most `max_laws` at a time. Without a lattice the
+    within the problem play the coin, then by branching over histories, at most `max_nodes` times. Without a lattice the
     plan is a bracket, on `points` points or of width `gap`.
     """
     begun = time.perf_counter()
@@ -237,14 +237,14 @@ def plan_buffered(
         mix, mixed = best_mix(search, column)
         return _plan(mdp, tau, beta, mix, mixed, max(upper, mixed), (), begun, details)
     if exact and value < upper - tol:
-        best, value, notes = _best_alone(search, column, width, upper, tol if gap is None else gap, max_laws, max_bytes)
+        best, value, notes = _best_alone(search, column, width, upper, tol if gap is None else gap, max_nodes)
         found = {"randomized": upper, "deterministic": value}
         return _plan(mdp, tau, beta, best, value, max(upper, value), notes, begun, details | found)
     return _plan(mdp, tau, beta, policy, value, upper, (), begun, details)
 
 
 def _best_alone(
-    search: WidthSearch, column: int, width: float, upper: float, gap: float, max_laws: int, max_bytes: int
+    search: WidthSearch, column: int, width: float, upper: float, gap: float, max_nodes: int
 ) -> tuple[Policy, float, tuple[str, ...]]:
     """The best policy without a coin, its value and what is proven of it; `upper` is what a coin reaches."""
     mdp, tau, beta = search.mdp, search.tau, search.beta
@@ -258,15 +258,26 @@ def _best_alone(
         tight = upper - value <= GAP_TOL * max(1.0, abs(upper))
         close = "reaches the bound" if tight else f"comes within {upper - value:.1g} of the bound"
         return policy, value, (f"chance within the problem plays the coin: without one this policy {close}",)
-    try:
-        best = plan_frontier(mdp, tau, beta, dominance=True, max_laws=max_laws, max_bytes=max_bytes)
-    except BudgetError as fault:
+    graph = layers(mdp, search.grid)
+    if graph is None:
         raise ValueError(
-            f"the best policy without a coin is worth between {value:.10g} and {upper:.10g}, but to prove more takes "
-            f"{fault.laws} laws and {fault.megabytes} MiB, beyond {fault.limit}; allow gap={1.01 * (upper - value):.2g}, "
-            "raise the limit, or use randomized=True"
-        ) from None
-    return best.policy, best.value, (f"proven best deterministic policy; one coin at the start reaches {upper:.6g}",)
+            f"the best policy without a coin is worth between {value:.10g} and {upper:.10g}, and this problem has too many "
+            f"histories to search for more; allow gap={1.01 * (upper - value):.2g} or use randomized=True"
+        )
+    ceiling = np.min([search.bound(d) for d in (0.0, *search.sweeps)], axis=0)
+    targets = search.targets[ceiling > value + gap]
+    pairs = sum(state.size for state in graph.state) * targets.size
+    widths = deciding_widths(list(search.sweeps), width, search.targets.size, pairs) * search.grid.step
+    branches = Search(mdp, graph, tau, beta, targets, widths, value)
+    left = branches.run(gap, max_nodes)
+    if branches.best is not None:
+        policy, value = branches.policy(), branches.value
+    if left > value + gap:
+        raise ValueError(
+            f"the best policy without a coin is worth between {value:.10g} and {left:.10g}, and {max_nodes} nodes of the "
+            f"search prove no more; allow gap={1.01 * (left - value):.2g}, raise max_nodes or use randomized=True"
+        )
+    return policy, value, (f"proven best deterministic policy; one coin at the start reaches {upper:.6g}",)
 
 
 def _plan(

@@ -39,14 +39,6 @@ MAX_BYTES = 2**30
 MAX_COLUMNS = 1_000_000  # distinct rounded returns of a stage in the capped recursion
 
 
-class BudgetError(ValueError):
-    """The frontier would exceed a budget: by so many laws and so much memory, beyond the named limit."""
-
-    def __init__(self, laws: int, megabytes: int, limit: str, message: str) -> None:
-        super().__init__(message)
-        self.laws, self.megabytes, self.limit = laws, megabytes, limit
-
-
 def frontier(
     mdp: MDP,
     *,
@@ -129,17 +121,15 @@ class EveryLaw:
         return pmf, picks, slack
 
     def check(self, laws: int, width: int, outcomes: int, where: str) -> None:
-        """BudgetError where the next product would exceed the budget."""
+        """ValueError where the next product would exceed the budget."""
         wanted = self.held + laws * (3 * width + 2 * outcomes) * 8
         if laws <= self.max_laws and wanted <= self.max_bytes:
             return
         limit = f"max_laws={self.max_laws}" if laws > self.max_laws else f"max_bytes={self.max_bytes}"
-        megabytes = math.ceil(wanted / 2**20)
-        raise BudgetError(
-            laws, megabytes, limit,
-            f"the frontier needs {laws} laws and {megabytes} MiB at {where}, more than {limit}; raise it"
-            f"{'' if self.dominance else ', set dominance=True'} or use planner='target', which needs no frontier",
-        )  # fmt: skip
+        raise ValueError(
+            f"the frontier needs {laws} laws and {math.ceil(wanted / 2**20)} MiB at {where}, more than {limit}; raise it"
+            f"{'' if self.dominance else ', set dominance=True'} or use planner='target', which needs no frontier"
+        )
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
         """All but duplicates (and dominated laws)."""

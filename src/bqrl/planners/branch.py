@@ -1,0 +1,292 @@
+"""The best policy without a coin for a buffered quantile, by branching over histories.
+
+A node of the search has settled what to do after some histories. After all others it lets every width d have a policy of
+its own, J_d (see buffered.py), so no policy that keeps to what is settled exceeds
+
+    max_z min_d { beta z + (tau - beta) d - sum over open histories of chance * J_d(h, s, z - collected) } / beta.
+
+The open history where one policy for all deciding widths loses the most is settled next: a node for every action. Nodes
+that have the same bounds and open histories are one. Each node is completed to a policy, and its exact value counts. The
+search ends when no node left can exceed the best value found, or after so many nodes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import count
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from bqrl.laws.functionals import buffered_rows
+from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
+from bqrl.mdp.lattice import Grid
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import LabelPolicy
+from bqrl.mdp.unroll import label_graph
+
+MAX_NODES = 20_000
+MAX_MOVES = 2_000_000  # outcomes between all (state, sum) pairs
+MAX_CELLS = 50_000_000  # pairs times widths times targets
+MAX_WIDTHS = 100  # with more lattice widths than this only those near the deciding one are bounded
+History = tuple[int, ...]  # first state, sum, second state, sum, ...: everything that was seen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layers:
+    """The pairs (state, sum collected) that can be met at each stage 0..H, and the chances of moving between them."""
+
+    columns: Grid
+    state: list[IntArray]
+    steps: list[IntArray]  # collected so far, in steps of the lattice
+    moves: list[csr_array]  # per stage (pairs * A, pairs of the next stage)
+    available: list[BoolArray]  # per stage (pairs, A)
+
+    def returns(self) -> FloatArray:
+        """The sum of every pair at the end."""
+        offset = self.columns.offset
+        total: FloatArray = (offset[0] - offset[-1]) + self.steps[-1] * self.columns.step
+        return total
+
+    def units(self, h: int, reward: float) -> int:
+        """Steps that a reward of stage `h` is worth."""
+        offset = self.columns.offset
+        worth = self.columns.discount**h * reward - (offset[h] - offset[h + 1])
+        return int(np.rint(worth / self.columns.step))
+
+
+def layers(mdp: MDP, columns: Grid) -> Layers | None:
+    """All pairs and moves; None where they are too many."""
+    state, steps = [np.flatnonzero(mdp.mu)], [np.zeros(np.count_nonzero(mdp.mu), np.int64)]
+    moves, available, size = [], [], 0
+    for h in range(mdp.H):
+        stage, units = mdp.stage(h), columns.stage_units(mdp, h)
+        q = (state[h][:, None] * mdp.A + np.arange(mdp.A)).ravel()
+        counts = stage.row_start[q + 1] - stage.row_start[q]
+        size += int(counts.sum())
+        if size > MAX_MOVES:
+            return None
+        row = np.repeat(np.arange(q.size), counts)
+        i = np.repeat(stage.row_start[q] - np.cumsum(counts) + counts, counts) + np.arange(row.size)
+        row, i = (part[stage.probability[i] > 0.0] for part in (row, i))
+        after = np.column_stack([stage.successor[i], np.repeat(steps[h], mdp.A)[row] + units[i]])
+        pairs, child = np.unique(after, axis=0, return_inverse=True)
+        moves.append(csr_array((stage.probability[i], (row, child.ravel())), shape=(q.size, len(pairs))))
+        available.append(stage.available[state[h]])
+        state.append(pairs[:, 0].astype(np.int64))
+        steps.append(pairs[:, 1].astype(np.int64))
+    return Layers(columns, state, steps, moves, available)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Completion:
+    """One policy for a target and the widths that decide there: its loss against the best one for each of them."""
+
+    loss: list[FloatArray]  # per stage (pairs,)
+    action: list[IntArray]  # per stage (pairs,)
+    onward: list[csr_array]  # per stage (pairs of the next stage, pairs): the chances under these actions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """What is settled, and the histories that are open."""
+
+    cost: FloatArray  # (widths * targets,) of the settled part and the least of the open one
+    settled: Any  # chain of (what was settled before, history, action)
+    ended: FloatArray  # (last pairs,) chances of the histories settled to their end
+    histories: list[History]
+    chance: FloatArray  # of each open history, and the stage and pair it has led to
+    stage: IntArray
+    pair: IntArray
+
+    def digest(self) -> bytes:
+        """Equal for nodes from which the same can follow."""
+        order = np.lexsort((self.chance, self.pair, self.stage))
+        rest = (np.round(self.cost, 10), self.stage[order], self.pair[order], np.round(self.chance[order], 12))
+        return blake2b(b"".join(part.tobytes() for part in rest), digest_size=16).digest()
+
+
+@dataclass(slots=True, eq=False)
+class Search:
+    """Best-first search; `value` and what is beside it belong to the best policy found so far."""
+
+    mdp: MDP
+    layers: Layers
+    tau: float
+    beta: float
+    targets: FloatArray
+    widths: FloatArray  # in the money of the problem
+    value: float
+    best: tuple[Node, Completion] | None = None  # None: the policy the search began with
+    nodes: int = 0
+    least: list[FloatArray] = field(default_factory=list)  # J per stage (pairs, widths * targets)
+    completions: dict[tuple[int, int], Completion] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Fill the bounds of all pairs, from the last stage on."""
+        short = np.clip(self.targets - self.layers.returns()[:, None, None], 0.0, self.widths[None, :, None])
+        self.least = [short.reshape(len(short), -1)]
+        for h in range(self.mdp.H - 1, -1, -1):
+            self.least.insert(0, self._after(h, self.least[0]).min(axis=1))
+
+    def _after(self, h: int, values: FloatArray) -> FloatArray:
+        """Expected values after each action (pairs, A, ...), infinite where it does not exist."""
+        expected = (self.layers.moves[h] @ values).reshape(-1, self.mdp.A, values.shape[1])
+        expected[~self.layers.available[h]] = np.inf
+        return np.asarray(expected)
+
+    def bound(self, cost: FloatArray) -> tuple[float, int, int]:
+        """The bound of a node, with its target and width."""
+        shape = (self.widths.size, self.targets.size)
+        line = self.beta * self.targets + (self.tau - self.beta) * self.widths[:, None] - cost.reshape(shape)
+        ceiling = np.minimum(line.min(axis=0) / self.beta, self.targets)
+        z = int(ceiling.argmax())
+        return float(ceiling[z]), z, int(line[:, z].argmin())
+
+    def run(self, gap: float, max_nodes: int) -> float:
+        """Search until no policy can exceed `value` by more than `gap`, or the budget is spent; the bound that is left."""
+        first = np.flatnonzero(self.mdp.mu)
+        chances = self.mdp.mu[first]
+        root = Node(
+            chances @ self.least[0], None, np.zeros(self.layers.state[-1].size), [(s,) for s in first.tolist()], chances,
+            np.zeros(first.size, np.int64), np.arange(first.size),
+        )  # fmt: skip
+        number, seen = count(), set()
+        queue = [(-self.bound(root.cost)[0], next(number), root)]
+        while queue:
+            if -queue[0][0] <= self.value + gap or self.nodes >= max_nodes:
+                return max(-queue[0][0], self.value)
+            node = heapq.heappop(queue)[2]
+            self.nodes += 1
+            _, z, d = self.bound(node.cost)
+            completion = self.completion(z, d)
+            self._complete(node, completion)
+            if not node.histories:
+                continue
+            for child in self._children(node, self._most_lossy(node, completion)):
+                ceiling = self.bound(child.cost)[0]
+                if ceiling <= self.value + gap:
+                    continue
+                key = child.digest()
+                if key not in seen:
+                    seen.add(key)
+                    heapq.heappush(queue, (-ceiling, next(number), child))
+        return self.value
+
+    def completion(self, z: int, d: int) -> Completion:
+        """The policy that loses least at the widths beside width `d`, for target `z`."""
+        if (z, d) in self.completions:
+            return self.completions[z, d]
+        near = [k for k in (d - 1, d, d + 1) if 0 <= k < self.widths.size]
+        cells = [k * self.targets.size + z for k in near]
+        loss = [np.zeros(self.layers.state[-1].size)]
+        action: list[IntArray] = []
+        onward: list[csr_array] = []
+        for h in range(self.mdp.H - 1, -1, -1):
+            lost = (self._after(h, self.least[h + 1][:, cells]) - self.least[h][:, None, cells]).max(axis=2)
+            lost += self._after(h, loss[0][:, None])[:, :, 0]
+            chosen = lost.argmin(axis=1)
+            rows = np.arange(chosen.size)
+            loss.insert(0, lost[rows, chosen])
+            action.insert(0, chosen)
+            onward.insert(0, self.layers.moves[h][rows * self.mdp.A + chosen].T.tocsr())
+        self.completions[z, d] = Completion(loss, action, onward)
+        return self.completions[z, d]
+
+    def _complete(self, node: Node, completion: Completion) -> None:
+        """Count the value of a node's completed policy."""
+        mass = [np.zeros(state.size) for state in self.layers.state]
+        for h in np.unique(node.stage).tolist():
+            here = node.stage == h
+            np.add.at(mass[h], node.pair[here], node.chance[here])
+        for h, onward in enumerate(completion.onward):
+            mass[h + 1] += onward @ mass[h]
+        mass[-1] += node.ended
+        points, place = np.unique(self.layers.steps[-1], return_inverse=True)
+        pmf = np.bincount(place, mass[-1], points.size)
+        low = float(self.layers.returns().min())
+        returns = low + (points - points[0]) * self.layers.columns.step
+        value = float(buffered_rows(returns, pmf[None], self.tau, self.beta)[0])
+        if value > self.value:
+            self.value, self.best = value, (node, completion)
+
+    @staticmethod
+    def _most_lossy(node: Node, completion: Completion) -> int:
+        """The open history to settle next: where one policy loses the most, else the most likely one."""
+        losses = np.empty(node.chance.size)
+        for h in np.unique(node.stage).tolist():
+            here = node.stage == h
+            losses[here] = node.chance[here] * completion.loss[h][node.pair[here]]
+        return int(losses.argmax() if losses.max() > 1e-15 else node.chance.argmax())
+
+    def _children(self, node: Node, k: int) -> list[Node]:
+        """The nodes that settle open history `k`, one for each action."""
+        chance, h, pair, history = float(node.chance[k]), int(node.stage[k]), int(node.pair[k]), node.histories[k]
+        moves, found = self.layers.moves[h], []
+        kept = np.delete(np.arange(node.chance.size), k)
+        others = node.histories[:k] + node.histories[k + 1 :]
+        for a in np.flatnonzero(self.layers.available[h][pair]).tolist():
+            row = slice(*moves.indptr[pair * self.mdp.A + a :][:2])
+            after, p = moves.indices[row].astype(np.int64), moves.data[row]
+            cost = node.cost + chance * (p @ self.least[h + 1][after] - self.least[h][pair])
+            settled, ended, opened = (node.settled, history, a), node.ended, after
+            if h + 1 == self.mdp.H:
+                ended, opened = ended.copy(), after[:0]
+                ended[after] += chance * p
+            sums, states = self.layers.steps[h + 1][opened].tolist(), self.layers.state[h + 1][opened].tolist()
+            histories = others + [(*history, u, t) for u, t in zip(sums, states, strict=True)]
+            chances = np.r_[node.chance[kept], chance * p[: opened.size]]
+            stages, pairs = np.r_[node.stage[kept], np.full(opened.size, h + 1)], np.r_[node.pair[kept], opened]
+            found.append(Node(cost, settled, ended, histories, chances, stages, pairs))
+        return found
+
+    def policy(self) -> LabelPolicy:
+        """The best policy found, as a graph of labels."""
+        assert self.best is not None
+        node, completion = self.best
+        settled, link = {}, node.settled
+        while link is not None:
+            link, history, action = link
+            settled[history] = action
+        return label_graph(Settled(self.layers, settled, completion.action), self.mdp)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """Plays what is settled, else a completion; the memory is (history, or None once none is settled, and the sum)."""
+
+    layers: Layers
+    settled: dict[History, int]
+    action: list[IntArray]
+
+    def start(self) -> tuple[History | None, int]:
+        """Nothing seen, nothing collected."""
+        return (), 0
+
+    def act(self, h: int, s: int, memory: tuple[History | None, int]) -> int:
+        """The settled action, or the completion's."""
+        history, steps = memory
+        if history is not None and (*history, s) in self.settled:
+            return self.settled[*history, s]
+        pair = np.flatnonzero((self.layers.state[h] == s) & (self.layers.steps[h] == steps))[0]
+        return int(self.action[h][pair])
+
+    def next(
+        self, memory: tuple[History | None, int], h: int, s: int, action: int, reward: float, s_next: int
+    ) -> tuple[History | None, int]:
+        """History and sum after an outcome."""
+        history, steps = memory
+        steps += self.layers.units(h, reward)
+        if history is None or (*history, s) not in self.settled:
+            return None, steps
+        return (*history, s, steps), steps
+
+
+def deciding_widths(swept: list[float], width: float, targets: int, pairs: int) -> FloatArray:
+    """Widths in steps to bound: all of the lattice where that is few, else those near the deciding one; and all swept."""
+    near = range(1, targets) if targets <= MAX_WIDTHS else range(max(1, int(width) - 10), int(width) + 11)
+    widths = np.array(sorted({*map(float, near), *(d for d in swept if d > 0.0)}))
+    return widths if widths.size * pairs <= MAX_CELLS else np.array(sorted({d for d in swept if d > 0.0}))
