@@ -93,8 +93,10 @@ def test_sums_that_no_state_can_have_take_no_room():
 
 
 def test_snapping_before_rounding():
-    assert whole_steps(np.array([0.3 / 0.1, 2.9, 3.1]), up=False).tolist() == [3, 2, 3]
-    assert whole_steps(np.array([0.3 / 0.1, 2.9, 3.1]), up=True).tolist() == [3, 3, 4]
+    worth = np.array([0.3, 0.29, 0.31])
+    assert whole_steps(worth, 0.0, 0.1, up=False).tolist() == [3, 2, 3]
+    assert whole_steps(worth, 0.0, 0.1, up=True).tolist() == [3, 3, 4]
+    assert whole_steps(worth, np.nextafter(0.3, 1.0), 1e-9, up=False)[0] == 0  # the base itself, but for rounding
 
 
 @given(small_mdps(), st.floats(0.5, 1.0), st.booleans())

@@ -64,7 +64,7 @@ REFUSALS = [
     ("unknown attitude", lambda: solve(MODEL, 0.1, radius=0.1, attitude="bold"), ValueError, "attitude must be 'robust' or"),
     ("radius alone", lambda: solve(MODEL, 0.1, radius=0.1), ValueError, "radius and attitude go together"),
     ("attitude alone", lambda: solve(MODEL, 0.1, attitude="robust"), ValueError, "radius and attitude go together"),
-    ("radius of a wrong shape", lambda: solve(MODEL, 0.1, radius=np.zeros((3, 3)), attitude="robust"), ValueError, "radius must be a number or have shape (10, 26, 2), got (3, 3)"),
+    ("radius of a wrong shape", lambda: solve(MODEL, 0.1, radius=np.zeros((3, 3)), attitude="robust"), ValueError, "radius must be a number or have shape (10, 26, 2) or (26, 2), got (3, 3)"),
     ("negative radius", lambda: solve(MODEL, 0.1, radius=-1.0, attitude="robust"), ValueError, "not negative, got -1.0"),
     ("radius in words", lambda: solve(MODEL, 0.1, radius="wide", attitude="robust"), TypeError, "radius must be a number"),
     ("NaN radius", lambda: solve(MODEL, 0.1, radius=np.nan, attitude="robust"), ValueError, "radius must be finite"),

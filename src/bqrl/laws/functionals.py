@@ -45,8 +45,8 @@ def reaches(short: float, tau: float) -> bool: ...
 @overload
 def reaches(short: FloatArray, tau: float | FloatArray) -> NDArray[np.bool_]: ...
 def reaches(short: Any, tau: Any) -> Any:
-    """Whether Q_tau(G) >= x, given short = P(G < x); equality of short and tau does not reach x."""
-    return short < tau - MASS_TOL
+    """Whether Q_tau(G) >= x, given short = P(G < x); equality of short and tau does not reach x, a short of 0 always."""
+    return (short < tau - MASS_TOL) | (short == 0.0)
 
 
 def as_number(given: Any, name: str, wanted: str) -> float:

@@ -53,6 +53,7 @@ class Grid:
     discount: float
     slack: float = 0.0  # for a set: points and needs this close are equal
     rounded_up: bool = False
+    base: FloatArray | None = None  # (H,) least discounted reward of each stage, on a rounded grid
 
     def __repr__(self) -> str:
         how = f"step={self.step:g}" if self.sets is None else f"{self.size[0]} returns"
@@ -96,9 +97,9 @@ class Grid:
         worth = self.discount**h * np.asarray(reward)
         if self.exact:
             return need - worth
-        base = self.offset[h] - self.offset[h + 1]
-        steps = whole_steps((worth - base) / self.step, up=self.rounded_up)
-        return need - base - steps * self.step
+        assert self.base is not None
+        steps = whole_steps(worth, self.base[h], self.step, up=self.rounded_up)
+        return need - self.base[h] - steps * self.step
 
     @property
     def snap(self) -> float:
@@ -198,7 +199,7 @@ def return_set(mdp: MDP, max_points: int = MAX_SET) -> Grid | None:
     rewards = _distinct_rewards(mdp)
     if rewards.size > max_points or max_points < 1 or mdp.successor.size * mdp.H > MAX_SET_WORK:
         return None
-    kept = rewards[np.r_[True, np.diff(rewards) > NOISE]]
+    kept = _apart(rewards, NOISE)
     units = np.searchsorted(kept, mdp.reward + NOISE, side="right") - 1
     rounding = 1e-13 * mdp.H * max(1.0, float(np.abs(rewards).max()))
     sets = [np.zeros(1)]
@@ -243,7 +244,7 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Grid:
     """Uniform grid of about `points` points at stage 0 on which every discounted reward is rounded down (or up)."""
     if points < 2:
         raise ValueError(f"a rounded grid needs at least 2 points, got {points}")
-    factor = mdp.discount ** np.arange(mdp.H)
+    factor = np.array([mdp.discount**h for h in range(mdp.H)])  # the very numbers that `Grid.reduced` makes
     reward = mdp.reward
     flat_stages = not mdp.stationary  # then the outcomes of stage h are a slice of one flat row
     if flat_stages:
@@ -258,9 +259,8 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Grid:
         else (floor_of if len(reward) > 1 else floor_of[:1])[:, None]
     )
     above = reward - base
-    lo, hi = _real_extent(mdp, above)
-    step = max(hi - lo, NOISE) / points
-    units = whole_steps(above / step, up=up).astype(np.int64)
+    step = max(_widest(mdp, above), NOISE) / points
+    units = whole_steps(reward, base, step, up=up).astype(np.int64)
     moved = np.abs(above - units * step)
     if flat_stages:
         worst = np.maximum.reduceat(moved[0], mdp.row_start[:: mdp.S * mdp.A][:-1])
@@ -283,13 +283,19 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Grid:
         None,
         mdp.discount,
         rounded_up=up,
+        base=floor_of,
     )
 
 
-def whole_steps(ratio: FloatArray, *, up: bool) -> FloatArray:
-    """Floor (or ceiling) that first snaps to the lattice: 0.3 / 0.1 is 3 steps, not 2."""
+def whole_steps(worth: FloatArray, base: FloatArray | float, step: float, *, up: bool) -> FloatArray:
+    """Steps from base to worth, floored (or ceiled) after a snap to the lattice: 0.3 is 3 steps of 0.1, not 2.
+
+    What lies within the rounding error of worth and base is snapped, too: a reward at the base is worth 0 steps, not -1.
+    """
+    ratio = (worth - base) / step
     snapped = np.rint(ratio)
-    near = np.abs(ratio - snapped) <= 1e-12 * np.maximum(1.0, np.abs(ratio))
+    noise = 2.0**-50 * np.maximum(np.abs(worth), np.abs(base)) / step
+    near = np.abs(ratio - snapped) <= 1e-12 * np.maximum(1.0, np.abs(ratio)) + np.minimum(noise, 0.1)
     return np.where(near, snapped, np.ceil(ratio) if up else np.floor(ratio))
 
 
@@ -306,8 +312,8 @@ def reward_step(rewards: FloatArray) -> tuple[Fraction | float, Fraction] | None
         scaled = above * denominator
         missed = np.flatnonzero(np.abs(scaled - np.rint(scaled)) > NOISE * denominator)
         if missed.size == 0:
-            whole = np.rint(scaled).astype(np.int64)
-            return exact_base, Fraction(int(np.gcd.reduce(whole)), denominator)
+            common = int(np.gcd.reduce(np.rint(scaled).astype(np.int64)))
+            return exact_base, Fraction(common, denominator) if common else Fraction(1)  # 0: all are one up to NOISE
         found = _nearest_fraction(float(above[missed[0]]))
         if found is None:
             return None
@@ -362,8 +368,20 @@ def forward_sets(mdp: MDP, columns: Grid) -> list[FloatArray]:
 
 def _merged(values: FloatArray, slack: float) -> FloatArray:
     """Sorted values, one for each group that lies closer together than `slack`."""
-    values = np.sort(values)
-    return values[np.r_[True, np.diff(values) > slack]]
+    return _apart(np.sort(values), slack)
+
+
+def _apart(values: FloatArray, slack: float) -> FloatArray:
+    """Of sorted values the first, and each that lies more than `slack` above the last one kept: chains do not merge."""
+    starts = np.flatnonzero(np.r_[True, np.diff(values) > slack])
+    ends = np.r_[starts[1:], values.size] - 1
+    if np.all(values[ends] - values[starts] <= slack):
+        return values[starts]
+    kept = [float(values[0])]
+    for x in values.tolist():
+        if x > kept[-1] + slack:
+            kept.append(x)
+    return np.array(kept)
 
 
 def _stage_slices(mdp: MDP, per_outcome: np.ndarray) -> Sequence[np.ndarray]:
@@ -399,6 +417,7 @@ def _extent(mdp: MDP, units: IntArray) -> tuple[IntArray, IntArray]:
     return least, most - least + 1
 
 
-def _real_extent(mdp: MDP, above: FloatArray) -> tuple[float, float]:
+def _widest(mdp: MDP, above: FloatArray) -> float:
+    """The widest range of sums that any stage has left: mostly the first, unless what differs cancels out."""
     least, most = _bounds(mdp, above)
-    return float(least[0]), float(most[0])
+    return float((most - least).max())

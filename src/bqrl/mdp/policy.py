@@ -221,7 +221,7 @@ class TargetPolicy(Policy):
         if grid.scale is not None and grid.exact_offset is not None:
             flat |= {"scale": np.array(grid.scale), "exact_offset": np.array(grid.exact_offset, dtype=np.int64)}
         if not grid.exact:
-            flat["units"] = grid.units
+            flat |= {"units": grid.units, "base": grid.base}
         return flat
 
     @classmethod
@@ -235,7 +235,7 @@ class TargetPolicy(Policy):
             tuple(int(x) for x in arrays["scale"]) if "scale" in arrays else None,  # type: ignore[arg-type]
             tuple(int(x) for x in arrays["exact_offset"]) if "exact_offset" in arrays else None,
             tuple(arrays[f"set_{h}"] for h in range(H + 1)) if "set_0" in arrays else None,
-            arrays.get("rewards"), discount, slack, bool(arrays["rounded_up"]),
+            arrays.get("rewards"), discount, slack, bool(arrays["rounded_up"]), arrays.get("base"),
         )  # fmt: skip
         return cls(grid, [arrays[f"actions_{h}"] for h in range(H)], float(arrays["target"]), int(arrays["extra"]))
 

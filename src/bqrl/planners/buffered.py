@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from bqrl.mdp.policy import MixturePolicy, Policy, TargetPolicy
 from bqrl.planners.branch import MAX_NODES, Search, deciding_widths, layers
 from bqrl.planners.derandomize import without_coin
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
-from bqrl.planners.plan import GAP_TOL, Plan, check_levels
+from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error
 from bqrl.planners.sweep import OPTIMISTIC, Sweep, rounding_error, sweep
 from bqrl.planners.target import MAX_BYTES, as_law, check_memory, finer, guarantee_curve, plan_from_curve, sweep_bytes
 
@@ -64,6 +64,7 @@ class WidthSearch:
     half: FloatArray | None = None
     sense: float = OPTIMISTIC
     evaluated: MDP | None = None  # where policies are scored; the problem itself unless rewards are rounded
+    max_bytes: int = MAX_BYTES  # of the action tables kept; a policy whose table is gone is swept for again
     sweeps: dict[float, Sweep] = field(default_factory=dict)
     found: dict[tuple[float, int], Found] = field(default_factory=dict)
 
@@ -78,19 +79,32 @@ class WidthSearch:
         if d == 0.0:
             return z
         if d not in self.sweeps:
-            extra = max(1, int(np.ceil(d)))
-            cost = np.minimum(np.arange(extra + 1.0), d)
-            self.sweeps[d] = sweep(self.mdp, self.grid, cost, extra=extra, half=self.half, sense=self.sense)
+            self.sweeps[d] = self._sweep(d)
+            self._forget()
         shortfall = self.sweeps[d].root[: z.size]
         step = self.grid.step
         return z + ((self.tau - self.beta) * d - shortfall) * (step / self.beta)
+
+    def _sweep(self, d: float) -> Sweep:
+        extra = max(1, int(np.ceil(d)))
+        cost = np.minimum(np.arange(extra + 1.0), d)
+        return sweep(self.mdp, self.grid, cost, extra=extra, half=self.half, sense=self.sense)
+
+    def _forget(self) -> None:
+        """Drop the oldest action tables beyond `max_bytes`; the bounds stay."""
+        held = 0
+        for d, done in reversed(self.sweeps.items()):
+            if done.actions is not None:
+                held += sum(table.nbytes for table in done.actions)
+                if held > self.max_bytes:
+                    self.sweeps[d] = replace(done, actions=None)
 
     def policy(self, d: float, column: int) -> Found:
         """The policy that attains J_d(z) at the target of `column`, with its law."""
         d = max(d, 1.0)  # below one step J_d = d W
         if (d, column) not in self.found:
             self.bound(d)
-            done = self.sweeps[d]
+            done = self.sweeps[d] if self.sweeps[d].actions is not None else self._sweep(d)
             assert done.actions is not None
             policy = TargetPolicy(self.grid, done.actions, float(self.targets[column]), done.extra)
             law = as_law(evaluate(self.evaluated or self.mdp, policy))
@@ -225,9 +239,9 @@ def plan_buffered(
         point = plan_from_curve(curve, tau)
         value = as_law(point.law).buffered_quantile(tau, beta)
         note = f"the buffer lies within the margin {curve.margin(tau).below:.3g}: the optimum is the quantile itself"
-        return _plan(mdp, tau, beta, point.policy, value, curve(tau), (note,), begun, {"sweeps": 1})
+        return _plan(mdp, tau, beta, point.policy, value, curve(tau), (note,), begun, {"sweeps": 1}, certain=True)
 
-    search = WidthSearch(mdp, columns, tau, beta)
+    search = WidthSearch(mdp, columns, tau, beta, max_bytes=max_bytes // 2)
     bound, column, width = search.upper()
     policy, value = best_deterministic(search, column, width)
     upper = max(min(bound, curve.upper(tau)) if curve.exact else bound, value)
@@ -282,12 +296,13 @@ def _best_alone(
 
 def _plan(
     mdp: MDP, tau: float, beta: float, policy: Any, value: float, upper: float, notes: tuple[str, ...], begun: float,
-    details: dict[str, Any],
+    details: dict[str, Any], *, certain: bool | None = None,
 ) -> Plan:  # fmt: skip
     law = evaluate(mdp, policy)
-    # Values are smooth in the masses, so rounding moves them by no more than the error of a sweep over beta.
-    reach = float(np.ptp(as_law(law).values))
-    certain = rounding_error(mdp) * reach / beta <= GAP_TOL * max(1.0, abs(value))
+    if abs(upper - value) <= LINE_TOL * max(1.0, abs(value)):
+        upper = value  # they differ by rounding alone
+    if certain is None:
+        certain = level_error(as_law(law), tau, beta, rounding_error(mdp)) <= GAP_TOL * max(1.0, abs(value))
     return Plan(
         tau, beta, "target", policy, law, value, upper, as_law(law).buffered_quantile(tau, beta), certain, True,
         seconds=time.perf_counter() - begun, notes=notes, details=details,
@@ -353,22 +368,24 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: int) -> 
     """Proven bracket where no lattice fits: the bound from returns rounded up, the policy from returns rounded down."""
     low, high = rounded(mdp, points), rounded(mdp, points, up=True)
     check_memory(mdp, low, max_bytes // 2)
-    over = WidthSearch(mdp, high, tau, beta)
+    over = WidthSearch(mdp, high, tau, beta, max_bytes=max_bytes // 4)
     upper, _, _ = _quick_upper(over)
-    under = WidthSearch(mdp, low, tau, beta)
+    under = WidthSearch(mdp, low, tau, beta, max_bytes=max_bytes // 4)
     _, column, width = _quick_upper(under)
     policy, value = best_deterministic(under, column, width)
     law = evaluate(mdp, policy)
-    note = f"no lattice of returns fits: bracket on {low.size[0]} points"
+    why = "no lattice of returns fits" if lattice(mdp) is None else "a grid of so many points was asked for"
+    note = f"{why}: bracket on {low.size[0]} points"
+    certain = level_error(as_law(law), tau, beta, rounding_error(mdp)) <= GAP_TOL * max(1.0, abs(value))
     return Plan(
-        tau, beta, "target", policy, law, value, max(upper, value), value, True, False, notes=(note,),
+        tau, beta, "target", policy, law, value, max(upper, value), value, certain, False, notes=(note,),
         details={"sweeps": len(over.sweeps) + len(under.sweeps)},
     )  # fmt: skip
 
 
 def _quick_upper(search: WidthSearch) -> tuple[float, int, float]:
     """A valid bound from few widths: any set of widths bounds the optimum, and a bracket needs no last digit."""
-    longest = float(search.targets.size - 1)
+    longest = max(1.0, float(search.targets.size - 1))
     for d in np.unique(np.round(np.geomspace(1.0, longest, 9))):
         search.bound(float(d))
     for _ in range(12):

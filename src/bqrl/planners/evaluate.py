@@ -57,8 +57,8 @@ def evaluate(
     if isinstance(policy, TargetPolicy) and rounds:
         if policy.grid.units.shape[-1] != mdp.reward.shape[-1]:
             raise ValueError("a policy on a rounded grid can be evaluated only on the problem it was planned for")
-        law = _law_on(mdp, policy, policy.grid)
-        return LawBracket(law, law.shift(policy.grid.error))
+        law, error = _law_on(mdp, policy, policy.grid), policy.grid.error
+        return LawBracket(law.shift(-error), law) if policy.grid.rounded_up else LawBracket(law, law.shift(error))
     if isinstance(policy, MarkovPolicy):
         return LawBracket(*(_law_on(mdp, policy, rounded(mdp, points, up=up)) for up in (False, True)))
     raise ValueError(

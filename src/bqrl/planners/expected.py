@@ -18,7 +18,7 @@ from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP, Stage
 from bqrl.mdp.policy import MarkovPolicy, Policy
 from bqrl.planners.evaluate import evaluate
-from bqrl.planners.plan import GAP_TOL, Plan, check_levels, objective_value
+from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error, objective_value
 from bqrl.planners.sweep import rounding_error
 
 TIE_TOL = 1e-12  # means this close, relative to the best, tie; the lower action is kept
@@ -82,4 +82,4 @@ def settled(law: Law, tau: float, beta: float, gamma: float) -> bool:
     short, reached = tau - below, tau + above
     if reached * (1.0 - gamma) >= tau and short * (1.0 + gamma) < (tau if beta == 0.0 else tau - beta):
         return True
-    return beta > 0.0 and gamma * max(1.0, float(np.ptp(law.values))) / beta <= GAP_TOL
+    return beta > 0.0 and level_error(law, tau, beta, gamma) <= GAP_TOL

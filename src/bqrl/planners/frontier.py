@@ -30,7 +30,7 @@ from bqrl.planners.achievable import Frontier, GridColumns, Part, all_laws
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.expected import plan_of, settled
 from bqrl.planners.greedy import MEAN_TIE, TIE, exact_columns
-from bqrl.planners.plan import GAP_TOL, Plan, check_levels, objective_value
+from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error, objective_value
 from bqrl.planners.sweep import rounding_error
 from bqrl.planners.target import as_law
 
@@ -74,7 +74,9 @@ def plan_frontier(
     values = [objective_value(one.law(i), tau, beta) for one, i in zip(found, picks, strict=True)]
     tie = TIE * max(1.0, float(np.abs(found[0].points).max()))
     k = next(k for k, value in enumerate(values) if value >= max(values) - tie)
-    certain, upper = _certainty(found[k], picks[k], values[k], tau, beta)
+    checked = [_certainty(*one, tau, beta) for one in zip(found, picks, values, strict=True)]
+    upper = max(upper for _, upper in checked)  # another kernel's tie may leave more open
+    certain = checked[k][0] and upper <= values[k] + tie
     policy, details = found[k].policy(picks[k]), {"frontier": found[k], "laws": len(found[k])}
     if kernels is None:
         law, value, attitude = found[k].law(picks[k]), values[k], "nominal"
@@ -90,7 +92,7 @@ def _certainty(found: Frontier, i: int, value: float, tau: float, beta: float) -
     """Whether errors leave the optimum where it is, and the highest value that they leave open."""
     gamma, slack = rounding_error(found.mdp), found.slack
     if beta > 0.0:
-        error = (gamma + slack) * max(1.0, float(np.ptp(found.points))) / beta
+        error = level_error(found.law(i), tau, beta, gamma + slack)
         return error <= GAP_TOL, value if error <= GAP_TOL else value + error
     reached = found.law(i).shortfall(value) * (1.0 + gamma) + slack < tau
     short = cdf_rows(found.points, found.pmf)[:, :-1].min(axis=0)  # the least P(G < x) of every return but the lowest

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bqrl.laws.bracket import LawBracket
-from bqrl.laws.functionals import Margin
+from bqrl.laws.functionals import MASS_TOL, Margin
 from bqrl.laws.law import Law
 from bqrl.mdp.policy import Policy
 
@@ -43,6 +45,8 @@ class Plan:
     @property
     def margin(self) -> Margin:
         """How far the level lies inside its atom: tau - P(G < x) and P(G <= x) - tau at the quantile x."""
+        if self.beta == 0.0 and self.attitude == "nominal" and isinstance(self.law, Law):
+            return Margin(self.tau - self.law.shortfall(self.value), float(self.law.cdf(self.value)) - self.tau)
         return (self.law if isinstance(self.law, Law) else self.law.lower).margin(self.tau)
 
     @property
@@ -57,6 +61,8 @@ class Plan:
 
     def compare(self, other: Plan) -> Comparison:
         """The two return laws side by side."""
+        if not isinstance(other, Plan):
+            raise TypeError(f"compare needs another plan, got {type(other).__name__}; solve makes one")
         return Comparison((self, other))
 
     def with_time(self, seconds: float) -> Plan:
@@ -158,6 +164,16 @@ def objective_value(law: Law, tau: float, beta: float) -> float:
     return law.quantile(tau) if beta == 0.0 else law.buffered_quantile(tau, beta)
 
 
+def level_error(law: Law, tau: float, beta: float, gamma: float) -> float:
+    """How far the buffered quantile of a law can be off: its masses have a relative error of `gamma`.
+
+    Where a level comes as close as MASS_TOL to a step of the distribution function, it was taken for level with it.
+    """
+    distances = np.abs(np.cumsum(law.probabilities)[:-1] - np.array([[tau - beta], [tau]]))
+    taken = MASS_TOL if np.any(distances <= 2 * MASS_TOL) else 0.0
+    return (gamma + taken) * max(1.0, float(np.ptp(law.values))) / beta
+
+
 def check_levels(tau: Any, beta: Any) -> tuple[float, float]:
     """The levels as floats, tau in (0, 1) and beta in [0, tau]; else one clear line."""
     for name, number in (("tau", tau), ("beta", beta)):
@@ -168,6 +184,6 @@ def check_levels(tau: Any, beta: Any) -> tuple[float, float]:
         raise ValueError(f"tau must lie strictly between 0 and 1, got {tau:g}")
     if not 0.0 <= beta <= tau:
         raise ValueError(
-            f"beta must lie in [0, tau] = [0, {tau:g}], got {beta:g}; beta = tau is CVaR, beta = 0 the quantile"
+            f"beta must lie in [0, tau] = [0, {tau}], got {beta}; beta = tau is CVaR, beta = 0 the quantile"
         )
     return tau, beta

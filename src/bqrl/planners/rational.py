@@ -110,4 +110,4 @@ def _meant(number: float) -> Fraction:
 
 def _faithful(fraction: Fraction, number: float) -> bool:
     """Whether the two differ by rounding alone."""
-    return abs(float(fraction) - number) <= 4e-16
+    return abs(float(fraction) - number) <= min(4e-16, 4e-10 * number)  # a tiny level is not 0

@@ -39,7 +39,10 @@ def plan_best_mean(mdp: MDP, tau: float, *, margin: float = 0.0, **options: Any)
     assert isinstance(base.policy, TargetPolicy)
     columns, target = base.policy.grid, base.policy.target
     column = int(columns.column(0, target))
-    allowed = tau - max(margin, 2 * MASS_TOL)
+    allowed = tau - margin + MASS_TOL
+
+    def fits(law: Law) -> bool:
+        return reaches(law.shortfall(target), tau) and law.shortfall(target) <= allowed
 
     def solve(multiplier: float) -> tuple[TargetPolicy, Law, float]:
         done = sweep(mdp, columns, np.array([0.0, multiplier]), weight=1.0)
@@ -48,14 +51,14 @@ def plan_best_mean(mdp: MDP, tau: float, *, margin: float = 0.0, **options: Any)
         return policy, evaluate(mdp, policy), float(done.root[column])  # type: ignore[return-value]
 
     safe, safe_law = base.policy, base.law
-    if not reaches(safe_law.shortfall(target), tau) or safe_law.shortfall(target) > allowed:
+    if not fits(safe_law):
         raise ValueError(
             f"margin={margin:g} leaves no policy: the smallest shortfall is {safe_law.shortfall(target):.6g}"
         )
     free, free_law, value = solve(0.0)
     bound = -value
     sweeps = 1
-    while free_law.shortfall(target) > allowed and sweeps < MAX_SWEEPS:
+    while not fits(free_law) and sweeps < MAX_SWEEPS:
         cost, gain = free_law.shortfall(target) - safe_law.shortfall(target), free_law.mean() - safe_law.mean()
         multiplier = max(gain, 0.0) / cost
         policy, law, value = solve(multiplier)
@@ -64,11 +67,11 @@ def plan_best_mean(mdp: MDP, tau: float, *, margin: float = 0.0, **options: Any)
         settled = max(law_score(safe_law, target, multiplier), law_score(free_law, target, multiplier))
         if law_score(law, target, multiplier) <= settled + 1e-12 * max(1.0, abs(bound)):
             break
-        if law.shortfall(target) <= allowed:
+        if fits(law):
             safe, safe_law = policy, law
         else:
             free, free_law = policy, law
-    if free_law.shortfall(target) <= allowed:
+    if fits(free_law):
         safe, safe_law, bound = free, free_law, free_law.mean()
     gap = max(0.0, bound - safe_law.mean())
     note = f"best mean among {tau:g}-optimal policies: {safe_law.mean():.6g}, at most {gap:.3g} below the best possible"

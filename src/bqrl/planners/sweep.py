@@ -198,6 +198,8 @@ def rounding_error(mdp: MDP, *, ball: bool = False) -> float:
     """Bound gamma on the relative rounding error of a sweep's values: all terms are nonnegative.
 
     Over a ball it is a bound on the error itself of values up to 1, and twice as large: each step also counts values as
-    level, and rests of mass as none, that lie within the rounding error of its sums.
+    level, and rests of mass as none, that lie within the rounding error of its sums (over all states, for dense rows).
     """
-    return (4.0 if ball else 2.0) * mdp.H * (mdp.max_outcomes + 2) * 2.0**-53
+    terms = mdp.S if ball and mdp.max_outcomes >= DENSE_FROM * mdp.S else mdp.max_outcomes
+    starts = np.count_nonzero(mdp.mu)  # an average over several first states is one more sum
+    return ((4.0 if ball else 2.0) * mdp.H * (terms + 2) + (2.0 * starts if starts > 1 else 0.0)) * 2.0**-53

@@ -26,9 +26,10 @@ from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.lattice import MAX_POINTS, MAX_SET, Grid, grid, rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import QuantileLevelPolicy, TargetPolicy
+from bqrl.mdp.policy import MarkovPolicy, Policy, QuantileLevelPolicy, TargetPolicy
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
-from bqrl.planners.plan import Plan, check_levels
+from bqrl.planners.expected import best_mean, settled
+from bqrl.planners.plan import GAP_TOL, Plan, check_levels
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 
 MAX_BYTES = 4 * 2**30
@@ -63,31 +64,36 @@ class GuaranteeCurve:
 
     def _column(self, tau: Any) -> Any:
         # The shortfall grows with x, so the reached targets come first; rounding must not bring one back.
+        # A shortfall of exactly 0 reaches its target at every level (`reaches`).
         grown = np.maximum.accumulate(self.shortfall)
-        return np.maximum(np.searchsorted(grown, np.asarray(tau) - MASS_TOL, side="left") - 1, 0)
+        below = np.searchsorted(grown, np.asarray(tau) - MASS_TOL, side="left")
+        return np.maximum(below, np.count_nonzero(grown == 0.0)) - 1
 
     def upper(self, tau: float) -> float:
-        """Proven upper bound on the best quantile: equal to the value where the curve is exact."""
-        if self.optimistic is None:
-            return float(self(tau))
-        points, shortfall = self.optimistic
-        return float(points[np.flatnonzero(reaches(shortfall, tau))[-1]])
+        """Proven upper bound on the best quantile, rounding errors allowed for: the value where that is certain."""
+        points, shortfall = self.optimistic or (self.points, self.shortfall)
+        open_still = np.flatnonzero(np.maximum.accumulate(shortfall) * (1.0 - self.error) < tau)
+        return max(self.ceiling(tau), float(points[open_still[-1]]))
+
+    def ceiling(self, tau: float) -> float:
+        """The upper bound where ties are decided as everywhere, by MASS_TOL: a finer grid narrows it to the value."""
+        points, shortfall = self.optimistic or (self.points, self.shortfall)
+        return max(float(self(tau)), float(points[np.flatnonzero(reaches(np.maximum.accumulate(shortfall), tau))[-1]]))
 
     def margin(self, tau: float) -> Margin:
         """By how much the best target is safe, tau - W(x*), and the next one out of reach, W(next) - tau.
 
         Above the highest return nothing is left to reach: the second number is then 1 - tau.
         """
+        check_levels(tau, 0.0)
         i = int(self._column(tau))
         following = self.shortfall[i + 1] if i + 1 < self.points.size else 1.0
         return Margin(tau - float(self.shortfall[i]), float(following) - tau)
 
     def certain(self, tau: float) -> bool:
         """Whether rounding errors cannot have changed the answer at this level."""
-        i = int(self._column(tau))
-        reached = self.shortfall[i] * (1.0 + self.error) < tau
-        missed = i + 1 == self.points.size or self.shortfall[i + 1] * (1.0 - self.error) >= tau
-        return bool(reached and missed)
+        reached = bool(self.shortfall[self._column(tau)] * (1.0 + self.error) < tau)
+        return reached and self.upper(tau) == self.ceiling(tau)
 
     def policy(self, tau: float) -> TargetPolicy:
         """A policy that attains the best quantile at this level."""
@@ -156,7 +162,7 @@ def plan_target(mdp: MDP, tau: float, *, points: int | None = None, gap: float |
 def _narrow(mdp: MDP, tau: float, gap: float, curve: GuaranteeCurve, options: dict[str, Any]) -> GuaranteeCurve:
     if not gap > 0.0:
         raise ValueError(f"gap must be positive, got {gap}")
-    while (width := curve.upper(tau) - curve(tau)) > gap:
+    while (width := curve.ceiling(tau) - curve(tau)) > gap:
         curve = guarantee_curve(mdp, points=finer(curve.points.size, width / gap), **options)
     return curve
 
@@ -168,34 +174,54 @@ def finer(points: int, excess: float) -> int:
 
 def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     """The plan at one level, its policy evaluated in the problem itself."""
-    policy = curve.policy(tau)
+    policy: Policy = curve.policy(tau)
     law = evaluate(curve.mdp, policy)
-    notes: tuple[str, ...] = ()
-    if not curve.exact:
-        own = law.quantile(tau).low if isinstance(law, LawBracket) else law.quantile(tau)
-        value = nominal = max(float(curve(tau)), own)
-        upper, certain = max(curve.upper(tau), value), True
-        known = f"known within {curve.sweep.grid.error:.3g}" if isinstance(law, LawBracket) else "exact"
-        notes = (
-            f"no exact grid of returns fits: bracket on {curve.points.size} points; the policy's own law is {known}",
-        )
-    else:
-        assert isinstance(law, Law)
-        value = nominal = law.quantile(tau)
-        certain = curve.certain(tau) and value == float(curve(tau))
-        upper = value if certain else max(value, _highest_possible(curve, tau))
-        if not certain:
-            notes = ("a probability ties with the level up to rounding; arithmetic='rational' settles it",)
+    if curve.exact:
+        return _exact_plan(curve, tau, policy, as_law(law))
+    proven = curve(tau) if isinstance(law, LawBracket) else as_law(law).quantile(tau)
+    neutral, mean_law = _risk_neutral(curve)
+    if as_law(mean_law).quantile(tau) > proven:  # a coarse grid may know less of its own policy
+        policy, law, proven = neutral, mean_law, as_law(mean_law).quantile(tau)
+    value = max(proven, as_law(law).quantile(tau))
+    own = f"known within {curve.sweep.grid.error:.3g}" if isinstance(law, LawBracket) else "exact"
+    why = "no exact grid of returns fits" if exact_grid(curve.mdp) is None else "a grid of so many points was asked for"
+    notes = [f"{why}: bracket on {curve.points.size} points; the policy's own law is {own}"]
+    if policy is neutral:
+        notes.append("the risk-neutral policy has the best value that is proven on this grid")
+    certain = curve.certain(tau) and (policy is not neutral or settled(as_law(law), tau, 0.0, curve.error))
+    if not certain:
+        notes.append("a probability ties with the level up to rounding")
+    upper = max(curve.upper(tau), value)
     return Plan(
-        tau, 0.0, "target", policy, law, value, upper, nominal, certain, curve.exact, notes=notes,
+        tau, 0.0, "target", policy, law, value, upper, value, certain, False, notes=tuple(notes),
         details={"curve": curve},
     )  # fmt: skip
 
 
-def _highest_possible(curve: GuaranteeCurve, tau: float) -> float:
-    """The best target that rounding errors leave open."""
-    open_still = curve.shortfall * (1.0 - curve.error) < tau
-    return float(curve.points[np.flatnonzero(open_still)[-1]])
+def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> Plan:
+    notes: tuple[str, ...] = ()
+    value = law.quantile(tau)
+    certain = curve.certain(tau) and value == float(curve(tau))
+    upper = value if certain else max(value, curve.upper(tau))
+    if upper - value <= GAP_TOL * max(1.0, abs(value)):  # what ties are targets that are one up to rounding
+        certain = True
+    if not certain:
+        remedy = "; arithmetic='rational' settles it" if curve.mdp.discount == 1.0 else ""
+        notes = (f"a probability ties with the level up to rounding{remedy}",)
+    return Plan(
+        tau, 0.0, "target", policy, law, value, upper, value, certain, True, notes=notes, details={"curve": curve}
+    )  # fmt: skip
+
+
+def _risk_neutral(curve: GuaranteeCurve) -> tuple[MarkovPolicy, Law | LawBracket]:
+    """The policy of the best mean, and its law on a grid as fine as the curve's; kept for the next level."""
+    size = max(int(curve.points.size), BRACKET_POINTS)
+    key = ("risk-neutral", size)
+    if key not in curve.mdp._cache:
+        policy = best_mean(curve.mdp)[1]
+        curve.mdp._cache[key] = policy, evaluate(curve.mdp, policy, points=size)
+    kept: tuple[MarkovPolicy, Law | LawBracket] = curve.mdp._cache[key]
+    return kept
 
 
 def exact_grid(mdp: MDP, max_bytes: int = MAX_BYTES) -> Grid | None:

@@ -15,6 +15,7 @@ robust evaluation, with the worst kernel chosen anew for every target z and widt
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,12 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.buffered import WidthSearch, best_deterministic, plan_buffered
 from bqrl.planners.evaluate import BRACKET_POINTS, Sums, evaluate
-from bqrl.planners.plan import Plan, objective_value
+from bqrl.planners.expected import settled
+from bqrl.planners.plan import GAP_TOL, Plan, objective_value
 from bqrl.planners.sweep import OPTIMISTIC, ROBUST, rounding_error, sweep
-from bqrl.planners.target import MAX_BYTES, as_law, check_memory, exact_grid, guarantee_curve
+from bqrl.planners.target import MAX_BYTES, as_law, check_memory, exact_grid, guarantee_curve, plan_target
 
+TIED = "a probability ties with the level up to rounding"
 ASCENT_ROUNDS = 8
 ASCENT_WORK = 5_000_000  # stored outcomes of the stage-wise kernel above which the ascent is not tried
 ROBUST_WORK = 20_000_000_000  # elementary steps of one robust evaluation
@@ -43,7 +46,9 @@ def half_radius(mdp: MDP, radius: Any) -> FloatArray:
         raise TypeError(f"radius must be a number or an array of numbers, got {radius!r}")
     eps = eps.astype(np.float64)
     if eps.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
-        raise ValueError(f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)}, got {eps.shape}")
+        raise ValueError(
+            f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}, got {eps.shape}"
+        )
     if not np.all(np.isfinite(eps)) or np.any(eps < 0.0):
         raise ValueError(f"radius must be finite and not negative, got {eps[~(np.isfinite(eps) & (eps >= 0))].flat[0]}")
     full = np.broadcast_to(eps, (mdp.H, mdp.S, mdp.A))
@@ -65,8 +70,14 @@ def plan_uncertain(
     """The optimistic or robust plan; radius 0 gives the nominal one."""
     begun = time.perf_counter()
     half = half_radius(mdp, radius)
+    if not half.any():
+        options = {"points": points, "max_bytes": max_bytes}
+        given = plan_target(mdp, tau, **options) if beta == 0.0 else plan_buffered(mdp, tau, beta, **options)  # type: ignore[arg-type]
+        return replace(given, attitude=attitude, details=given.details | {"joint_lower": given.value})
     if beta > 0.0:
-        columns = lattice(mdp) if points is None else None
+        if points is not None:
+            raise ValueError(f"points={points} is for beta=0 over a ball: a buffered quantile needs the exact lattice")
+        columns = lattice(mdp)
         if columns is None:
             raise ValueError(
                 "a buffered quantile over a ball needs returns on a lattice; use beta=0 or round the rewards"
@@ -86,43 +97,49 @@ def _columns(mdp: MDP, points: int | None, max_bytes: int, *, up: bool) -> Grid:
     return found
 
 
-def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, bool]:
-    """Column of the highest target reached, and whether rounding cannot have changed it."""
-    i = int(np.flatnonzero(reaches(np.maximum.accumulate(shortfall), tau))[-1])
-    missed = i + 1 == shortfall.size or shortfall[i + 1] - error >= tau
-    return i, bool(shortfall[i] + error < tau and missed)
+def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, int, bool]:
+    """Column of the highest target reached, of the highest that rounding leaves open, and whether both are certain."""
+    grown = np.maximum.accumulate(shortfall)
+    i = int(np.flatnonzero(reaches(grown, tau))[-1])
+    highest = max(i, int(np.flatnonzero(grown - error < tau)[-1]))
+    return i, highest, highest == i and (grown[i] == 0.0 or bool(grown[i] + error < tau))
 
 
 def _optimistic_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: int) -> Plan:
     columns = _columns(mdp, points, max_bytes, up=True)
     done = sweep(mdp, columns, half=half, sense=OPTIMISTIC)
-    best, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
-    upper = float(columns.points(0)[best])
+    best, highest, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
     assert done.actions is not None
-    policy = TargetPolicy(columns, done.actions, upper)
+    policy = TargetPolicy(columns, done.actions, float(columns.points(0)[best]))
     law = evaluate(mdp, policy)
     nominal = as_law(law).quantile(tau)
+    upper = max(float(columns.points(0)[highest]), nominal)
+    certain = certain and settled(as_law(law), tau, 0.0, rounding_error(mdp))
     details: dict[str, Any] = {"shortfall": done.root[:-1]}
     if columns.exact:
         details |= ascend(mdp, half, tau, 0.0, policy, np.array([0.0, 1.0]), nominal)
     return Plan(
-        tau, 0.0, "target", policy, law, nominal, upper, nominal, certain, columns.exact, "optimistic", details=details
-    )
+        tau, 0.0, "target", policy, law, nominal, upper, nominal, certain, columns.exact, "optimistic",
+        notes=() if certain else (TIED,), details=details,
+    )  # fmt: skip
 
 
 def _robust_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: int) -> Plan:
     columns = _columns(mdp, points, max_bytes, up=False)
     done = sweep(mdp, columns, half=half, sense=ROBUST)
-    best, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
+    best, _, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
     value = float(columns.points(0)[best])
     assert done.actions is not None
     policy = TargetPolicy(columns, done.actions, value)
     law = evaluate(mdp, policy)
     curve = guarantee_curve(mdp, points=points, max_bytes=max_bytes)
-    note = f"at least {value:.6g} with probability above {1 - tau:g} under every kernel of the ball"
+    notes = [f"at least {value:.6g} with probability above {1 - tau:g} under every kernel of the ball"]
+    certain = certain and settled(as_law(law), tau, 0.0, rounding_error(mdp))
+    if not certain:
+        notes.append(TIED)
     return Plan(
         tau, 0.0, "target", policy, law, value, max(value, curve.upper(tau)), as_law(law).quantile(tau), certain,
-        columns.exact, "robust", notes=(note,), details={"shortfall": done.root[:-1]},
+        columns.exact, "robust", notes=tuple(notes), details={"shortfall": done.root[:-1]},
     )  # fmt: skip
 
 
@@ -136,8 +153,13 @@ def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, co
     cost = np.minimum(np.arange(max(1, int(np.ceil(d))) + 1.0), d)
     details = {"sweeps": len(search.sweeps), "target": float(search.targets[column]), "width": width}
     details |= ascend(mdp, half, tau, beta, chosen.policy, cost, nominal)
+    error = _error(mdp, columns, beta)
+    search.bound(1.0)  # the probability of ending short, whose quantile no buffered one exceeds
+    _, highest, _ = _best_target(search.sweeps[1.0].root[: search.targets.size], tau, rounding_error(mdp, ball=True))
+    upper = max(min(upper + error, float(search.targets[highest])), nominal)
+    certain = error <= GAP_TOL * max(1.0, abs(upper))
     return Plan(
-        tau, beta, "target", chosen.policy, chosen.law, nominal, max(upper, nominal), nominal, True, True, "optimistic",
+        tau, beta, "target", chosen.policy, chosen.law, nominal, upper, nominal, certain, True, "optimistic",
         details=details,
     )  # fmt: skip
 
@@ -145,25 +167,35 @@ def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, co
 def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Grid) -> Plan:
     nominal = plan_buffered(mdp, tau, beta)
     done = sweep(mdp, columns, half=half, sense=ROBUST)
-    targets = columns.points(0)
-    levels = np.linspace(tau - beta, tau, 4)[1:]
-    picked = {_best_target(done.root[:-1], level, 0.0)[0] for level in levels}
+    targets, short = columns.points(0), np.maximum.accumulate(done.root[:-1])
+    picked = {_best_target(short, level, 0.0)[0] for level in np.linspace(tau - beta, tau, 4)[1:]}
+    # A target missed with probability below tau - beta bounds every quantile that the buffered one averages.
+    safe = int(np.flatnonzero((short == 0.0) | (short + rounding_error(mdp, ball=True) < tau - beta))[-1])
     assert done.actions is not None
-    candidates = [TargetPolicy(columns, done.actions, float(targets[i])) for i in sorted(picked)]
+    candidates = [TargetPolicy(columns, done.actions, float(targets[i])) for i in sorted(picked | {safe})]
     if isinstance(nominal.policy, TargetPolicy):
         candidates.append(nominal.policy)
     search = WidthSearch(mdp, columns, tau, beta, half=half, sense=ROBUST)
     _, column, width = search.upper()
     candidates.append(best_deterministic(search, column, width)[0])
-    scores = [robust_value(mdp, policy, tau, beta, half) for policy in candidates]
+    error = _error(mdp, columns, beta)
+    scores = [robust_value(mdp, policy, tau, beta, half) - error for policy in candidates]
+    k = sorted(picked | {safe}).index(safe)
+    scores[k] = max(scores[k], float(targets[safe]))
     policy = candidates[int(np.argmax(scores))]
     law = evaluate(mdp, policy)
     value = min(float(max(scores)), as_law(law).buffered_quantile(tau, beta))  # the given kernel is one of the ball
     note = f"at least {value:.6g} under every kernel of the ball, by robust evaluation of this policy"
+    certain = error <= GAP_TOL * max(1.0, abs(value))
     return Plan(
-        tau, beta, "target", policy, law, value, max(value, nominal.upper or value),
-        as_law(law).buffered_quantile(tau, beta), True, True, "robust", notes=(note,),
+        tau, beta, "target", policy, law, value, value if nominal.upper is None else max(value, nominal.upper),
+        as_law(law).buffered_quantile(tau, beta), certain, True, "robust", notes=(note,),
     )  # fmt: skip
+
+
+def _error(mdp: MDP, columns: Grid, beta: float) -> float:
+    """How far rounding can move a buffered quantile over a ball: costs reach up to the span of the returns."""
+    return rounding_error(mdp, ball=True) * float(np.ptp(columns.points(0))) / beta
 
 
 def robust_value(mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray) -> float:
