@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bqrl.laws.bracket import LawBracket
-from bqrl.laws.functionals import MASS_TOL, Margin
+from bqrl.laws.functionals import MASS_TOL, Margin, as_number
 from bqrl.laws.law import Law
 from bqrl.mdp.policy import Policy
 
@@ -94,7 +94,13 @@ class Plan:
         lines = [f"{self.objective} by {self.planner}" + ("" if self.attitude == "nominal" else f", {self.attitude}")]
         lines.append(f"  value    {self.value:.6g}" + ("" if self.exact else "  (proven lower value)"))
         if self.upper is not None:
-            tight = "  (optimal)" if self.gap is not None and self.gap <= GAP_TOL * max(1.0, abs(self.value)) else ""
+            tight = (
+                "  (optimal)"
+                if self.attitude == "nominal"
+                and self.gap is not None
+                and self.gap <= GAP_TOL * max(1.0, abs(self.value))
+                else ""
+            )
             lines.append(f"  upper    {self.upper:.6g}{tight}")
         if self.attitude != "nominal":
             lines.append(f"  nominal  {self.nominal:.6g}  (the same policy in the model as given)")
@@ -135,13 +141,13 @@ class Comparison:
         table = Table(title="Return")
         table.add_column("statistic")
         for plan in self.plans:
-            table.add_column(f"{plan.planner}, {plan.objective}", justify="right")
+            table.add_column(_heading(plan), justify="right")
         for row in self.rows():
             table.add_row(row["statistic"], *(f"{value:.6g}" for value in row["values"]))
         return table
 
     def __str__(self) -> str:
-        head = ["statistic", *(f"{plan.planner}, {plan.objective}" for plan in self.plans)]
+        head = ["statistic", *map(_heading, self.plans)]
         body = [[row["statistic"], *(f"{value:.6g}" for value in row["values"])] for row in self.rows()]
         widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
         return "\n".join(
@@ -150,6 +156,11 @@ class Comparison:
             )
             for line in [head, *body]
         )
+
+
+def _heading(plan: Plan) -> str:
+    what = plan.planner if plan.attitude == "nominal" else f"{plan.attitude} {plan.planner}"
+    return f"{what}, {plan.objective}" + (" (lower values)" if isinstance(plan.law, LawBracket) else "")
 
 
 def objective_name(tau: float, beta: float) -> str:
@@ -177,9 +188,9 @@ def level_error(law: Law, tau: float, beta: float, gamma: float) -> float:
 def check_levels(tau: Any, beta: Any) -> tuple[float, float]:
     """The levels as floats, tau in (0, 1) and beta in [0, tau]; else one clear line."""
     for name, number in (("tau", tau), ("beta", beta)):
-        if isinstance(number, (bool, str)) or not hasattr(number, "__float__"):
+        if isinstance(number, bool):
             raise TypeError(f"{name} must be a number, got {number!r}")
-    tau, beta = float(tau), float(beta)
+    tau, beta = as_number(tau, "tau", "a number"), as_number(beta, "beta", "a number")
     if not 0.0 < tau < 1.0:
         raise ValueError(f"tau must lie strictly between 0 and 1, got {tau:g}")
     if not 0.0 <= beta <= tau:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable
 from typing import Any
 
+from bqrl.laws.functionals import as_number
 from bqrl.mdp.model import MDP
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.expected import plan_expected
@@ -22,6 +24,8 @@ from bqrl.planners.uncertain import plan_uncertain
 def _target(mdp: MDP, tau: float, beta: float, **options: Any) -> Plan:
     return plan_target(mdp, tau, **options) if beta == 0.0 else plan_buffered(mdp, tau, beta, **options)
 
+
+LEAST = {"points": 2, "max_nodes": 1, "max_laws": 1, "gap": 0, "max_bytes": 0}  # options that every planner reads alike
 
 PLANNERS: dict[str, Callable[..., Plan]] = {
     "target": _target,
@@ -97,6 +101,9 @@ def solve(
     if beta > 0.0 and (secondary is not None or arithmetic == "rational"):
         name = "secondary='mean'" if secondary is not None else "arithmetic='rational'"
         raise ValueError(f"{name} is for the plain quantile (beta = 0), got beta={beta:g}")
+    for name, least in LEAST.items():
+        if options.get(name) is not None:
+            _check_option(name, options[name], least)
     try:
         if radius is not None:
             return plan_uncertain(mdp, tau, beta, radius, str(attitude), **options)
@@ -110,5 +117,15 @@ def solve(
     except TypeError as fault:
         if "unexpected keyword argument" in str(fault):
             name = str(fault).rsplit("'", 2)[-2]
-            raise TypeError(f"planner {planner!r} takes no option {name!r} here") from None
+            asked_for = f" with {asked[0]}" if asked else (" and beta > 0" if beta > 0.0 else "")
+            raise TypeError(f"planner {planner!r}{asked_for} takes no option {name!r}; leave it out") from None
         raise
+
+
+def _check_option(name: str, given: Any, least: int) -> None:
+    """One line for a size that is none; `least` 0 means any positive number."""
+    number = as_number(given, name, "a number")
+    if least == 0 and not 0.0 < number < float("inf"):
+        raise ValueError(f"{name} must be positive and finite, got {given}")
+    if least > 0 and not (math.isfinite(number) and number == int(number) and number >= least):
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {given}")
