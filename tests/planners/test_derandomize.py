@@ -9,6 +9,7 @@ from oracles import achievable_laws, small_mdps
 import bqrl
 from bqrl import LabelPolicy, Law, evaluate, solve
 from bqrl.mdp.lattice import lattice
+from bqrl.planners import branch
 from bqrl.planners.sweep import sweep
 
 STEADY, BOLD = Law([4.0, 7.0], [0.5, 0.5]), Law([0.0, 7.0], [0.4, 0.6])
@@ -60,6 +61,19 @@ def test_what_is_not_proven_within_the_budget_says_what_is_left_open():
     gap = float(str(fault.value).split("gap=")[1].split(",")[0])
     plan = solve(mdp, 0.5, beta=0.25, exact=True, max_nodes=1, gap=gap)
     assert (plan.value, plan.gap) == pytest.approx((4.72, 0.03))
+
+
+def test_a_problem_with_too_many_histories_is_refused(monkeypatch):
+    monkeypatch.setattr(branch, "MAX_MOVES", 10)
+    with pytest.raises(ValueError, match="too many histories"):
+        solve(choice_after_chance(5), 0.5, beta=0.25, exact=True)
+
+
+def test_few_widths_bound_as_truly_as_all(monkeypatch):
+    monkeypatch.setattr(branch, "MAX_WIDTHS", 0)
+    for histories in (3, 5, 7):
+        plan = solve(choice_after_chance(histories), 0.5, beta=0.25, exact=True)
+        assert plan.value == pytest.approx(best_share(histories), abs=1e-12)
 
 
 @pytest.mark.parametrize(

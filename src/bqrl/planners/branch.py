@@ -30,7 +30,7 @@ from bqrl.mdp.unroll import label_graph
 
 MAX_NODES = 20_000
 MAX_MOVES = 2_000_000  # outcomes between all (state, sum) pairs
-MAX_CELLS = 50_000_000  # pairs times widths times targets
+MAX_CELLS = 20_000_000  # pairs times widths times targets
 MAX_WIDTHS = 100  # with more lattice widths than this only those near the deciding one are bounded
 History = tuple[int, ...]  # first state, sum, second state, sum, ...: everything that was seen
 
@@ -45,11 +45,10 @@ class Layers:
     moves: list[csr_array]  # per stage (pairs * A, pairs of the next stage)
     available: list[BoolArray]  # per stage (pairs, A)
 
-    def returns(self) -> FloatArray:
-        """The sum of every pair at the end."""
-        offset = self.columns.offset
-        total: FloatArray = (offset[0] - offset[-1]) + self.steps[-1] * self.columns.step
-        return total
+    @property
+    def lowest(self) -> float:
+        """The return of zero steps."""
+        return float(self.columns.offset[0] - self.columns.offset[-1])
 
     def units(self, h: int, reward: float) -> int:
         """Steps that a reward of stage `h` is worth."""
@@ -102,10 +101,12 @@ class Node:
     stage: IntArray
     pair: IntArray
 
-    def digest(self) -> bytes:
-        """Equal for nodes from which the same can follow."""
+    def digest(self, all_widths: bool) -> bytes:
+        """Equal for nodes from which the same can follow; the costs at all widths tell what has ended, those at some do not."""
         order = np.lexsort((self.chance, self.pair, self.stage))
-        rest = (np.round(self.cost, 10), self.stage[order], self.pair[order], np.round(self.chance[order], 12))
+        rest = [np.round(self.cost, 10), self.stage[order], self.pair[order], np.round(self.chance[order], 12)]
+        if not all_widths:
+            rest.append(np.round(self.ended, 12))
         return blake2b(b"".join(part.tobytes() for part in rest), digest_size=16).digest()
 
 
@@ -120,14 +121,19 @@ class Search:
     targets: FloatArray
     widths: FloatArray  # in the money of the problem
     value: float
+    all_widths: bool = True  # whether these are all widths of the lattice
     best: tuple[Node, Completion] | None = None  # None: the policy the search began with
     nodes: int = 0
     least: list[FloatArray] = field(default_factory=list)  # J per stage (pairs, widths * targets)
     completions: dict[tuple[int, int], Completion] = field(default_factory=dict)
+    returns: FloatArray = field(default_factory=lambda: np.empty(0))  # in increasing order
+    place: IntArray = field(default_factory=lambda: np.empty(0, np.int64))  # of each last pair among them
 
     def __post_init__(self) -> None:
         """Fill the bounds of all pairs, from the last stage on."""
-        short = np.clip(self.targets - self.layers.returns()[:, None, None], 0.0, self.widths[None, :, None])
+        steps, self.place = np.unique(self.layers.steps[-1], return_inverse=True)
+        self.returns = self.layers.lowest + self.layers.columns.step * steps.astype(np.float64)
+        short = np.clip(self.targets - self.returns[self.place][:, None, None], 0.0, self.widths[None, :, None])
         self.least = [short.reshape(len(short), -1)]
         for h in range(self.mdp.H - 1, -1, -1):
             self.least.insert(0, self._after(h, self.least[0]).min(axis=1))
@@ -170,7 +176,7 @@ class Search:
                 ceiling = self.bound(child.cost)[0]
                 if ceiling <= self.value + gap:
                     continue
-                key = child.digest()
+                key = child.digest(self.all_widths)
                 if key not in seen:
                     seen.add(key)
                     heapq.heappush(queue, (-ceiling, next(number), child))
@@ -205,11 +211,8 @@ class Search:
         for h, onward in enumerate(completion.onward):
             mass[h + 1] += onward @ mass[h]
         mass[-1] += node.ended
-        points, place = np.unique(self.layers.steps[-1], return_inverse=True)
-        pmf = np.bincount(place, mass[-1], points.size)
-        low = float(self.layers.returns().min())
-        returns = low + (points - points[0]) * self.layers.columns.step
-        value = float(buffered_rows(returns, pmf[None], self.tau, self.beta)[0])
+        pmf = np.bincount(self.place, mass[-1], self.returns.size)
+        value = float(buffered_rows(self.returns, pmf[None], self.tau, self.beta)[0])
         if value > self.value:
             self.value, self.best = value, (node, completion)
 
@@ -285,8 +288,30 @@ class Settled:
         return (*history, s, steps), steps
 
 
-def deciding_widths(swept: list[float], width: float, targets: int, pairs: int) -> FloatArray:
-    """Widths in steps to bound: all of the lattice where that is few, else those near the deciding one; and all swept."""
-    near = range(1, targets) if targets <= MAX_WIDTHS else range(max(1, int(width) - 10), int(width) + 11)
-    widths = np.array(sorted({*map(float, near), *(d for d in swept if d > 0.0)}))
-    return widths if widths.size * pairs <= MAX_CELLS else np.array(sorted({d for d in swept if d > 0.0}))
+def begin(
+    mdp: MDP,
+    columns: Grid,
+    tau: float,
+    beta: float,
+    targets: FloatArray,
+    swept: list[float],
+    width: float,
+    value: float,
+) -> Search | None:
+    """The search from a policy worth `value` on; None where the problem is too large for it.
+
+    `targets` are those that may exceed it, `width` (in steps) is the one that decides, `swept` are others worth a bound.
+    All widths of the lattice are bounded where they are few, else those near the deciding one.
+    """
+    graph = layers(mdp, columns)
+    if graph is None:
+        return None
+    size, known = int(columns.size[0]), {d for d in swept if d > 0.0}
+    whole = {float(d) for d in range(1, size)}
+    near = whole if size <= MAX_WIDTHS else {d for d in whole if abs(d - width) <= 10.0}
+    pairs = sum(state.size for state in graph.state) * targets.size
+    widths = near | known if pairs * len(near | known) <= MAX_CELLS else known
+    if pairs * len(widths) > MAX_CELLS:
+        return None
+    money = np.array(sorted(widths)) * columns.step
+    return Search(mdp, graph, tau, beta, targets, money, value, all_widths=whole <= widths)

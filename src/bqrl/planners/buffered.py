@@ -35,7 +35,7 @@ from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.lattice import Grid, lattice, rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, Policy, TargetPolicy
-from bqrl.planners.branch import MAX_NODES, Search, deciding_widths, layers
+from bqrl.planners.branch import MAX_NODES, begin
 from bqrl.planners.derandomize import without_coin
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error
@@ -272,17 +272,14 @@ def _best_alone(
         tight = upper - value <= GAP_TOL * max(1.0, abs(upper))
         close = "reaches the bound" if tight else f"comes within {upper - value:.1g} of the bound"
         return policy, value, (f"chance within the problem plays the coin: without one this policy {close}",)
-    graph = layers(mdp, search.grid)
-    if graph is None:
+    ceiling = np.min([search.bound(d) for d in (0.0, *search.sweeps)], axis=0)
+    targets = search.targets[ceiling > value + gap]
+    branches = begin(mdp, search.grid, tau, beta, targets, list(search.sweeps), width, value)
+    if branches is None:
         raise ValueError(
             f"the best policy without a coin is worth between {value:.10g} and {upper:.10g}, and this problem has too many "
             f"histories to search for more; allow gap={1.01 * (upper - value):.2g} or use randomized=True"
         )
-    ceiling = np.min([search.bound(d) for d in (0.0, *search.sweeps)], axis=0)
-    targets = search.targets[ceiling > value + gap]
-    pairs = sum(state.size for state in graph.state) * targets.size
-    widths = deciding_widths(list(search.sweeps), width, search.targets.size, pairs) * search.grid.step
-    branches = Search(mdp, graph, tau, beta, targets, widths, value)
     left = branches.run(gap, max_nodes)
     if branches.best is not None:
         policy, value = branches.policy(), branches.value
