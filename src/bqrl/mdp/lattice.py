@@ -259,7 +259,7 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Grid:
         else (floor_of if len(reward) > 1 else floor_of[:1])[:, None]
     )
     above = reward - base
-    step = max(_widest(mdp, above), NOISE) / points
+    step = max(_spread(mdp, above), NOISE) / points
     units = whole_steps(reward, base, step, up=up).astype(np.int64)
     moved = np.abs(above - units * step)
     if flat_stages:
@@ -417,7 +417,7 @@ def _extent(mdp: MDP, units: IntArray) -> tuple[IntArray, IntArray]:
     return least, most - least + 1
 
 
-def _widest(mdp: MDP, above: FloatArray) -> float:
-    """The widest range of sums that any stage has left: mostly the first, unless what differs cancels out."""
+def _spread(mdp: MDP, above: FloatArray) -> float:
+    """The range of sums at stage 0; or a quarter of the widest of a later stage, where what differs cancels out."""
     least, most = _bounds(mdp, above)
-    return float((most - least).max())
+    return float(max(most[0] - least[0], (most - least).max() / 4))
