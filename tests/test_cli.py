@@ -156,6 +156,11 @@ BAD = {
     "tiny.json --tau 0.1 --points 1": "at least 2 points",
     "tiny.json --tau 0.1 --points 50 --memory 1e-9": "raise --memory",
     "tiny.json --tau 0.1 --out empty.csv/here": "cannot write to the folder",
+    "tiny.json --tau 0.1 --out empty.csv": "cannot write to the folder empty.csv: it is a file",
+    "tiny.json --tau 0.1 --out=": "'--out': it is empty; name a folder",
+    "tiny.json --tau 0.1 --out new/made --planner targt": "did you mean 'target'?",
+    "tiny.json --tau 0.1 --out new/made --points 50 --memory 1e-9": "raise --memory",
+    "tinny.json --tau 0.1 --out new/made": "there is no file tinny.json",
     "tiny.json --tau 0.1 --tua 0.5": "No such option",
 }
 
@@ -171,6 +176,7 @@ def test_bad_input_is_one_line_and_exit_code_2(cli, tiny, tmp_path, monkeypatch,
     assert (code, out) == (2, "")
     assert one_line(err), err
     assert BAD[arguments] in err
+    assert set(os.listdir(tmp_path)) == {"tiny.json", "empty.csv", "nan.csv", "folder.csv"}
 
 
 def test_unknown_command_is_one_line(cli):
@@ -231,6 +237,56 @@ def test_out_writes_everything_and_prints_the_same_document(cli, tiny, tmp_path)
     }
     assert set(mass) == {"tau=0.4", "tau=0.8", "risk-neutral"}
     np.testing.assert_allclose(list(mass.values()), 1.0)
+
+
+def everything(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_second_run_takes_the_place_of_the_first(cli, tiny, tmp_path):
+    folder = tmp_path / "out"
+    assert cli("solve", tiny, "--tau", 0.4, "--tau", 0.8, "--out", folder)[0] == 0
+    mine = {"notes.txt", "policy_tau_mine.csv", "policy_tau0p3.csv", "learn.json"}
+    for name in mine:
+        (folder / name).write_text("mine")
+    before = set(os.listdir(folder))
+    assert cli("solve", tiny, "--tau", 0.5, "--out", folder)[0] == 0
+    gone = {f"policy_tau{tau}.{kind}" for tau in ("0p4", "0p8") for kind in ("csv", "npz")}
+    assert set(os.listdir(folder)) == before - gone | {"policy_tau0p5.csv", "policy_tau0p5.npz"}
+    assert {(folder / name).read_text() for name in mine} == {"mine"}
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt(), OSError(28, "No space left on device"), RuntimeError("no")])
+@pytest.mark.parametrize("where", ["plan_figures", "os.replace"])
+def test_a_run_that_is_stopped_leaves_the_folder_as_it_was(cli, tiny, tmp_path, monkeypatch, fault, where):
+    folder = tmp_path / "made" / "out"
+    replace, calls = os.replace, []
+
+    def stop(*arguments):
+        calls.append(arguments)
+        if where == "plan_figures" or (len(calls) == stop_at and "draft" in str(arguments[0])):
+            raise fault
+        return replace(*arguments)
+
+    def interrupted():
+        calls.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(f"bqrl.reports.folder.{where}", stop)
+            return cli("solve", tiny, "--tau", 0.4, "--out", folder)
+
+    stop_at = 20 if where == "os.replace" else 1  # 11 drafts are finished, then moved
+    code, _, err = interrupted()
+    assert code == {"KeyboardInterrupt": 130, "OSError": 2, "RuntimeError": 1}[type(fault).__name__]
+    assert not (tmp_path / "made").exists()
+    if isinstance(fault, OSError):
+        assert err == (
+            f"bqrl: cannot write the result to {folder}: No space left on device; make room there or name another folder\n"
+        )
+    assert cli("solve", tiny, "--tau", 0.8, "--out", folder)[0] == 0
+    before = everything(folder)
+    stop_at = 30
+    assert interrupted()[0] == code
+    assert everything(folder) == before
 
 
 @pytest.mark.parametrize("asked", ["buffered", "greedy", "robust", "optimistic", "expected", "points", "randomized"])

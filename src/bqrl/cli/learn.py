@@ -120,9 +120,9 @@ class Task:
             if wanted and self.out is None:
                 raise ValueError(f"{option} writes into a folder; name it with --out DIR")
         if self.out is not None:
-            from bqrl.reports.folder import make_folder
+            from bqrl.reports.folder import try_folder
 
-            make_folder(self.out)
+            try_folder(self.out)
 
 
 @dataclass(slots=True)
@@ -155,6 +155,10 @@ def carry_out(
         Run(*first, horizon=problem.horizon, delta=task.delta, **entry.params)
     if problem.assumed is not None:
         typer.echo(f"bqrl: {problem.assumed}", err=True)
+    if task.out is not None:
+        from bqrl.reports.folder import make_folder
+
+        make_folder(task.out)
     kept = Kept()
     with Watch(silent=silent) as watch:
         for entry in entries:

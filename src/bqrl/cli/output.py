@@ -11,7 +11,16 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for the result's files.")]
+
+def _folder(given: str) -> Path:
+    if not given.strip():
+        raise typer.BadParameter("it is empty; name a folder")
+    return Path(given)
+
+
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", parser=_folder, help="Folder for the result's files.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 PIPED_WIDTH = 140  # columns where nobody's window limits them
 

@@ -62,9 +62,9 @@ def solve(
     for level in tau:
         check_levels(level, beta)
     if out is not None:
-        from bqrl.reports.folder import make_folder
+        from bqrl.reports.folder import try_folder
 
-        make_folder(out)
+        try_folder(out)
     problem = read_problem(model, horizon, start, discount)
     name, mdp = problem.name, problem.mdp
     if mdp is None:
