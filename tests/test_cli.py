@@ -1,5 +1,6 @@
 import csv
 import io
+import itertools
 import json
 import os
 import subprocess
@@ -287,6 +288,45 @@ def test_a_run_that_is_stopped_leaves_the_folder_as_it_was(cli, tiny, tmp_path, 
     stop_at = 30
     assert interrupted()[0] == code
     assert everything(folder) == before
+
+
+CONTRACTS = """idstatefrom,idaction,idstateto,probability,reward
+1,1,1,0.5,4
+1,1,1,0.5,7
+1,2,1,0.6,7
+1,2,1,0.4,0
+"""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [["--tau", 0.4], ["--tau", 0.8, "--discount", 0.5], ["--tau", 0.5, "--beta", 0.25, "--randomized"]],
+    ids=["plain", "discounted", "coin"],
+)
+def test_a_policy_can_be_run_from_its_csv_alone(cli, tmp_path, asked):
+    path, folder = tmp_path / "contracts.csv", tmp_path / "out"
+    path.write_text(CONTRACTS)
+    assert cli("solve", path, "--horizon", 3, *asked, "--out", folder)[0] == 0
+    (table,) = folder.glob("policy_tau*.csv")
+    policy = bqrl.load_policy(table.with_suffix(".npz"))
+    discount = json.loads((folder / "plan.json").read_text())["model"]["discount"]
+    rows = list(csv.DictReader(io.StringIO(table.read_text())))
+    parts = getattr(policy, "policies", [policy])
+    assert {int(row.get("part", 0)) for row in rows} == set(range(len(parts)))
+    for i, part in enumerate(parts):
+        mine = [row for row in rows if int(row.get("part", 0)) == i]
+        (target,) = {float(row["target"]) for row in mine}
+        for rewards in itertools.product((0.0, 4.0, 7.0), repeat=3):
+            need, memory = target, part.start()
+            for h, reward in enumerate(rewards):
+                (row,) = [
+                    row
+                    for row in mine
+                    if row["stage"] == str(h) and float(row["need_above"]) < need - 1e-9 <= float(row["need_up_to"])
+                ]
+                assert row["action"] == str(1 + part.act(h, 0, memory))
+                memory = part.next(memory, h, 0, 0, reward, 0)
+                need -= discount**h * reward
 
 
 @pytest.mark.parametrize("asked", ["buffered", "greedy", "robust", "optimistic", "expected", "points", "randomized"])
