@@ -3,6 +3,7 @@ import io
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from helpers import one_line
 import bqrl
 from bqrl.cli import main
 from bqrl.cli.commands import spoken
+from bqrl.cli.solve import tell
 from bqrl.cli.watch import Watch, forecast, in_words
 
 # The problem of the fixture `tiny` by ids from 1, as other tools write it.
@@ -37,6 +39,66 @@ def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
         in text
     )
     assert "In half of all runs you get at least 0.9583" in text
+
+
+def test_a_narrow_terminal_gets_one_line_a_number(cli, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    code, out, _ = cli("solve", "AssetSelling", "--tau", 0.1, "--tau", 0.5)
+    assert code == 0
+    lines = re.sub(r"\x1b\[\d+m", "", out).splitlines()
+    assert lines[0] == "AssetSelling: 26 states, 2 actions, 10 stages, start 5"
+    assert "…" not in out
+    for line in ("level: 0.1", "quantile: 0.791667", "upper bound: 0.958333", "margin: 0.028 / 0.24"):
+        assert line in lines
+    assert max(map(len, lines[1:])) <= 40
+    monkeypatch.setenv("COLUMNS", "78")  # headings in two lines, numbers whole
+    out = re.sub(r"\x1b\[\d+m", "", cli("solve", "AssetSelling", "--tau", 0.1)[1])
+    assert "0.1  0.791667" in out
+    assert "0.708333" in out
+
+
+LONG = "a " + "problem with a long name " * 8
+
+
+def test_lines_end_without_blanks_and_titles_do_not_wrap(cli, tiny, tmp_path):
+    path = tmp_path / f"{LONG}.csv"
+    path.write_text(TINY_CSV)
+    asked = ["--tau", 0.4, "--horizon", 3, "--secondary", "mean"]
+    lines = cli("solve", path, *asked)[1].splitlines()
+    assert lines[0] == f"{LONG}: 2 states, 2 actions, 3 stages, start 1"
+    assert "  best mean among 0.4-optimal policies" in "\n".join(lines)
+    assert not [line for line in lines if line != line.rstrip()]
+
+
+def test_one_thing_is_not_called_several(cli, tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text(f"{TINY_CSV.splitlines()[0]}\n0,0,0,1,1\n")
+    assert cli("solve", path, "--tau", 0.4, "--horizon", 1)[1].startswith("one: 1 state, 1 action, 1 stage, start 0\n")
+
+
+def test_a_finer_grid_is_offered_only_where_it_helps(cli, tmp_path, capsys):
+    path = tmp_path / "odd.csv"
+    path.write_text(TINY_CSV.replace("3.0", "3.1415926").replace("0.0", "0.2718281"))
+    asked = ["solve", path, "--tau", 0.4, "--horizon", 30, "--discount", 0.97]
+    offers = "A finer grid narrows what is left open: --points or --gap."
+    rough = cli(*asked, "--points", 200)[1]
+    assert offers in rough
+    assert "mean at least" not in rough  # the policy's own law is exact
+    assert offers in cli(*asked, "--beta", 0.1, "--points", 200)[1]
+    wide, narrow = (
+        json.loads(cli(*asked, "--beta", 0.1, "--points", 200, "--json", *more)[1])["levels"][0]["gap"]
+        for more in ([], ["--gap", 0.01])
+    )
+    assert narrow <= 0.01 < wide
+    ball = cli(*asked, "--radius", 0.1, "--attitude", "robust", "--points", 200)[1]
+    assert "A finer grid narrows what is left open: --points." in ball
+    assert "A finer grid" not in cli(*asked, "--planner", "expected")[1]
+    content = json.loads(cli(*asked, "--points", 200, "--json")[1])
+    content["levels"][0]["gap"] = 0.0
+    tell(content, None)
+    assert "A finer grid" not in capsys.readouterr().out
 
 
 def test_the_gymnasium_id_names_the_same_problem(cli):

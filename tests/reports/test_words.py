@@ -2,7 +2,7 @@ import doctest
 
 import pytest
 
-from bqrl.reports import folder, words
+from bqrl.reports import folder, tables, words
 from bqrl.reports.words import apart, meaning, number, percent, runs
 
 LEVEL = {
@@ -18,7 +18,7 @@ LEVEL = {
 }
 
 
-@pytest.mark.parametrize("module", [words, folder])
+@pytest.mark.parametrize("module", [words, folder, tables])
 def test_doctests(module):
     result = doctest.testmod(module)
     assert result.attempted

@@ -32,3 +32,11 @@ def paper(*, error: bool = False) -> Console:
     stream = sys.stderr if error else sys.stdout
     width = None if stream.isatty() else PIPED_WIDTH
     return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
+
+
+def say(console: Console, text: str, *, indent: str = "", style: str | None = None) -> None:
+    """Print a sentence over as many lines as it takes, none with blanks at its end."""
+    from rich.text import Text
+
+    for line in Text(text).wrap(console, max(20, console.width - len(indent))):
+        console.print(f"{indent}{line.plain.rstrip()}", style=style, soft_wrap=True)

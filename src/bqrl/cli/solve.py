@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, paper
+from bqrl.cli.output import Json, Out, paper, say
 from bqrl.cli.watch import QUIET_SECONDS, Watch, forecast, in_words
 
 if TYPE_CHECKING:
@@ -173,22 +173,34 @@ def _curve_beside(mdp: MDP, settings: dict[str, Any], watch: Watch) -> Guarantee
 
 def tell(content: dict[str, Any], out: Path | None) -> None:
     """Print the table, what each level means, and where the files are."""
-    from rich.padding import Padding
-
     from bqrl.cli.commands import spoken
-    from bqrl.reports.tables import level_table
+    from bqrl.reports.tables import level_lines, level_table, title
 
     console = paper()
-    console.print(level_table(content))
+    console.print(title(content), style="italic", soft_wrap=True)
+    table = level_table(content, console.width)
+    if table is not None:
+        console.print(table)
+    else:
+        for lines in level_lines(content):
+            console.print("", *lines, sep="\n")
     console.print()
     for level in content["levels"]:
         lead = f"{level['objective']}: " if len(content["levels"]) > 1 else ""
-        console.print(f"{lead}{level['meaning']}")
+        say(console, f"{lead}{level['meaning']}")
         for note in level["notes"]:
             if level["attitude"] == "nominal":  # over a ball the sentence has said it
-                console.print(Padding(spoken(note), (0, 0, 0, 2)), style="dim")
-    if not all(level["exact"] for level in content["levels"]):
-        finer = "--points" if content["settings"]["beta"] else "--points or --gap"
-        console.print(f"A finer grid narrows what is left open: {finer}.", style="dim")
+                say(console, spoken(note), indent="  ", style="dim")
+    if any(_open(level) for level in content["levels"]):
+        finer = "--points or --gap" if content["settings"].get("radius") is None else "--points"
+        say(console, f"A finer grid narrows what is left open: {finer}.", style="dim")
     if out is not None:
         console.print(f"Wrote {out}; `bqrl report {out}` makes a page of it.", soft_wrap=True)
+
+
+def _open(level: dict[str, Any]) -> bool:
+    """Whether rounding the returns leaves something open."""
+    from bqrl.planners.plan import GAP_TOL
+
+    gap = level["gap"]
+    return not level["exact"] and gap is not None and gap > GAP_TOL * max(1.0, abs(level["value"]))
