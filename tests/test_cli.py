@@ -205,7 +205,20 @@ BAD = {
     "tiny.json --tau nan": "tau must lie strictly between 0 and 1, got nan",
     "tiny.json --tau 0.1 --tau 0": "tau must lie strictly between 0 and 1, got 0",
     "tiny.json --tau 0.1 --beta 0.2": "beta must lie in [0, tau]",
-    "tiny.json --tau x": "--tau",
+    "tiny.json --tau x": "--tau must be a number, got 'x'",
+    "tiny.json --tau 0.1 --tau abc": "--tau must be a number, got 'abc'",
+    "tiny.json --tau 0.1 --beta x": "--beta must be a number, got 'x'",
+    "tiny.json --tau 0.1 --horizon 2.5": "--horizon must be a whole number, got '2.5'",
+    "tiny.json --tau 0.1 --horizon 1000000000": "--horizon 1000000000 is too long: at most 1000000 stages fit",
+    "tiny.json --tau 0.1 --horizon 1000000000000000000000": "--horizon 1000000000000000000000 is too long",
+    "tiny.json --tau 0.1 --memory 0": "--memory must be a number of GiB above 0, got 0",
+    "tiny.json --tau 0.1 --memory -1": "--memory must be a number of GiB above 0, got -1",
+    "tiny.json --tau 0.1 --memory inf": "--memory must be a number of GiB above 0, got inf",
+    "tiny.json --tau 0.1 --gap -1": "--gap must be a number above 0, got -1",
+    "tiny.json --tau 0.1 --gap 0": "--gap must be a number above 0, got 0",
+    "tiny.json --tau 0.1 --gap nan": "--gap must be a number above 0, got nan",
+    "tiny.json --tau 0.1 --points 0": "--points must be at least 2 points, got 0",
+    "tiny.json --tau 0.1 --points -5": "--points must be at least 2 points, got -5",
     "tiny.json": "--tau",
     "tiny.json --tau 0.1 --start outt": "there is no state 'outt'; did you mean 'out'?",
     "tiny.json --tau 0.1 --planner targt": "did you mean 'target'?",
@@ -240,6 +253,37 @@ def test_bad_input_is_one_line_and_exit_code_2(cli, tiny, tmp_path, monkeypatch,
     assert one_line(err), err
     assert BAD[arguments] in err
     assert set(os.listdir(tmp_path)) == {"tiny.json", "empty.csv", "nan.csv", "folder.csv"}
+
+
+def test_a_radius_above_the_diameter_is_taken_and_remarked_on(cli, tiny):
+    ball = ["solve", tiny, "--tau", 0.4, "--attitude", "robust", "--json"]
+    code, widest, err = cli(*ball, "--radius", 2)
+    assert (code, err) == (0, "")
+    code, wider, err = cli(*ball, "--radius", 3)
+    assert code == 0
+    assert err == "bqrl: --radius 3: above 2 it changes nothing, no two rows are further apart\n"
+    assert json.loads(wider)["levels"][0]["value"] == json.loads(widest)["levels"][0]["value"]
+
+
+def test_a_horizon_is_limited_by_the_number_of_states(cli, monkeypatch):
+    monkeypatch.setattr("bqrl.cli.problem.MAX_PLACES", 2600)
+    assert cli("solve", "AssetSelling", "--tau", 0.1, "--horizon", 100)[0] == 0
+    for command in ("solve", "learn"):
+        code, _, err = cli(command, "AssetSelling", "--tau", 0.1, "--horizon", 101)
+        assert code == 2
+        assert err == "bqrl: --horizon 101 is too long: at most 100 stages fit here; give a shorter horizon\n"
+
+
+def test_closed_streams_are_no_fault(tiny):
+    def leaves(*arguments, **closed):
+        line = [sys.executable, "-m", "bqrl", *arguments]
+        script = " ".join(f"{stream}>&-" for stream in closed["closed"])
+        done = subprocess.run(["sh", "-c", f'"$@" {script}', "sh", *line], capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    assert leaves("solve", tiny, "--tau", "0.4", closed=[1]) == (0, "", "")
+    assert leaves("envs", closed=[1]) == (0, "", "")
+    assert leaves("solve", tiny, "--tau", "4", closed=[2]) == (2, "", "")
 
 
 def test_unknown_command_is_one_line(cli):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -25,12 +25,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and 
 PIPED_WIDTH = 140  # columns where nobody's window limits them
 
 
+def looked_at(stream: TextIO | None) -> bool:
+    """Whether somebody sits at the other end."""
+    return stream is not None and stream.isatty()
+
+
 def paper(*, error: bool = False) -> Console:
     """A console that prints text as it stands: names may look like markup."""
     from rich.console import Console
 
-    stream = sys.stderr if error else sys.stdout
-    width = None if stream.isatty() else PIPED_WIDTH
+    stream = sys.stderr if error else sys.stdout  # None where the caller has closed it
+    width = None if looked_at(stream) else PIPED_WIDTH
     return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
 

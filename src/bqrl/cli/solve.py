@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from bqrl.planners.target import GuaranteeCurve
     from bqrl.reports.document import Solved
 
+DIAMETER = 2  # l1 distance of two laws that have nothing in common
 MAX_SHARES = 20_000_000  # entries (H, S, A) of a policy map
 
 
@@ -48,6 +50,7 @@ def solve(
     as_json: Json = False,
 ) -> None:
     """Plan for the tau-quantile of the total return: the best result that is reached with certainty 1 - tau."""
+    _check_limits(points, gap, memory)
     settings = {
         "model": model, "tau": tau, "beta": beta, "horizon": horizon, "start": start, "discount": discount,
         "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized, "exact": exact,
@@ -73,6 +76,10 @@ def solve(
         )
     if problem.assumed is not None:
         typer.echo(f"bqrl: {problem.assumed}", err=True)
+    if radius is not None and radius > DIAMETER:
+        typer.echo(
+            f"bqrl: --radius {radius:g}: above {DIAMETER} it changes nothing, no two rows are further apart", err=True
+        )
     with Watch(silent=as_json) as watch:
         solved = solve_levels(name, mdp, sorted(set(tau)), settings, watch, full=out is not None)
         left_out: list[str] = []
@@ -89,6 +96,16 @@ def solve(
         tell(content, out)
     for line in left_out:
         typer.echo(f"bqrl: {line}", err=True)
+
+
+def _check_limits(points: int | None, gap: float | None, memory: float | None) -> None:
+    """ValueError for numbers that mean nothing, also where the problem would not use them."""
+    if points is not None and points < 2:
+        raise ValueError(f"--points must be at least 2 points, got {points}")
+    if gap is not None and not gap > 0.0:
+        raise ValueError(f"--gap must be a number above 0, got {gap:g}")
+    if memory is not None and not 0.0 < memory < math.inf:
+        raise ValueError(f"--memory must be a number of GiB above 0, got {memory:g}")
 
 
 def solve_levels(
