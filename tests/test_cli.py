@@ -550,14 +550,14 @@ def test_forecast_grows_with_what_is_asked():
 
 
 def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
-    with Watch(silent=False) as watch:  # captured stderr is no terminal
+    with Watch() as watch:  # captured stderr is no terminal
         watch.say("about 40 s")
         watch.phase("planning", 3)
         watch.tick()
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    with Watch(silent=False) as watch:
+    with Watch() as watch:
         watch.say("about 40 s")
         watch.phase("planning", 3)
         watch._show()  # what the timer does after two seconds
@@ -565,6 +565,15 @@ def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
     err = capsys.readouterr().err
     assert "about 40 s" in err
     assert "planning" in err
-    with Watch(silent=True) as watch:
-        watch.say("about 40 s")
-    assert capsys.readouterr().err == ""
+
+
+def test_json_keeps_stdout_pure_while_stderr_shows_progress(cli, tiny, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("bqrl.cli.solve.QUIET_SECONDS", 0.0)  # every estimate is worth saying
+    monkeypatch.setattr("bqrl.cli.watch.QUIET_SECONDS", 0.0)
+    code, out, err = cli("solve", tiny, "--tau", 0.4, "--json", "--out", os.path.dirname(tiny))
+    assert code == 0
+    assert json.loads(out)["levels"][0]["value"] == 2.0
+    assert "about 0 s, 1 MiB" in err
+    assert "planning" in err

@@ -36,7 +36,7 @@ def paper(*, error: bool = False) -> Console:
 
     stream = sys.stderr if error else sys.stdout  # None where the caller has closed it
     width = None if looked_at(stream) else PIPED_WIDTH
-    return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
+    return Console(stderr=error, markup=False, highlight=False, emoji=False, width=width)
 
 
 def say(console: Console, text: str, *, indent: str = "", style: str | None = None) -> None:

@@ -80,7 +80,7 @@ def solve(
         typer.echo(
             f"bqrl: --radius {radius:g}: above {DIAMETER} it changes nothing, no two rows are further apart", err=True
         )
-    with Watch(silent=as_json) as watch:
+    with Watch() as watch:
         solved = solve_levels(name, mdp, sorted(set(tau)), settings, watch, full=out is not None)
         left_out: list[str] = []
         if out is None:
