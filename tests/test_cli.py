@@ -456,7 +456,8 @@ def test_without_matplotlib_only_the_figures_are_missing(cli, tiny, tmp_path, mo
 
 def test_report_needs_a_result_folder(cli, tmp_path):
     for given in (tmp_path, tmp_path / "nowhere"):
-        code, out, err = cli("report", given)
+        code, out, err = cli("report", given, "--out", tmp_path / "new")
+        assert not (tmp_path / "new").exists()
         assert (code, out) == (2, "")
         assert one_line(err)
     (tmp_path / "plan.json").write_text('{"format": "bqrl plan 1", "model": {}}')
