@@ -1,7 +1,9 @@
 import csv
 import io
+import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -12,6 +14,7 @@ from helpers import one_line
 import bqrl
 from bqrl.cli import main
 from bqrl.cli.commands import spoken
+from bqrl.cli.solve import tell
 from bqrl.cli.watch import Watch, forecast, in_words
 
 # The problem of the fixture `tiny` by ids from 1, as other tools write it.
@@ -36,6 +39,66 @@ def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
         in text
     )
     assert "In half of all runs you get at least 0.9583" in text
+
+
+def test_a_narrow_terminal_gets_one_line_a_number(cli, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    code, out, _ = cli("solve", "AssetSelling", "--tau", 0.1, "--tau", 0.5)
+    assert code == 0
+    lines = re.sub(r"\x1b\[\d+m", "", out).splitlines()
+    assert lines[0] == "AssetSelling: 26 states, 2 actions, 10 stages, start 5"
+    assert "…" not in out
+    for line in ("level: 0.1", "quantile: 0.791667", "upper bound: 0.958333", "margin: 0.028 / 0.24"):
+        assert line in lines
+    assert max(map(len, lines[1:])) <= 40
+    monkeypatch.setenv("COLUMNS", "78")  # headings in two lines, numbers whole
+    out = re.sub(r"\x1b\[\d+m", "", cli("solve", "AssetSelling", "--tau", 0.1)[1])
+    assert "0.1  0.791667" in out
+    assert "0.708333" in out
+
+
+LONG = "a " + "problem with a long name " * 8
+
+
+def test_lines_end_without_blanks_and_titles_do_not_wrap(cli, tiny, tmp_path):
+    path = tmp_path / f"{LONG}.csv"
+    path.write_text(TINY_CSV)
+    asked = ["--tau", 0.4, "--horizon", 3, "--secondary", "mean"]
+    lines = cli("solve", path, *asked)[1].splitlines()
+    assert lines[0] == f"{LONG}: 2 states, 2 actions, 3 stages, start 1"
+    assert "  best mean among 0.4-optimal policies" in "\n".join(lines)
+    assert not [line for line in lines if line != line.rstrip()]
+
+
+def test_one_thing_is_not_called_several(cli, tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text(f"{TINY_CSV.splitlines()[0]}\n0,0,0,1,1\n")
+    assert cli("solve", path, "--tau", 0.4, "--horizon", 1)[1].startswith("one: 1 state, 1 action, 1 stage, start 0\n")
+
+
+def test_a_finer_grid_is_offered_only_where_it_helps(cli, tmp_path, capsys):
+    path = tmp_path / "odd.csv"
+    path.write_text(TINY_CSV.replace("3.0", "3.1415926").replace("0.0", "0.2718281"))
+    asked = ["solve", path, "--tau", 0.4, "--horizon", 30, "--discount", 0.97]
+    offers = "A finer grid narrows what is left open: --points or --gap."
+    rough = cli(*asked, "--points", 200)[1]
+    assert offers in rough
+    assert "mean at least" not in rough  # the policy's own law is exact
+    assert offers in cli(*asked, "--beta", 0.1, "--points", 200)[1]
+    wide, narrow = (
+        json.loads(cli(*asked, "--beta", 0.1, "--points", 200, "--json", *more)[1])["levels"][0]["gap"]
+        for more in ([], ["--gap", 0.01])
+    )
+    assert narrow <= 0.01 < wide
+    ball = cli(*asked, "--radius", 0.1, "--attitude", "robust", "--points", 200)[1]
+    assert "A finer grid narrows what is left open: --points." in ball
+    assert "A finer grid" not in cli(*asked, "--planner", "expected")[1]
+    content = json.loads(cli(*asked, "--points", 200, "--json")[1])
+    content["levels"][0]["gap"] = 0.0
+    tell(content, None)
+    assert "A finer grid" not in capsys.readouterr().out
 
 
 def test_the_gymnasium_id_names_the_same_problem(cli):
@@ -142,7 +205,20 @@ BAD = {
     "tiny.json --tau nan": "tau must lie strictly between 0 and 1, got nan",
     "tiny.json --tau 0.1 --tau 0": "tau must lie strictly between 0 and 1, got 0",
     "tiny.json --tau 0.1 --beta 0.2": "beta must lie in [0, tau]",
-    "tiny.json --tau x": "--tau",
+    "tiny.json --tau x": "--tau must be a number, got 'x'",
+    "tiny.json --tau 0.1 --tau abc": "--tau must be a number, got 'abc'",
+    "tiny.json --tau 0.1 --beta x": "--beta must be a number, got 'x'",
+    "tiny.json --tau 0.1 --horizon 2.5": "--horizon must be a whole number, got '2.5'",
+    "tiny.json --tau 0.1 --horizon 1000000000": "--horizon 1000000000 is too long: at most 1000000 stages fit",
+    "tiny.json --tau 0.1 --horizon 1000000000000000000000": "--horizon 1000000000000000000000 is too long",
+    "tiny.json --tau 0.1 --memory 0": "--memory must be a number of GiB above 0, got 0",
+    "tiny.json --tau 0.1 --memory -1": "--memory must be a number of GiB above 0, got -1",
+    "tiny.json --tau 0.1 --memory inf": "--memory must be a number of GiB above 0, got inf",
+    "tiny.json --tau 0.1 --gap -1": "--gap must be a number above 0, got -1",
+    "tiny.json --tau 0.1 --gap 0": "--gap must be a number above 0, got 0",
+    "tiny.json --tau 0.1 --gap nan": "--gap must be a number above 0, got nan",
+    "tiny.json --tau 0.1 --points 0": "--points must be at least 2 points, got 0",
+    "tiny.json --tau 0.1 --points -5": "--points must be at least 2 points, got -5",
     "tiny.json": "--tau",
     "tiny.json --tau 0.1 --start outt": "there is no state 'outt'; did you mean 'out'?",
     "tiny.json --tau 0.1 --planner targt": "did you mean 'target'?",
@@ -156,6 +232,11 @@ BAD = {
     "tiny.json --tau 0.1 --points 1": "at least 2 points",
     "tiny.json --tau 0.1 --points 50 --memory 1e-9": "raise --memory",
     "tiny.json --tau 0.1 --out empty.csv/here": "cannot write to the folder",
+    "tiny.json --tau 0.1 --out empty.csv": "cannot write to the folder empty.csv: it is a file",
+    "tiny.json --tau 0.1 --out=": "'--out': it is empty; name a folder",
+    "tiny.json --tau 0.1 --out new/made --planner targt": "did you mean 'target'?",
+    "tiny.json --tau 0.1 --out new/made --points 50 --memory 1e-9": "raise --memory",
+    "tinny.json --tau 0.1 --out new/made": "there is no file tinny.json",
     "tiny.json --tau 0.1 --tua 0.5": "No such option",
 }
 
@@ -171,6 +252,38 @@ def test_bad_input_is_one_line_and_exit_code_2(cli, tiny, tmp_path, monkeypatch,
     assert (code, out) == (2, "")
     assert one_line(err), err
     assert BAD[arguments] in err
+    assert set(os.listdir(tmp_path)) == {"tiny.json", "empty.csv", "nan.csv", "folder.csv"}
+
+
+def test_a_radius_above_the_diameter_is_taken_and_remarked_on(cli, tiny):
+    ball = ["solve", tiny, "--tau", 0.4, "--attitude", "robust", "--json"]
+    code, widest, err = cli(*ball, "--radius", 2)
+    assert (code, err) == (0, "")
+    code, wider, err = cli(*ball, "--radius", 3)
+    assert code == 0
+    assert err == "bqrl: --radius 3: above 2 it changes nothing, no two rows are further apart\n"
+    assert json.loads(wider)["levels"][0]["value"] == json.loads(widest)["levels"][0]["value"]
+
+
+def test_a_horizon_is_limited_by_the_number_of_states(cli, monkeypatch):
+    monkeypatch.setattr("bqrl.cli.problem.MAX_PLACES", 2600)
+    assert cli("solve", "AssetSelling", "--tau", 0.1, "--horizon", 100)[0] == 0
+    for command in ("solve", "learn"):
+        code, _, err = cli(command, "AssetSelling", "--tau", 0.1, "--horizon", 101)
+        assert code == 2
+        assert err == "bqrl: --horizon 101 is too long: at most 100 stages fit here; give a shorter horizon\n"
+
+
+def test_closed_streams_are_no_fault(tiny):
+    def leaves(*arguments, **closed):
+        line = [sys.executable, "-m", "bqrl", *arguments]
+        script = " ".join(f"{stream}>&-" for stream in closed["closed"])
+        done = subprocess.run(["sh", "-c", f'"$@" {script}', "sh", *line], capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    assert leaves("solve", tiny, "--tau", "0.4", closed=[1]) == (0, "", "")
+    assert leaves("envs", closed=[1]) == (0, "", "")
+    assert leaves("solve", tiny, "--tau", "4", closed=[2]) == (2, "", "")
 
 
 def test_unknown_command_is_one_line(cli):
@@ -233,6 +346,95 @@ def test_out_writes_everything_and_prints_the_same_document(cli, tiny, tmp_path)
     np.testing.assert_allclose(list(mass.values()), 1.0)
 
 
+def everything(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_second_run_takes_the_place_of_the_first(cli, tiny, tmp_path):
+    folder = tmp_path / "out"
+    assert cli("solve", tiny, "--tau", 0.4, "--tau", 0.8, "--out", folder)[0] == 0
+    mine = {"notes.txt", "policy_tau_mine.csv", "policy_tau0p3.csv", "learn.json"}
+    for name in mine:
+        (folder / name).write_text("mine")
+    before = set(os.listdir(folder))
+    assert cli("solve", tiny, "--tau", 0.5, "--out", folder)[0] == 0
+    gone = {f"policy_tau{tau}.{kind}" for tau in ("0p4", "0p8") for kind in ("csv", "npz")}
+    assert set(os.listdir(folder)) == before - gone | {"policy_tau0p5.csv", "policy_tau0p5.npz"}
+    assert {(folder / name).read_text() for name in mine} == {"mine"}
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt(), OSError(28, "No space left on device"), RuntimeError("no")])
+@pytest.mark.parametrize("where", ["plan_figures", "os.replace"])
+def test_a_run_that_is_stopped_leaves_the_folder_as_it_was(cli, tiny, tmp_path, monkeypatch, fault, where):
+    folder = tmp_path / "made" / "out"
+    replace, calls = os.replace, []
+
+    def stop(*arguments):
+        calls.append(arguments)
+        if where == "plan_figures" or (len(calls) == stop_at and "draft" in str(arguments[0])):
+            raise fault
+        return replace(*arguments)
+
+    def interrupted():
+        calls.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(f"bqrl.reports.folder.{where}", stop)
+            return cli("solve", tiny, "--tau", 0.4, "--out", folder)
+
+    stop_at = 20 if where == "os.replace" else 1  # 11 drafts are finished, then moved
+    code, _, err = interrupted()
+    assert code == {"KeyboardInterrupt": 130, "OSError": 2, "RuntimeError": 1}[type(fault).__name__]
+    assert not (tmp_path / "made").exists()
+    if isinstance(fault, OSError):
+        assert err == (
+            f"bqrl: cannot write the result to {folder}: No space left on device; make room there or name another folder\n"
+        )
+    assert cli("solve", tiny, "--tau", 0.8, "--out", folder)[0] == 0
+    before = everything(folder)
+    stop_at = 30
+    assert interrupted()[0] == code
+    assert everything(folder) == before
+
+
+CONTRACTS = """idstatefrom,idaction,idstateto,probability,reward
+1,1,1,0.5,4
+1,1,1,0.5,7
+1,2,1,0.6,7
+1,2,1,0.4,0
+"""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [["--tau", 0.4], ["--tau", 0.8, "--discount", 0.5], ["--tau", 0.5, "--beta", 0.25, "--randomized"]],
+    ids=["plain", "discounted", "coin"],
+)
+def test_a_policy_can_be_run_from_its_csv_alone(cli, tmp_path, asked):
+    path, folder = tmp_path / "contracts.csv", tmp_path / "out"
+    path.write_text(CONTRACTS)
+    assert cli("solve", path, "--horizon", 3, *asked, "--out", folder)[0] == 0
+    (table,) = folder.glob("policy_tau*.csv")
+    policy = bqrl.load_policy(table.with_suffix(".npz"))
+    discount = json.loads((folder / "plan.json").read_text())["model"]["discount"]
+    rows = list(csv.DictReader(io.StringIO(table.read_text())))
+    parts = getattr(policy, "policies", [policy])
+    assert {int(row.get("part", 0)) for row in rows} == set(range(len(parts)))
+    for i, part in enumerate(parts):
+        mine = [row for row in rows if int(row.get("part", 0)) == i]
+        (target,) = {float(row["target"]) for row in mine}
+        for rewards in itertools.product((0.0, 4.0, 7.0), repeat=3):
+            need, memory = target, part.start()
+            for h, reward in enumerate(rewards):
+                (row,) = [
+                    row
+                    for row in mine
+                    if row["stage"] == str(h) and float(row["need_above"]) < need - 1e-9 <= float(row["need_up_to"])
+                ]
+                assert row["action"] == str(1 + part.act(h, 0, memory))
+                memory = part.next(memory, h, 0, 0, reward, 0)
+                need -= discount**h * reward
+
+
 @pytest.mark.parametrize("asked", ["buffered", "greedy", "robust", "optimistic", "expected", "points", "randomized"])
 def test_out_serves_every_kind_of_plan(cli, tiny, tmp_path, asked):
     code, _, err = cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out", *OPTIONS[asked])
@@ -254,7 +456,8 @@ def test_without_matplotlib_only_the_figures_are_missing(cli, tiny, tmp_path, mo
 
 def test_report_needs_a_result_folder(cli, tmp_path):
     for given in (tmp_path, tmp_path / "nowhere"):
-        code, out, err = cli("report", given)
+        code, out, err = cli("report", given, "--out", tmp_path / "new")
+        assert not (tmp_path / "new").exists()
         assert (code, out) == (2, "")
         assert one_line(err)
     (tmp_path / "plan.json").write_text('{"format": "bqrl plan 1", "model": {}}')
@@ -348,14 +551,14 @@ def test_forecast_grows_with_what_is_asked():
 
 
 def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
-    with Watch(silent=False) as watch:  # captured stderr is no terminal
+    with Watch() as watch:  # captured stderr is no terminal
         watch.say("about 40 s")
         watch.phase("planning", 3)
         watch.tick()
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    with Watch(silent=False) as watch:
+    with Watch() as watch:
         watch.say("about 40 s")
         watch.phase("planning", 3)
         watch._show()  # what the timer does after two seconds
@@ -363,6 +566,15 @@ def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
     err = capsys.readouterr().err
     assert "about 40 s" in err
     assert "planning" in err
-    with Watch(silent=True) as watch:
-        watch.say("about 40 s")
-    assert capsys.readouterr().err == ""
+
+
+def test_json_keeps_stdout_pure_while_stderr_shows_progress(cli, tiny, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("bqrl.cli.solve.QUIET_SECONDS", 0.0)  # every estimate is worth saying
+    monkeypatch.setattr("bqrl.cli.watch.QUIET_SECONDS", 0.0)
+    code, out, err = cli("solve", tiny, "--tau", 0.4, "--json", "--out", os.path.dirname(tiny))
+    assert code == 0
+    assert json.loads(out)["levels"][0]["value"] == 2.0
+    assert "about 0 s, 1 MiB" in err
+    assert "planning" in err

@@ -190,13 +190,15 @@ def test_tensorboard_is_an_extra(cli, tiny, tmp_path, monkeypatch):
 def test_progress_shows_only_where_a_person_watches(cli, tiny, monkeypatch):
     asked, ticks = ("learn", tiny, "--tau", 0.4, "--episodes", 40, "--seeds", 2), []
     monkeypatch.setattr("bqrl.cli.watch.Watch.tick", lambda *_: ticks.append(1))
-    assert cli(*asked)[2] == ""
+    for more in ([], ["--json"]):
+        assert cli(*asked, *more)[2] == ""
+    assert ticks == []
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert cli(*asked, "--json")[2] == ""
-    assert ticks == []
-    assert cli(*asked)[0] == 0
-    assert len(ticks) == 80
+    for more in ([], ["--json"]):  # stdout stays what it is
+        ticks.clear()
+        assert cli(*asked, *more)[0] == 0
+        assert len(ticks) == 80
 
 
 # -- Gymnasium --------------------------------------------------------------------------------------------------------

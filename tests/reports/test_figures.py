@@ -76,6 +76,22 @@ def test_the_cdf_shows_every_plan_and_the_risk_neutral_policy(solved):
     assert axes.get_ylabel() == "share of runs that end at or below it"
 
 
+def test_a_buffered_plan_is_named_with_its_own_value(solved):
+    plan = bqrl.solve(solved.mdp, 0.5, beta=0.3)
+    figure = plan_figures(Solved("AssetSelling", solved.mdp, (plan,), solved.neutral))["return_cdf"]
+    assert f"buffered, τ = 0.5: {plan.value:.4g}" in texts(figure)
+    assert plan.value != plan.law.quantile(0.5)
+    assert "buffered quantile" in figure.axes[0].get_title(loc="left") + " ".join(texts(figure))
+
+
+def test_a_rounded_curve_is_called_proven(solved):
+    curve = guarantee_curve(solved.mdp, points=50)
+    plans = (plan_from_curve(curve, 0.1),)
+    figure = plan_figures(Solved("AssetSelling", solved.mdp, plans, solved.neutral, {}, curve))["guarantee_curve"]
+    assert "proven value for each level" in texts(figure)
+    assert "best policy for each level" not in texts(figure)
+
+
 def test_the_policy_map_shows_the_action_played(solved):
     figure = plan_figures(solved)["policy_map"]
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["τ = 0.1", "τ = 0.5"]

@@ -2,7 +2,7 @@ import doctest
 
 import pytest
 
-from bqrl.reports import folder, words
+from bqrl.reports import folder, tables, words
 from bqrl.reports.words import apart, meaning, number, percent, runs
 
 LEVEL = {
@@ -18,7 +18,7 @@ LEVEL = {
 }
 
 
-@pytest.mark.parametrize("module", [words, folder])
+@pytest.mark.parametrize("module", [words, folder, tables])
 def test_doctests(module):
     result = doctest.testmod(module)
     assert result.attempted
@@ -55,14 +55,22 @@ def test_different_numbers_look_different():
         (0.9, "1 of 10 runs"),
         (0.35, "65 % of runs"),
         (0.123, "87.7 % of runs"),
+        (1e-5, "99.999 % of runs"),
+        (1e-7, "all but 1e-05 % of runs"),
+        (1e-12, "all but 1e-10 % of runs"),
+        (1e-300, "all but 1e-298 % of runs"),
+        (1 - 2**-53, "1.1e-14 % of runs"),
+        (0.999999, "0.0001 % of runs"),
     ],
 )
 def test_shares_of_runs(tau, text):
-    assert runs(1.0 - tau) == text
+    assert runs(tau) == text
 
 
 def test_percent():
     assert percent(0.1 - 0.03) == "7 %"
+    assert percent(1.0) == "100 %"
+    assert percent(1 - 1e-9) == "99.9999999 %"
 
 
 @pytest.mark.parametrize(
@@ -88,6 +96,10 @@ def test_percent():
             {"value": 12.0, "upper": 12.5, "exact": False, "risk_neutral": {"value": 9.0, "upper": 9.5, "mean": 9.0}},
             "In 9 of 10 runs you get at least 12; no policy can promise more than 12.5; the risk-neutral policy gives between 9"
             " and 9.5.",
+        ),
+        (
+            {"value": 12.0, "upper": 12.5, "exact": False, "risk_neutral": {"value": 12.0, "upper": 12.0, "mean": 9.0}},
+            "In 9 of 10 runs you get at least 12; no policy can promise more than 12.5; the risk-neutral policy gives 12.",
         ),
         (
             {"beta": 0.1, "risk_neutral": None},

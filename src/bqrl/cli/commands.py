@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -72,21 +72,33 @@ def run(arguments: list[str]) -> int:
         return _fail(message_of(fault), 2, fault)
     except Exception as fault:
         if hasattr(fault, "format_message"):  # an option or a command that does not exist: typer's own usage error
-            return _fail(fault.format_message(), 2, fault)
+            return _fail(usage_of(fault), 2, fault)
         if type(fault).__name__ == "Abort":
             return _fail("interrupted", 130, fault)
         kind = type(fault).__name__
         return _fail(f"unexpected {kind}: {fault or 'no message'}; BQRL_DEBUG=1 shows where", 1, fault)
     if code == 130:
-        print("bqrl: interrupted", file=sys.stderr)
+        typer.echo("bqrl: interrupted", err=True)
     return code if isinstance(code, int) else 0
 
 
 def _fail(message: str, code: int, fault: BaseException) -> int:
     if os.environ.get("BQRL_DEBUG"):
         raise fault
-    print(f"bqrl: {' '.join(message.split())}", file=sys.stderr)
+    typer.echo(f"bqrl: {' '.join(message.split())}", err=True)
     return code
+
+
+def usage_of(fault: Any) -> str:
+    """What is wrong with an option; the words of pydantic, which newer versions of typer use, leave out the value given."""
+    problems = getattr(fault.__cause__, "errors", None)
+    if not callable(problems):
+        return str(fault.format_message())
+    first, name = problems()[0], max(fault.param.opts, key=len)
+    wanted = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
+    if first["type"] in wanted:
+        return f"{name} must be {wanted[first['type']]}, got {str(first['input'])[:60]!r}"
+    return f"{fault.format_message()}, got {str(first['input'])[:60]!r}"
 
 
 def message_of(fault: BaseException) -> str:

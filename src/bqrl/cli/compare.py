@@ -61,7 +61,7 @@ def compare(
         "problem": problem, "tau": tau, "learners": [spelled(entry) for entry in entries], "episodes": episodes,
         "seed": seed, "seeds": seeds, "horizon": horizon, "start": start, "discount": discount, "delta": delta,
     }  # fmt: skip
-    content, left_out = carry_out("compare", found, entries, task, asked, silent=as_json)
+    content, left_out = carry_out("compare", found, entries, task, asked)
     show(content, out, left_out, as_json=as_json)
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, paper
+from bqrl.cli.output import Json, Out, looked_at, paper
 
 
 def envs(out: Out = None, as_json: Json = False) -> None:
     """List the named problems: a table at a terminal, one Gymnasium id per line when piped."""
     from bqrl.envs import names
 
-    if not (as_json or out is not None or sys.stdout.isatty()):
+    if not (as_json or out is not None or looked_at(sys.stdout)):
         for name in names():
             typer.echo(gymnasium_id(name))
         return
@@ -29,7 +29,7 @@ def envs(out: Out = None, as_json: Json = False) -> None:
         write_whole(make_folder(out) / "envs.json", (to_json(problems) + "\n").encode())
     if as_json:
         typer.echo(to_json(problems, ascii_only=True))
-    elif sys.stdout.isatty():
+    elif looked_at(sys.stdout):
         paper().print(problem_table(problems))
     else:
         for problem in problems:

@@ -79,7 +79,7 @@ def learn(
         "problem": problem, "tau": tau, "learner": learner, "params": entry.params, "episodes": episodes, "seed": seed,
         "seeds": seeds, "horizon": horizon, "start": start, "discount": discount, "delta": delta,
     }  # fmt: skip
-    content, left_out = carry_out("learn", found, [entry], task, asked, silent=as_json)
+    content, left_out = carry_out("learn", found, [entry], task, asked)
     show(content, out, left_out, as_json=as_json)
 
 
@@ -120,9 +120,9 @@ class Task:
             if wanted and self.out is None:
                 raise ValueError(f"{option} writes into a folder; name it with --out DIR")
         if self.out is not None:
-            from bqrl.reports.folder import make_folder
+            from bqrl.reports.folder import try_folder
 
-            make_folder(self.out)
+            try_folder(self.out)
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ def _seeds(first: int, count: int) -> list[int]:
 
 
 def carry_out(
-    kind: str, problem: Problem, entries: Sequence[Entry], task: Task, asked: dict[str, Any], *, silent: bool
+    kind: str, problem: Problem, entries: Sequence[Entry], task: Task, asked: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """Run every learner with every seed; returns the document and a line for each thing left out."""
     from bqrl.learners.run import Run
@@ -155,8 +155,12 @@ def carry_out(
         Run(*first, horizon=problem.horizon, delta=task.delta, **entry.params)
     if problem.assumed is not None:
         typer.echo(f"bqrl: {problem.assumed}", err=True)
+    if task.out is not None:
+        from bqrl.reports.folder import make_folder
+
+        make_folder(task.out)
     kept = Kept()
-    with Watch(silent=silent) as watch:
+    with Watch() as watch:
         for entry in entries:
             _run_seeds(problem, entry, task, watch, kept, alone=kind == "learn")
         watch.phase("comparing with the optimum and with chance")

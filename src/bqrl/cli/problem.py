@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from bqrl.mdp.model import MDP
 
 HORIZON = 100  # stages where neither the problem nor the command line says how many
+MAX_STAGES = 1_000_000  # minutes of planning, however small the stage
+MAX_PLACES = 100_000_000  # (stage, state): above, not even a table of what can be met fits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +34,8 @@ def read_problem(given: str, horizon: int | None, start: str | None, discount: f
     from bqrl.envs import names
     from bqrl.mdp.files import READERS
 
+    if horizon is not None:
+        _check_length(horizon, 1)  # of states that are not yet counted
     path = Path(given)
     short = given.removeprefix("bqrl/").removesuffix("-v0")
     if path.suffix.lower() in READERS or path.is_file() or short in names():
@@ -52,7 +56,14 @@ def read_problem(given: str, horizon: int | None, start: str | None, discount: f
 def _model(name: str, mdp: MDP, assumed: str | None = None) -> Problem:
     from bqrl.reports.document import sizes
 
+    _check_length(mdp.H, mdp.S)
     return Problem(name, mdp, mdp, sizes(name, mdp), None, assumed)
+
+
+def _check_length(stages: int, states: int) -> None:
+    longest = min(MAX_STAGES, max(1, MAX_PLACES // states))
+    if stages > longest:
+        raise ValueError(f"horizon={stages} is too long: at most {longest} stages fit here; give a shorter horizon")
 
 
 def _assumed(given: str, stages: int) -> str:

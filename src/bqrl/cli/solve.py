@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, paper
+from bqrl.cli.output import Json, Out, paper, say
 from bqrl.cli.watch import QUIET_SECONDS, Watch, forecast, in_words
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from bqrl.planners.target import GuaranteeCurve
     from bqrl.reports.document import Solved
 
+DIAMETER = 2  # l1 distance of two laws that have nothing in common
 MAX_SHARES = 20_000_000  # entries (H, S, A) of a policy map
 
 
@@ -48,6 +50,7 @@ def solve(
     as_json: Json = False,
 ) -> None:
     """Plan for the tau-quantile of the total return: the best result that is reached with certainty 1 - tau."""
+    _check_limits(points, gap, memory)
     settings = {
         "model": model, "tau": tau, "beta": beta, "horizon": horizon, "start": start, "discount": discount,
         "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized, "exact": exact,
@@ -62,9 +65,9 @@ def solve(
     for level in tau:
         check_levels(level, beta)
     if out is not None:
-        from bqrl.reports.folder import make_folder
+        from bqrl.reports.folder import try_folder
 
-        make_folder(out)
+        try_folder(out)
     problem = read_problem(model, horizon, start, discount)
     name, mdp = problem.name, problem.mdp
     if mdp is None:
@@ -73,7 +76,11 @@ def solve(
         )
     if problem.assumed is not None:
         typer.echo(f"bqrl: {problem.assumed}", err=True)
-    with Watch(silent=as_json) as watch:
+    if radius is not None and radius > DIAMETER:
+        typer.echo(
+            f"bqrl: --radius {radius:g}: above {DIAMETER} it changes nothing, no two rows are further apart", err=True
+        )
+    with Watch() as watch:
         solved = solve_levels(name, mdp, sorted(set(tau)), settings, watch, full=out is not None)
         left_out: list[str] = []
         if out is None:
@@ -89,6 +96,16 @@ def solve(
         tell(content, out)
     for line in left_out:
         typer.echo(f"bqrl: {line}", err=True)
+
+
+def _check_limits(points: int | None, gap: float | None, memory: float | None) -> None:
+    """ValueError for numbers that mean nothing, also where the problem would not use them."""
+    if points is not None and points < 2:
+        raise ValueError(f"--points must be at least 2 points, got {points}")
+    if gap is not None and not gap > 0.0:
+        raise ValueError(f"--gap must be a number above 0, got {gap:g}")
+    if memory is not None and not 0.0 < memory < math.inf:
+        raise ValueError(f"--memory must be a number of GiB above 0, got {memory:g}")
 
 
 def solve_levels(
@@ -173,22 +190,34 @@ def _curve_beside(mdp: MDP, settings: dict[str, Any], watch: Watch) -> Guarantee
 
 def tell(content: dict[str, Any], out: Path | None) -> None:
     """Print the table, what each level means, and where the files are."""
-    from rich.padding import Padding
-
     from bqrl.cli.commands import spoken
-    from bqrl.reports.tables import level_table
+    from bqrl.reports.tables import level_lines, level_table, title
 
     console = paper()
-    console.print(level_table(content))
+    console.print(title(content), style="italic", soft_wrap=True)
+    table = level_table(content, console.width)
+    if table is not None:
+        console.print(table)
+    else:
+        for lines in level_lines(content):
+            console.print("", *lines, sep="\n")
     console.print()
     for level in content["levels"]:
         lead = f"{level['objective']}: " if len(content["levels"]) > 1 else ""
-        console.print(f"{lead}{level['meaning']}")
+        say(console, f"{lead}{level['meaning']}")
         for note in level["notes"]:
             if level["attitude"] == "nominal":  # over a ball the sentence has said it
-                console.print(Padding(spoken(note), (0, 0, 0, 2)), style="dim")
-    if not all(level["exact"] for level in content["levels"]):
-        finer = "--points" if content["settings"]["beta"] else "--points or --gap"
-        console.print(f"A finer grid narrows what is left open: {finer}.", style="dim")
+                say(console, spoken(note), indent="  ", style="dim")
+    if any(_open(level) for level in content["levels"]):
+        finer = "--points or --gap" if content["settings"].get("radius") is None else "--points"
+        say(console, f"A finer grid narrows what is left open: {finer}.", style="dim")
     if out is not None:
         console.print(f"Wrote {out}; `bqrl report {out}` makes a page of it.", soft_wrap=True)
+
+
+def _open(level: dict[str, Any]) -> bool:
+    """Whether rounding the returns leaves something open."""
+    from bqrl.planners.plan import GAP_TOL
+
+    gap = level["gap"]
+    return not level["exact"] and gap is not None and gap > GAP_TOL * max(1.0, abs(level["value"]))

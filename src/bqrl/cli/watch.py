@@ -59,9 +59,9 @@ def in_words(seconds: float, size: int) -> str:
 class Watch:
     """A progress bar on stderr that appears after two seconds and leaves no trace; silent where nobody looks."""
 
-    def __init__(self, *, silent: bool) -> None:
+    def __init__(self) -> None:
         self.console = paper(error=True)
-        self.silent = silent or not self.console.is_terminal
+        self.silent = not self.console.is_terminal
         self._bar: Any = None
         self._task: Any = None
         self._lock = threading.Lock()

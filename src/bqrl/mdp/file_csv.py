@@ -107,7 +107,7 @@ def _parse(content: bytes) -> tuple[dict[str, FloatArray], list[int]]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"line {line}: this is not text; expected the header {','.join(COLUMNS)}") from None
+        raise ValueError(f"line {line}: this is not text in UTF-8; expected the header {','.join(COLUMNS)}") from None
     every = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     filled = [n for n, line in enumerate(every, 1) if line and not line.isspace()]
     if not filled:
@@ -120,9 +120,9 @@ def _parse(content: bytes) -> tuple[dict[str, FloatArray], list[int]]:
     try:
         values = np.loadtxt(body, delimiter=",", comments=None, ndmin=2)
     except ValueError as error:
-        raise _fault(body, lines, len(header), str(error)) from None
+        raise _fault(body, lines, header, str(error)) from None
     if values.shape != (len(body), len(header)):
-        raise _fault(body, lines, len(header), f"found {values.shape[1]} columns, the header has {len(header)}")
+        raise _fault(body, lines, header, f"found {values.shape[1]} columns, the header has {len(header)}")
     return {name: values[:, j] for j, name in enumerate(header)}, lines
 
 
@@ -132,6 +132,9 @@ def _header(line: str, number: int) -> list[str]:
     if not line.replace("\t", " ").isprintable():
         raise ValueError(f"line {number}: this is not text; {expected}")
     missing = [name for name in COLUMNS if name not in header]
+    for sign, name in ((";", "semicolons"), ("\t", "tabs")):
+        if missing and len(line.split(sign)) >= len(COLUMNS):
+            raise ValueError(f"line {number}: the columns are separated by {name}, not by commas; {expected}")
     if missing:
         near = get_close_matches(missing[0], header, 1)
         hint = f" (is it {near[0]!r}?)" if near else ""
@@ -145,17 +148,20 @@ def _header(line: str, number: int) -> list[str]:
     return header
 
 
-def _fault(body: list[str], lines: list[int], width: int, reason: str) -> ValueError:
+def _fault(body: list[str], lines: list[int], header: list[str], reason: str) -> ValueError:
     """The first line that cannot be read, found by a slow second pass."""
+    width = len(header)
     for n, line in zip(lines, body, strict=True):
         cells = line.split(",")
         if len(cells) != width:
             cut = "; is the file truncated?" if n == lines[-1] and len(cells) < width else ""
             return ValueError(f"line {n}: {len(cells)} columns where the header has {width}{cut}")
-        for cell in cells:
+        for name, cell in zip(header, cells, strict=True):
             if not _is_number(cell):
-                cut = "; is the file truncated?" if n == lines[-1] and not cell.strip() else ""
-                return ValueError(f"line {n}: {cell.strip()[:40]!r} is not a number{cut}")
+                hint = "; is the file truncated?" if n == lines[-1] and not cell.strip() else ""
+                if name in IDS and cell.strip():
+                    hint = "; ids are numbers in a .csv file, a .json file takes names"
+                return ValueError(f"line {n}: {cell.strip()[:40]!r} is not a number (column {name}){hint}")
     return ValueError(f"the numbers cannot be read: {' '.join(reason.split())}")
 
 

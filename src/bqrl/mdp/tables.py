@@ -14,7 +14,8 @@ def policy_rows(policy: Policy, mdp: MDP) -> list[dict[str, Any]]:
     """Rows with stage, state, what the memory must be, and the action; stages count from 0.
 
     For a target policy `need_above` and `need_up_to` bound the remaining need for which the action is played; both ends
-    are infinite where it does not matter. A mixture lists its parts, each row with the part and its weight.
+    are infinite where it does not matter. An episode begins with the need `target`, and a reward of stage h lowers it by
+    discount**h * reward. A mixture lists its parts, each row with the part and its weight.
     """
     if isinstance(policy, MixturePolicy):
         parts = zip(policy.policies, policy.weights.tolist(), strict=True)
@@ -69,6 +70,7 @@ def _needs(policy: TargetPolicy, mdp: MDP, h: int, s: int) -> list[dict[str, Any
         rows.append(
             _row(mdp, h, s)
             | {
+                "target": policy.target,
                 "need_above": float(points[begin - 1]) if begin > 0 else float("-inf"),
                 "need_up_to": float(points[end]) if end < points.size else float("inf"),
                 "action": mdp.action_label(int(actions[end])),

@@ -68,6 +68,7 @@ def sizes(name: str, mdp: MDP) -> dict[str, Any]:
 
 def _level(plan: Plan, neutral: Law | LawBracket | None) -> dict[str, Any]:
     level = plan.summary()
+    level["law_exact"] = isinstance(plan.law, Law)
     level["target"] = getattr(plan.policy, "target", None)
     level["randomized_upper"] = plan.details.get("randomized")
     level["risk_neutral"] = None if neutral is None else _neutral(neutral, plan.tau, plan.beta)

@@ -7,14 +7,20 @@
     guarantee_curve.csv     the best promise at every level
     *.png, *.pdf            figures of these
 
-Every file is written whole or not at all.
+A run takes the place of the one before it as a whole: its files are drafted in a folder of their own and moved at the end.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+import os
+import re
+import shutil
+import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +33,103 @@ from bqrl.reports.plan_figures import plan_figures
 from bqrl.reports.style import MissingPlots, encode
 
 PLAN = "plan.json"
+OURS = re.compile(
+    r"plan\.json|(return_laws|guarantee_curve)\.csv|(guarantee_curve|return_cdf|policy_map)\.(png|pdf)"
+    r"|policy_tau\d[\dpem]*\.(csv|npz)"
+)
 MAX_ROWS = 1_000_000  # decisions of a policy above which only its .npz is written
 
 
 def make_folder(path: Path) -> Path:
     """The folder, made where it is missing and tried out: a long job should not end in a refused write."""
     try:
+        if path.exists() and not path.is_dir():
+            raise NotADirectoryError("it is a file; name a folder")
         path.mkdir(parents=True, exist_ok=True)
         trial = path / ".bqrl_trial"
         trial.touch()
         trial.unlink()
-    except OSError as fault:
-        raise OSError(f"cannot write to the folder {path}: {fault.strerror or fault}") from None
+    except (OSError, ValueError) as fault:  # a name with a zero byte is a ValueError
+        raise OSError(f"cannot write to the folder {path}: {getattr(fault, 'strerror', None) or fault}") from None
     return path
 
 
+def try_folder(path: Path) -> None:
+    """OSError where `make_folder` would fail; leaves nothing behind."""
+    missing = _missing(path)
+    try:
+        make_folder(path)
+    finally:
+        _unmake(missing)
+
+
 def write_folder(solved: Solved, folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """Write everything; returns the document as written and a line for each thing that had to be left out."""
+    """Put the result in the place of the one before; returns the document and a line for each thing left out.
+
+    Whatever stops it, the folder is as it was.
+    """
+    missing = _missing(folder)
+    try:
+        draft = Path(tempfile.mkdtemp(prefix=".bqrl_draft_", dir=make_folder(folder)))
+        try:
+            written = _write(solved, draft)
+            _move_in(draft, folder)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except BaseException as fault:
+        _unmake(missing)
+        if not isinstance(fault, OSError):
+            raise
+        told = fault.strerror or str(fault)
+        raise OSError(f"cannot write the result to {folder}: {told}; make room there or name another folder") from None
+    return written
+
+
+def _missing(path: Path) -> list[Path]:
+    """Folders that would have to be made for `path`, the innermost first."""
+    try:
+        return [place for place in (path, *path.parents) if not place.exists()]
+    except (OSError, ValueError):  # a name that no file can have
+        return []
+
+
+def _unmake(folders: list[Path]) -> None:
+    for place in folders:
+        with suppress(OSError):  # never made, or no longer empty
+            place.rmdir()
+
+
+def _move_in(draft: Path, folder: Path) -> None:
+    """Move the draft's files into the folder in place of those of the run before; undone where it cannot be finished.
+
+    The document leaves first and arrives last: even a killed process leaves no document beside files of another run.
+    """
+    old, new = _held(folder), sorted(os.listdir(draft), key=lambda name: name == PLAN)
+    attic = draft / "before"
+    attic.mkdir()
+    moves = [(folder / name, attic / name) for name in dict.fromkeys([*old, *new]) if (folder / name).is_file()]
+    moves += [(draft / name, folder / name) for name in new]
+    try:
+        for here, there in moves:
+            os.replace(here, there)
+    except BaseException:
+        for here, there in reversed(moves):
+            if there.is_file() and not here.exists():
+                os.replace(there, here)
+        raise
+
+
+def _held(folder: Path) -> list[str]:
+    """Files of the run before, by its own account, the document first; what it did not write is somebody else's."""
+    try:
+        content = json.loads((folder / PLAN).read_text(encoding="utf-8"))
+        named = [*content["files"], *(name for level in content["levels"] for name in level["files"])]
+    except (OSError, ValueError, KeyError, TypeError):
+        named = []
+    return [PLAN, *(name for name in named if isinstance(name, str) and OURS.fullmatch(name))]
+
+
+def _write(solved: Solved, folder: Path) -> tuple[dict[str, Any], list[str]]:
     left_out: list[str] = []
     content = document(solved)
     for plan, level in zip(solved.plans, content["levels"], strict=True):

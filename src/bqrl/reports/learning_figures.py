@@ -105,7 +105,7 @@ def course_figure(
     _frame(left, courses, lines)
     _references(left, lines)
     over = "" if seeds == 1 else f"  (line: mean of {seeds} seeds, band: their range)"
-    tidy(left, f"episode{over}", f"return reached in {in_runs(1.0 - tau)}")
+    tidy(left, f"episode{over}", f"return reached in {in_runs(tau)}")
     tidy(right, "episode", "shortfall summed over episodes")
     top = max(float(course.gap.high.max()) for course in courses)
     right.set_ylim(0.0, 1.05 * top if top > 0.0 else 1.0)

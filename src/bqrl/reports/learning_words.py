@@ -28,17 +28,15 @@ def learned(document: Mapping[str, Any]) -> str:
     top, value, short = apart(best, final, best - final)
     if len(at_best) == len(rows):
         seeds = "" if len(rows) == 1 else f", with each of the {len(rows)} seeds"
-        head = f"{after}, in {runs(1.0 - tau)} you get at least {top}, the best that any policy can promise{seeds}."
+        head = f"{after}, in {runs(tau)} you get at least {top}, the best that any policy can promise{seeds}."
     elif at_best:
         head = (
             f"{after} {len(at_best)} of {len(rows)} seeds end with the best promise of any policy, at least {top} in "
-            f"{runs(1.0 - tau)}; on average they promise {value}."
+            f"{runs(tau)}; on average they promise {value}."
         )
     else:
         mean = "" if len(rows) == 1 else " (mean over seeds)"
-        head = (
-            f"{after}, in {runs(1.0 - tau)} you get at least {value}{mean}, {short} less than the best promise, {top}."
-        )
+        head = f"{after}, in {runs(tau)} you get at least {value}{mean}, {short} less than the best promise, {top}."
     easy = f" {EASY}" if _equal(document["random"]["quantile"], best) else ""
     return f"{head} {_cost(learner['mean']['gap'], T, best)}{easy}"
 
@@ -63,7 +61,7 @@ def ranked(document: Mapping[str, Any]) -> str:
         )
     best, random = document["best"]["quantile"], document["random"]["quantile"]
     top, chance = apart(best, random)
-    told = f"Over {_episodes(T)} {ranking(document)}. In {runs(1.0 - tau)} the best policy gives at least {top}"
+    told = f"Over {_episodes(T)} {ranking(document)}. In {runs(tau)} the best policy gives at least {top}"
     return f"{told}. {EASY}" if _equal(random, best) else f"{told}, playing at random {chance}."
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from bqrl.mdp.atomic import write_whole
 from bqrl.reports.document import FORMAT
-from bqrl.reports.folder import PLAN
+from bqrl.reports.folder import PLAN, make_folder
 from bqrl.reports.tables import level_columns, title
 from bqrl.reports.words import number
 
@@ -99,7 +99,7 @@ def write_page(folder: Path, out: Path | None = None) -> Path:
         text = page(content, folder)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as fault:
         raise ValueError(f"{path} is damaged: {fault!r} is missing or of the wrong kind") from None
-    place = (out or folder) / PAGE
+    place = (folder if out is None else make_folder(out)) / PAGE
     write_whole(place, text.encode())
     return place
 

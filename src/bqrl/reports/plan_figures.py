@@ -39,7 +39,8 @@ def curve_figure(solved: Solved, inks: dict[Plan, str]) -> Figure:
     assert solved.curve is not None
     curve, first = solved.curve, solved.plans[0]
     upper = None if curve.optimistic is None else steps_of(curve.optimistic[1], curve.optimistic[0])
-    label = "best policy for each level" if first.attitude == "nominal" else "best policy in the model as given"
+    what = "best policy" if curve.exact else "proven value"  # no policy need attain the ends of a bracket
+    label = f"{what} for each level" if first.attitude == "nominal" else f"{what} in the model as given"
     series = [Steps(label, *curve.steps, upper, colour=INK)]
     ball = first.details.get("shortfall")
     if first.attitude != "nominal" and first.beta == 0.0 and isinstance(first.policy, TargetPolicy):
@@ -76,15 +77,17 @@ def _aim(plan: Plan) -> str:
 
 def return_figure(solved: Solved, inks: dict[Plan, str]) -> Figure:
     """Distribution of the return under every plan and under the risk-neutral policy."""
-    spreads = [
-        Spread(f"{name_of(plan)}: {shown(as_law(plan.law).quantile(plan.tau))}", plan.law, plan.tau,
-               as_law(plan.law).quantile(plan.tau), inks[plan])
-        for plan in solved.plans
-    ]  # fmt: skip
+    spreads = []
+    for plan in solved.plans:
+        value = plan.nominal if plan.attitude == "robust" else plan.value
+        place = value if plan.beta == 0.0 else as_law(plan.law).quantile(plan.tau)
+        spreads.append(Spread(f"{name_of(plan)}: {shown(value)}", plan.law, plan.tau, place, inks[plan]))
     if solved.neutral is not None:
         spreads.append(Spread(NEUTRAL_NAME, solved.neutral))
     title = f"{solved.name}: how the return spreads under each policy"
     told = "Further right is better. Dots: what more than 1 \N{MINUS SIGN} τ of all runs reach."
+    if solved.plans[0].beta > 0.0:
+        told += f" Numbers: the {_aim(solved.plans[0])}."
     if any(plan.attitude == "robust" for plan in solved.plans):
         told += " In the model as given."
     return cdf_figure(spreads, title, told)

@@ -26,8 +26,8 @@ def level_columns(document: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
         # How firm a quantile of the model as given is: a mean over levels, a ball of kernels, a bracket have none.
         columns.append(("margin", [_margin(level["margin"]) for level in levels]))
     columns.append(("certain", ["yes" if level["certain"] else "no" for level in levels]))
-    proven = all(level["exact"] for level in levels)
-    columns.append(("mean" if proven else "mean at least", [number(level["mean"]) for level in levels]))
+    known = all(level.get("law_exact", level["exact"]) for level in levels)
+    columns.append(("mean" if known else "mean at least", [number(level["mean"]) for level in levels]))
     if any(level["risk_neutral"] is not None for level in levels):
         columns.append(("risk-neutral", [_neutral(level["risk_neutral"]) for level in levels]))
     return columns
@@ -65,41 +65,56 @@ def _neutral(neutral: Mapping[str, float] | None) -> str:
     return low if low == high else f"{low} … {high}"
 
 
-def level_table(document: Mapping[str, Any]) -> Table:
-    """The plans of a document, one row a level."""
+def level_table(document: Mapping[str, Any], room: int = 140) -> Table | None:
+    """The plans of a document, one row a level; None where `room` screen columns do not hold its numbers."""
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        title=Text(title(document)),
-        title_justify="left",
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
     columns = level_columns(document)
-    for heading, _ in columns:
-        strong = heading == columns[1][0]
-        table.add_column(heading, justify="right", style="bold" if strong else None, header_style="bold")
+    widths = [max(map(len, [heading, *cells])) for heading, cells in columns]
+    if _across(widths) > room:  # headings over several lines
+        widths = [max(map(len, [*heading.split(), *cells])) for heading, cells in columns]
+    if _across(widths) > room:
+        return None
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for (heading, _), width in zip(columns, widths, strict=True):
+        style = "bold" if heading == columns[1][0] else None
+        table.add_column(heading, justify="right", style=style, header_style="bold", width=width)
     for row in zip(*(cells for _, cells in columns), strict=True):
         table.add_row(*row)
     return table
+
+
+def _across(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def level_lines(document: Mapping[str, Any]) -> list[list[str]]:
+    """What the table holds, for screens too narrow for it: "name: value", one list a level."""
+    columns = level_columns(document)
+    rows = zip(*(cells for _, cells in columns), strict=True)
+    return [[f"{heading}: {cell}" for (heading, _), cell in zip(columns, row, strict=True)] for row in rows]
 
 
 def title(document: Mapping[str, Any]) -> str:
     """The problem in one line."""
     model = document["model"]
     parts = [
-        f"{model['states']} states",
-        f"{model['actions']} actions",
-        f"{model['horizon']} stages",
-        f"start {model['start']}",
+        counted(model[key], noun) for key, noun in (("states", "state"), ("actions", "action"), ("horizon", "stage"))
     ]
+    parts.append(f"start {model['start']}")
     if model["discount"] != 1.0:
         parts.append(f"discount {number(model['discount'])}")
     return f"{model['name']}: {', '.join(parts)}"
+
+
+def counted(count: int | None, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "state"), counted(3, "state")
+    ('1 state', '3 states')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def problem_table(problems: Sequence[Mapping[str, Any]]) -> Table:

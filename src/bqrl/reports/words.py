@@ -14,7 +14,7 @@ from typing import Any
 
 from bqrl.planners.plan import GAP_TOL
 
-SENTENCE_DIGITS, TABLE_DIGITS = 4, 6
+SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
 SPOKEN = (3, 4, 5, 10, 20, 100)  # denominators that are easier to imagine than a percentage
 
 
@@ -49,20 +49,24 @@ def apart(*values: float, digits: int = SENTENCE_DIGITS) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage.
+    """A share as a percentage; only what is whole is called 100 %.
 
-    >>> percent(0.1), percent(0.123)
-    ('10 %', '12.3 %')
+    >>> percent(0.1), percent(0.123), percent(1 - 1e-12), percent(1.0)
+    ('10 %', '12.3 %', '99.9999999999 %', '100 %')
     """
-    return f"{number(100.0 * share)} %"
+    digits = TABLE_DIGITS
+    while share < 1.0 and digits < 15 and number(100.0 * share, digits) == "100":
+        digits += 1
+    return f"{number(100.0 * share, digits)} %"
 
 
-def runs(share: float) -> str:
-    """A share of runs in words.
+def runs(tau: float) -> str:
+    """The share 1 - tau of runs in words.
 
-    >>> runs(0.9), runs(0.95), runs(0.5), runs(0.65)
-    ('9 of 10 runs', '19 of 20 runs', 'half of all runs', '65 % of runs')
+    >>> runs(0.1), runs(0.05), runs(0.5), runs(0.35), runs(1e-12)
+    ('9 of 10 runs', '19 of 20 runs', 'half of all runs', '65 % of runs', 'all but 1e-10 % of runs')
     """
+    share = 1.0 - tau
     exact = Fraction(share).limit_denominator(100)
     if abs(float(exact) - share) < 1e-12:
         if exact == Fraction(1, 2):
@@ -70,7 +74,9 @@ def runs(share: float) -> str:
         lone = min(exact.numerator, exact.denominator - exact.numerator) == 1
         if exact.denominator in SPOKEN and (lone or exact.denominator <= 10):
             return f"{exact.numerator} of {exact.denominator} runs"
-    return f"{percent(share)} of runs"
+    if number(100.0 * share) == "100":
+        return f"all but {number(100.0 * tau, RARE_DIGITS)} % of runs"
+    return f"{number(100.0 * share, TABLE_DIGITS if share >= 1e-4 else RARE_DIGITS)} % of runs"
 
 
 def meaning(level: Mapping[str, Any]) -> str:
@@ -109,13 +115,14 @@ def meaning(level: Mapping[str, Any]) -> str:
         told = "" if neutral is None else f"; the risk-neutral policy {_neutral(neutral, texts, None)} there"
         return f"{_sentence(parts)} {own}{told}."
     if neutral is not None:
-        parts.append(f"the risk-neutral policy {_neutral(neutral, texts, value)}")
+        alone = value if len(parts) == 1 else None  # after a second number "the same" could be either
+        parts.append(f"the risk-neutral policy {_neutral(neutral, texts, alone)}")
     return _sentence(parts)
 
 
 def _head(tau: float, beta: float, value: str, at_least: str) -> str:
     if beta == 0.0:
-        return f"in {runs(1.0 - tau)} you get at least {value}"
+        return f"in {runs(tau)} you get at least {value}"
     if beta == tau:
         return f"over the worst {percent(tau)} of runs you get {at_least}{value} on average"
     marks = f"the {percent(tau - beta)} and the {percent(tau)} mark"
