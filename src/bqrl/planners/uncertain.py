@@ -73,7 +73,8 @@ def plan_uncertain(
     if not half.any():
         options = {"points": points, "max_bytes": max_bytes}
         given = plan_target(mdp, tau, **options) if beta == 0.0 else plan_buffered(mdp, tau, beta, **options)  # type: ignore[arg-type]
-        return replace(given, attitude=attitude, details=given.details | {"joint_lower": given.value})
+        alone = {"joint_lower": given.value, "joint_kernel": mdp.staged().probability}  # the only kernel of the ball
+        return replace(given, attitude=attitude, details=given.details | (alone if attitude == "optimistic" else {}))
     if beta > 0.0:
         if points is not None:
             raise ValueError(f"points={points} is for beta=0 over a ball: a buffered quantile needs the exact lattice")
