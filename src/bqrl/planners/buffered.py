@@ -252,7 +252,7 @@ def plan_buffered(
         return _plan(mdp, tau, beta, mix, mixed, max(upper, mixed), (), begun, details)
     if exact and value < upper - tol:
         best, value, notes = _best_alone(search, column, width, upper, tol if gap is None else gap, max_nodes)
-        found = {"randomized": upper, "deterministic": value}
+        found = {"randomized": upper} if gap is None else {}  # the best is proven: only a coin could reach this
         return _plan(mdp, tau, beta, best, value, max(upper, value), notes, begun, details | found)
     return _plan(mdp, tau, beta, policy, value, upper, (), begun, details)
 

@@ -101,8 +101,10 @@ def meaning(level: Mapping[str, Any]) -> str:
         parts[0] = f"in the model as given, {parts[0]}"
     verb = "promise" if beta == 0.0 else "reach"
     if attitude == "nominal" and tight:
-        who = "any policy without a coin" if level.get("randomized_upper") else "any policy"
-        parts[0] += f", the best that {who} can {verb}"
+        parts[0] += f", the best that any policy can {verb}"
+    elif attitude == "nominal" and level.get("randomized_upper"):
+        parts[0] += f", the best that any policy without a coin can {verb}"
+        parts.append(f"one coin at the start brings {texts['upper']}")
     elif attitude == "optimistic" and upper is not None:
         top = texts.get("upper", texts["value"])
         parts.append(f"with the most favourable kernel in the ball no policy could {verb} more than {top}")
