@@ -254,7 +254,11 @@ class Search:
         while link is not None:
             link, history, action = link
             settled[history] = action
-        return label_graph(Settled(self.layers, settled, completion.action), self.mdp)
+        stages = zip(self.layers.state, self.layers.steps, completion.action, strict=False)
+        action = [
+            dict(zip(zip(s.tolist(), u.tolist(), strict=True), a.tolist(), strict=True)) for s, u, a in stages
+        ]  # fmt: skip
+        return label_graph(Settled(self.layers, settled, action), self.mdp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,7 +267,7 @@ class Settled:
 
     layers: Layers
     settled: dict[History, int]
-    action: list[IntArray]
+    action: list[dict[tuple[int, int], int]]  # per stage, by state and sum
 
     def start(self) -> tuple[History | None, int]:
         """Nothing seen, nothing collected."""
@@ -274,8 +278,7 @@ class Settled:
         history, steps = memory
         if history is not None and (*history, s) in self.settled:
             return self.settled[*history, s]
-        pair = np.flatnonzero((self.layers.state[h] == s) & (self.layers.steps[h] == steps))[0]
-        return int(self.action[h][pair])
+        return self.action[h][s, steps]
 
     def next(
         self, memory: tuple[History | None, int], h: int, s: int, action: int, reward: float, s_next: int

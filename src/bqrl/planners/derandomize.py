@@ -19,10 +19,11 @@ from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.lattice import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import LabelPolicy, TargetPolicy
-from bqrl.mdp.unroll import MAX_LABELS, label_graph
+from bqrl.mdp.unroll import label_graph
 from bqrl.planners.sweep import sweep
 
 LEVEL_TIE = 1e-11  # relative: the width is known to rounding only, so actions level at it may differ by as much
+MAX_MOVES = 5_000_000  # outcomes of all (state, need) pairs under a policy
 MAX_WALKS = 500  # orders tried
 ENOUGH = 1e-12  # steps: a loss this small needs no further walk
 LEAST, MOST, START = -1, -2, -3  # what a history goes on with; a number from 0 on is a step of the walk
@@ -51,9 +52,7 @@ class Walk:
     ways: Ways
     first: dict[int, int] = field(default_factory=dict)  # way of each first state
     action: list[int] = field(default_factory=list)  # of each step
-    after: list[dict[tuple[int, float], int]] = field(
-        default_factory=list
-    )  # way after each outcome (successor, reward)
+    after: list[dict[tuple[int, float], int]] = field(default_factory=list)  # way by (successor, reward) after each
 
     def start(self) -> Memory:
         """The whole target is needed, and the first state chooses the way."""
@@ -76,7 +75,7 @@ class Walk:
 
 def without_coin(mdp: MDP, columns: Grid, target: float, width: float, level: float) -> Iterator[LabelPolicy]:
     """Policies without a coin that are best at (target, width), each with P(target - G > k steps) close to `level`."""
-    if mdp.S * columns.cells > MAX_LABELS:
+    if columns.cells * mdp.successor.size // (mdp.A * (1 if mdp.stationary else mdp.H)) > MAX_MOVES:
         return
     for k in sorted({max(int(np.ceil(width)) - 1, 0), int(width)}):
         least, low = _extreme(mdp, columns, target, width, k, 1.0)
