@@ -110,3 +110,10 @@ def test_rounding_moves_returns_in_one_direction_by_at_most_its_error(mdp, disco
         moved = reward - as_counted
         assert np.all(moved <= 1e-9) if up else np.all(moved >= -1e-9)
     assert found.error <= mdp.H * found.step + 1e-9
+
+
+def test_a_set_that_fills_the_lattice_is_given_up_early():
+    mdp = MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=600)
+    assert return_set(mdp).size[0] == 601
+    assert return_set(mdp, fewer_than=lattice(mdp).size // 4) is None
+    assert grid(mdp.replace(horizon=5000)).kind == "lattice"

@@ -32,6 +32,7 @@ MAX_SET = 50_000
 MAX_DENOMINATOR = 10_000
 MAX_SET_WORK = 2_000_000  # transitions times stages that may be looked at one by one in building a set
 SMALL = 4_096  # a lattice of this size is not worth replacing by a set
+HANDFUL = 256  # sums of a stage that tell nothing yet of whether they fill the lattice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +151,7 @@ def grid(mdp: MDP, max_points: int = MAX_POINTS, max_set: int = MAX_SET) -> Grid
     if key not in mdp._cache:
         found = lattice(mdp, max_points) if mdp.discount == 1.0 else None
         if found is None or found.size[0] > SMALL:
-            fewer = return_set(mdp, max_set if found is None else min(max_set, int(found.size[0]) // 4))
+            fewer = return_set(mdp, max_set) if found is None else return_set(mdp, max_set, found.size // 4)
             found = found if fewer is None else fewer
         mdp._cache[key] = found
     cached: Grid | None = mdp._cache[key]
@@ -194,8 +195,13 @@ def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Grid | None:
     )
 
 
-def return_set(mdp: MDP, max_points: int = MAX_SET) -> Grid | None:
-    """Grid of the sums themselves, or None where some stage has more than `max_points` of them."""
+def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None = None) -> Grid | None:
+    """Grid of the sums themselves, or None where some stage has more than `max_points` of them.
+
+    With `fewer_than` (H+1,) it gives up at the first stage that has more than so many, and more than a handful.
+    """
+    if fewer_than is not None:
+        max_points = min(max_points, int(fewer_than[0]))
     rewards = _distinct_rewards(mdp)
     if rewards.size > max_points or max_points < 1 or mdp.successor.size * mdp.H > MAX_SET_WORK:
         return None
@@ -215,7 +221,7 @@ def return_set(mdp: MDP, max_points: int = MAX_SET) -> Grid | None:
             sums[s].append(mdp.discount**h * kept[u] + after[t])
         by_state = [_merged(np.concatenate(found), rounding) if found else _EMPTY for found in sums]
         sets.append(_merged(np.concatenate(by_state), rounding))
-        if sets[-1].size > max_points:
+        if sets[-1].size > max_points or (fewer_than is not None and sets[-1].size > max(HANDFUL, int(fewer_than[h]))):
             return None
     sets.reverse()
     closest = min((float(np.diff(points).min()) for points in sets if points.size > 1), default=1.0)
