@@ -72,6 +72,14 @@ def test_a_coin_attains_the_bound_above_the_policy_found():
     assert mixed.value > plain.value + 1e-4
 
 
+def test_a_gap_that_only_a_coin_could_close_is_not_chased():
+    contracts = [(0, 0, 0, 0.5, 4.0), (0, 0, 0, 0.5, 7.0), (0, 1, 0, 0.6, 7.0), (0, 1, 0, 0.4, 0.0)]
+    plan = solve(bqrl.MDP(contracts, horizon=1, discount=0.9), 0.5, beta=0.25, gap=0.5)
+    assert plan.value == pytest.approx(4.0)
+    assert plan.upper == pytest.approx(4.75, abs=0.01)
+    assert "without a coin and with one" in plan.notes[-1]
+
+
 def test_brackets_without_a_lattice():
     mdp = bqrl.envs.make("AssetSelling").replace(discount=0.9)
     coarse, fine = (solve(mdp, 0.1, beta=0.05, points=points) for points in (200, 2000))

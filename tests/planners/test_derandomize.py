@@ -61,6 +61,28 @@ def test_what_is_not_proven_within_the_budget_says_what_is_left_open():
     gap = float(str(fault.value).split("gap=")[1].split(",")[0])
     plan = solve(mdp, 0.5, beta=0.25, exact=True, max_nodes=1, gap=gap)
     assert (plan.value, plan.gap) == pytest.approx((4.72, 0.03))
+    assert "chance within the problem" in plan.notes[0]
+    alone = solve(choice_after_chance(1), 0.5, beta=0.25, exact=True, gap=0.76)
+    assert alone.notes == ("the policy found comes within 0.8 of the bound",)
+
+
+@pytest.mark.parametrize("tau", [0.2, 0.225, 0.3, 0.45])
+def test_the_gap_that_a_refusal_offers_is_accepted(tau):
+    mdp = choice_after_chance(1).replace(horizon=4)
+    try:
+        plan = solve(mdp, tau, beta=tau / 5, exact=True, max_nodes=1)
+    except ValueError as fault:
+        gap = float(str(fault).split("gap=")[1].split(",")[0])
+        plan = solve(mdp, tau, beta=tau / 5, exact=True, max_nodes=1, gap=gap)
+        assert plan.gap <= gap
+    assert plan.value <= plan.upper
+
+
+def test_the_table_of_labels_tells_the_reward_where_it_decides():
+    mdp = bqrl.MDP([(0, 0, 0, 0.5, 4.0), (0, 0, 0, 0.5, 7.0), (0, 1, 0, 0.6, 7.0), (0, 1, 0, 0.4, 0.0)], horizon=2)
+    policy = solve(mdp, 0.75, beta=0.1875, exact=True).policy
+    assert isinstance(policy, LabelPolicy)
+    assert policy.rows(mdp)[0]["then"] == "0(4):1 0(7):2"
 
 
 def test_a_problem_with_too_many_histories_is_refused(monkeypatch):

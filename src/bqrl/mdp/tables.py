@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
 
@@ -42,10 +43,7 @@ def policy_rows(policy: Policy, mdp: MDP) -> list[dict[str, Any]]:
         after: dict[int, int] = {}
         for v, s in sorted(here.items()):
             children = slice(int(labels.child_start[v]), int(labels.child_start[v + 1]))
-            then = " ".join(
-                f"{mdp.state_label(int(t))}:{c}"
-                for t, c in zip(labels.successor[children], labels.child[children], strict=True)
-            )
+            then = _then(mdp, labels.successor[children], labels.reward[children], labels.child[children])
             rows.append(_row(mdp, h, s) | {"label": v, "action": mdp.action_label(int(labels.action[v])), "then": then})
             after |= {
                 int(c): int(t)
@@ -54,6 +52,15 @@ def policy_rows(policy: Policy, mdp: MDP) -> list[dict[str, Any]]:
             }
         here = after
     return rows
+
+
+def _then(mdp: MDP, successor: IntArray, reward: FloatArray, child: IntArray) -> str:
+    """The label after each successor; the reward stands in brackets where the same successor leads to several."""
+    several = {t for t in successor.tolist() if np.unique(child[successor == t]).size > 1}
+    return " ".join(
+        f"{mdp.state_label(t)}({r:g}):{c}" if t in several else f"{mdp.state_label(t)}:{c}"
+        for t, r, c in zip(successor.tolist(), reward.tolist(), child.tolist(), strict=True)
+    )
 
 
 def _row(mdp: MDP, h: int, s: int) -> dict[str, Any]:

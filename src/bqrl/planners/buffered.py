@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.kernels.tolerance import MASS_TOL
+from bqrl.laws.functionals import reaches
 from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.lattice import Grid, lattice, rounded
@@ -40,7 +41,16 @@ from bqrl.planners.derandomize import without_coin
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error
 from bqrl.planners.sweep import OPTIMISTIC, Sweep, rounding_error, sweep
-from bqrl.planners.target import MAX_BYTES, as_law, check_memory, finer, guarantee_curve, plan_from_curve, sweep_bytes
+from bqrl.planners.target import (
+    MAX_BYTES,
+    as_law,
+    check_memory,
+    finer,
+    guarantee_curve,
+    plan_from_curve,
+    risk_neutral,
+    sweep_bytes,
+)
 
 LINE_TOL = 1e-12  # bounds closer than this, relative to the returns' size, count as equal in the search
 
@@ -230,9 +240,17 @@ def plan_buffered(
             raise ValueError(f"{asked}=True needs returns on a lattice; this problem has none of a fitting size")
         size = points or BRACKET_POINTS
         plan = _bracket(mdp, tau, beta, size, max_bytes)
-        while gap is not None and plan.gap is not None and plan.gap > gap:
-            size = finer(size, plan.gap / gap)
-            plan = _bracket(mdp, tau, beta, size, max_bytes)
+        while gap is not None and (width := plan.gap or 0.0) > gap:
+            growth = finer(size, width / gap) / size
+            size = finer(size, width / gap)
+            finer_plan = _bracket(mdp, tau, beta, size, max_bytes)
+            upper = min(bound for one in (plan, finer_plan) if (bound := one.upper) is not None)
+            plan = replace(max(finer_plan, plan, key=lambda one: one.value), upper=upper)
+            left = plan.gap or 0.0  # a part that shrinks with the grid, and one that stays
+            if left > max(gap, 0.8 * width) and growth * left - width > (growth - 1.0) * gap:
+                note = f"finer grids do not bring it to {gap:g}: what is left lies between policies without a coin and with one"
+                plan = replace(plan, notes=(*plan.notes, note))
+                break
         return plan.with_time(time.perf_counter() - begun)
     curve = guarantee_curve(mdp, max_bytes=max_bytes, tick=tick)
     if curve.exact and beta <= curve.margin(tau).below - MASS_TOL and curve.certain(tau):
@@ -253,7 +271,12 @@ def plan_buffered(
     if exact and value < upper - tol:
         best, value, notes = _best_alone(search, column, width, upper, tol if gap is None else gap, max_nodes)
         found = {"randomized": upper} if gap is None else {}  # the best is proven: only a coin could reach this
-        return _plan(mdp, tau, beta, best, value, max(upper, value), notes, begun, details | found)
+        plan = _plan(mdp, tau, beta, best, value, max(upper, value), notes, begun, details | found)
+        return (
+            plan
+            if plan.certain
+            else replace(plan, notes=(*notes, "all that up to rounding: a probability ties with a level"))
+        )
     return _plan(mdp, tau, beta, policy, value, upper, (), begun, details)
 
 
@@ -264,21 +287,22 @@ def _best_alone(
     mdp, tau, beta = search.mdp, search.tau, search.beta
     policy: Policy
     policy, value = best_deterministic(search, column, width)
+    how = "the policy found"
     for alone in without_coin(mdp, search.grid, float(search.targets[column]), width, tau - beta):
         reached = as_law(evaluate(mdp, alone)).buffered_quantile(tau, beta)
         if reached > value:
-            policy, value = alone, reached
+            policy, value, how = alone, reached, "chance within the problem plays the coin: without one this policy"
     if value >= upper - gap:
         tight = upper - value <= GAP_TOL * max(1.0, abs(upper))
         close = "reaches the bound" if tight else f"comes within {upper - value:.1g} of the bound"
-        return policy, value, (f"chance within the problem plays the coin: without one this policy {close}",)
+        return policy, value, (f"{how} {close}",)
     ceiling = np.min([search.bound(d) for d in (0.0, *search.sweeps)], axis=0)
     targets = search.targets[ceiling > value + gap]
     branches = begin(mdp, search.grid, tau, beta, targets, list(search.sweeps), width, value)
     if branches is None:
         raise ValueError(
             f"the best policy without a coin is worth between {value:.10g} and {upper:.10g}, and this problem has too many "
-            f"histories to search for more; allow gap={1.01 * (upper - value):.2g} or use randomized=True"
+            f"histories to search for more; allow gap={_rounded_up(upper - value)} or use randomized=True"
         )
     left = branches.run(gap, max_nodes)
     if branches.best is not None:
@@ -286,9 +310,25 @@ def _best_alone(
     if left > value + gap:
         raise ValueError(
             f"the best policy without a coin is worth between {value:.10g} and {left:.10g}, and {max_nodes} nodes of the "
-            f"search prove no more; allow gap={1.01 * (left - value):.2g}, raise max_nodes or use randomized=True"
+            f"search prove no more; allow gap={_rounded_up(left - value)}, raise max_nodes or use randomized=True"
+        )
+    if gap > GAP_TOL * max(1.0, abs(upper)):
+        return (
+            policy,
+            value,
+            (f"no policy without a coin exceeds this by more than {_rounded_up(max(left - value, gap))}",),
         )
     return policy, value, (f"proven best deterministic policy; one coin at the start reaches {upper:.6g}",)
+
+
+def _rounded_up(x: float) -> str:
+    """Two digits that are not less.
+
+    >>> _rounded_up(1.3333), _rounded_up(0.0301)
+    ('1.4', '0.031')
+    """
+    unit = 10.0 ** (np.floor(np.log10(x)) - 1.0)
+    return f"{np.ceil(x * (1.0 + 1e-9) / unit) * unit:.2g}"
 
 
 def _plan(
@@ -369,13 +409,23 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: int) -> 
     upper, _, _ = _quick_upper(over)
     under = WidthSearch(mdp, low, tau, beta, max_bytes=max_bytes // 4)
     _, column, width = _quick_upper(under)
+    for d in sorted(under.sweeps, key=lambda d: abs(d - width))[:3]:  # a mix's two policies belong to neighbours
+        under.policy(d, column)
+    short = np.maximum.accumulate(under.sweeps[1.0].root[: under.targets.size])
+    for level in (tau, tau - beta / 2, tau - beta):  # the quantiles that are averaged
+        under.policy(1.0, int(np.flatnonzero(reaches(short, level))[-1]))
+    policy: Policy
     policy, value = best_deterministic(under, column, width)
     law = evaluate(mdp, policy)
     why = "no lattice of returns fits" if lattice(mdp) is None else "a grid of so many points was asked for"
-    note = f"{why}: bracket on {low.size[0]} points"
+    notes = [f"{why}: bracket on {low.size[0]} points"]
+    neutral, mean_law = risk_neutral(mdp, int(low.size[0]))
+    if (of_mean := as_law(mean_law).buffered_quantile(tau, beta)) > value:
+        policy, law, value = neutral, mean_law, of_mean
+        notes.append("the risk-neutral policy has the best value that is proven on this grid")
     certain = level_error(as_law(law), tau, beta, rounding_error(mdp)) <= GAP_TOL * max(1.0, abs(value))
     return Plan(
-        tau, beta, "target", policy, law, value, max(upper, value), value, certain, False, notes=(note,),
+        tau, beta, "target", policy, law, value, max(upper, value), value, certain, False, notes=tuple(notes),
         details={"sweeps": len(over.sweeps) + len(under.sweeps)},
     )  # fmt: skip
 

@@ -179,7 +179,7 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     if curve.exact:
         return _exact_plan(curve, tau, policy, as_law(law))
     proven = curve(tau) if isinstance(law, LawBracket) else as_law(law).quantile(tau)
-    neutral, mean_law = _risk_neutral(curve)
+    neutral, mean_law = risk_neutral(curve.mdp, int(curve.points.size))
     if as_law(mean_law).quantile(tau) > proven:  # a coarse grid may know less of its own policy
         policy, law, proven = neutral, mean_law, as_law(mean_law).quantile(tau)
     value = max(proven, as_law(law).quantile(tau))
@@ -213,14 +213,14 @@ def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> 
     )  # fmt: skip
 
 
-def _risk_neutral(curve: GuaranteeCurve) -> tuple[MarkovPolicy, Law | LawBracket]:
-    """The policy of the best mean, and its law on a grid as fine as the curve's; kept for the next level."""
-    size = max(int(curve.points.size), BRACKET_POINTS)
+def risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law | LawBracket]:
+    """The policy of the best mean, and its law on at least so many points where it has no exact one; kept for later."""
+    size = max(points, BRACKET_POINTS)
     key = ("risk-neutral", size)
-    if key not in curve.mdp._cache:
-        policy = best_mean(curve.mdp)[1]
-        curve.mdp._cache[key] = policy, evaluate(curve.mdp, policy, points=size)
-    kept: tuple[MarkovPolicy, Law | LawBracket] = curve.mdp._cache[key]
+    if key not in mdp._cache:
+        policy = best_mean(mdp)[1]
+        mdp._cache[key] = policy, evaluate(mdp, policy, points=size)
+    kept: tuple[MarkovPolicy, Law | LawBracket] = mdp._cache[key]
     return kept
 
 

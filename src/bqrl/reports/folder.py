@@ -19,6 +19,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +34,12 @@ from bqrl.reports.plan_figures import plan_figures
 from bqrl.reports.style import MissingPlots, encode
 
 PLAN = "plan.json"
+DRAFT, ATTIC, MOVING = (
+    ".bqrl_draft_",
+    "before",
+    "moving.json",
+)  # of a run: its folder, what it replaces, what it moves in
+STALE_SECONDS = 3600.0  # no run takes so long to write
 OURS = re.compile(
     r"plan\.json|(return_laws|guarantee_curve)\.csv|(guarantee_curve|return_cdf|policy_map)\.(png|pdf)"
     r"|policy_tau\d[\dpem]*\.(csv|npz)"
@@ -66,11 +73,12 @@ def try_folder(path: Path) -> None:
 def write_folder(solved: Solved, folder: Path) -> tuple[dict[str, Any], list[str]]:
     """Put the result in the place of the one before; returns the document and a line for each thing left out.
 
-    Whatever stops it, the folder is as it was.
+    Whatever stops it, the folder is as it was; after a kill the next run makes it so.
     """
     missing = _missing(folder)
     try:
-        draft = Path(tempfile.mkdtemp(prefix=".bqrl_draft_", dir=make_folder(folder)))
+        _recover(make_folder(folder))
+        draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=folder))
         try:
             written = _write(solved, draft)
             _move_in(draft, folder)
@@ -105,8 +113,9 @@ def _move_in(draft: Path, folder: Path) -> None:
     The document leaves first and arrives last: even a killed process leaves no document beside files of another run.
     """
     old, new = _held(folder), sorted(os.listdir(draft), key=lambda name: name == PLAN)
-    attic = draft / "before"
+    attic = draft / ATTIC
     attic.mkdir()
+    write_whole(draft / MOVING, json.dumps(new).encode())
     moves = [(folder / name, attic / name) for name in dict.fromkeys([*old, *new]) if (folder / name).is_file()]
     moves += [(draft / name, folder / name) for name in new]
     try:
@@ -117,6 +126,21 @@ def _move_in(draft: Path, folder: Path) -> None:
             if there.is_file() and not here.exists():
                 os.replace(there, here)
         raise
+
+
+def _recover(folder: Path) -> None:
+    """Undo what a killed run left: files moved out return, those moved in leave; drafts of long ago are dropped."""
+    for draft in folder.glob(f"{DRAFT}*"):
+        moving = (draft / MOVING).is_file()
+        if moving and (draft / PLAN).is_file():  # else the document has arrived: only the cleaning was missed
+            attic = draft / ATTIC
+            for name in json.loads((draft / MOVING).read_text()):
+                if OURS.fullmatch(name) and not (draft / name).exists():
+                    (folder / name).unlink(missing_ok=True)
+            for name in os.listdir(attic):
+                os.replace(attic / name, folder / name)
+        if moving or time.time() - draft.stat().st_mtime > STALE_SECONDS:
+            shutil.rmtree(draft, ignore_errors=True)
 
 
 def _held(folder: Path) -> list[str]:
