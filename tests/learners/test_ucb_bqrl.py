@@ -14,9 +14,9 @@ from bqrl.learners.scoring import Scorer
 from bqrl.learners.targets import TargetReplanner
 from bqrl.learners.ucb_bqrl import UCBBQRL, read_buffer
 from bqrl.mdp.lattice import lattice
-from bqrl.planners.buffered import WidthSearch
 from bqrl.planners.sweep import sweep
 from bqrl.planners.uncertain import half_radius
+from bqrl.planners.widths import WidthSearch
 
 MODEL = bqrl.envs.make("AssetSelling")
 

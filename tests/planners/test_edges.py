@@ -7,7 +7,7 @@ import bqrl
 from bqrl import evaluate, simulate, solve
 from bqrl.laws.bracket import LawBracket
 from bqrl.mdp.lattice import lattice, rounded
-from bqrl.planners.buffered import WidthSearch
+from bqrl.planners.widths import WidthSearch
 
 FAIR = bqrl.MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=1)
 NEARLY = bqrl.MDP([(0, 0, 0, 0.5 - 1e-13, 0.0), (0, 0, 0, 0.5 + 1e-13, 1.0)], horizon=1)

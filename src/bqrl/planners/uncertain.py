@@ -26,12 +26,13 @@ from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.lattice import Grid, lattice, rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
-from bqrl.planners.buffered import WidthSearch, best_deterministic, plan_buffered
+from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.evaluate import BRACKET_POINTS, Sums, evaluate
 from bqrl.planners.expected import settled
 from bqrl.planners.plan import GAP_TOL, Plan, objective_value
 from bqrl.planners.sweep import OPTIMISTIC, ROBUST, rounding_error, sweep
 from bqrl.planners.target import MAX_BYTES, as_law, check_memory, exact_grid, guarantee_curve, plan_target
+from bqrl.planners.widths import WidthSearch, best_deterministic
 
 TIED = "a probability ties with the level up to rounding"
 ASCENT_ROUNDS = 8
