@@ -113,9 +113,8 @@ def solve_levels(
 ) -> Solved:
     """The plans of all levels with what they are compared with; `full` adds what only figures need."""
     from bqrl.mdp.policy import TargetPolicy
-    from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
-    from bqrl.planners.expected import best_mean
     from bqrl.planners.occupancy import play_shares
+    from bqrl.planners.target import risk_neutral
     from bqrl.reports.document import Solved
 
     begun = time.perf_counter()
@@ -129,7 +128,7 @@ def solve_levels(
         finest = max(
             (int(plan.policy.grid.size[0]) for plan in plans if isinstance(plan.policy, TargetPolicy)), default=0
         )
-        neutral = evaluate(mdp, best_mean(mdp)[1], points=max(finest, BRACKET_POINTS))
+        neutral = risk_neutral(mdp, finest)[1]
     shares = []
     if full:
         watch.phase("guarantee curve", mdp.H)

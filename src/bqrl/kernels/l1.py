@@ -203,9 +203,8 @@ def last_givers(values, rows, probability, half, sense, begin, end, slack, out):
     """
     k = np.uint64(rows.size)
     order, column, side = np.arange(rows.size), np.empty(rows.size), np.empty(rows.size)
-    early = np.uint64(
-        begin + (end - begin) // 4
-    )  # the first columns mostly tie: an order from further on serves them, too
+    # The first columns mostly tie, so an order from further on serves them, too.
+    early = np.uint64(begin + (end - begin) // 4)
     for j in range(k):
         column[j] = values[rows[j], early]
     sorted_by_value(order, column, sense)
@@ -249,10 +248,8 @@ def sums_beside(values, rows, probability, sense, begin, end, slack, edge, kept,
     for j in range(np.uint64(0), k, FOUR):
         i, m, o = min(j + ONE, k - ONE), min(j + TWO, k - ONE), min(j + THREE, k - ONE)
         r, s, t, u = rows[j], rows[i], rows[m], rows[o]
-        p, q = (
-            probability[j],
-            probability[i] if i > j else 0.0,
-        )  # behind the last outcome it comes again, without weight
+        # Behind the last outcome it comes again, without weight.
+        p, q = probability[j], probability[i] if i > j else 0.0
         y, z = probability[m] if m > i else 0.0, probability[o] if o > m else 0.0
         for c in range(n):
             bound = sense * edge[at + c] - slack

@@ -29,6 +29,14 @@ class Stage(NamedTuple):
     row_reward: FloatArray | None  # (S, A) where the outcome does not matter
     available: BoolArray  # (S, A)
 
+    def outcomes_of(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """The outcomes of positive probability of the given rows, one after the other: whose it is, and its number."""
+        counts = self.row_start[rows + 1] - self.row_start[rows]
+        whose = np.repeat(np.arange(rows.size), counts)
+        i = np.repeat(self.row_start[rows] - np.cumsum(counts) + counts, counts) + np.arange(whose.size)
+        happens = self.probability[i] > 0.0
+        return whose[happens], i[happens]
+
 
 @dataclass(frozen=True, slots=True)
 class Structure:

@@ -64,13 +64,10 @@ def layers(mdp: MDP, columns: Grid) -> Layers | None:
     for h in range(mdp.H):
         stage, units = mdp.stage(h), columns.stage_units(mdp, h)
         q = (state[h][:, None] * mdp.A + np.arange(mdp.A)).ravel()
-        counts = stage.row_start[q + 1] - stage.row_start[q]
-        size += int(counts.sum())
+        size += int((stage.row_start[q + 1] - stage.row_start[q]).sum())
         if size > MAX_MOVES:
             return None
-        row = np.repeat(np.arange(q.size), counts)
-        i = np.repeat(stage.row_start[q] - np.cumsum(counts) + counts, counts) + np.arange(row.size)
-        row, i = (part[stage.probability[i] > 0.0] for part in (row, i))
+        row, i = stage.outcomes_of(q)
         after = np.column_stack([stage.successor[i], np.repeat(steps[h], mdp.A)[row] + units[i]])
         pairs, child = np.unique(after, axis=0, return_inverse=True)
         moves.append(csr_array((stage.probability[i], (row, child.ravel())), shape=(q.size, len(pairs))))
@@ -121,13 +118,13 @@ class Search:
     targets: FloatArray
     widths: FloatArray  # in the money of the problem
     value: float
-    all_widths: bool = True  # whether these are all widths of the lattice
+    all_widths: bool  # whether these are all widths of the lattice
     best: tuple[Node, Completion] | None = None  # None: the policy the search began with
     nodes: int = 0
-    least: list[FloatArray] = field(default_factory=list)  # J per stage (pairs, widths * targets)
+    least: list[FloatArray] = field(init=False)  # J per stage (pairs, widths * targets)
     completions: dict[tuple[int, int], Completion] = field(default_factory=dict)
-    returns: FloatArray = field(default_factory=lambda: np.empty(0))  # in increasing order
-    place: IntArray = field(default_factory=lambda: np.empty(0, np.int64))  # of each last pair among them
+    returns: FloatArray = field(init=False)  # in increasing order
+    place: IntArray = field(init=False)  # of each last pair among them
 
     def __post_init__(self) -> None:
         """Fill the bounds of all pairs, from the last stage on."""
@@ -317,4 +314,4 @@ def begin(
     if pairs * len(widths) > MAX_CELLS:
         return None
     money = np.array(sorted(widths)) * columns.step
-    return Search(mdp, graph, tau, beta, targets, money, value, all_widths=whole <= widths)
+    return Search(mdp, graph, tau, beta, targets, money, value, whole <= widths)

@@ -32,13 +32,14 @@ from bqrl.laws.functionals import reaches
 from bqrl.mdp.lattice import lattice, rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
-from bqrl.planners.alone import best_alone
 from bqrl.planners.branch import MAX_NODES
+from bqrl.planners.deterministic import prove_deterministic
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error
 from bqrl.planners.sweep import rounding_error
 from bqrl.planners.target import (
     MAX_BYTES,
+    NEUTRAL_WINS,
     as_law,
     check_memory,
     finer,
@@ -46,6 +47,7 @@ from bqrl.planners.target import (
     plan_from_curve,
     risk_neutral,
     sweep_bytes,
+    why_rounded,
 )
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic, best_mix
 
@@ -72,21 +74,20 @@ def plan_buffered(
     """
     begun = time.perf_counter()
     tau, beta = check_levels(tau, beta)
-    if gap is not None and not gap > 0.0:
-        raise ValueError(f"gap must be positive, got {gap}")
-    columns = lattice(mdp) if points is None else None
+    columns = lattice(mdp)
     if columns is not None and sweep_bytes(mdp, columns) > max_bytes // 2:  # wide buffers double the columns
         columns = None
-    if columns is None:
+    if columns is None or points is not None:
         if randomized or exact:
             asked = "randomized" if randomized else "exact"
             raise ValueError(f"{asked}=True needs returns on a lattice; this problem has none of a fitting size")
         size = points or BRACKET_POINTS
-        plan = _bracket(mdp, tau, beta, size, max_bytes)
+        by_choice = columns is not None
+        plan = _bracket(mdp, tau, beta, size, max_bytes, by_choice)
         while gap is not None and (width := plan.gap or 0.0) > gap:
-            growth = finer(size, width / gap) / size
-            size = finer(size, width / gap)
-            finer_plan = _bracket(mdp, tau, beta, size, max_bytes)
+            following = finer(size, width / gap)
+            size, growth = following, following / size
+            finer_plan = _bracket(mdp, tau, beta, size, max_bytes, by_choice)
             upper = min(bound for one in (plan, finer_plan) if (bound := one.upper) is not None)
             plan = replace(max(finer_plan, plan, key=lambda one: one.value), upper=upper)
             left = plan.gap or 0.0  # a part that shrinks with the grid, and one that stays
@@ -112,7 +113,8 @@ def plan_buffered(
         mix, mixed = best_mix(search, column)
         return _plan(mdp, tau, beta, mix, mixed, max(upper, mixed), (), begun, details)
     if exact and value < upper - tol:
-        best, value, notes = best_alone(search, column, width, upper, tol if gap is None else gap, max_nodes)
+        accepted = tol if gap is None else gap
+        best, value, notes = prove_deterministic(search, column, width, policy, value, upper, accepted, max_nodes)
         found = {"randomized": upper} if gap is None else {}  # the best is proven: only a coin could reach this
         plan = _plan(mdp, tau, beta, best, value, max(upper, value), notes, begun, details | found)
         if not plan.certain:
@@ -136,7 +138,7 @@ def _plan(
     )  # fmt: skip
 
 
-def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: int) -> Plan:
+def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: int, by_choice: bool) -> Plan:
     """Proven bracket where no lattice fits: the bound from returns rounded up, the policy from returns rounded down."""
     low, high = rounded(mdp, points), rounded(mdp, points, up=True)
     check_memory(mdp, low, max_bytes // 2)
@@ -152,12 +154,11 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: int) -> 
     policy: Policy
     policy, value = best_deterministic(under, column, width)
     law = evaluate(mdp, policy)
-    why = "no lattice of returns fits" if lattice(mdp) is None else "a grid of so many points was asked for"
-    notes = [f"{why}: bracket on {low.size[0]} points"]
+    notes = [f"{why_rounded(by_choice)}: bracket on {low.size[0]} points"]
     neutral, mean_law = risk_neutral(mdp, int(low.size[0]))
     if (of_mean := as_law(mean_law).buffered_quantile(tau, beta)) > value:
         policy, law, value = neutral, mean_law, of_mean
-        notes.append("the risk-neutral policy has the best value that is proven on this grid")
+        notes.append(NEUTRAL_WINS)
     certain = level_error(as_law(law), tau, beta, rounding_error(mdp)) <= GAP_TOL * max(1.0, abs(value))
     return Plan(
         tau, beta, "target", policy, law, value, max(upper, value), value, certain, False, notes=tuple(notes),

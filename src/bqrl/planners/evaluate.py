@@ -216,12 +216,7 @@ def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) 
         stage = mdp.stage(h)
         a = policy.act_many(h, s, memory)
         _check_played(mdp, h, s, a)
-        q = s * mdp.A + a
-        counts = stage.row_start[q + 1] - stage.row_start[q]
-        source = np.repeat(np.arange(s.size), counts)
-        i = np.repeat(stage.row_start[q] - np.cumsum(counts) + counts, counts) + np.arange(source.size)
-        happens = stage.probability[i] > 0.0
-        source, i = source[happens], i[happens]
+        source, i = stage.outcomes_of(s * mdp.A + a)
         reward, after = stage.reward[i], stage.successor[i].astype(np.int64)
         before = None if memory is None else memory[source]
         memory = policy.next_many(before, h, s[source], a[source], reward, after)

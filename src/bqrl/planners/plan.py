@@ -15,6 +15,7 @@ from bqrl.mdp.policy import Policy
 if TYPE_CHECKING:
     from rich.table import Table
 
+TIED = "a probability ties with the level up to rounding"  # said of plans that are not certain
 GAP_TOL = 1e-9  # objective values this close, relative to the returns' size, are equal
 
 

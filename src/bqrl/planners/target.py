@@ -29,10 +29,11 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, QuantileLevelPolicy, TargetPolicy
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
 from bqrl.planners.expected import best_mean, settled
-from bqrl.planners.plan import GAP_TOL, Plan, check_levels
+from bqrl.planners.plan import GAP_TOL, TIED, Plan, check_levels
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 
 MAX_BYTES = 4 * 2**30
+NEUTRAL_WINS = "the risk-neutral policy has the best value that is proven on this grid"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +49,7 @@ class GuaranteeCurve:
     sweep: Sweep
     error: float  # relative rounding error of `shortfall`
     optimistic: tuple[FloatArray, FloatArray] | None = None  # points and shortfalls of the sweep rounded up
+    by_choice: bool = False  # bracketed because a size was asked for, though an exact grid fits
 
     @property
     def exact(self) -> bool:
@@ -136,8 +138,8 @@ def guarantee_curve(
     Without an exact grid (a discount, rewards without a common step) the sweep runs twice, on returns rounded down and
     rounded up to about `points` points, and the curve is a proven bracket.
     """
-    exact = exact_grid(mdp, max_bytes) if points is None else None
-    if exact is not None:
+    exact = exact_grid(mdp, max_bytes)
+    if exact is not None and points is None:
         done = sweep(mdp, exact, keep=keep, tick=tick)
         return GuaranteeCurve(mdp, exact.points(0), done.root[:-1], done, rounding_error(mdp))
     size = BRACKET_POINTS if points is None else points
@@ -146,7 +148,8 @@ def guarantee_curve(
     done = sweep(mdp, low, keep=keep, tick=tick)
     above = sweep(mdp, high, policy=False)
     optimistic = (high.points(0), above.root[:-1])
-    return GuaranteeCurve(mdp, low.points(0), done.root[:-1], done, rounding_error(mdp), optimistic)
+    by_choice = exact is not None
+    return GuaranteeCurve(mdp, low.points(0), done.root[:-1], done, rounding_error(mdp), optimistic, by_choice)
 
 
 def plan_target(mdp: MDP, tau: float, *, points: int | None = None, gap: float | None = None, **options: Any) -> Plan:
@@ -160,8 +163,6 @@ def plan_target(mdp: MDP, tau: float, *, points: int | None = None, gap: float |
 
 
 def _narrow(mdp: MDP, tau: float, gap: float, curve: GuaranteeCurve, options: dict[str, Any]) -> GuaranteeCurve:
-    if not gap > 0.0:
-        raise ValueError(f"gap must be positive, got {gap}")
     while (width := curve.ceiling(tau) - curve(tau)) > gap:
         curve = guarantee_curve(mdp, points=finer(curve.points.size, width / gap), **options)
     return curve
@@ -184,13 +185,12 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
         policy, law, proven = neutral, mean_law, as_law(mean_law).quantile(tau)
     value = max(proven, as_law(law).quantile(tau))
     own = f"known within {curve.sweep.grid.error:.3g}" if isinstance(law, LawBracket) else "exact"
-    why = "no exact grid of returns fits" if exact_grid(curve.mdp) is None else "a grid of so many points was asked for"
-    notes = [f"{why}: bracket on {curve.points.size} points; the policy's own law is {own}"]
+    notes = [f"{why_rounded(curve.by_choice)}: bracket on {curve.points.size} points; the policy's own law is {own}"]
     if policy is neutral:
-        notes.append("the risk-neutral policy has the best value that is proven on this grid")
+        notes.append(NEUTRAL_WINS)
     certain = curve.certain(tau) and (policy is not neutral or settled(as_law(law), tau, 0.0, curve.error))
     if not certain:
-        notes.append("a probability ties with the level up to rounding")
+        notes.append(TIED)
     upper = max(curve.upper(tau), value)
     return Plan(
         tau, 0.0, "target", policy, law, value, upper, value, certain, False, notes=tuple(notes),
@@ -207,10 +207,15 @@ def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> 
         certain = True
     if not certain:
         remedy = "; arithmetic='rational' settles it" if curve.mdp.discount == 1.0 else ""
-        notes = (f"a probability ties with the level up to rounding{remedy}",)
+        notes = (f"{TIED}{remedy}",)
     return Plan(
         tau, 0.0, "target", policy, law, value, upper, value, certain, True, notes=notes, details={"curve": curve}
     )  # fmt: skip
+
+
+def why_rounded(by_choice: bool) -> str:
+    """Why a plan is a bracket."""
+    return "a grid of so many points was asked for" if by_choice else "no exact grid of returns fits"
 
 
 def risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law | LawBracket]:
@@ -242,9 +247,13 @@ def check_memory(mdp: MDP, columns: Grid, max_bytes: int) -> None:
     wanted = sweep_bytes(mdp, columns)
     if wanted > max_bytes:
         raise ValueError(
-            f"a sweep over {columns.cells} points and {mdp.S} states needs about {wanted / 2**30:.1f} GiB, "
-            f"the limit is {max_bytes / 2**30:.1f} GiB; take fewer points or a shorter horizon, or raise max_bytes"
+            f"a sweep over {columns.cells} points and {mdp.S} states needs about {_size(wanted)}, "
+            f"the limit is {_size(max_bytes)}; take fewer points or a shorter horizon, or raise max_bytes"
         )
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.3g} MiB"
 
 
 def as_law(law: Law | LawBracket) -> Law:

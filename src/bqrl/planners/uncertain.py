@@ -29,12 +29,11 @@ from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.evaluate import BRACKET_POINTS, Sums, evaluate
 from bqrl.planners.expected import settled
-from bqrl.planners.plan import GAP_TOL, Plan, objective_value
+from bqrl.planners.plan import GAP_TOL, TIED, Plan, objective_value
 from bqrl.planners.sweep import OPTIMISTIC, ROBUST, rounding_error, sweep
 from bqrl.planners.target import MAX_BYTES, as_law, check_memory, exact_grid, guarantee_curve, plan_target
 from bqrl.planners.widths import WidthSearch, best_deterministic
 
-TIED = "a probability ties with the level up to rounding"
 ASCENT_ROUNDS = 8
 ASCENT_WORK = 5_000_000  # stored outcomes of the stage-wise kernel above which the ascent is not tried
 ROBUST_WORK = 20_000_000_000  # elementary steps of one robust evaluation
@@ -72,8 +71,10 @@ def plan_uncertain(
     begun = time.perf_counter()
     half = half_radius(mdp, radius)
     if not half.any():
-        options = {"points": points, "max_bytes": max_bytes}
-        given = plan_target(mdp, tau, **options) if beta == 0.0 else plan_buffered(mdp, tau, beta, **options)  # type: ignore[arg-type]
+        if beta == 0.0:
+            given = plan_target(mdp, tau, points=points, max_bytes=max_bytes)
+        else:
+            given = plan_buffered(mdp, tau, beta, points=points, max_bytes=max_bytes)
         alone = {"joint_lower": given.value, "joint_kernel": mdp.staged().probability}  # the only kernel of the ball
         return replace(given, attitude=attitude, details=given.details | (alone if attitude == "optimistic" else {}))
     if beta > 0.0:
@@ -174,7 +175,8 @@ def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, column
     # A target missed with probability below tau - beta bounds every quantile that the buffered one averages.
     safe = int(np.flatnonzero((short == 0.0) | (short + rounding_error(mdp, ball=True) < tau - beta))[-1])
     assert done.actions is not None
-    candidates = [TargetPolicy(columns, done.actions, float(targets[i])) for i in sorted(picked | {safe})]
+    tried = sorted(picked | {safe})
+    candidates = [TargetPolicy(columns, done.actions, float(targets[i])) for i in tried]
     if isinstance(nominal.policy, TargetPolicy):
         candidates.append(nominal.policy)
     search = WidthSearch(mdp, columns, tau, beta, half=half, sense=ROBUST)
@@ -182,8 +184,7 @@ def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, column
     candidates.append(best_deterministic(search, column, width)[0])
     error = _error(mdp, columns, beta)
     scores = [robust_value(mdp, policy, tau, beta, half) - error for policy in candidates]
-    k = sorted(picked | {safe}).index(safe)
-    scores[k] = max(scores[k], float(targets[safe]))
+    scores[tried.index(safe)] = max(scores[tried.index(safe)], float(targets[safe]))
     policy = candidates[int(np.argmax(scores))]
     law = evaluate(mdp, policy)
     value = min(float(max(scores)), as_law(law).buffered_quantile(tau, beta))  # the given kernel is one of the ball

@@ -1,4 +1,4 @@
-"""The best policy without a coin for a buffered quantile: found, and proven, where the first one met falls short of it."""
+"""The best policy without a coin for a buffered quantile, proven: what to try where the one found falls short of the bound."""
 
 from __future__ import annotations
 
@@ -10,16 +10,25 @@ from bqrl.planners.derandomize import without_coin
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
 from bqrl.planners.target import as_law
-from bqrl.planners.widths import WidthSearch, best_deterministic
+from bqrl.planners.widths import WidthSearch
 
 
-def best_alone(
-    search: WidthSearch, column: int, width: float, upper: float, gap: float, max_nodes: int
+def prove_deterministic(
+    search: WidthSearch,
+    column: int,
+    width: float,
+    policy: Policy,
+    value: float,
+    upper: float,
+    gap: float,
+    max_nodes: int,
 ) -> tuple[Policy, float, tuple[str, ...]]:
-    """The best policy without a coin, its value and what is proven of it; `upper` is what a coin reaches."""
+    """The best policy without a coin, its value and what is proven of it.
+
+    `policy` is the one found so far, worth `value`; `upper` is what a coin reaches, and a distance of `gap` is accepted.
+    ValueError where `max_nodes` prove less.
+    """
     mdp, tau, beta = search.mdp, search.tau, search.beta
-    policy: Policy
-    policy, value = best_deterministic(search, column, width)
     how = "the policy found"
     for alone in without_coin(mdp, search.grid, float(search.targets[column]), width, tau - beta):
         reached = as_law(evaluate(mdp, alone)).buffered_quantile(tau, beta)
