@@ -247,13 +247,9 @@ def check_memory(mdp: MDP, columns: Grid, max_bytes: int) -> None:
     wanted = sweep_bytes(mdp, columns)
     if wanted > max_bytes:
         raise ValueError(
-            f"a sweep over {columns.cells} points and {mdp.S} states needs about {_size(wanted)}, "
-            f"the limit is {_size(max_bytes)}; take fewer points or a shorter horizon, or raise max_bytes"
+            f"a sweep over {columns.cells} points and {mdp.S} states needs about {wanted / 2**30:.3g} GiB, "
+            f"the limit is {max_bytes / 2**30:.3g} GiB; take fewer points or a shorter horizon, or raise max_bytes"
         )
-
-
-def _size(count: int) -> str:
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.3g} MiB"
 
 
 def as_law(law: Law | LawBracket) -> Law:
