@@ -69,6 +69,7 @@ REFUSALS = [
     ("a negative gap", lambda: solve(MODEL, 0.1, gap=-1), ValueError, "gap must be positive and finite, got -1"),
     ("memory in words", lambda: solve(MODEL, 0.1, max_bytes="1G"), TypeError, "max_bytes must be a number, got '1G'"),
     ("a gap over a ball", lambda: solve(MODEL, 0.1, radius=0.1, attitude="robust", gap=0.1), TypeError, "with radius takes no option 'gap'"),
+    ("a typo", lambda: solve(MODEL, 0.1, planer="target"), TypeError, "takes no option 'planer'; did you mean 'planner'?"),
     ("levels in an array", lambda: solve(MODEL, np.array([0.1])), TypeError, "tau must be a number, got array"),
     ("radius of a wrong shape", lambda: solve(MODEL, 0.1, radius=np.zeros((3, 3)), attitude="robust"), ValueError, "radius must be a number or have shape (10, 26, 2) or (26, 2), got (3, 3)"),
     ("negative radius", lambda: solve(MODEL, 0.1, radius=-1.0, attitude="robust"), ValueError, "not negative, got -1.0"),

@@ -21,6 +21,7 @@ from bqrl.mdp.model import MDP, ROW_TOL
 IDS = ("idstatefrom", "idaction", "idstateto")
 COLUMNS = (*IDS, "probability", "reward")
 STAGE = "stage"
+EMPTY = f"the file is empty; expected the header {','.join(COLUMNS)}"
 USUAL_HORIZON = 100  # the setting in which these files are usually studied; a file names no horizon
 
 
@@ -102,7 +103,7 @@ def _first(names: tuple[str, ...] | None) -> int:
 def _parse(content: bytes) -> tuple[dict[str, FloatArray], list[int]]:
     """Columns by name, and the line number of every transition."""
     if not content.strip():
-        raise ValueError("the file is empty")
+        raise ValueError(EMPTY)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -111,7 +112,7 @@ def _parse(content: bytes) -> tuple[dict[str, FloatArray], list[int]]:
     every = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     filled = [n for n, line in enumerate(every, 1) if line and not line.isspace()]
     if not filled:
-        raise ValueError("the file is empty")
+        raise ValueError(EMPTY)
     header = _header(every[filled[0] - 1], filled[0])
     lines = filled[1:]
     if not lines:

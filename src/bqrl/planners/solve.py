@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -118,7 +119,9 @@ def solve(
         if "unexpected keyword argument" in str(fault):
             name = str(fault).rsplit("'", 2)[-2]
             asked_for = f" with {asked[0]}" if asked else (" and beta > 0" if beta > 0.0 else "")
-            raise TypeError(f"planner {planner!r}{asked_for} takes no option {name!r}; leave it out") from None
+            near = difflib.get_close_matches(name, {*inspect.signature(solve).parameters, *LEAST} - {name}, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else "leave it out"
+            raise TypeError(f"planner {planner!r}{asked_for} takes no option {name!r}; {remedy}") from None
         raise
 
 
