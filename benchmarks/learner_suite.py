@@ -1,0 +1,104 @@
+"""Learners with shipped defaults on sixteen rows (problem, level): what they lose as a share of what random play loses.
+
+    share = sum of gaps / (episodes * (optimum - quantile of uniformly random play));  1.0 means that nothing was learned.
+
+A run is stuck if the mean gap of its last 200 episodes exceeds a tenth of what random play loses. Bands are 95 % bootstrap
+intervals over seeds. `--json FILE` writes every run; `baselines/learner_suite.json` holds the runs of 2026-11-15, before the
+core was rebuilt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _suite import ROWS
+
+LAST = 200  # episodes at the end that tell whether a run is stuck
+STUCK = 0.1  # share of what random play loses
+FIRST_SEED = 700_000
+LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "ucb-bqrl (target)": ("ucb-bqrl", {"planner": "target"}),
+    "ucb-bqrl (greedy)": ("ucb-bqrl", {"planner": "greedy"}),
+    **{name: (name, {}) for name in ("ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo")},
+}
+
+
+def one(job: tuple[int, str, int, int]) -> dict[str, Any]:
+    """One run: its share, the share of its last episodes, and its seconds."""
+    import bqrl
+    from bqrl.planners.uniform import uniform_law
+
+    place, title, episodes, seed = job
+    problem, build, tau = ROWS[place]
+    mdp = build()
+    learner, params = LEARNERS[title]
+    if learner == "ucb-bqrl" and mdp.stationary and not problem.startswith("asset selling"):
+        params = params | {"stationary": True}
+    begun = time.perf_counter()
+    record = bqrl.learn(mdp, learner, tau, episodes, seed, progress=False, **params)
+    seconds = time.perf_counter() - begun
+    gap = record.gap(tau)
+    loss = float(bqrl.guarantee_curve(mdp)(tau)) - float(uniform_law(mdp).quantile(tau))
+    return {
+        "problem": problem, "tau": tau, "learner": title, "seed": seed, "gap": float(gap.sum()),
+        "share": float(gap.mean() / loss), "last": float(gap[-LAST:].mean() / loss), "seconds": round(seconds, 3),
+    }  # fmt: skip
+
+
+def band(values: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
+    """95 % bootstrap interval of the mean over the last axis' seeds."""
+    drawn = values[..., rng.integers(0, values.shape[-1], (2000, values.shape[-1]))].mean(axis=-1)
+    low, high = np.quantile(drawn.mean(axis=0) if drawn.ndim > 1 else drawn, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def report(runs: list[dict[str, Any]], titles: list[str]) -> None:
+    """Print one line per row and learner, then the mean over rows, the worst row and the stuck runs."""
+    rng = np.random.default_rng(0)
+    for title in titles:
+        table = []
+        print(f"\n{title}\n{'row':32}{'share':>8}  {'95 % band':>15}{'stuck':>8}")
+        for problem, _, tau in ROWS:
+            mine = [r for r in runs if (r["problem"], r["tau"], r["learner"]) == (problem, tau, title)]
+            share = np.array([r["share"] for r in mine])
+            stuck = np.mean([r["last"] > STUCK for r in mine])
+            low, high = band(share, rng)
+            table.append(share)
+            print(f"{f'{problem}, {tau:g}':32}{share.mean():8.3f}  {f'{low:.3f}-{high:.3f}':>15}{stuck:8.0%}")
+        shares = np.array(table)
+        low, high = band(shares, rng)
+        worst = int(shares.mean(axis=1).argmax())
+        print(f"{'mean over rows':32}{shares.mean():8.3f}  {f'{low:.3f}-{high:.3f}':>15}")
+        print(f"{'worst row':32}{shares.mean(axis=1).max():8.3f}  ({ROWS[worst][0]}, {ROWS[worst][2]:g})", flush=True)
+
+
+def main() -> None:
+    """Run, print and save."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--learner", action="append", choices=list(LEARNERS), help="only this one; may be repeated")
+    parser.add_argument("--json", type=Path, help="write every run here")
+    given = parser.parse_args()
+    titles = given.learner or list(LEARNERS)
+    seeds = range(FIRST_SEED, FIRST_SEED + given.seeds)
+    jobs = [(i, title, given.episodes, seed) for title in titles for i in range(len(ROWS)) for seed in seeds]
+    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
+        runs = list(pool.map(one, jobs, chunksize=5))
+    report(runs, titles)
+    if given.json:
+        settings = {"episodes": given.episodes, "seeds": list(seeds), "last": LAST, "stuck": STUCK}
+        lines = ",\n".join(json.dumps(run) for run in runs)
+        given.json.write_text(f'{{"settings": {json.dumps(settings)},\n"runs": [\n{lines}\n]}}\n', encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
