@@ -89,8 +89,10 @@ class MDP:
     action_names: tuple[str, ...] | None
     _reward: FloatArray | None
     _cache: dict[Any, Any]
+    _per_model: dict[Any, Any]  # written by derived.per_model alone
+    _per_structure: dict[Any, Any]  # written by derived.per_structure alone; shared with twins
     __slots__ = (
-        "A", "H", "S", "_cache", "_reward", "action_names", "available", "discount", "known", "mu", "probability",
+        "A", "H", "S", "_cache", "_per_model", "_per_structure", "_reward", "action_names", "available", "discount", "known", "mu", "probability",
         "row_reward", "row_start", "state_names", "successor",
     )  # fmt: skip
 
@@ -125,7 +127,8 @@ class MDP:
     ) -> None:  # fmt: skip
         S, A, K = table.S, table.A, table.K
         put = object.__setattr__
-        put(self, "_cache", {})
+        for store in ("_cache", "_per_model", "_per_structure"):
+            put(self, store, {})
         put(self, "H", check_horizon(H))
         put(self, "S", S)
         put(self, "A", A)
@@ -212,15 +215,23 @@ class MDP:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an MDP is frozen; build a new one to change {name}")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"an MDP is frozen; {name} cannot be deleted")
+
     def __getstate__(self) -> dict[str, Any]:
-        return {slot: getattr(self, slot) for slot in MDP.__slots__ if slot != "_cache"}
+        return {
+            slot: getattr(self, slot)
+            for slot in MDP.__slots__
+            if slot not in ("_cache", "_per_model", "_per_structure")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for slot, value in state.items():
             object.__setattr__(self, slot, value)
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False  # a pickle forgets it
-        object.__setattr__(self, "_cache", {})
+        for store in ("_cache", "_per_model", "_per_structure"):
+            object.__setattr__(self, store, {})
 
     def __deepcopy__(self, memo: Any) -> MDP:
         return self  # frozen: a copy could not differ
@@ -350,6 +361,7 @@ class MDP:
         twin = MDP.__new__(MDP)
         for slot in MDP.__slots__:
             object.__setattr__(twin, slot, getattr(self, slot))
+        object.__setattr__(twin, "_per_model", {})
         object.__setattr__(
             twin, "_cache", {k: v for k, v in self._cache.items() if k in ("reward", "reachable") or k[0] == "grid"}
         )

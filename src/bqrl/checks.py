@@ -1,0 +1,83 @@
+"""Checks of arguments, once for the whole library: a valid value comes back as a plain int, float or string.
+
+Every message has the form "NAME must be X, got Y; do Z".
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from reprlib import repr as short_repr
+from typing import Any
+
+import numpy as np
+
+from bqrl.errors import ArgumentError, ArgumentTypeError
+
+
+def shown(value: Any) -> str:
+    """`value` on one short line, for a message."""
+    return " ".join(short_repr(value).split())
+
+
+def nearest(given: Any, options: Iterable[str]) -> str:
+    """The end of a message: "; did you mean 'target'?", or the options if none is near."""
+    valid = {option.lower(): option for option in options}
+    near = difflib.get_close_matches(str(given).lower(), valid, n=1, cutoff=0.5)
+    return f"; did you mean {valid[near[0]]!r}?" if near else f"; choose from {', '.join(valid.values())}"
+
+
+def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf, ends: str = "[]") -> float:
+    """`value` as a finite float between `low` and `high`; `ends` says which ends belong, as in "(0, 1]" -> "(]"."""
+    interval = _interval(low, high, ends)
+    if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value):
+        raise ArgumentTypeError(f"{name} must be a number{interval}, got {shown(value)}", name=name, value=value)
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentTypeError(
+            f"{name} must be a number{interval}, got {shown(value)}", name=name, value=value
+        ) from None
+    above = found >= low if ends[0] == "[" else found > low
+    below = found <= high if ends[1] == "]" else found < high
+    if not (math.isfinite(found) and above and below):
+        raise ArgumentError(f"{name} must be a number{interval}, got {found:g}", name=name, value=value)
+    return found
+
+
+def whole(value: Any, name: str, low: int = 0, high: int | None = None) -> int:
+    """`value` as an int from `low` to `high`."""
+    limits = f"at least {low}" if high is None else f"from {low} to {high}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise ArgumentTypeError(f"{name} must be a whole number {limits}, got {shown(value)}", name=name, value=value)
+    if value < low or (high is not None and value > high):
+        raise ArgumentError(f"{name} must be a whole number {limits}, got {shown(value)}", name=name, value=value)
+    return int(value)
+
+
+def choice(value: Any, name: str, options: Iterable[str]) -> str:
+    """`value` if it is one of the options."""
+    valid = tuple(options)
+    if not isinstance(value, str) or value not in valid:
+        error = ArgumentError if isinstance(value, str) else ArgumentTypeError
+        listed = ", ".join(map(repr, valid))
+        hint = nearest(value, valid) if isinstance(value, str) else ""
+        hint = hint if "did you mean" in hint else ""
+        raise error(f"{name} must be one of {listed}, got {shown(value)}{hint}", name=name, value=value)
+    return value
+
+
+def random_seed(value: Any, name: str = "seed") -> int:
+    """A seed as an int; None draws fresh entropy, which the caller records."""
+    if value is None:
+        return int(np.random.SeedSequence().entropy % 2**63)  # type: ignore[operator]
+    return whole(value, name, 0)
+
+
+def _interval(low: float, high: float, ends: str) -> str:
+    if low == -math.inf and high == math.inf:
+        return ""
+    if high == math.inf:
+        return f" {'of at least' if ends[0] == '[' else 'above'} {low:g}"
+    return f" in {ends[0]}{low:g}, {high:g}{ends[1]}"
