@@ -39,4 +39,4 @@ def _kept(function: Derived[P, T], store: str) -> Derived[P, T]:
         found: T = values[key]
         return found
 
-    return kept
+    return kept  # type: ignore[return-value]

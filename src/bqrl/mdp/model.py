@@ -92,7 +92,8 @@ class MDP:
     _per_model: dict[Any, Any]  # written by derived.per_model alone
     _per_structure: dict[Any, Any]  # written by derived.per_structure alone; shared with twins
     __slots__ = (
-        "A", "H", "S", "_cache", "_per_model", "_per_structure", "_reward", "action_names", "available", "discount", "known", "mu", "probability",
+        "A", "H", "S", "_cache", "_per_model", "_per_structure", "_reward", "action_names", "available", "discount",
+        "known", "mu", "probability",
         "row_reward", "row_start", "state_names", "successor",
     )  # fmt: skip
 
