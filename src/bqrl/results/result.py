@@ -24,23 +24,24 @@ import io
 import json
 import math
 import os
+import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from filelock import FileLock, Timeout
 
+import bqrl
 from bqrl.errors import ArgumentError, FileFormatError
 
 RESULT, MANIFEST, LOCK, DRAFT = "result.json", "manifest.json", ".bqrl.lock", ".bqrl.part"
 FORMAT, VERSION = "bqrl result", 1
 LOCK_SECONDS = 30.0  # writing takes less
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
-EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,18 @@ def to_csv(table: Table) -> bytes:
     writer.writeheader()
     writer.writerows(table.rows)
     return text.getvalue().encode()
+
+
+def versions() -> dict[str, str]:
+    """Versions of the software that a result depends on."""
+    names = ("numpy", "numba", "scipy")
+    system = f"{platform.system()} {platform.machine()}"
+    return {
+        "bqrl": bqrl.__version__,
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in names},
+        "system": system,
+    }
 
 
 def file_names(result: Result) -> list[str]:
