@@ -140,7 +140,7 @@ def guarantee_chart(
         "value:Q", title=words.titled("guaranteed return"), scale=alt.Scale(domain=[low - room, high + room], zero=False)
     )
     colour = alt.Color(
-        "curve:N", title=None, scale=alt.Scale(domain=list(curves), range=colours), legend=alt.Legend(orient="top", labelLimit=320)
+        "curve:N", title=None, scale=alt.Scale(domain=list(curves), range=colours), legend=alt.Legend(orient="top")
     )
     dashes = alt.StrokeDash(
         "curve:N", scale=alt.Scale(domain=list(curves), range=[[1, 0], *[[6, 3]] * (len(curves) - 1)]), legend=None
@@ -176,7 +176,8 @@ def guarantee_chart(
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
     if upper is not None:
         said += " Shaded: what rounding of the returns leaves open."
-    return _finish(alt.layer(*layers).add_params(tau), "What can be guaranteed, and how surely", said)
+    chart = alt.layer(*layers).add_params(tau).properties(usermeta={"click": "tau"})  # a click on the page sets tau
+    return _finish(chart, "What can be guaranteed, and how surely", said)
 
 
 def law_chart(
@@ -329,7 +330,7 @@ def policy_chart(
                 axis=alt.Axis(labelLimit=110, labelOverlap=True),
             ),
             color=alt.Color(
-                "a:N", title="action", scale=alt.Scale(domain=used, **scheme), legend=alt.Legend(orient="top", columns=4, labelLimit=150, symbolLimit=40)
+                "a:N", title="action", scale=alt.Scale(domain=used, **scheme), legend=alt.Legend(orient="top", symbolLimit=40)
             ),
             opacity=alt.Opacity("part:Q", scale=alt.Scale(domain=[0, 1], range=[0.1, 1]), legend=None),
             tooltip=[
@@ -394,7 +395,7 @@ def curves_chart(
         "learner:N",
         title=None,
         scale=alt.Scale(domain=labels, range=learner_colours(labels)),
-        legend=alt.Legend(orient="top", columns=2, labelLimit=260) if len(labels) > 1 else None,
+        legend=alt.Legend(orient="top") if len(labels) > 1 else None,
     )
     base = alt.Chart(_data(rows))
     layers = []
@@ -427,7 +428,7 @@ def _finish(chart: Any, title: str, subtitle: str, height: int = HEIGHT) -> Any:
     text = alt.TitleParams(title, subtitle=_lines(subtitle), anchor="start", fontSize=15, subtitleFontSize=12, offset=10)
     return chart.properties(title=text, width=WIDTH, height=height).configure_view(stroke=None).configure_axis(
         labelFontSize=11, titleFontSize=12, gridOpacity=0.35, titleFontWeight="normal"
-    ).configure_legend(labelFontSize=12)  # fmt: skip
+    ).configure_legend(labelFontSize=12, labelLimit=320, columns=3)  # fmt: skip
 
 
 def _lines(text: str, length: int = 72) -> list[str]:
