@@ -17,7 +17,6 @@ from bqrl.checks import number, shown, whole
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.forms import FloatArray
-from bqrl.mdp.model import MDP
 from bqrl.study.run import complete
 from bqrl.study.watch import Watch
 from bqrl.study.workers import InlineWorkers, LocalWorkers, Work, Workers
@@ -69,7 +68,7 @@ class Experiment:
         measure
             "gap" (best tau-quantile minus that of the evaluated policy), "regret" (the same for means), or "return".
 
-        Returns
+        Returns:
         -------
         One row per seed.
         """
@@ -89,7 +88,7 @@ class Experiment:
         points
             Episodes per curve; longer runs are thinned evenly.
 
-        Returns
+        Returns:
         -------
         Rows with learner, episode, mean, low and high.
         """
@@ -106,7 +105,7 @@ class Experiment:
     def rows(self) -> list[dict[str, Any]]:
         """Final values: one row per learner, from the smallest mean gap (or the largest late return) on.
 
-        Returns
+        Returns:
         -------
         Rows with the cumulative measures after the last episode, each as mean, low and high; the mean return of the last
         tenth of the episodes; for every other learner the probability that a run of this one beats a run of that one (ties
@@ -191,11 +190,11 @@ def compare(
     watch
         Who is informed of the progress; nobody by default.
 
-    Returns
+    Returns:
     -------
     The experiment: `rows()`, `to_frame()`, `curves()`, `chart()` and all records.
 
-    Examples
+    Examples:
     --------
     >>> experiment = compare("AssetSelling", ["q-learning", "sarsa"], tau=0.5, episodes=20, seeds=2, workers=1)
     >>> [row["learner"] for row in experiment.rows()]  # doctest: +SKIP
@@ -204,7 +203,7 @@ def compare(
     tau = number(tau, "tau", 0.0, 1.0, "()")
     chosen = _seeds(seeds)
     contenders = _contenders(learners)
-    common = {"horizon": horizon, "delta": delta}
+    common: dict[str, Any] = {"horizon": horizon, "delta": delta}
     for one in contenders:  # a mistake in the last learner must not come out after the runs of the first
         first = Run(problem, one.learner, tau, episodes, chosen[0], **common, **one.params)
     watch = Watch() if watch is None else watch
@@ -298,7 +297,7 @@ def bootstrap_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     values
         One row per seed, shape (seeds, columns).
 
-    Returns
+    Returns:
     -------
     Lower and upper end, shape (columns,). With one row both are that row.
     """
