@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from bqrl.planners.evaluate import evaluate, simulate
     from bqrl.planners.plan import Plan
     from bqrl.planners.solve import guarantee_curve, solve
+    from bqrl.study.compare import Experiment, compare
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MDP",
+    "Experiment",
     "LabelPolicy",
     "Law",
     "MarkovPolicy",
@@ -41,6 +43,7 @@ __all__ = [
     "QuantileLevelPolicy",
     "Record",
     "TargetPolicy",
+    "compare",
     "envs",
     "evaluate",
     "from_gymnasium",
@@ -73,6 +76,8 @@ _HOME = {
     "solve": "bqrl.planners.solve",
     "Record": "bqrl.learners.record",
     "learn": "bqrl.learners.run",
+    "Experiment": "bqrl.study.compare",
+    "compare": "bqrl.study.compare",
 }
 _MODULES = ("envs", "theory")
 

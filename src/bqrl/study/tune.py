@@ -1,7 +1,7 @@
 """Successive halving: many configurations for a short time, the better half for twice as long, and so on.
 
-Every rung is a fresh run of each configuration that is left, on every validation seed. Configurations are ranked by their
-mean cumulative quantile gap; the mean return of the last episodes breaks ties, then the smaller value.
+Every rung is a fresh run of each remaining configuration on every validation seed. Configurations are ranked by their mean
+cumulative quantile gap; ties go to the larger mean return of the last episodes, then to the smaller value.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-TIE = 1e-9  # sums of gaps that differ by less are equal: they are the same terms in another order
+TIE = 1e-9  # sums of gaps that differ by less are equal up to rounding
 
 
 class Score(NamedTuple):
-    """One run by the criterion: its cumulative gap, and the mean return of its last episodes."""
+    """The criterion of one run: its cumulative gap, and the mean return of its last episodes."""
 
     gap: float
     tail: float
@@ -28,7 +28,7 @@ class Trial:
 
     place: int  # in the grid
     value: float
-    scores: tuple[Score, ...]  # one a validation seed
+    scores: tuple[Score, ...]  # one per validation seed
 
     @property
     def gap(self) -> float:
@@ -72,6 +72,18 @@ class Tuned:
         """The best configuration of the last rung."""
         return self.rungs[-1].ranked()[0]
 
+    def verdict(self) -> str:
+        """Where the winner lies in the grid, and what that means."""
+        setting = f"{self.parameter} = {self.winner.value:g}"
+        if self.at_edge is None:
+            return f"the winner is inside the grid: {setting}"
+        flat = {
+            True: "the neighbouring value does as well up to the variation between seeds: the criterion is flat there",
+            False: "the criterion is not flat there: a wider grid may do better",
+            None: "the neighbouring value was dropped before they could be compared",
+        }
+        return f"the winner is the {self.at_edge} value of the grid, {setting}; {flat[self.flat_at_edge]}"
+
     @property
     def at_edge(self) -> str | None:
         """Whether the winner is the "lowest" or the "highest" value of the grid."""
@@ -80,19 +92,19 @@ class Tuned:
 
     @property
     def flat_at_edge(self) -> bool | None:
-        """Where the winner is at an edge: whether its neighbour did as well, up to the chance of the seeds.
+        """For a winner at an edge: whether its neighbour did as well, up to the variation between seeds; None if unknown.
 
-        Both are compared in the last rung that had both. Flat: the means differ by at most two standard errors of the
-        difference seed by seed (the seeds are common), or not at all.
+        Both are compared in the last rung that had both: flat means that the mean difference seed by seed (the seeds are
+        common) is at most two of its standard errors.
         """
         if self.at_edge is None:
             return None
         place = self.winner.place
-        beside = place + (1 if place == 0 else -1)
+        neighbour = place + (1 if place == 0 else -1)
         for rung in reversed(self.rungs):
             trials = {trial.place: trial for trial in rung.trials}
-            if place in trials and beside in trials:
-                pairs = zip(trials[place].scores, trials[beside].scores, strict=True)
+            if place in trials and neighbour in trials:
+                pairs = zip(trials[place].scores, trials[neighbour].scores, strict=True)
                 difference = np.array([mine.gap - other.gap for mine, other in pairs])
                 error = difference.std(ddof=1) / np.sqrt(difference.size) if difference.size > 1 else 0.0
                 return bool(abs(difference.mean()) <= max(2.0 * error, TIE))
@@ -103,9 +115,9 @@ def halving(
     parameter: str, values: Sequence[float], rungs: Sequence[tuple[int, int]],
     score: Callable[[float, int], tuple[Score, ...]],
 ) -> Generator[tuple[int, tuple[float, ...], Rung | None], None, Tuned]:  # fmt: skip
-    """Yields (episodes, configurations to run, the rung before) until `score` can be asked for them; returns the trace.
+    """Yield (episodes, configurations to run, the rung before) for each rung; return the trace.
 
-    `score(value, episodes)` is called after the generator has been resumed.
+    `score(value, episodes)` is called once the generator has been resumed.
     """
     left = list(range(len(values)))
     done: list[Rung] = []
