@@ -143,7 +143,7 @@ def guarantee_chart(
         "curve:N", title=None, scale=alt.Scale(domain=list(curves), range=colours), legend=alt.Legend(orient="top")
     )
     dashes = alt.StrokeDash(
-        "curve:N", scale=alt.Scale(domain=list(curves), range=[[1, 0], *[[6, 3]] * (len(curves) - 1)]), legend=None
+        "curve:N", scale=alt.Scale(domain=list(curves), range=[[1, 0], *[[6, 3]] * (len(curves) - 1)]), title=None
     )
     tips = [alt.Tooltip("curve:N"), alt.Tooltip("level:Q", format=".4~g"), alt.Tooltip("value:Q", format=".6~g")]
     layers = []

@@ -14,7 +14,7 @@ from typing import Any
 
 from bqrl.results.charts import MISSING
 from bqrl.results.result import Result, Sentence, Table, _plain, to_csv
-from bqrl.results.words import number
+from bqrl.results.words import cell, displayed, number
 
 PAGE = "report.html"
 SHOWN_ROWS = 200  # of a table on the page; its CSV has all
@@ -103,30 +103,17 @@ def _title(spec: dict[str, Any]) -> dict[str, str]:
 
 def _table(name: str, table: Table) -> dict[str, Any]:
     csv, count = to_csv(table), len(table.rows)
-    words = {key: any(isinstance(row[key], str) for row in table.rows[:SHOWN_ROWS]) for key in table.columns}
+    titles, cells = displayed(Table(table.rows[:SHOWN_ROWS], table.titles))
+    words = [any(row[i][:1].isalpha() and row[i] not in ("yes", "no") for row in cells) for i in range(len(titles))]
     return {
         "name": name,
+        "title": name.replace("_", " "),
         "caption": table.caption,
-        "columns": [{"title": table.titles.get(key, key), "text": words[key]} for key in table.columns],
-        "cells": [[cell(row[key]) for key in table.columns] for row in table.rows[:SHOWN_ROWS]],
+        "columns": [{"title": title, "text": text} for title, text in zip(titles, words, strict=True)],
+        "cells": cells,
         "more": count if count > SHOWN_ROWS else 0,
         "csv": csv.decode() if len(csv) <= MAX_CSV else "",
     }
-
-
-def cell(value: Any) -> str:
-    """A cell of a table as people read it.
-
-    >>> cell(True), cell(None), cell(0.7916666), cell(float("-inf"))
-    ('yes', '–', '0.791667', '-∞')
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None:
-        return "\N{EN DASH}"
-    if isinstance(value, float):
-        return number(value).replace("inf", "∞")
-    return str(value)
 
 
 def _shown(value: Any) -> str:
