@@ -7,6 +7,7 @@ subtitle says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -26,15 +27,14 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 GREY, BROWN, PURPLE, OLIVE = "#888888", "#8C5A2B", "#7B5EA7", "#8A8D1E"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, GREY)
 LEARNERS = {
-    "UCB-BQRL": BLUE,
-    "UCB-BQRL, greedy planner": SKY,
-    "PSRL": PURPLE,
-    "UCBVI": RED,
-    "Thompson": GREEN,
-    "Q-learning": PINK,
-    "SARSA": ORANGE,
-    "PPO": BROWN,
-    "TRPO": OLIVE,
+    "ucb-bqrl": BLUE,
+    "psrl": PURPLE,
+    "ucbvi": RED,
+    "thompson": GREEN,
+    "q-learning": PINK,
+    "sarsa": ORANGE,
+    "ppo": BROWN,
+    "trpo": OLIVE,
 }
 MISSING = 'charts need Altair and vl-convert; install them with: pip install "bqrl[plots]"'
 
@@ -63,14 +63,18 @@ def image(chart: Any, kind: str) -> bytes:
 
 
 def learner_colours(labels: Sequence[str]) -> list[str]:
-    """One colour per learner; a learner with a name of its own has the same colour in every chart.
+    """One colour per label; a learner has the same colour in every chart, its greedy variant another one.
 
-    >>> learner_colours(["UCBVI", "mine", "UCB-BQRL"])
-    ['#D55E00', '#E69F00', '#0072B2']
+    >>> learner_colours(["UCBVI", "mine", "UCB-BQRL", "ucb-bqrl (planner=greedy)"])
+    ['#D55E00', '#E69F00', '#0072B2', '#56B4E9']
     """
-    used = {LEARNERS[label] for label in labels if label in LEARNERS}
-    free = iter([colour for colour in PALETTE if colour not in used] * (1 + len(labels)))
-    return [LEARNERS.get(label) or next(free) for label in labels]
+    chosen: list[str | None] = []
+    for label in labels:
+        base = re.split(r"[\s,(:]", label.lower(), maxsplit=1)[0]
+        colour = SKY if base == "ucb-bqrl" and "greedy" in label else LEARNERS.get(base)
+        chosen.append(colour if colour not in chosen else None)
+    free = iter([colour for colour in PALETTE if colour not in chosen] * len(labels) or PALETTE)
+    return [colour or next(free) for colour in chosen]
 
 
 def thinned(x: FloatArray, y: FloatArray, size: int = MAX_POINTS) -> IntArray:
@@ -412,6 +416,37 @@ def curves_chart(
         )
     said = f"Band: {band}." if band else ""
     return _finish(alt.layer(*layers), title, said)
+
+
+def experiment_chart(experiment: Any, measure: str | None = None) -> Any:
+    """Learning curves of an experiment with their bands.
+
+    Parameters
+    ----------
+    experiment
+        What `bqrl.compare` returns.
+    measure
+        "gap", "regret" or "return", summed over the episodes; by default the gap if the kernel is known.
+    """
+    measure = measure or ("gap" if experiment.exact else "return")
+    titles = {
+        "gap": ("How far each learner has fallen short of the best promise", "shortfall summed over episodes"),
+        "regret": ("How far each learner has fallen short of the best mean", "regret summed over episodes"),
+        "return": ("What each learner has earned", "return summed over episodes"),
+    }
+    title, y_title = titles[measure]
+    band = experiment.band if len(experiment.seeds) > 1 else ""
+    return curves_chart(curves_of(experiment.curves(measure, MAX_POINTS)), title=title, y_title=y_title, band=band)
+
+
+def curves_of(rows: Sequence[Mapping[str, Any]]) -> list[Curve]:
+    """Curves from rows with learner, episode, mean, low and high."""
+    found = []
+    for label in dict.fromkeys(row["learner"] for row in rows):
+        mine = [row for row in rows if row["learner"] == label]
+        x, mean, low, high = (np.array([row[key] for row in mine], float) for key in ("episode", "mean", "low", "high"))
+        found.append(Curve(label, x, mean, low, high))
+    return found
 
 
 def promise_axis(tau: float, words: Words) -> str:
