@@ -19,10 +19,11 @@ from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
+from bqrl.planners.uniform import uniform_law
 from bqrl.results.charts import Curve, curves_chart, curves_of, experiment_chart, image, promise_axis
 from bqrl.results.plans import file_number, in_one_line, policy_table, saved
 from bqrl.results.result import Result, Table, versions
-from bqrl.results.words import Words, by_gap, compared, headline, learned, ranking
+from bqrl.results.words import Words, by_gap, compared, headline, learned, number, ranking
 from bqrl.study.compare import Experiment, beats, bootstrap_band
 
 NAMES = {
@@ -63,6 +64,11 @@ class Learned:
     alone: bool = False  # one learner, of which the policy is shown
 
 
+def random_law(mdp: MDP) -> Law:
+    """Law of the return of uniformly random play, or its lower end."""
+    return _lower(uniform_law(mdp))
+
+
 def label_of(learner: str, params: Mapping[str, Any]) -> str:
     """Name of a learner in tables and charts.
 
@@ -78,17 +84,19 @@ def in_text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
-def file_stem(learner: str, params: Mapping[str, Any], seed: int) -> str:
-    """Name of the record of one run, without suffix."""
+def file_stem(learner: str, params: Mapping[str, Any], seed: int, *, alone: bool) -> str:
+    """Name of the files of one run; the learner is part of it unless it is the only one."""
+    if alone:
+        return f"seed{seed}"
     parts = [learner, *(f"{key}-{in_text(value)}" for key, value in params.items())]
-    return f"record_{re.sub(r'[^A-Za-z0-9.-]+', '-', '_'.join(parts))[:80]}_seed{seed}"
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', '_'.join(parts))[:80]}_seed{seed}"
 
 
 def learning_files(tau: float, stems: list[str]) -> list[str]:
     """Names of the files that a folder of these runs may hold."""
     tables = ["learners.csv", "seeds.csv", "curves.csv", "beats.csv", f"policy_tau{file_number(tau)}.csv"]
     charts = [f"{name}.{kind}" for name in CHARTS for kind in ("vl.json", "png", "pdf")]
-    return [*tables, f"policy_tau{file_number(tau)}.npz", *charts, *(f"{stem}.npz" for stem in stems)]
+    return [*tables, f"policy_tau{file_number(tau)}.npz", *charts, *(f"record_{stem}.npz" for stem in stems)]
 
 
 def learning_document(found: Learned) -> dict[str, Any]:
@@ -192,7 +200,7 @@ def seed_table(document: Mapping[str, Any], words: Words) -> Table:
     best = document["best"]
     said = "One row per seed."
     if best is not None:
-        said += f" The best quantile of any policy is {words.amount(f'{best["quantile"]:.6g}')}."
+        said += f" The best quantile of any policy is {words.amount(number(best['quantile']))}."
     return Table(rows, {"seed": "seed", **TITLES}, said)
 
 
@@ -242,7 +250,8 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
     attached = dict(files)
     for one in experiment.learners:
         for seed, record in zip(experiment.seeds, experiment.records[one.label], strict=True):
-            attached[f"{file_stem(str(one.learner), one.params, seed)}.npz"] = saved(record)
+            stem = file_stem(str(one.learner), one.params, seed, alone=found.alone)
+            attached[f"record_{stem}.npz"] = saved(record)
     if not found.alone and len(experiment.learners) > 1:
         said = "The probability that a run of the first learner beats a run of the other; ties count one half."
         tables["beats"] = Table(document["beats"], {"other": "other learner"}, said)

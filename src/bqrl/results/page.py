@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bqrl.results.charts import MISSING
-from bqrl.results.result import Result, Sentence, Table, _plain, to_csv
+from bqrl.results.result import Result, Sentence, Table, plain, to_csv
 from bqrl.results.words import cell, displayed, number
 
 PAGE = "report.html"
@@ -54,7 +54,6 @@ def page(result: Result) -> str:
     versions = result.details.get("versions", {})
     html: str = template.render(
         result=result,
-        version=versions.get("bqrl", ""),
         subtitle=result.settings.get("problem", ""),
         shown=now,
         choices=choices,
@@ -62,7 +61,7 @@ def page(result: Result) -> str:
         tables=tables,
         settings=settings,
         footer=_footer(result.details, versions),
-        data=_markup(json.dumps(_plain(data), allow_nan=False).replace("<", "\\u003c")),
+        data=_markup(json.dumps(plain(data), allow_nan=False).replace("<", "\\u003c")),
         library=_markup(library()) if specs else "",
     )
     return html

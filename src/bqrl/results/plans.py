@@ -302,6 +302,12 @@ def _steps(shortfall: FloatArray, points: FloatArray) -> Steps:
     return Steps(grown[last], points[last])
 
 
+def law_ends(law: Any, upper: Law | None = None) -> tuple[Law, Law]:
+    """Both ends of a law that may be bracketed; the same law twice if it is exact."""
+    low: Law = getattr(law, "lower", law)
+    return low, upper or getattr(law, "upper", low)
+
+
 def plan_law(plan: Plan) -> Law:
     """The law of the plan's return, or its lower end."""
     law: Law = getattr(plan.law, "lower", plan.law)
