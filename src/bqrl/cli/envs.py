@@ -30,7 +30,9 @@ def envs(out: Out = None, as_json: Json = False) -> None:
     order = ("name", "states", "actions", "horizon", "description", "id")
     table = Table([{key: problem[key] for key in order} for problem in problems], titles, "The named problems.")
     if out is not None:
-        write(Result("problems", "Named problems", {}, {"problems": table}, {}, [], details={"problems": problems}), out)
+        write(
+            Result("problems", "Named problems", {}, {"problems": table}, {}, [], details={"problems": problems}), out
+        )
     if as_json:
         print_json(problems)
     elif looked_at(sys.stdout):

@@ -200,7 +200,8 @@ def conclude(
     found = Learned(
         experiment, words, problem.sizes | {"name": words.title}, problem.mdp, random, asked, time.perf_counter() - begun, alone
     )  # fmt: skip
-    document, left_out = learning_document(found), []
+    document = learning_document(found)
+    left_out: list[str] = []
     if out is not None:
         watch.phase("writing")
         result, left_out = learning_result(found, document, files)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bqrl.cli.output import Json, Out, paper
-from bqrl.cli.watch import Watch
+from bqrl.cli.watch import ProgressBar
 
 
 def theory(
@@ -33,7 +33,7 @@ def theory(
     names = chosen(spec, only)
     folder = out if out is not None else Path("results") / (f"{spec.name}_quick" if quick else spec.name)
     kept = check_folder(make_folder(folder), quick)
-    with Watch() as watch:
+    with ProgressBar() as watch:
         found = run_theory(spec, names, watch)
         watch.phase("drawing")
         content = theory_document(found, {"title": spec.title, "seed": spec.seed, "quick": quick})

@@ -107,12 +107,12 @@ class Policy(ABC):
         wide
             One row per state and one column per stage. PolicyError if the action depends on more than these two.
 
-        Returns
+        Returns:
         -------
         list of dict
             `bqrl.results.decisions` says how to follow the rows without bqrl.
 
-        Examples
+        Examples:
         --------
         >>> from bqrl.envs import make
         >>> MarkovPolicy([[0, 0]]).table(make("Bandit")) # doctest: +SKIP
@@ -120,7 +120,11 @@ class Policy(ABC):
         """
         from bqrl.results.decisions import decision_rows, wide_rows
 
-        return wide_rows(self, mdp) if wide else decision_rows(self, mdp, reachable=reachable, min_probability=min_probability)
+        return (
+            wide_rows(self, mdp)
+            if wide
+            else decision_rows(self, mdp, reachable=reachable, min_probability=min_probability)
+        )
 
     def to_frame(self, mdp: MDP, **options: Any) -> Any:
         """The rows of `table` as a pandas DataFrame."""

@@ -141,6 +141,7 @@ def _learner(found: Learned, one: Any, best: Mapping[str, float] | None) -> dict
         }
         if best is not None:
             assert found.mdp is not None
+            assert record.final_policy is not None
             final: Law = _lower(evaluate(found.mdp, record.final_policy))
             quantile, gaps = final.quantile(experiment.tau), record.gap(experiment.tau)
             row |= {"quantile": quantile, "mean": final.mean(), "gap": float(gaps.sum())}
@@ -230,7 +231,9 @@ def learner_table(document: Mapping[str, Any]) -> Table:
     return Table(rows, {"learner": "learner", **TITLES}, said)
 
 
-def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]) -> tuple[Result, list[str]]:
+def learning_result(
+    found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]
+) -> tuple[Result, list[str]]:
     """The result of runs, and one line for each part that is left out.
 
     Parameters
@@ -240,7 +243,7 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
     files
         Further files, such as logs.
 
-    Returns
+    Returns:
     -------
     Result, list of str
         Records are attached as .npz files.
@@ -275,7 +278,7 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
         charts = {}
         left_out.append(str(fault))
     settings = {key: value for key, value in found.settings.items() if value not in (None, False, [], ())}
-    model = {"problem": in_one_line(found.model, words)}
+    model = {"size": in_one_line(found.model, words)}
     kind = "learning" if found.alone else "comparison"
     result = Result(
         kind, words.title, model | settings, tables, charts, [document["meaning"]], details=document, files=attached
@@ -335,7 +338,9 @@ def _curve_table(experiment: Experiment) -> Table:
         row = {"learner": gap["learner"], "episode": gap["episode"]}
         row |= {f"gap_{key}": gap[key] for key in ("mean", "low", "high")}
         rows.append(row | {f"regret_{key}": regret[key] for key in ("mean", "low", "high")})
-    titles = {f"{name}_{key}": f"cumulative {name}, {key}" for name in ("gap", "regret") for key in ("mean", "low", "high")}
+    titles = {
+        f"{name}_{key}": f"cumulative {name}, {key}" for name in ("gap", "regret") for key in ("mean", "low", "high")
+    }
     return Table(rows, titles, f"Low and high: {experiment.band}.")
 
 

@@ -1,6 +1,6 @@
-"""The page of a result: one HTML file for every kind, which opens offline and makes no request.
+r"""The page of a result: one HTML file for every kind, which opens offline and makes no request.
 
-Names from files are text: HTML is escaped by the template, and "<" inside JSON is written as \\u003c, so that no name can
+Names from files are text: HTML is escaped by the template, and "<" inside JSON is written as \u003c, so that no name can
 end a script element.
 """
 
@@ -29,7 +29,7 @@ def page(result: Result) -> str:
     result
         Any result; its charts, tables, sentences and choices are all that the page needs.
 
-    Returns
+    Returns:
     -------
     str
         One file: code, data and style are inside.
@@ -54,7 +54,7 @@ def page(result: Result) -> str:
     versions = result.details.get("versions", {})
     html: str = template.render(
         result=result,
-        subtitle=result.settings.get("problem", ""),
+        subtitle=result.settings.get("size", ""),
         shown=now,
         choices=choices,
         charts=titles,
@@ -74,7 +74,7 @@ def library() -> str:
         import vl_convert
     except ImportError:
         raise ImportError(MISSING) from None
-    return str(vl_convert.javascript_bundle()).replace("</script", "<\\/script")
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
 
 
 def _jinja() -> Any:
@@ -88,7 +88,7 @@ def _jinja() -> Any:
 def _markup(text: str) -> Any:
     import markupsafe
 
-    return markupsafe.Markup(text)  # noqa: S704
+    return markupsafe.Markup(text)
 
 
 def _title(spec: dict[str, Any]) -> dict[str, str]:
@@ -96,7 +96,10 @@ def _title(spec: dict[str, Any]) -> dict[str, str]:
     title = spec.pop("title", "")
     if isinstance(title, Mapping):
         subtitle = title.get("subtitle", "")
-        return {"title": title.get("text", ""), "subtitle": subtitle if isinstance(subtitle, str) else " ".join(subtitle)}
+        return {
+            "title": title.get("text", ""),
+            "subtitle": subtitle if isinstance(subtitle, str) else " ".join(subtitle),
+        }
     return {"title": title, "subtitle": ""}
 
 

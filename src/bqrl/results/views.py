@@ -97,6 +97,33 @@ def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
     return pandas.DataFrame(list(rows))
 
 
+def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """One row per statistic, one column per plan."""
+    names = [f"{i + 1}. {plan.objective}" for i, plan in enumerate(comparison.plans)]
+    return [
+        {"statistic": row["statistic"], **dict(zip(names, row["values"], strict=True))} for row in comparison.rows()
+    ]
+
+
+def comparison_frame(comparison: Comparison) -> Any:
+    """Plans beside each other as a pandas DataFrame."""
+    return frame(comparison_rows(comparison))
+
+
+def mdp_rows(mdp: MDP) -> list[dict[str, Any]]:
+    """One row per outcome of a model, with its names."""
+    fixed = mdp.stationary and len(mdp.reward) == 1
+    rows = []
+    for h in range(1 if fixed else mdp.H):
+        for s in range(mdp.S):
+            for a in range(mdp.A):
+                where: dict[str, Any] = {} if fixed else {"stage": h + 1}
+                where |= {"state": mdp.state_label(s), "action": mdp.action_label(a)}
+                for t, p, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
+                    rows.append(where | {"next_state": mdp.state_label(t), "probability": p, "reward": r})
+    return rows
+
+
 def html_table(rows: Sequence[Mapping[str, Any]], caption: str = "") -> str:
     """A small HTML table; of a long one the first rows."""
     titles, cells = displayed(Table(rows[:MAX_ROWS]))
@@ -141,9 +168,7 @@ def curve_html(curve: GuaranteeCurve) -> str:
 
 def comparison_html(comparison: Comparison) -> str:
     """The laws of several plans beside each other."""
-    names = [f"{i + 1}. {plan.objective}" for i, plan in enumerate(comparison.plans)]
-    rows = [{"statistic": row["statistic"], **dict(zip(names, row["values"], strict=True))} for row in comparison.rows()]
-    return html_table(rows)
+    return html_table(comparison_rows(comparison))
 
 
 def record_html(record: Record) -> str:
