@@ -42,7 +42,7 @@ RESULT, MANIFEST, LOCK, DRAFT = "result.json", "manifest.json", ".bqrl.lock", ".
 FORMAT, VERSION = "bqrl result", 1
 LOCK_SECONDS = 30.0  # writing takes less
 GENERATED = 160  # bytes in which a page of ours names its generator
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
+NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}")  # may lie in subfolders
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +380,9 @@ def _refuse_foreign(path: Path, listed: Mapping[str, list[str]], names: Iterable
     if os.path.lexists(path / MANIFEST) and _manifest(path) is None:
         raise FileExistsError(f"{path / MANIFEST} was not written by bqrl; move it or choose another folder")
     for name in names:
+        for part in list(Path(name).parents)[:-1]:
+            if os.path.lexists(path / part) and ((path / part).is_symlink() or not (path / part).is_dir()):
+                raise FileExistsError(f"{path / part} is not a folder of bqrl; move it or choose another folder")
         if os.path.lexists(path / name) and not _ours(path, name, listed):
             state = "was changed after bqrl wrote it" if name in listed else "was not written by bqrl"
             raise FileExistsError(f"{path / name} {state}; move it or choose another folder")
@@ -422,6 +425,7 @@ def _write_file(path: Path, name: str, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+    (path / name).parent.mkdir(parents=True, exist_ok=True)
     os.replace(path / DRAFT, path / name)
 
 

@@ -2,8 +2,8 @@ import doctest
 
 import pytest
 
-from bqrl.reports import folder, tables, words
-from bqrl.reports.words import apart, meaning, number, percent, runs
+from bqrl.results import charts, learning, plans, result, words
+from bqrl.results.words import Words, apart, by_gap, compared, headline, learned, meaning, number, percent, ranking, runs
 
 LEVEL = {
     "tau": 0.1,
@@ -18,7 +18,7 @@ LEVEL = {
 }
 
 
-@pytest.mark.parametrize("module", [words, folder, tables])
+@pytest.mark.parametrize("module", [charts, learning, plans, result, words])
 def test_doctests(module):
     result = doctest.testmod(module)
     assert result.attempted
@@ -88,7 +88,7 @@ def test_percent():
         ),
         (
             {"beta": 0.1, "policy": "mixture", "risk_neutral": None},
-            "With one coin at the start, over the worst 10 % of runs you get 0.7917 on average, the best that any policy can"
+            "With one random draw at the start, over the worst 10 % of runs you get 0.7917 on average, the best that any policy can"
             " reach.",
         ),
         ({"upper": None, "risk_neutral": None}, "In 9 of 10 runs you get at least 0.7917."),
@@ -111,8 +111,8 @@ def test_percent():
         ),
         (
             {"beta": 0.03, "upper": 0.8, "randomized_upper": 0.8},
-            "Counted from the worst run up, the runs between the 7 % and the 10 % mark bring 0.7917 on average, the best that"
-            " any policy without a coin can reach; one coin at the start brings 0.8; the risk-neutral policy gives 0.7083.",
+            "Between the 7 % and the 10 % quantile you get 0.7917 on average, the best that any deterministic policy can reach;"
+            " one random draw at the start gives 0.8; the risk-neutral policy gives 0.7083.",
         ),
         (
             {"attitude": "robust", "value": 0.75, "nominal": 0.77},
@@ -122,9 +122,75 @@ def test_percent():
         (
             {"attitude": "optimistic", "upper": 0.9, "risk_neutral": None},
             "In the model as given, in 9 of 10 runs you get at least 0.7917; with the most favourable kernel in the ball no"
-            " policy could promise more than 0.9.",
+            " policy can promise more than 0.9.",
         ),
     ],
 )
 def test_each_objective_has_its_own_true_sentence(change, text):
     assert meaning(LEVEL | change) == text
+
+
+def test_amounts_carry_the_unit_of_the_problem():
+    text = meaning(LEVEL, Words("Treatment", unit="QALY", stage="year"))
+    assert text == (
+        "In 9 of 10 runs you get at least 0.7917 QALY, the best that any policy can promise; the risk-neutral policy gives"
+        " 0.7083 QALY."
+    )
+
+
+BEST = {"quantile": 10.0, "mean": 11.0}
+
+
+def document(*learners, best=BEST, random=2.0):
+    entries = []
+    for label, gaps, settled in learners:
+        runs = [{"seed": i, "gap": g, "settled": k, "last_return": g} for i, (g, k) in enumerate(zip(gaps, settled, strict=True))]
+        mean = {"gap": sum(gaps) / len(gaps), "quantile": 10.0 - (None in settled), "last_return": 4.0, "return": 3.0}
+        entries.append({"label": label, "runs": runs, "mean": mean})
+    return {
+        "learners": entries,
+        "tau": 0.1,
+        "episodes": 100,
+        "best": best,
+        "random": None if best is None else {"quantile": random},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (("A", [0.0, 0.0], [0, 0]), "A makes the best promise, 10, from the first episode on in all 2 seeds"),
+        (("A", [9.0], [40]), "A makes the best promise, 10, from episode 41 on"),
+        (("A", [9.0], [95]), "A ends with the best promise, 10"),
+        (("A", [9.0, 9.0], [40, None]), "A ends with the best promise, 10, in 1 of 2 seeds"),
+        (("A", [9.0, 9.0], [None, None]), "A ends on average 1 short of the best promise, 10"),
+    ],
+)
+def test_a_headline_claims_the_best_promise_only_where_it_was_kept(given, text):
+    assert headline(document(given)) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ([("A", [1.0, 2.0], [None] * 2), ("B", [8.0, 9.0], [None] * 2)], "A falls short of the best promise by 1.5 in total; the next, B, by 8.5 (5.7 times as much)"),
+        ([("A", [1.0, 9.0], [None] * 2), ("B", [8.0, 9.0], [None] * 2)], "A and B fall short of the best promise least: by 5 and 8.5 in total"),
+        ([("A", [0.0], [0]), ("B", [8.0], [None])], "A never falls short of the best promise; the next, B, by 8 in total"),
+        ([("A", [0.0], [0]), ("B", [0.0], [0])], "none of the 2 learners ever falls short of the best promise"),
+    ],
+)  # fmt: skip
+def test_a_ranking_says_no_more_than_the_seeds_show(given, text):
+    assert ranking(document(*given)) == text
+
+
+def test_what_runs_mean():
+    words = Words("x", unit="EUR")
+    assert learned(document(("A", [50.0], [40])), words) == (
+        "After 100 episodes, in 9 of 10 runs you get at least 10 EUR, the best that any policy can promise. During learning"
+        " the policies fell short of it by 0.5 per episode on average, 50 in total."
+    )
+    assert learned(document(("A", [0.0], [0]), random=10.0), words).endswith("there is nothing to learn.")
+    assert "does not expose its kernel" in learned(document(("A", [0.0], [0]), best=None), words)
+    both = document(("A", [1.0], [None]), ("B", [8.0], [None]))
+    assert compared(both, words).endswith("In 9 of 10 runs the best policy gives at least 10 EUR, random play 2 EUR.")
+    assert [one["label"] for one in by_gap(both["learners"])] == ["A", "B"]
