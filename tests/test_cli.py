@@ -34,7 +34,7 @@ def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
     assert "AssetSelling: 26 states, 2 actions, 10 stages, start 5" in text
     for heading in ("level", "quantile", "upper bound", "gap", "margin", "certain", "mean", "risk-neutral"):
         assert heading in text
-    assert "0.1 0.791667 0.791667 0 0.0154094 0.137159 yes 0.851776 0.708333" in text
+    assert "0.1 0.791667 0.791667 0 0.015 0.14 yes 0.851776 0.708333" in text
     assert (
         "In 9 of 10 runs you get at least 0.7917, the best that any policy can promise; the risk-neutral policy gives 0.7083."
         in text
@@ -51,10 +51,10 @@ def test_a_narrow_terminal_gets_one_line_per_number(cli, monkeypatch):
     lines = re.sub(r"\x1b\[\d+m", "", out).splitlines()
     assert lines[0] == "AssetSelling: 26 states, 2 actions, 10 stages, start 5"
     assert "…" not in out
-    for line in ("level: 0.1", "quantile: 0.791667", "upper bound: 0.958333", "margin below: 0.0278386"):
+    for line in ("level: 0.1", "quantile: 0.791667", "upper bound: 0.958333", "margin below: 0.028"):
         assert line in lines
     assert max(map(len, lines[1:])) <= 40
-    monkeypatch.setenv("COLUMNS", "78")  # headings in two lines, numbers whole
+    monkeypatch.setenv("COLUMNS", "80")  # headings in two lines, numbers whole
     out = re.sub(r"\x1b\[\d+m", "", cli("solve", "AssetSelling", "--tau", 0.1)[1])
     assert "0.1  0.791667" in out
     assert "0.708333" in out

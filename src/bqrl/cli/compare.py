@@ -18,8 +18,8 @@ from bqrl.cli.learn import (
     Seeds,
     Start,
     Tau,
-    announce,
     begin,
+    check_runs,
     conclude,
     first_seeds,
 )
@@ -73,7 +73,7 @@ def compare(
         "seed": seed, "seeds": seeds, "horizon": horizon, "start": start, "discount": discount, "delta": delta,
     }  # fmt: skip
     begun = time.perf_counter()
-    announce(found)
+    check_runs(found, entries, tau, episodes, chosen[0], delta)
     contenders = [(label_of(*entry), *entry) for entry in entries]
     alone = found.mdp is None or len(contenders) * len(chosen) == 1  # an environment cannot be sent to another process
     with ProgressBar() as watch:

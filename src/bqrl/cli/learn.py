@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -84,11 +84,9 @@ def learn(
         "seeds": seeds, "horizon": horizon, "start": start, "discount": discount, "delta": delta,
     }  # fmt: skip
     from bqrl.cli.problem import problem_words
-    from bqrl.learners.run import Run
 
     begun = time.perf_counter()
-    Run(found.source, learner, tau, episodes, chosen[0], horizon=found.horizon, delta=delta, **params)  # checks
-    announce(found)
+    check_runs(found, [(learner, params)], tau, episodes, chosen[0], delta)
     logs: dict[str, bytes] = {}
     with ProgressBar() as watch, ExitStack() as stack:
         callbacks = _Callbacks(watch, stack, out if log else None, out if tensorboard else None)
@@ -121,8 +119,14 @@ def begin(
     return read_problem(problem, horizon, start, discount)
 
 
-def announce(problem: Problem) -> None:
-    """Say what was assumed about the problem."""
+def check_runs(
+    problem: Problem, entries: Sequence[tuple[str, dict[str, Any]]], tau: float, episodes: int, seed: int, delta: float
+) -> None:
+    """ValueError if a learner cannot run on the problem; then say what was assumed about it."""
+    from bqrl.learners.run import Run
+
+    for learner, params in entries:  # a mistake in the last learner must not come out after the runs of the first
+        Run(problem.source, learner, tau, episodes, seed, horizon=problem.horizon, delta=delta, **params)
     if problem.assumed is not None:
         typer.echo(f"bqrl: {problem.assumed}", err=True)
 

@@ -222,8 +222,8 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
                 "nominal": level["nominal"],
                 "upper": level["upper"],
                 "gap": level["gap"],
-                "below": level["margin"]["below"],
-                "above": level["margin"]["above"],
+                "below": float(f"{level['margin']['below']:.2g}"),  # a size, not a result
+                "above": float(f"{level['margin']['above']:.2g}"),
                 "certain": level["certain"],
                 "mean": level["mean"],
                 "neutral": neutral["value"],
