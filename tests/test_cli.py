@@ -346,7 +346,11 @@ def test_out_writes_everything_and_prints_the_same_document(cli, tiny, tmp_path)
     folder = tmp_path / "made" / "here"
     code, out, err = cli("solve", tiny, "--tau", 0.4, "--tau", 0.8, "--out", folder, "--json")
     assert (code, err) == (0, "")
-    charts = {f"{name}.{kind}" for name in ("guarantee_curve", "return_law", "policy_map") for kind in ("png", "pdf", "vl.json")}
+    charts = {
+        f"{name}.{kind}"
+        for name in ("guarantee_curve", "return_law", "policy_map")
+        for kind in ("png", "pdf", "vl.json")
+    }
     policies = {f"policy_tau{tau}.{kind}" for tau in ("0p4", "0p8") for kind in ("csv", "npz")}
     tables = {"levels.csv", "return_laws.csv", "guarantee_curve.csv"}
     held = {name for name in os.listdir(folder) if not name.startswith((".", "overview"))}

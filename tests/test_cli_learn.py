@@ -271,7 +271,9 @@ def test_everyone_is_compared_unless_told(cli):
 
 def test_compare_measures_every_learner_as_learn_does(cli, tiny, tmp_path):
     chosen = ("--learner", "ucbvi", "--learner", "q-learning:epsilon=0.5,0.1,learning_rate=0.2")
-    code, out, err = cli("compare", tiny, "--tau", 0.4, *SHORT, *chosen, "--workers", 1, "--out", tmp_path / "o", "--json")
+    code, out, err = cli(
+        "compare", tiny, "--tau", 0.4, *SHORT, *chosen, "--workers", 1, "--out", tmp_path / "o", "--json"
+    )
     assert (code, err) == (0, "")
     found = strict(out)
     assert found == read(tmp_path / "o").details

@@ -1,5 +1,4 @@
 import pytest
-
 from bqrl.experiments.tune import Rung, Score, Trial, Tuned, halving
 
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)

@@ -93,7 +93,9 @@ def check(mdp, plan):
     if low is high:
         assert law.equals(low, 1e-7)
     else:
-        assert all(low.quantile(u) - 1e-7 <= law.quantile(u) <= high.quantile(u) + 1e-7 for u in np.linspace(0.01, 0.99, 99))
+        assert all(
+            low.quantile(u) - 1e-7 <= law.quantile(u) <= high.quantile(u) + 1e-7 for u in np.linspace(0.01, 0.99, 99)
+        )
     promised = law.quantile(plan.tau) if plan.beta == 0.0 else law.buffered_quantile(plan.tau, plan.beta)
     assert promised >= plan.value - 1e-7 * max(1.0, abs(plan.value))
     return rows.rows

@@ -3,7 +3,19 @@ import doctest
 import pytest
 
 from bqrl.results import charts, learning, plans, result, words
-from bqrl.results.words import Words, apart, by_gap, compared, headline, learned, meaning, number, percent, ranking, runs
+from bqrl.results.words import (
+    Words,
+    apart,
+    by_gap,
+    compared,
+    headline,
+    learned,
+    meaning,
+    number,
+    percent,
+    ranking,
+    runs,
+)
 
 LEVEL = {
     "tau": 0.1,
@@ -144,7 +156,10 @@ BEST = {"quantile": 10.0, "mean": 11.0}
 def document(*learners, best=BEST, random=2.0):
     entries = []
     for label, gaps, settled in learners:
-        runs = [{"seed": i, "gap": g, "settled": k, "last_return": g} for i, (g, k) in enumerate(zip(gaps, settled, strict=True))]
+        runs = [
+            {"seed": i, "gap": g, "settled": k, "last_return": g}
+            for i, (g, k) in enumerate(zip(gaps, settled, strict=True))
+        ]
         mean = {"gap": sum(gaps) / len(gaps), "quantile": 10.0 - (None in settled), "last_return": 4.0, "return": 3.0}
         entries.append({"label": label, "runs": runs, "mean": mean})
     return {
