@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import math
 from collections import defaultdict
 
@@ -153,7 +154,7 @@ def plan_law_of(mdp, policy):
 def test_neighbouring_rows_differ_in_their_action():
     mdp = bqrl.envs.make("AssetSelling")
     rows = bqrl.solve(mdp, 0.5).policy.table(mdp)
-    for a, b in zip(rows, rows[1:], strict=False):
+    for a, b in itertools.pairwise(rows):
         if (a["stage"], a["state"]) == (b["stage"], b["state"]):
             assert a["action"] != b["action"]
             assert a["earned_to"] < b["earned_from"]

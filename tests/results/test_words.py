@@ -1,3 +1,5 @@
+# ruff: noqa: E501  (a case and its sentence stay on one line)
+
 import doctest
 
 import pytest
