@@ -148,7 +148,7 @@ def _robust_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, ma
 
 
 def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Lattice) -> Plan:
-    search = WidthSearch(mdp, columns, tau, beta, half=half, sense=OPTIMISTIC)
+    search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, half=half, sense=OPTIMISTIC)
     upper, column, width = search.upper()
     # The best policy is the one of the optimistic kernel, not the one that scores best in the nominal model.
     d = max(width, 1.0)
@@ -180,7 +180,7 @@ def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, column
     candidates = [TargetPolicy(columns, done.actions, float(targets[i])) for i in tried]
     if isinstance(nominal.policy, TargetPolicy):
         candidates.append(nominal.policy)
-    search = WidthSearch(mdp, columns, tau, beta, half=half, sense=ROBUST)
+    search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, half=half, sense=ROBUST)
     _, column, width = search.upper()
     candidates.append(best_deterministic(search, column, width)[0])
     error = _error(mdp, columns, beta)
