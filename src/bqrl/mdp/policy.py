@@ -25,7 +25,7 @@ from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.grid import Grid, grid_from_arrays
 from bqrl.mdp.model import MDP
 
-ActionArray = NDArray[np.int16] | NDArray[np.int32]
+ActionArray = NDArray[np.signedinteger[Any]]
 
 
 def action_dtype(A: int) -> type[np.int16] | type[np.int32]:

@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.rollout import draw_outcomes, push_mass, push_mass_threads, spread_rows
+from bqrl.kernels.rollout import draw_many
 from bqrl.laws.bracket import LawBracket
 from bqrl.laws.law import Law
-from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
-from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.grid import Grid, Rounded, Sums
+from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.planners.sweep import BLOCK_BYTES, by_products, row_shift
+from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
+from bqrl.planners.follow import check_played, push_forward, sums_on
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # (state, memory, sum) triples of one stage up to which a policy's own support is followed

@@ -74,6 +74,8 @@ class Layout:
             A=mdp.A,
         )  # fmt: skip
         self.work = np.empty((2, 0))
+        self.largest = float(np.abs(grid.points(0)[[0, -1]]).max())  # size of the returns
+        self._begins = np.concatenate(([0], np.cumsum(grid.size[:-1])))
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
         self._fixed_means = None
@@ -86,6 +88,10 @@ class Layout:
         if self.work.shape[1] < cells:
             self.work = np.empty((2, cells))
         return self.work
+
+    def table_starts(self, extra: int) -> IntArray:
+        """Return where the action table of each stage begins in one buffer, shape (H + 1,)."""
+        return self.mdp.S * (self._begins + extra * np.arange(self._begins.size))
 
     def mean_rewards(self, probability: FloatArray) -> FloatArray:
         """Return the discounted mean reward of every row at every stage, shape (H, S*A)."""
@@ -143,13 +149,16 @@ def sweep(
     layout
         What an earlier call prepared for the same problem and grid.
 
-    Returns
+    Returns:
     -------
     Sweep
     """
     kernel = mdp.probability if probability is None else probability
-    size = np.abs(grid.points(0)[[0, -1]] if second is None else second)
-    rule = Goal(NO_TABLE, weight, tie, 1e-12 * max(1.0, float(size.max())))
+    if second is not None:
+        largest = float(np.abs(second).max())
+    else:
+        largest = float(np.abs(grid.points(0)[[0, -1]]).max()) if layout is None else layout.largest
+    rule = Goal(NO_TABLE, weight, tie, 1e-12 * max(1.0, largest))
     widest = int(grid.size.max()) + extra
     small = mdp.successor.size // len(mdp.available) * widest <= SMALL_WORK
     if isinstance(grid, Lattice) and second is None and not keep and tick is None and small:
@@ -203,7 +212,7 @@ def _in_one_call(
     layers, S = 2 if policy else 1, mdp.S
     work = layout.reserve(S * layers * (int(grid.size.max()) + extra))
     _terminal(work, S, cost, layers, None)
-    begin = np.r_[0, np.cumsum(S * (grid.size[:-1] + extra))]
+    begin = layout.table_starts(extra)
     tables = Tables(np.empty(int(begin[-1]) if policy else 0, action_dtype(mdp.A)), begin)
     ball = Ball(NO_TABLE if half is None else half, sense, NO_ORDER, NO_TABLE)
     goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
@@ -213,9 +222,8 @@ def _in_one_call(
     root = mdp.mu @ work[last, : S * layers * columns].reshape(S, -1)
     if not policy:
         return Sweep(grid=grid, extra=extra, root=root)
-    actions = tuple(
-        tables.flat[i:j].reshape(S, -1) for i, j in zip(begin[:-1].tolist(), begin[1:].tolist(), strict=True)
-    )
+    bounds = begin.tolist()
+    actions = tuple(tables.flat[i:j].reshape(S, -1) for i, j in zip(bounds[:-1], bounds[1:], strict=True))
     return Sweep(grid=grid, extra=extra, root=root[:columns], mean=root[columns:], actions=actions)
 
 
@@ -230,7 +238,9 @@ class _Stage:
         first = int(mdp.row_start[0 if mdp.stationary else h * mdp.S * mdp.A])
         self.own = kernel is mdp.probability
         self.probability = kernel[first : first + self.stage.successor.size]
-        self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * (mdp.discount**h if paid else 0.0)
+        self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * (
+            mdp.discount**h if paid else 0.0
+        )
 
     def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray) -> None:
         """Fill the values of the stage and, unless the array of actions is empty, means and actions."""

@@ -20,16 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.ball import follow, improve_rows, push_needs, robust_stage
 from bqrl.laws.functionals import reaches
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid, Lattice, Sums
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
+from bqrl.planners.ball_loops import follow, improve_rows, push_needs, robust_stage
 from bqrl.planners.buffered import plan_buffered
-from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, sums_on
+from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
 from bqrl.planners.expected import settled
+from bqrl.planners.follow import sums_on
 from bqrl.planners.plan import GAP_TOL, TIED, Plan, objective_value
 from bqrl.planners.sweep import OPTIMISTIC, ROBUST, rounding_error, sweep
 from bqrl.planners.target import MAX_BYTES, as_law, check_memory, exact_grid, guarantee_curve, plan_target

@@ -6,8 +6,8 @@ the search sweeps where the maximum of the functions F_pi met so far is lowest, 
 bound is then exactly min_d F(z, d). Few sweeps are needed from a cold start, and one to three where the search begins at
 the width at which an earlier one ended.
 
-Over an l1 ball F_pi is computed under the given kernel and only approximates F from below; there the search ends when both
-neighbours of the best width on the lattice have been swept. Any set of widths gives a valid bound.
+Over an l1 ball the law of a policy says little about F, so there the search moves on the lattice of widths and ends when both
+neighbours of the best one have been swept. Any set of widths gives a valid bound.
 
 The policy that attains the bound's (z, d) may itself score far below it, so every policy met is evaluated.
 """
@@ -130,19 +130,19 @@ class WidthSearch:
         """Return U, its target column and its width."""
         size = max(1.0, float(np.abs(self.targets[[0, -1]]).max()))
         longest = float(max(self.targets.size - 1, 1))
-        self.bound(min(max(self.begin or np.sqrt(longest), 1.0), longest))
+        first = np.sqrt(longest) if self.begin is None else self.begin
+        self.bound(float(np.clip(np.floor(first), 1.0, longest)))
         while True:
             widths = sorted({0.0, *self.sweeps})
             table = np.array([self.bound(d) for d in widths])
             ceiling = table.min(axis=0)
             column = int(ceiling.argmax())
             best = widths[int(table[:, column].argmin())]
-            following = self._lowest(column, float(ceiling[column]) - LINE_TOL * size)
-            if following is not None and any(abs(following - d) < 1e-9 for d in widths):
-                following = None
-            if following is None and self.half is not None:
+            if self.half is None:
+                following = self._lowest(column, float(ceiling[column]) - LINE_TOL * size)
+            else:
                 following = self._neighbour(best, column)
-            if following is None:
+            if following is None or any(abs(following - d) < 1e-9 for d in widths):
                 return float(ceiling[column]), column, best
             self.bound(following)
 

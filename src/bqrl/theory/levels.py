@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.ball import follow
 from bqrl.mdp.forms import FloatArray
+from bqrl.planners.ball_loops import follow
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import GuaranteeCurve
 
