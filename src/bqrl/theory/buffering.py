@@ -20,7 +20,7 @@ import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.errors import GridError, SizeError
-from bqrl.laws.functionals import MASS_TOL
+from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP

@@ -73,27 +73,9 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
     >>> found.total, round(found.bound, 4)
     (2.0, 2.8284)
     """
-    a, s = np.asarray(actions), np.asarray(states)
-    for name, array, value in (("states", s, states), ("actions", a, actions)):
-        if array.dtype.kind not in "iu":
-            raise ArgumentTypeError(
-                f"{name} must be an array of whole numbers, got dtype {array.dtype}", name=name, value=value
-            )
-    if a.ndim != 2 or s.ndim != 2 or len(s) != len(a) or s.shape[1] not in (a.shape[1], a.shape[1] + 1):
-        raise ArgumentError(
-            f"states must have shape (T, H) or (T, H + 1) and actions (T, H), got {s.shape} and {a.shape}",
-            name="states",
-            value=states,
-        )
+    S, A = whole(S, "S", 1), whole(A, "A", 1)
+    s, a = _check_visits(states, actions, S, A)
     T, H = a.shape
-    s, S, A = s[:, :H], whole(S, "S", 1), whole(A, "A", 1)
-    for name, array, size, value in (("states", s, S, states), ("actions", a, A, actions)):
-        if array.size and (array.min() < 0 or array.max() >= size):
-            raise ArgumentError(
-                f"{name} must be from 0 to {size - 1}, got values from {array.min()} to {array.max()}",
-                name=name,
-                value=value,
-            )
     w = np.arange(H - 1.0, -1.0, -1.0) if weights is None else as_numbers(weights, "weights")
     if w.shape != (H,) or np.any(w < 0.0):
         raise ArgumentError(
@@ -110,6 +92,31 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
         by_stage=read_only(terms.sum(axis=0)),
         by_episode=read_only(terms.sum(axis=1)),
     )
+
+
+def _check_visits(states: Any, actions: Any, S: int, A: int) -> tuple[IntArray, IntArray]:
+    """States and actions as arrays of shape (T, H)."""
+    a, s = np.asarray(actions), np.asarray(states)
+    for name, array, value in (("states", s, states), ("actions", a, actions)):
+        if array.dtype.kind not in "iu":
+            raise ArgumentTypeError(
+                f"{name} must be an array of whole numbers, got dtype {array.dtype}", name=name, value=value
+            )
+    if a.ndim != 2 or s.ndim != 2 or len(s) != len(a) or s.shape[1] not in (a.shape[1], a.shape[1] + 1):
+        raise ArgumentError(
+            f"states must have shape (T, H) or (T, H + 1) and actions (T, H), got {s.shape} and {a.shape}",
+            name="states",
+            value=states,
+        )
+    s = s[:, : a.shape[1]]
+    for name, array, size, value in (("states", s, S, states), ("actions", a, A, actions)):
+        if array.size and (array.min() < 0 or array.max() >= size):
+            raise ArgumentError(
+                f"{name} must be from 0 to {size - 1}, got values from {array.min()} to {array.max()}",
+                name=name,
+                value=value,
+            )
+    return s, a
 
 
 def visits_before(rows: Any) -> IntArray:

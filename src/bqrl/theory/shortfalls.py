@@ -72,31 +72,9 @@ def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int |
         raise GridError(f"the set of shortfall probabilities {NO_GRID}")
     limit = whole(max_values, "max_values", 1)
     sets = _Sets(limit, None if keep is None else whole(keep, "keep", 2))
-    here: list[list[FloatArray]]
     after: list[list[FloatArray]] = [[np.zeros(1), np.ones(1)]] * mdp.S
     for h in range(mdp.H - 1, -1, -1):
-        stage, last = mdp.stage(h), int(columns.size[h + 1])
-        shift, jumps = columns.stage_shift(mdp, h)
-        here, stored = [[]] * mdp.S, 0
-        known: dict[tuple[int, bytes, bytes, bytes], FloatArray] = {}  # equal rows attain equal sets
-        for s in np.flatnonzero(mdp.reachable[h]).tolist():
-            here[s] = []
-            for c in range(int(columns.size[h]) + 1):
-                rows = []
-                for a in np.flatnonzero(stage.available[s]).tolist():
-                    row = slice(stage.row_start[s * mdp.A + a], stage.row_start[s * mdp.A + a + 1])
-                    p, u, t = stage.probability[row], shift[row], stage.successor[row]
-                    key = (c, p.tobytes(), u.tobytes(), t.tobytes())
-                    if key not in known:
-                        land = jumps[u, c] if jumps.size else np.clip(c + u, 0, last)
-                        known[key] = sets.combine(
-                            [(q, after[i][j]) for q, i, j in zip(p, t, land, strict=True) if q > 0.0]
-                        )
-                    rows.append(known[key])
-                here[s].append(sets.merge(np.concatenate(rows)))
-                stored += here[s][-1].size
-                sets.check(stored)
-        after = here
+        after = _stage(mdp, h, columns, after, sets)
     starts = np.flatnonzero(mdp.mu).tolist()
     by_target = [sets.combine([(mdp.mu[s], after[s][c]) for s in starts]) for c in range(int(columns.size[0]))]
     return Shortfalls(
@@ -104,6 +82,31 @@ def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int |
         by_target=tuple(read_only(values) for values in by_target),
         complete=not sets.thinned,
     )
+
+
+def _stage(mdp: MDP, h: int, columns: Grid, after: list[list[FloatArray]], sets: _Sets) -> list[list[FloatArray]]:
+    """The attained numbers of every state and need of stage h, given those of stage h + 1."""
+    stage, last = mdp.stage(h), int(columns.size[h + 1])
+    shift, jumps = columns.stage_shift(mdp, h)
+    here: list[list[FloatArray]] = [[]] * mdp.S
+    stored = 0
+    known: dict[tuple[int, bytes, bytes, bytes], FloatArray] = {}  # equal rows attain equal sets
+    for s in np.flatnonzero(mdp.reachable[h]).tolist():
+        here[s] = []
+        for c in range(int(columns.size[h]) + 1):
+            rows = []
+            for a in np.flatnonzero(stage.available[s]).tolist():
+                row = slice(stage.row_start[s * mdp.A + a], stage.row_start[s * mdp.A + a + 1])
+                p, u, t = stage.probability[row], shift[row], stage.successor[row]
+                key = (c, p.tobytes(), u.tobytes(), t.tobytes())
+                if key not in known:
+                    land = jumps[u, c] if jumps.size else np.clip(c + u, 0, last)
+                    known[key] = sets.combine([(q, after[i][j]) for q, i, j in zip(p, t, land, strict=True) if q > 0.0])
+                rows.append(known[key])
+            here[s].append(sets.merge(np.concatenate(rows)))
+            stored += here[s][-1].size
+            sets.check(stored)
+    return here
 
 
 class _Sets:
