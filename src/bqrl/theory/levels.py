@@ -192,7 +192,7 @@ def martingale_drift(found: Levels) -> Drift:
     raw = clipped = 0.0
     for h in range(mdp.H):
         stage, met = mdp.stage(h), mdp.reachable[h]
-        shift, jumps = grid.stage_shift(mdp, h)
+        shift, jumps = grid.moves(mdp, h)
         rows = (stage.row_start, stage.successor, stage.probability, shift, jumps, mdp.A, actions[h])
         expected, expected_clipped = np.empty(values[h].shape), np.empty(values[h].shape)
         follow(*rows, np.ascontiguousarray(values[h + 1]), expected)

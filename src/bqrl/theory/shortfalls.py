@@ -15,6 +15,7 @@ import numpy as np
 from bqrl.checks import whole
 from bqrl.errors import GridError, SizeError
 from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.target import exact_grid
 from bqrl.theory.inputs import NO_GRID, as_problem, read_only
@@ -87,7 +88,7 @@ def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int |
 def _stage(mdp: MDP, h: int, columns: Grid, after: list[list[FloatArray]], sets: _Sets) -> list[list[FloatArray]]:
     """The attained numbers of every state and need of stage h, given those of stage h + 1."""
     stage, last = mdp.stage(h), int(columns.size[h + 1])
-    shift, jumps = columns.stage_shift(mdp, h)
+    shift, jumps = columns.moves(mdp, h)
     here: list[list[FloatArray]] = [[]] * mdp.S
     stored = 0
     known: dict[tuple[int, bytes, bytes, bytes], FloatArray] = {}  # equal rows attain equal sets
