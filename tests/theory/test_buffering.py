@@ -101,6 +101,7 @@ def test_profile_beyond_the_frontier():
 def test_gaps_require_an_exact_grid():
     odd = MDP(np.full((2, 1, 2), 0.5), [[0.0], [np.pi**0.5]], horizon=30, discount=0.9)
     for call in (
+        lambda: buffering_gap(odd, 0.5, 0.1),
         lambda: one_sided_gap(odd, 0.5),
         lambda: one_sided_gap(odd, 0.5, curve=guarantee_curve(odd)),
         lambda: gap_profile(odd, 0.5),

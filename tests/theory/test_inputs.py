@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,13 @@ def test_numbers_are_copied():
     assert as_numbers(3, "x").shape == ()
 
 
-@pytest.mark.parametrize("value", ["1", ["1", "2"], None, object(), [[1.0], [1.0, 2.0]], {"a": 1}])
+def test_fractions_and_large_integers_are_numbers():
+    assert as_numbers([Fraction(1, 4), 10**30, 2], "x").tolist() == [0.25, 1e30, 2.0]
+
+
+@pytest.mark.parametrize(
+    "value", ["1", ["1", "2"], None, object(), [[1.0], [1.0, 2.0]], {"a": 1}, 1j, 10**400, ["a", 1]]
+)
 def test_not_numbers(value):
     with pytest.raises(ArgumentTypeError, match="x must be a number or an array of numbers") as error:
         as_numbers(value, "x")

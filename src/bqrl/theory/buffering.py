@@ -28,7 +28,7 @@ from bqrl.planners.achievable import Frontier
 from bqrl.planners.confidence import log_buffer, power_buffer
 from bqrl.planners.frontier import MAX_LAWS, frontier
 from bqrl.planners.solve import solve
-from bqrl.planners.target import GuaranteeCurve
+from bqrl.planners.target import GuaranteeCurve, exact_grid
 from bqrl.theory.inputs import NO_GRID, as_buffers, as_problem, exact_curve, exact_law, read_only
 from bqrl.theory.plateau import PlateauBounds, plateau_bounds
 from bqrl.theory.schedule import Schedule, buffer_horizon
@@ -69,10 +69,10 @@ def buffering_gap(mdp: MDP, tau: float, beta: Any, *, max_laws: int = MAX_LAWS) 
 def achievable(mdp: MDP, max_laws: int = MAX_LAWS) -> Frontier:
     """Every achievable return law; SizeError if they exceed the limits of the frontier."""
     limit = whole(max_laws, "max_laws", 1)
+    if exact_grid(as_problem(mdp)) is None:
+        raise GridError(f"the buffering gap {NO_GRID}")
     try:
-        return frontier(as_problem(mdp), max_laws=limit)
-    except GridError:
-        raise
+        return frontier(mdp, max_laws=limit)
     except ValueError as error:
         raise SizeError(
             f"Delta_beta is a maximum over all achievable return laws, and these exceed max_laws={limit} or the memory; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -48,13 +49,14 @@ def exact_law(mdp: MDP, policy: Policy, purpose: str) -> Law:
 def as_numbers(value: Any, name: str) -> FloatArray:
     """`value` as an array of finite floats; the array is new, so the caller's data are never shared."""
     try:
-        found = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        found = None
-    if found is None or np.asarray(value).dtype.kind in "USO":
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "fiub" and not all(isinstance(x, Real) for x in raw.flat):
+            raise TypeError
+        found = np.array(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentTypeError(
             f"{name} must be a number or an array of numbers, got {shown(value)}", name=name, value=value
-        )
+        ) from None
     if not np.all(np.isfinite(found)):
         worst = found[~np.isfinite(found)].flat[0]
         raise ArgumentError(f"{name} must be finite, got {worst:g}", name=name, value=value)
