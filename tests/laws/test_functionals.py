@@ -17,8 +17,7 @@ from law_oracle import (
     levels_and_buffers,
 )
 
-from bqrl.laws.functionals import MASS_TOL, reaches
-from bqrl.laws.law import Law
+from bqrl.laws.law import MASS_TOL, Law, reaches
 
 TEN = Law(range(10), [0.1] * 10)
 

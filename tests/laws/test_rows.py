@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bqrl.laws.functionals import buffered_rows, cdf_rows, mean_rows, quantile_rows
 from bqrl.laws.law import Law
+from bqrl.laws.rows import buffered_rows, cdf_rows, mean_rows, quantile_rows
 
 unit = st.one_of(st.integers(0, 24).map(lambda k: k / 24), st.floats(0, 1))
 

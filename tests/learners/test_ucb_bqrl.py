@@ -6,7 +6,7 @@ from oracles import random_mdp, small_mdps
 
 import bqrl
 from bqrl import MDP, evaluate
-from bqrl.laws.functionals import Margin
+from bqrl.laws.law import Margin
 from bqrl.learners.play import ModelWorld
 from bqrl.learners.protocol import Episode, Task, blank_model
 from bqrl.learners.run import Run, learn

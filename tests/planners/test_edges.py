@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from bqrl.laws.bracket import LawBracket
 
 import bqrl
 from bqrl import evaluate, simulate, solve
-from bqrl.laws.bracket import LawBracket
 from bqrl.mdp.lattice import lattice, rounded
 from bqrl.planners.widths import WidthSearch
 

@@ -2,13 +2,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from bqrl.laws.bracket import LawBracket
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact_outcomes, fraction, random_mdp, small_mdps, to_law
 
 import bqrl
 from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, TargetPolicy, evaluate, simulate
-from bqrl.laws.bracket import LawBracket
 from bqrl.mdp.lattice import grid, lattice, return_set, rounded
 from bqrl.planners.evaluate import _law_on
 from bqrl.planners.target import guarantee_curve

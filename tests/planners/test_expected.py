@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from bqrl.laws.bracket import LawBracket
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracles import LEVELS, achievable_laws, exact_mean, small_mdps
@@ -7,7 +8,6 @@ from scipy import sparse
 
 import bqrl
 from bqrl import MDP, Law, MarkovPolicy, evaluate
-from bqrl.laws.bracket import LawBracket
 from bqrl.planners.expected import best_mean, plan_expected, settled
 
 levels = st.sampled_from(LEVELS)

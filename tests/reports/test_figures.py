@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from bqrl.laws.bracket import LawBracket
 
 import bqrl
-from bqrl.laws.bracket import LawBracket
 from bqrl.laws.law import Law
 from bqrl.planners.expected import best_mean
 from bqrl.planners.occupancy import play_shares

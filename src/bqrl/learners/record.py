@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bqrl.kernels.tolerance import MASS_TOL
-from bqrl.laws.functionals import buffered_rows, check_level, mean_rows, quantile_rows
-from bqrl.laws.law import Law
+from bqrl.laws.law import Law, check_level
+from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.model import MDP

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.envs import make, names
-from bqrl.laws.functionals import mean_rows, quantile_rows
+from bqrl.laws.rows import mean_rows, quantile_rows
 from bqrl.learners.baselines.ppo import PPO
 from bqrl.learners.baselines.q_learning import QLearning
 from bqrl.learners.baselines.sarsa import Sarsa

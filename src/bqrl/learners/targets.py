@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bqrl.kernels.replan import sweep_stages
-from bqrl.laws.functionals import Margin, reaches
+from bqrl.laws.law import Margin, reaches
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.lattice import lattice
 from bqrl.mdp.model import MDP

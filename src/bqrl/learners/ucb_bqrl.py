@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import Margin, buffered_rows
+from bqrl.laws.law import Margin
+from bqrl.laws.rows import buffered_rows
 from bqrl.learners.counts import Counts
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.mdp.forms import FloatArray

@@ -56,6 +56,11 @@ class Grid:
     rounded_up: bool = False
     base: FloatArray | None = None  # (H,) least discounted reward of each stage, on a rounded grid
 
+    def __post_init__(self) -> None:
+        for part in (self.lowest, self.size, self.units, self.offset, self.rewards, self.base, *(self.sets or ())):
+            if part is not None:
+                part.flags.writeable = False  # a grid is shared by all plans of a problem
+
     def __repr__(self) -> str:
         how = f"step={self.step:g}" if self.sets is None else f"{self.size[0]} returns"
         return f"Grid({self.kind}, {how}, H={self.H}, {self.cells} points in all)"

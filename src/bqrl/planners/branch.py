@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from bqrl.laws.functionals import buffered_rows
+from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
 from bqrl.mdp.lattice import Grid
 from bqrl.mdp.model import MDP

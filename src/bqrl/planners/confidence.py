@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bqrl.kernels.candidates import fill_candidates
-from bqrl.laws.functionals import MASS_TOL
+from bqrl.laws.law import MASS_TOL
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
 

@@ -19,7 +19,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, TargetPolicy
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.sweep import OPTIMISTIC, Sweep, sweep
-from bqrl.planners.target import MAX_BYTES, as_law
+from bqrl.planners.target import MAX_BYTES
 
 LINE_TOL = 1e-12  # bounds closer than this, relative to the returns' size, count as equal in the search
 
@@ -86,7 +86,7 @@ class WidthSearch:
             done = self.sweeps[d] if self.sweeps[d].actions is not None else self._sweep(d)
             assert done.actions is not None
             policy = TargetPolicy(self.grid, done.actions, float(self.targets[column]), done.extra)
-            law = as_law(evaluate(self.evaluated or self.mdp, policy))
+            law = evaluate(self.evaluated or self.mdp, policy)
             self.found[d, column] = Found(policy, law)
         return self.found[d, column]
 

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import MASS_TOL
-from bqrl.laws.law import Law
+from bqrl.laws.law import MASS_TOL, Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
@@ -105,13 +104,12 @@ def one_sided_gap(mdp: MDP, tau: float, betas: Any = None, *, curve: GuaranteeCu
     chosen = np.geomspace(margin, tau, 9)[1:] if betas is None else np.unique(buffers(betas, tau))
     chosen = np.minimum(chosen[chosen > margin + MASS_TOL], tau)
     best = plan_from_curve(curve, tau)
-    assert isinstance(best.law, Law)
     laws, bound = [best.law], []
     for beta in chosen.tolist():
         plan = plan_buffered(mdp, tau, beta)
         assert plan.upper is not None
         bound.append(plan.upper)
-        if isinstance(plan.law, Law):
+        if plan.law_upper is None:
             laws.append(plan.law)
     return OneSidedGap(tau, best.value, margin, chosen, np.array(bound), tuple(laws))
 

@@ -7,8 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import as_number
+from bqrl.checks import shown
 from bqrl.mdp.model import MDP
+
+
+def as_number(given: Any, name: str, wanted: str) -> float:
+    """`given` as a float; text and arrays are refused."""
+    try:
+        if isinstance(given, str | bytes) or np.ndim(given):
+            raise TypeError
+        return float(given)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be {wanted}, got {shown(given)}") from None
 
 
 def whole(given: Any, name: str, least: int) -> int:

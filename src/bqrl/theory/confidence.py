@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import as_number
 from bqrl.mdp.forms import BoolArray, FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.confidence import confidence_constant as confidence_constant
 from bqrl.planners.confidence import radius as radius
-from bqrl.theory.checks import open_share, whole
+from bqrl.theory.checks import as_number, open_share, whole
 from bqrl.theory.perturbation import total_variation
 
 ROUNDING = 1e-12

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import as_number
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.theory.checks import open_share, whole
+from bqrl.theory.checks import as_number, open_share, whole
 
 
 def hard_instance(tau: float, rho: float, A: int = 2, H: int = 2, best: int = 0) -> MDP:

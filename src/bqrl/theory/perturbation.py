@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, Policy, TargetPolicy
@@ -123,8 +122,8 @@ def return_law_perturbation(mdp: MDP, other: MDP, policy: Policy) -> Perturbatio
     weights = np.maximum(mismatch_weights(mdp), mismatch_weights(other))  # equal unless one reaches more states
     laws = []
     for kernel in (mdp, other):
-        law = evaluate(kernel, policy)
-        if not isinstance(law, Law):
+        law, upper = evaluate(kernel, policy, bracket=True)
+        if upper is not law:
             raise ValueError("the true distance needs returns on an exact grid; round the rewards or drop the discount")
         laws.append(law)
     variation = np.einsum("hsa,hsa->h", play_shares(other, _listed_as(policy, other)), apart)

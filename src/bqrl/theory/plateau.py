@@ -23,8 +23,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from bqrl.laws.functionals import reaches
-from bqrl.laws.law import Law
+from bqrl.laws.law import reaches
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
@@ -62,8 +61,8 @@ def plateau(mdp: MDP, tau: float, policy: Policy | None = None, *, max_values: i
     tau, _ = check_levels(tau, 0.0)
     problem(mdp)
     if policy is not None:
-        law = evaluate(mdp, policy)
-        if not isinstance(law, Law):
+        law, upper = evaluate(mdp, policy, bracket=True)
+        if upper is not law:
             raise ValueError("the plateau of a policy needs its exact law; round the rewards or drop the discount")
         return law.margin(tau).below
     found = attainable_shortfalls(mdp, max_values=whole(max_values, "max_values", 1))

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import MASS_TOL, as_number
+from bqrl.laws.law import MASS_TOL
 from bqrl.mdp.forms import FloatArray
 from bqrl.planners.confidence import Buffer, check_schedule, log_buffer
-from bqrl.theory.checks import open_share, whole
+from bqrl.theory.checks import as_number, open_share, whole
 
 Schedule = Callable[[Any], Any] | Sequence[float] | None
 
