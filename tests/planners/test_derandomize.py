@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracles import achievable_laws, small_mdps
 
 import bqrl
 from bqrl import LabelPolicy, Law, evaluate, solve
+from bqrl.errors import SizeError
 from bqrl.mdp.lattice import lattice
 from bqrl.planners import branch
 from bqrl.planners.sweep import sweep
@@ -37,7 +38,7 @@ def best_share(histories):
 
 @pytest.mark.parametrize("histories", [1, 2, 3, 5, 7, 8, 16])
 def test_histories_share_a_choice_as_well_as_they_divide(histories):
-    plan = solve(choice_after_chance(histories), 0.5, beta=0.25, exact=True)
+    plan = solve(choice_after_chance(histories), 0.5, beta=0.25, randomized=False)
     assert plan.value == pytest.approx(best_share(histories), abs=1e-12)
     assert plan.upper == pytest.approx(4.75, abs=1e-12)  # five eighths bold
     assert (plan.gap <= 1e-9) == (histories % 8 == 0)
@@ -46,7 +47,7 @@ def test_histories_share_a_choice_as_well_as_they_divide(histories):
 @pytest.mark.parametrize(("tau", "beta"), [(0.1, 0.06), (0.5, 0.05), (0.7, 0.42)])
 def test_asset_selling_needs_no_coin(tau, beta):
     mdp = bqrl.envs.make("AssetSelling")
-    found, plan = solve(mdp, tau, beta=beta), solve(mdp, tau, beta=beta, exact=True)
+    found, plan = solve(mdp, tau, beta=beta), solve(mdp, tau, beta=beta, randomized=False)
     assert found.gap > 1e-5
     assert plan.gap <= 1e-9
     assert plan.upper == pytest.approx(found.upper, abs=1e-12)
@@ -56,31 +57,32 @@ def test_asset_selling_needs_no_coin(tau, beta):
 
 def test_what_is_not_proven_within_the_budget_says_what_is_left_open():
     mdp = choice_after_chance(5)
-    with pytest.raises(ValueError, match=r"between 4\.72 and 4\.75, and 1 nodes.*allow gap=0\.03") as fault:
-        solve(mdp, 0.5, beta=0.25, exact=True, max_nodes=1)
-    gap = float(str(fault.value).split("gap=")[1].split(",")[0])
-    plan = solve(mdp, 0.5, beta=0.25, exact=True, max_nodes=1, gap=gap)
+    with pytest.raises(SizeError, match=r"allow gap=0\.03 ") as fault:
+        solve(mdp, 0.5, beta=0.25, randomized=False, max_nodes=1)
+    assert (fault.value.limit, fault.value.needed) == pytest.approx((4.72, 4.75))
+    gap = 1.01 * (fault.value.needed - fault.value.limit)
+    plan = solve(mdp, 0.5, beta=0.25, randomized=False, max_nodes=1, gap=gap)
     assert (plan.value, plan.gap) == pytest.approx((4.72, 0.03))
-    assert "chance within the problem" in plan.notes[0]
-    alone = solve(choice_after_chance(1), 0.5, beta=0.25, exact=True, gap=0.76)
-    assert alone.notes == ("the policy found comes within 0.8 of the bound",)
+    assert "comes within 0.03 of the randomized bound" in plan.notes[0]
+    alone = solve(choice_after_chance(1), 0.5, beta=0.25, randomized=False, gap=0.76)
+    assert "comes within 0.8 of" in alone.notes[0]
 
 
 @pytest.mark.parametrize("tau", [0.2, 0.225, 0.3, 0.45])
 def test_the_gap_that_a_refusal_offers_is_accepted(tau):
     mdp = choice_after_chance(1).replace(horizon=4)
     try:
-        plan = solve(mdp, tau, beta=tau / 5, exact=True, max_nodes=1)
-    except ValueError as fault:
-        gap = float(str(fault).split("gap=")[1].split(",")[0])
-        plan = solve(mdp, tau, beta=tau / 5, exact=True, max_nodes=1, gap=gap)
+        plan = solve(mdp, tau, beta=tau / 5, randomized=False, max_nodes=1)
+    except SizeError as fault:
+        gap = float(str(fault).split("gap=")[1].split()[0])  # the number that a person would copy
+        plan = solve(mdp, tau, beta=tau / 5, randomized=False, max_nodes=1, gap=gap)
         assert plan.gap <= gap
     assert plan.value <= plan.upper
 
 
 def test_the_table_of_labels_tells_the_reward_where_it_decides():
     mdp = bqrl.MDP([(0, 0, 0, 0.5, 4.0), (0, 0, 0, 0.5, 7.0), (0, 1, 0, 0.6, 7.0), (0, 1, 0, 0.4, 0.0)], horizon=2)
-    policy = solve(mdp, 0.75, beta=0.1875, exact=True).policy
+    policy = solve(mdp, 0.75, beta=0.1875, randomized=False).policy
     assert isinstance(policy, LabelPolicy)
     assert policy.rows(mdp)[0]["then"] == "0(4):1 0(7):2"
 
@@ -88,13 +90,13 @@ def test_the_table_of_labels_tells_the_reward_where_it_decides():
 def test_a_problem_with_too_many_histories_is_refused(monkeypatch):
     monkeypatch.setattr(branch, "MAX_MOVES", 10)
     with pytest.raises(ValueError, match="too many histories"):
-        solve(choice_after_chance(5), 0.5, beta=0.25, exact=True)
+        solve(choice_after_chance(5), 0.5, beta=0.25, randomized=False)
 
 
 def test_few_widths_bound_as_truly_as_all(monkeypatch):
     monkeypatch.setattr(branch, "MAX_WIDTHS", 0)
     for histories in (3, 5, 7):
-        plan = solve(choice_after_chance(histories), 0.5, beta=0.25, exact=True)
+        plan = solve(choice_after_chance(histories), 0.5, beta=0.25, randomized=False)
         assert plan.value == pytest.approx(best_share(histories), abs=1e-12)
 
 
@@ -107,7 +109,10 @@ def test_branching_finds_the_best_of_all_undominated_laws(S, A, H, seed):
     mdp = bqrl.MDP(kernel, rng.integers(0, 4, (S, A)).astype(float), horizon=H)
     tau = float(rng.choice([0.1, 0.25, 0.5, 0.75, 0.9]))
     beta = tau * float(rng.choice([0.1, 0.3, 0.5, 0.8]))
-    plan, law = solve(mdp, tau, beta=beta, exact=True), solve(mdp, tau, beta=beta, planner="frontier", dominance=True)
+    plan, law = (
+        solve(mdp, tau, beta=beta, randomized=False),
+        solve(mdp, tau, beta=beta, planner="frontier", dominance=True),
+    )
     assert plan.value == pytest.approx(law.value, abs=1e-9)
     assert evaluate(mdp, plan.policy).buffered_quantile(tau, beta) == pytest.approx(plan.value, abs=1e-12)
 
@@ -115,8 +120,8 @@ def test_branching_finds_the_best_of_all_undominated_laws(S, A, H, seed):
 @given(small_mdps(), st.integers(1, 3), st.integers(0, 2))
 def test_a_second_cost_breaks_ties_towards_its_extremes(mdp, width, k):
     columns, laws = lattice(mdp), achievable_laws(mdp, 200)
-    if columns is None or laws is None:
-        return
+    assume(columns is not None)
+    assume(laws is not None)
     steps = np.arange(max(width, k + 1) + 1.0)
     least, most = (
         sweep(mdp, columns, np.minimum(steps, width), extra=steps.size - 1, second=sign * (steps > k), keep=True)

@@ -138,7 +138,7 @@ def test_brackets_hold_the_exact_optimum(mdp, tau, discount):
         assert plan.value >= plan.details["curve"](tau) - 1e-9
         if isinstance(plan.policy, TargetPolicy):  # else the risk-neutral policy did better
             own = evaluate(mdp, plan.policy, max_atoms=0).quantile(tau)  # the policy's law, bracketed
-            assert own.low >= plan.details["curve"](tau) - 1e-9  # keeps what the sweep promised
+            assert own >= plan.details["curve"](tau) - 1e-9  # keeps what the sweep promised
             assert own.low - 1e-9 <= plan.value <= own.high + 1e-9
         else:
             assert plan.value == evaluate(mdp, plan.policy).quantile(tau)
