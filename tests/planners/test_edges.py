@@ -151,8 +151,3 @@ def test_tables_beyond_the_limit_are_forgotten_and_swept_for_again():
     tables = [sum(done.actions is not None for done in search.sweeps.values()) for search in (kept, short)]
     assert tables[1] < tables[0] == len(kept.sweeps)
     assert kept.policy(3.0, 19).law.mean() == short.policy(3.0, 19).law.mean()
-
-
-def test_a_plan_is_compared_with_a_plan():
-    with pytest.raises(TypeError, match="other must be a Plan, got int"):
-        solve(FAIR, 0.3).compare(3)

@@ -26,7 +26,7 @@ from bqrl.planners.greedy import MEAN_TIE, TIE, first_best
 from bqrl.planners.plan import read_only
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Laws:
     """The laws of one (stage, state) with their labels: an action, and after each of its outcomes a law of the next stage."""
 
@@ -34,6 +34,10 @@ class Laws:
     action: IntArray  # (n,)
     child: IntArray  # (n, most outcomes of an action)
     usual: int  # the law to continue with after an outcome of probability zero
+
+    def __post_init__(self) -> None:
+        for name in ("pmf", "action", "child"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -174,7 +178,7 @@ class GridColumns:
 
 def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
     """The frontiers of all reachable states, from the last stage to the root; a law of first states is one more row."""
-    end = Laws(np.ones((1, 1)), np.zeros(1, np.int64), np.zeros((1, 0), np.int64), 0)
+    end = Laws(pmf=np.ones((1, 1)), action=np.zeros(1, np.int64), child=np.zeros((1, 0), np.int64), usual=0)
     after: list[Laws | None] = [end] * mdp.S
     stages, slack = [], 0.0
     for h in range(mdp.H - 1, -1, -1):
@@ -195,7 +199,12 @@ def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
     pmf, child, lost = rules.combine(parts, points.size, "the first state")
     kept, moved = rules.keep(points, pmf)
     return Frontier(
-        mdp=mdp, points=points, pmf=pmf[kept], child=child[kept], stages=tuple(reversed(stages)), slack=slack + lost + moved
+        mdp=mdp,
+        points=points,
+        pmf=pmf[kept],
+        child=child[kept],
+        stages=tuple(reversed(stages)),
+        slack=slack + lost + moved,
     )
 
 
@@ -227,6 +236,5 @@ def _state(
     pmf = np.concatenate(pmfs)
     kept, moved = rules.keep(points, pmf)
     pmf = pmf[kept]
-    return Laws(
-        pmf, np.concatenate(actions)[kept], np.concatenate(children)[kept], rules.usual(points, pmf)
-    ), lost + moved
+    action, child = np.concatenate(actions)[kept], np.concatenate(children)[kept]
+    return Laws(pmf=pmf, action=action, child=child, usual=rules.usual(points, pmf)), lost + moved

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.laws.law import MASS_TOL, FloatArray, Law, Margin
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
+from bqrl.planners.sweep import Sweep
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -260,9 +261,11 @@ def check_mdp(given: Any, name: str = "mdp") -> MDP:
 
 
 def read_only(value: Any) -> Any:
-    """A read-only view of an array, also of the arrays in a tuple; anything else unchanged."""
-    if isinstance(value, tuple) and type(value) is tuple:
+    """A read-only view of an array, also of the arrays in a tuple or a Sweep; anything else unchanged."""
+    if type(value) is tuple:
         return tuple(map(read_only, value))
+    if isinstance(value, Sweep):
+        return replace(value, **{part.name: read_only(getattr(value, part.name)) for part in fields(value)})
     if not isinstance(value, np.ndarray):
         return value
     view: FloatArray = value.view()

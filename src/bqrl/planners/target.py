@@ -70,7 +70,7 @@ class GuaranteeCurve:
     by_choice: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("points", "shortfall", "optimistic"):
+        for name in ("points", "shortfall", "sweep", "optimistic"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @property
