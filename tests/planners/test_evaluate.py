@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import exact_outcomes, fraction, random_mdp, small_mdps, to_law
 
 import bqrl
-from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, TargetPolicy, evaluate, simulate
+from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, TargetPolicy, evaluate, simulate, solve
 from bqrl.mdp.lattice import grid, lattice, return_set, rounded
 from bqrl.planners.evaluate import _law_on
 from bqrl.planners.target import guarantee_curve
@@ -218,3 +218,24 @@ def test_policies_of_another_problem_are_refused():
         with pytest.raises(ValueError, match="not available there in state 0 at stage 0"):
             use(only, MarkovPolicy(np.ones((2, 2), int)))
     assert isinstance(guarantee_curve(only).policy(0.5), TargetPolicy)
+
+
+@pytest.mark.parametrize("attitude", [None, "robust", "optimistic"])
+@pytest.mark.parametrize("base", [0.1, 5.1, 127.3, 1000.1])
+def test_a_policy_on_a_rounded_grid_counts_rewards_as_its_plan_did(attitude, base):
+    ball = {} if attitude is None else {"radius": 0.05, "attitude": attitude}
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        mdp = bqrl.MDP(
+            rng.dirichlet(np.ones(2), (2, 2)), base + rng.integers(0, 90, (2, 2, 2)) / 7, horizon=3, discount=0.9
+        )
+        plan = solve(mdp, 0.3, points=2000, **ball)
+        columns = plan.policy.grid
+        for h in range(mdp.H):
+            counted = columns.base[h] + columns.stage_units(mdp, h) * columns.step
+            np.testing.assert_allclose(
+                -columns.reduced(0.0, h, mdp.stage(h).reward), counted, rtol=0, atol=1e-9 * columns.step
+            )
+        own = evaluate(mdp, plan.policy).quantile(0.3)  # followed return by return, as it is executed
+        assert plan.nominal == own
+        assert attitude == "optimistic" or own >= plan.value - 1e-12

@@ -3,10 +3,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracles import LEVELS, achievable_laws, exact_mean, small_mdps
+from planner_problems import THREE_TENTHS
 from scipy import sparse
 
 import bqrl
-from bqrl import MDP, Law, MarkovPolicy, evaluate
+from bqrl import MDP, Law, MarkovPolicy, evaluate, solve
 from bqrl.planners.expected import best_mean, plan_expected, settled
 
 levels = st.sampled_from(LEVELS)
@@ -84,3 +85,9 @@ def test_settled_looks_at_both_sides_of_the_level():
     assert not settled(Law([0, 1], [0.5 - 1e-13, 0.5 + 1e-13]), 0.5, 0.0, 1e-15), "only MASS_TOL decided"
     assert settled(law, 0.9, 1e-9, 1e-15), "all levels of the buffer lie in one atom"
     assert not settled(law, 0.5, 1e-9, 1e-15), "rounding over a tiny buffer"
+
+
+@pytest.mark.parametrize("planner", ["target", "frontier", "greedy", "expected"])
+def test_a_narrow_buffer_at_a_tie_is_not_certain(planner):
+    assert not solve(THREE_TENTHS, 0.3 + 9e-13, beta=1e-5, planner=planner).certain
+    assert solve(THREE_TENTHS, 0.35, beta=0.01, planner=planner).certain

@@ -28,7 +28,10 @@ def arrays(value, seen, path, again):
     elif isinstance(value, (tuple, list)):
         parts = [(i, part, lambda i=i: again()[i]) for i, part in enumerate(value)]
     elif type(value).__module__.startswith("bqrl."):
-        names = {*dir(type(value)), *getattr(value, "__dict__", ())} - {"margin", "snap"}  # a deprecated name; undefined on a set
+        names = {*dir(type(value)), *getattr(value, "__dict__", ())} - {
+            "margin",
+            "snap",
+        }  # a deprecated name; undefined on a set
         public = sorted(name for name in names if not name.startswith("_"))
         parts = [(name, getattr(value, name), lambda name=name: getattr(again(), name)) for name in public]
     else:
