@@ -14,7 +14,7 @@ from oracles import (
 )
 
 from bqrl import MDP, evaluate
-from bqrl.mdp.lattice import return_set
+from bqrl.mdp.find_grid import return_set
 from bqrl.planners.frontier import frontier, plan_frontier
 
 levels = st.sampled_from(LEVELS)

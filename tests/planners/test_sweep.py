@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import achievable_laws, small_mdps
 
 from bqrl import MDP
-from bqrl.mdp.lattice import lattice
+from bqrl.mdp.find_grid import lattice
 from bqrl.planners.sweep import sweep
 
 

@@ -9,7 +9,7 @@ from planner_problems import NEARLY, RISKY
 
 import bqrl
 from bqrl import MDP, TargetPolicy, evaluate, guarantee_curve, simulate, solve
-from bqrl.mdp.lattice import lattice, return_set, rounded
+from bqrl.mdp.find_grid import lattice, return_set, rounded
 from bqrl.planners.sweep import sweep
 
 

@@ -1,7 +1,7 @@
 """The search for the decisive width."""
 
 import bqrl
-from bqrl.mdp.lattice import lattice
+from bqrl.mdp.find_grid import lattice
 from bqrl.planners.widths import WidthSearch
 
 

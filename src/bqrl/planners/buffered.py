@@ -28,7 +28,7 @@ import numpy as np
 
 from bqrl.errors import GridError
 from bqrl.laws.law import MASS_TOL, Law, reaches
-from bqrl.mdp.lattice import lattice, rounded
+from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.branch import MAX_NODES

@@ -24,8 +24,9 @@ from bqrl.errors import SizeError
 from bqrl.kernels.frontier import distinct, undominated
 from bqrl.laws.law import MASS_TOL
 from bqrl.laws.rows import cdf_rows, mean_rows, quantile_rows
+from bqrl.mdp.find_grid import grid
 from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.lattice import Grid, grid
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier, GridColumns, Part, all_laws
 from bqrl.planners.evaluate import evaluate
