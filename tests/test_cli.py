@@ -122,7 +122,7 @@ OPTIONS = {
     "optimistic": ["--radius", "0.2", "--attitude", "optimistic"],
     "robust buffered": ["--radius", "0.2", "--attitude", "robust", "--beta", "0.2"],
     "randomized": ["--randomized", "--beta", "0.2"],
-    "exact": ["--exact", "--beta", "0.2"],
+    "no-randomized": ["--no-randomized", "--beta", "0.2"],
     "secondary": ["--secondary", "mean"],
     "rational": ["--arithmetic", "rational"],
     "points": ["--points", "50"],
@@ -317,7 +317,10 @@ def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
 
 def test_messages_are_spelled_as_options():
     assert spoken("needs planner='target', got planner='x'") == "needs --planner target, got --planner x"
-    assert spoken("exact=True needs points=20; raise max_bytes") == "--exact needs --points 20; raise --max-memory"
+    assert (
+        spoken("randomized=False needs points=20; raise max_bytes")
+        == "--no-randomized needs --points 20; raise --max-memory"
+    )
     assert spoken("rows sum to 0.9") == "rows sum to 0.9"
 
 

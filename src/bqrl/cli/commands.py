@@ -23,7 +23,7 @@ from bqrl.cli.solve import solve
 from bqrl.cli.theory import theory
 
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # the last: an extra is not installed
-OPTIONS = "arithmetic|attitude|beta|discount|exact|gap|horizon|planner|points|radius|randomized|secondary|start|tau"
+OPTIONS = "arithmetic|attitude|beta|discount|gap|horizon|planner|points|radius|randomized|secondary|start|tau"
 
 app = typer.Typer(
     name="bqrl",
@@ -114,6 +114,7 @@ def spoken(message: str) -> str:
     >>> spoken("give both, e.g. radius=0.1, attitude='robust'")
     'give both, e.g. --radius 0.1, --attitude robust'
     """
+    message = message.replace("randomized=False", "--no-randomized")
     message = re.sub(rf"\b({OPTIONS})=True", r"--\1", message)
     message = re.sub(rf"\b({OPTIONS})='([\w-]+)'", r"--\1 \2", message)
     message = re.sub(rf"\b({OPTIONS})=([\w.+-]*\w)", r"--\1 \2", message)

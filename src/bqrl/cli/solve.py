@@ -37,15 +37,22 @@ def solve(
     planner: Annotated[str, typer.Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target",
     radius: Annotated[float | None, typer.Option(help="l1 radius of the ball around every uncertain row.")] = None,
     attitude: Annotated[str | None, typer.Option(help="robust or optimistic, with --radius.")] = None,
-    randomized: Annotated[bool, typer.Option("--randomized", help="Allow one coin at the start (beta > 0).")] = False,
-    exact: Annotated[bool, typer.Option("--exact", help="Prove the best policy without a coin (beta > 0).")] = False,
+    randomized: Annotated[
+        bool | None,
+        typer.Option(
+            "--randomized/--no-randomized",
+            help="With a buffer: allow one random draw at the start, or prove the best deterministic policy.",
+        ),
+    ] = None,
+    exact: Annotated[bool, typer.Option("--exact", hidden=True)] = False,
     secondary: Annotated[str | None, typer.Option(help="mean: the best mean among the optimal policies.")] = None,
     arithmetic: Annotated[str, typer.Option(help="float, or rational to settle ties on small problems.")] = "float",
     points: Annotated[int | None, typer.Option(help="Grid size where no exact grid of returns fits.")] = None,
     gap: Annotated[
-        float | None, typer.Option(help="Refine such a grid until the gap is this small; --exact: prove no more.")
+        float | None,
+        typer.Option(help="Refine such a grid until the gap is this small; with --no-randomized: the gap to prove."),
     ] = None,
-    max_nodes: Annotated[int | None, typer.Option(help="Limit on the search of --exact.")] = None,
+    max_nodes: Annotated[int | None, typer.Option(help="Limit on the search of --no-randomized.")] = None,
     max_memory: Annotated[float | None, typer.Option(help="Limit on the memory of a sweep, in GiB.")] = None,
     memory: Annotated[float | None, typer.Option("--memory", hidden=True)] = None,
     title: Title = None,
@@ -55,16 +62,19 @@ def solve(
     as_json: Json = False,
 ) -> None:
     """Plan for the tau-quantile of the total return: the best result that is reached with certainty 1 - tau."""
+    if exact:
+        typer.echo("bqrl: --exact is deprecated; use --no-randomized", err=True)
+        randomized = False
     if memory is not None:
         typer.echo("bqrl: --memory is deprecated; use --max-memory", err=True)
         max_memory = memory
     _check_limits(points, gap, max_memory)
     settings = {
         "model": model, "tau": tau, "beta": beta, "horizon": horizon, "start": start, "discount": discount,
-        "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized, "exact": exact,
+        "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized,
         "secondary": secondary, "arithmetic": arithmetic, "points": points, "gap": gap,
         "max_nodes": max_nodes,
-        "max_bytes": None if max_memory is None else int(max_memory * 2**30),
+        "max_bytes": None if max_memory is None else max_memory * 2**30,
     }  # fmt: skip
     from bqrl.cli.problem import problem_words, read_problem
     from bqrl.planners.plan import check_levels
@@ -115,7 +125,7 @@ def solve_levels(
     """The plans of all levels with what they are compared with; `full` adds what only charts need."""
     from bqrl.planners.occupancy import play_shares
     from bqrl.planners.target import risk_neutral
-    from bqrl.results.plans import MAX_SHARES, Solved, law_ends
+    from bqrl.results.plans import MAX_SHARES, Solved
 
     begun = time.perf_counter()
     expected = forecast(mdp, len(taus), settings["beta"], settings)
@@ -126,8 +136,9 @@ def solve_levels(
     neutral = None
     if settings["planner"] != "expected":  # on a grid as fine as that of the plans
         grids = (getattr(plan.policy, "grid", None) for plan in plans)
-        policy, *law = risk_neutral(mdp, max((int(grid.size[0]) for grid in grids if grid is not None), default=0))
-        neutral = (policy, *law_ends(*law))
+        finest = max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
+        policy, law, upper = risk_neutral(mdp, finest)
+        neutral = (policy, law, upper or law)
     seconds = time.perf_counter() - begun
     if not full:
         return Solved(words, mdp, tuple(plans), (), neutral, settings, curve, seconds=seconds)
@@ -165,12 +176,11 @@ def _plans(
     mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar
 ) -> tuple[list[Plan], GuaranteeCurve | None]:
     """Plans by level; for the plain quantile one sweep serves them all."""
-    from bqrl.planners.solve import guarantee_curve
     from bqrl.planners.solve import solve as solve_one
-    from bqrl.planners.target import plan_from_curve
+    from bqrl.planners.target import guarantee_curve, plan_from_curve
 
-    special = {key: settings[key] for key in ("radius", "attitude", "randomized", "exact", "secondary", "arithmetic")}
-    asked = any(value not in (None, False, "float") for value in special.values())
+    special = {key: settings[key] for key in ("radius", "attitude", "randomized", "secondary", "arithmetic")}
+    asked = any(special[key] not in (None, "float") for key in ("radius", "secondary", "arithmetic"))
     options = {key: settings[key] for key in ("points", "gap", "max_nodes", "max_bytes") if settings[key] is not None}
     if (
         settings["planner"] == "target"
@@ -197,7 +207,7 @@ def _plans(
 
 def _curve_beside(mdp: MDP, settings: dict[str, Any], watch: ProgressBar) -> GuaranteeCurve | None:
     """The guarantee curve where the plan needed none; None where a sweep would not fit."""
-    from bqrl.planners.solve import guarantee_curve
+    from bqrl.planners.target import guarantee_curve
 
     limits = {key: settings[key] for key in ("points", "max_bytes") if settings[key] is not None}
     try:

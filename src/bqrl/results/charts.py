@@ -408,7 +408,8 @@ def curves_chart(
     band
         What the band is, such as "95 % confidence band of the mean over 20 seeds"; empty without one.
 
-    References:
+    References
+    ----------
         Horizontal dashed lines: name and value.
     log
         Whether both axes are logarithmic.

@@ -50,7 +50,7 @@ def decision_rows(
     stage
         Name of the column of stages.
 
-    Returns:
+    Returns
     -------
     list of dict
         See the module for the columns and how to follow them.

@@ -17,9 +17,9 @@ from bqrl.errors import PolicyError, SizeError
 from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.model import MDP
+from bqrl.planners.convert import uniform
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
-from bqrl.planners.uniform import uniform_law
 from bqrl.results.charts import Curve, curves_chart, curves_of, experiment_chart, image, promise_axis
 from bqrl.results.plans import file_number, in_one_line, policy_table, saved
 from bqrl.results.result import Result, Table, versions
@@ -66,7 +66,7 @@ class Learned:
 
 def random_law(mdp: MDP) -> Law:
     """Law of the return of uniformly random play, or its lower end."""
-    return _lower(uniform_law(mdp))
+    return evaluate(mdp, uniform(mdp))
 
 
 def label_of(learner: str, params: Mapping[str, Any]) -> str:
@@ -104,8 +104,8 @@ def learning_document(found: Learned) -> dict[str, Any]:
     experiment = found.experiment
     first = next(iter(experiment.records.values()))[0]
     best = None
-    if experiment.exact and first.yardstick is not None:
-        best = {"quantile": first.yardstick.quantile(experiment.tau), "mean": first.yardstick.best_mean}
+    if experiment.exact and first.optimum is not None:
+        best = {"quantile": first.optimum.quantile(experiment.tau), "mean": first.optimum.best_mean}
     document: dict[str, Any] = {
         "format": f"bqrl {'learn' if found.alone else 'compare'} 2",
         "model": dict(found.model),
@@ -142,7 +142,7 @@ def _learner(found: Learned, one: Any, best: Mapping[str, float] | None) -> dict
         if best is not None:
             assert found.mdp is not None
             assert record.final_policy is not None
-            final: Law = _lower(evaluate(found.mdp, record.final_policy))
+            final = evaluate(found.mdp, record.final_policy)
             quantile, gaps = final.quantile(experiment.tau), record.gap(experiment.tau)
             row |= {"quantile": quantile, "mean": final.mean(), "gap": float(gaps.sum())}
             row |= {"regret": float(record.expected_regret().sum())}
@@ -157,11 +157,6 @@ def _learner(found: Learned, one: Any, best: Mapping[str, float] | None) -> dict
         "mean": {key: float(values.mean()) for key, values in columns.items()},
         "std": {key: float(values.std(ddof=1)) if len(rows) > 1 else None for key, values in columns.items()},
     }
-
-
-def _lower(law: Any) -> Law:
-    found: Law = getattr(law, "lower", law)
-    return found
 
 
 def optimal_after(gaps: FloatArray, size: float) -> int | None:
@@ -243,7 +238,7 @@ def learning_result(
     files
         Further files, such as logs.
 
-    Returns:
+    Returns
     -------
     Result, list of str
         Records are attached as .npz files.

@@ -29,7 +29,7 @@ def page(result: Result) -> str:
     result
         Any result; its charts, tables, sentences and choices are all that the page needs.
 
-    Returns:
+    Returns
     -------
     str
         One file: code, data and style are inside.

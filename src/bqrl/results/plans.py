@@ -106,7 +106,7 @@ def plan_result(solved: Solved) -> tuple[Result, list[str]]:
     solved
         The plans and what they are compared with.
 
-    Returns:
+    Returns
     -------
     Result, list of str
         Without Altair the result has no charts, and a line says so.
@@ -148,9 +148,9 @@ def plan_charts(solved: Solved) -> dict[str, Any]:
     """The charts of plans by name."""
     words, plans = solved.words, solved.levels
     neutral = None if solved.neutral is None else solved.neutral[1]
-    promises = {plan.tau: plan.value if plan.beta == 0.0 else plan_law(plan).quantile(plan.tau) for plan in plans}
+    promises = {plan.tau: plan.value if plan.beta == 0.0 else plan.law.quantile(plan.tau) for plan in plans}
     drawn = {
-        "return_law": law_chart({plan.tau: plan_law(plan) for plan in plans}, promises, neutral=neutral, words=words)
+        "return_law": law_chart({plan.tau: plan.law for plan in plans}, promises, neutral=neutral, words=words)
     }
     if solved.curve is not None:
         curve = solved.curve
@@ -258,7 +258,7 @@ def _value_name(levels: Sequence[Mapping[str, Any]]) -> str:
 
 def _level(plan: Plan, solved: Solved) -> dict[str, Any]:
     level = plan.summary()
-    level["law_exact"] = plan_upper_law(plan) is None
+    level["law_exact"] = plan.law_upper is None
     level["target"] = getattr(plan.policy, "target", None)
     level["randomized_upper"] = plan.details.get("randomized")
     level["risk_neutral"] = None
@@ -291,7 +291,7 @@ def _sentences(solved: Solved) -> tuple[list[str | Sentence], list[Choice]]:
 
 def _laws(solved: Solved) -> Table:
     laws: list[tuple[str, Law | None, Law | None]] = [
-        (f"tau={plan.tau!r}", plan_law(plan), plan_upper_law(plan)) for plan in solved.plans
+        (f"tau={plan.tau!r}", plan.law, plan.law_upper) for plan in solved.plans
     ]
     if solved.neutral is not None:
         _, low, high = solved.neutral
@@ -312,24 +312,6 @@ def _steps(shortfall: FloatArray, points: FloatArray) -> Steps:
     grown = np.maximum.accumulate(shortfall)
     last = np.r_[np.diff(grown) > 1e-12, True]
     return Steps(grown[last], points[last])
-
-
-def law_ends(law: Any, upper: Any = None) -> tuple[Law, Law]:
-    """Both ends of a law that may be bracketed; the same law twice if it is exact."""
-    low: Law = getattr(law, "lower", law)
-    high: Law = upper or getattr(law, "upper", low)
-    return low, high
-
-
-def plan_law(plan: Plan) -> Law:
-    """The law of the plan's return, or its lower end."""
-    return law_ends(plan.law)[0]
-
-
-def plan_upper_law(plan: Plan) -> Law | None:
-    """The upper end of a bracketed law, else None."""
-    upper: Law | None = getattr(plan, "law_upper", None) or getattr(plan.law, "upper", None)
-    return upper
 
 
 def saved(policy: Any) -> bytes:

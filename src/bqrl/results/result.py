@@ -114,7 +114,7 @@ class Result:
     files
         Further files of the folder, such as a policy as .npz: content by name.
 
-    Examples:
+    Examples
     --------
     >>> result = Result("plan", "Two stages", {"tau": 0.1}, {"levels": Table([{"tau": 0.1, "value": 3.0}])}, {}, ["x"])
     >>> result.tables["levels"].columns
@@ -223,7 +223,7 @@ def read(folder: str | Path) -> Result:
     folder
         A folder that `write` has written, for instance with `bqrl solve --out`.
 
-    Returns:
+    Returns
     -------
     Result
         What was written, attached files included.

@@ -15,7 +15,6 @@ from bqrl.laws.law import Law
 from bqrl.planners.plan import Comparison, Plan
 from bqrl.planners.target import GuaranteeCurve
 from bqrl.results.charts import Curve, Steps, altair, curves_chart, guarantee_chart, law_chart, promise_axis
-from bqrl.results.plans import plan_law
 from bqrl.results.result import Table
 from bqrl.results.words import Words, displayed, number, runs
 
@@ -43,7 +42,7 @@ def curve_view(curve: GuaranteeCurve, marks: Sequence[tuple[float, float]] = ())
 
 def plan_view(plan: Plan) -> Any:
     """Charts of a plan: the law of its return, and beside it the guarantee curve if the planner made one."""
-    law = plan_law(plan)
+    law = plan.law
     promise = plan.value if plan.beta == 0.0 and plan.attitude == "nominal" else law.quantile(plan.tau)
     charts = [law_chart({plan.tau: law}, {plan.tau: promise})]
     curve = plan.details.get("curve")
@@ -67,13 +66,13 @@ def record_view(record: Record) -> Any:
     label = str(record.settings.get("learner", "learner"))
     episodes = np.arange(1, record.returns.size + 1, dtype=float)
     words = Words("")
-    if record.yardstick is None:
+    if record.optimum is None:
         smooth = _blocks(record.returns)
         x = np.linspace(1, record.returns.size, smooth.size)
         curve = Curve(label, x, smooth, smooth, smooth)
         return curves_chart([curve], title="Realised returns", y_title="mean return of a block of episodes")
     values = record.quantile(record.tau)
-    best = record.yardstick.quantile(record.tau)
+    best = record.optimum.quantile(record.tau)
     curve = Curve(label, episodes, values, values, values)
     return curves_chart(
         [curve],
@@ -175,7 +174,7 @@ def record_html(record: Record) -> str:
     """Summary of a run."""
     facts = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}
     facts |= {"episodes": record.returns.size, "mean return": float(record.returns.mean())}
-    if record.yardstick is not None:
+    if record.optimum is not None:
         facts |= {"cumulative gap": float(record.gap().sum())}
     return facts_html("Record", facts)
 

@@ -73,7 +73,7 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
     watch
         Who is informed of the progress.
 
-    Returns:
+    Returns
     -------
     The finished study. Raises FailedRunsError if runs failed; all others are kept.
     """
