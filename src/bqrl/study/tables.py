@@ -41,7 +41,9 @@ def study_tables(study: Study) -> dict[str, bytes]:
         for tau in spec.levels:
             name = stem(study, tau)
             for measure in MEASURES:
-                sheets[f"{folder}{measure}/{name}_{SUFFIX[measure]}.csv"] = _curves(study, variant, tau, measure, everyone)
+                sheets[f"{folder}{measure}/{name}_{SUFFIX[measure]}.csv"] = _curves(
+                    study, variant, tau, measure, everyone
+                )
             sheets[f"{folder}luck/{name}_ends.csv"] = _ends(study, variant, tau)
             sheets[f"{folder}laws/{name}_final_laws.csv"] = _laws(study, variant, tau)
         sheets[f"{folder}laws/{spec.problem.name}_best_quantile.csv"] = _optimum(study, variant)
