@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.lattice import Grid
+from bqrl.mdp.grid import Grid, grid_from_arrays
 from bqrl.mdp.model import MDP
 
 ActionArray = NDArray[np.int16]
@@ -87,10 +87,51 @@ class Policy(ABC):
         write_arrays(path, {"bqrl_policy": np.array(self.kind), **self.arrays()})
 
     def rows(self, mdp: MDP) -> list[dict[str, Any]]:
-        """The policy as a table: one row for each decision that differs, with the names of the problem."""
-        from bqrl.mdp.tables import policy_rows
+        """Every decision of the policy, one row each, also where it cannot be met: `table(mdp, reachable=False)`."""
+        return self.table(mdp, reachable=False)
 
-        return policy_rows(self, mdp)
+    def table(
+        self, mdp: MDP, reachable: bool = True, min_probability: float = 0.0, *, wide: bool = False
+    ) -> list[dict[str, Any]]:
+        """The decisions of the policy as rows, with the names of the problem; stages are counted from 1.
+
+        Parameters
+        ----------
+        mdp
+            The problem that the policy is for.
+        reachable
+            Only situations that can be met under the policy, each with its probability and with what has been earned so
+            far; neighbouring rows with the same action are merged.
+        min_probability
+            Situations that are met with a smaller probability are left out.
+        wide
+            One row per state and one column per stage. PolicyError if the action depends on more than these two.
+
+        Returns
+        -------
+        list of dict
+            `bqrl.results.decisions` says how to follow the rows without bqrl.
+
+        Examples
+        --------
+        >>> from bqrl.envs import make
+        >>> MarkovPolicy([[0, 0]]).table(make("Bandit")) # doctest: +SKIP
+        [{'stage': 1, 'state': '0', 'action': '0', 'probability': 1.0}]
+        """
+        from bqrl.results.decisions import decision_rows, wide_rows
+
+        return wide_rows(self, mdp) if wide else decision_rows(self, mdp, reachable=reachable, min_probability=min_probability)
+
+    def to_frame(self, mdp: MDP, **options: Any) -> Any:
+        """The rows of `table` as a pandas DataFrame."""
+        from bqrl.results.views import frame
+
+        return frame(self.table(mdp, **options))
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import policy_html
+
+        return policy_html(self)
 
     def to_markov(self, mdp: MDP) -> MarkovPolicy:
         """The same policy without memory, where what it does in `mdp` never depends on memory; else ValueError."""
@@ -167,7 +208,7 @@ class TargetPolicy(Policy):
         """The target itself is still needed."""
         return self.target
 
-    def table(self) -> ActionArray:
+    def _table(self) -> ActionArray:
         """The action tables in one array (H, S, widest)."""
         if self.packed is None:
             widest = max(actions.shape[1] for actions in self.actions)
@@ -203,41 +244,14 @@ class TargetPolicy(Policy):
 
     def arrays(self) -> dict[str, Any]:
         """The action tables and the grid's columns, without the problem's own rewards."""
-        grid = self.grid
-        flat: dict[str, Any] = {
-            "target": np.array(self.target),
-            "extra": np.array(self.extra),
-            "kind": np.array(grid.kind),
-            "numbers": np.array([grid.step, grid.error, grid.discount, grid.slack]),
-            "rounded_up": np.array(grid.rounded_up),
-            "lowest": grid.lowest,
-            "size": grid.size,
-            "offset": grid.offset,
-        }
-        flat |= {f"actions_{h}": table for h, table in enumerate(self.actions)}
-        if grid.sets is not None:
-            flat |= {f"set_{h}": points for h, points in enumerate(grid.sets)}
-            flat["rewards"] = grid.rewards
-        if grid.scale is not None and grid.exact_offset is not None:
-            flat |= {"scale": np.array(grid.scale), "exact_offset": np.array(grid.exact_offset, dtype=np.int64)}
-        if not grid.exact:
-            flat |= {"units": grid.units, "base": grid.base}
-        return flat
+        flat = {"target": np.array(self.target), "extra": np.array(self.extra), **self.grid.arrays()}
+        return flat | {f"actions_{h}": table for h, table in enumerate(self.actions)}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> TargetPolicy:
         """The policy that `arrays` describes."""
-        H = len(arrays["size"]) - 1
-        step, error, discount, slack = (float(x) for x in arrays["numbers"])
-        grid = Grid(
-            H, str(arrays["kind"]), step, error, arrays["lowest"], arrays["size"],
-            arrays.get("units", np.zeros((1, 0), np.int64)), arrays["offset"],
-            tuple(int(x) for x in arrays["scale"]) if "scale" in arrays else None,  # type: ignore[arg-type]
-            tuple(int(x) for x in arrays["exact_offset"]) if "exact_offset" in arrays else None,
-            tuple(arrays[f"set_{h}"] for h in range(H + 1)) if "set_0" in arrays else None,
-            arrays.get("rewards"), discount, slack, bool(arrays["rounded_up"]), arrays.get("base"),
-        )  # fmt: skip
-        return cls(grid, [arrays[f"actions_{h}"] for h in range(H)], float(arrays["target"]), int(arrays["extra"]))
+        grid = grid_from_arrays(arrays)
+        return cls(grid, [arrays[f"actions_{h}"] for h in range(grid.H)], float(arrays["target"]), int(arrays["extra"]))
 
     def __repr__(self) -> str:
         return f"TargetPolicy(target={self.target:g}, H={self.H}, S={self.S}, {self.grid.kind})"

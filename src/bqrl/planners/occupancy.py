@@ -17,7 +17,7 @@ from bqrl.kernels.rollout import push_mass
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.planners.evaluate import Sums
+from bqrl.planners.evaluate import sums_on
 
 
 def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
@@ -53,12 +53,12 @@ def _of_target(mdp: MDP, policy: TargetPolicy) -> FloatArray:
 
 def target_masses(mdp: MDP, policy: TargetPolicy) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     """For each stage the possible sums of rewards so far, and the probability (S, sums) of each state with each sum."""
-    sums = Sums(mdp, policy.grid)
+    sums = sums_on(mdp, policy.grid)
     mass = mdp.mu[:, None].copy()
     for h in range(mdp.H):
         stage, values = mdp.stage(h), sums.values(h)
         yield h, values, mass
-        gain, landings = sums.gain(h)
+        gain, landings = sums.moves(h)
         out = np.zeros((mdp.S, sums.count(h + 1)))
         push_mass(
             stage.row_start, stage.successor, stage.probability, gain, landings, mdp.A, policy.actions[h],

@@ -7,6 +7,7 @@ subtitle says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -26,15 +27,14 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 GREY, BROWN, PURPLE, OLIVE = "#888888", "#8C5A2B", "#7B5EA7", "#8A8D1E"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, GREY)
 LEARNERS = {
-    "UCB-BQRL": BLUE,
-    "UCB-BQRL, greedy planner": SKY,
-    "PSRL": PURPLE,
-    "UCBVI": RED,
-    "Thompson": GREEN,
-    "Q-learning": PINK,
-    "SARSA": ORANGE,
-    "PPO": BROWN,
-    "TRPO": OLIVE,
+    "ucb-bqrl": BLUE,
+    "psrl": PURPLE,
+    "ucbvi": RED,
+    "thompson": GREEN,
+    "q-learning": PINK,
+    "sarsa": ORANGE,
+    "ppo": BROWN,
+    "trpo": OLIVE,
 }
 MISSING = 'charts need Altair and vl-convert; install them with: pip install "bqrl[plots]"'
 
@@ -63,14 +63,18 @@ def image(chart: Any, kind: str) -> bytes:
 
 
 def learner_colours(labels: Sequence[str]) -> list[str]:
-    """One colour per learner; a learner with a name of its own has the same colour in every chart.
+    """One colour per label; a learner has the same colour in every chart, its greedy variant another one.
 
-    >>> learner_colours(["UCBVI", "mine", "UCB-BQRL"])
-    ['#D55E00', '#E69F00', '#0072B2']
+    >>> learner_colours(["UCBVI", "mine", "UCB-BQRL", "ucb-bqrl (planner=greedy)"])
+    ['#D55E00', '#E69F00', '#0072B2', '#56B4E9']
     """
-    used = {LEARNERS[label] for label in labels if label in LEARNERS}
-    free = iter([colour for colour in PALETTE if colour not in used] * (1 + len(labels)))
-    return [LEARNERS.get(label) or next(free) for label in labels]
+    chosen: list[str | None] = []
+    for label in labels:
+        base = re.split(r"[\s,(:]", label.lower(), maxsplit=1)[0]
+        colour = SKY if base == "ucb-bqrl" and "greedy" in label else LEARNERS.get(base)
+        chosen.append(colour if colour not in chosen else None)
+    free = iter([colour for colour in PALETTE if colour not in chosen] * len(labels) or PALETTE)
+    return [colour or next(free) for colour in chosen]
 
 
 def thinned(x: FloatArray, y: FloatArray, size: int = MAX_POINTS) -> IntArray:
@@ -140,10 +144,10 @@ def guarantee_chart(
         "value:Q", title=words.titled("guaranteed return"), scale=alt.Scale(domain=[low - room, high + room], zero=False)
     )
     colour = alt.Color(
-        "curve:N", title=None, scale=alt.Scale(domain=list(curves), range=colours), legend=alt.Legend(orient="top", labelLimit=320)
+        "curve:N", title=None, scale=alt.Scale(domain=list(curves), range=colours), legend=alt.Legend(orient="top")
     )
     dashes = alt.StrokeDash(
-        "curve:N", scale=alt.Scale(domain=list(curves), range=[[1, 0], *[[6, 3]] * (len(curves) - 1)]), legend=None
+        "curve:N", scale=alt.Scale(domain=list(curves), range=[[1, 0], *[[6, 3]] * (len(curves) - 1)]), title=None
     )
     tips = [alt.Tooltip("curve:N"), alt.Tooltip("level:Q", format=".4~g"), alt.Tooltip("value:Q", format=".6~g")]
     layers = []
@@ -176,7 +180,8 @@ def guarantee_chart(
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
     if upper is not None:
         said += " Shaded: what rounding of the returns leaves open."
-    return _finish(alt.layer(*layers).add_params(tau), "What can be guaranteed, and how surely", said)
+    chart = alt.layer(*layers).add_params(tau).properties(usermeta={"click": "tau"})  # a click on the page sets tau
+    return _finish(chart, "What can be guaranteed, and how surely", said)
 
 
 def law_chart(
@@ -329,7 +334,7 @@ def policy_chart(
                 axis=alt.Axis(labelLimit=110, labelOverlap=True),
             ),
             color=alt.Color(
-                "a:N", title="action", scale=alt.Scale(domain=used, **scheme), legend=alt.Legend(orient="top", columns=4, labelLimit=150, symbolLimit=40)
+                "a:N", title="action", scale=alt.Scale(domain=used, **scheme), legend=alt.Legend(orient="top", symbolLimit=40)
             ),
             opacity=alt.Opacity("part:Q", scale=alt.Scale(domain=[0, 1], range=[0.1, 1]), legend=None),
             tooltip=[
@@ -394,7 +399,7 @@ def curves_chart(
         "learner:N",
         title=None,
         scale=alt.Scale(domain=labels, range=learner_colours(labels)),
-        legend=alt.Legend(orient="top", columns=2, labelLimit=260) if len(labels) > 1 else None,
+        legend=alt.Legend(orient="top") if len(labels) > 1 else None,
     )
     base = alt.Chart(_data(rows))
     layers = []
@@ -413,6 +418,37 @@ def curves_chart(
     return _finish(alt.layer(*layers), title, said)
 
 
+def experiment_chart(experiment: Any, measure: str | None = None) -> Any:
+    """Learning curves of an experiment with their bands.
+
+    Parameters
+    ----------
+    experiment
+        What `bqrl.compare` returns.
+    measure
+        "gap", "regret" or "return", summed over the episodes; by default the gap if the kernel is known.
+    """
+    measure = measure or ("gap" if experiment.exact else "return")
+    titles = {
+        "gap": ("How far each learner has fallen short of the best promise", "shortfall summed over episodes"),
+        "regret": ("How far each learner has fallen short of the best mean", "regret summed over episodes"),
+        "return": ("What each learner has earned", "return summed over episodes"),
+    }
+    title, y_title = titles[measure]
+    band = experiment.band if len(experiment.seeds) > 1 else ""
+    return curves_chart(curves_of(experiment.curves(measure, MAX_POINTS)), title=title, y_title=y_title, band=band)
+
+
+def curves_of(rows: Sequence[Mapping[str, Any]]) -> list[Curve]:
+    """Curves from rows with learner, episode, mean, low and high."""
+    found = []
+    for label in dict.fromkeys(row["learner"] for row in rows):
+        mine = [row for row in rows if row["learner"] == label]
+        x, mean, low, high = (np.array([row[key] for row in mine], float) for key in ("episode", "mean", "low", "high"))
+        found.append(Curve(label, x, mean, low, high))
+    return found
+
+
 def promise_axis(tau: float, words: Words) -> str:
     """Title of an axis of promises at one level."""
     return words.titled(f"return reached in {runs(tau)}")
@@ -427,7 +463,7 @@ def _finish(chart: Any, title: str, subtitle: str, height: int = HEIGHT) -> Any:
     text = alt.TitleParams(title, subtitle=_lines(subtitle), anchor="start", fontSize=15, subtitleFontSize=12, offset=10)
     return chart.properties(title=text, width=WIDTH, height=height).configure_view(stroke=None).configure_axis(
         labelFontSize=11, titleFontSize=12, gridOpacity=0.35, titleFontWeight="normal"
-    ).configure_legend(labelFontSize=12)  # fmt: skip
+    ).configure_legend(labelFontSize=12, labelLimit=320, columns=3)  # fmt: skip
 
 
 def _lines(text: str, length: int = 72) -> list[str]:

@@ -23,6 +23,7 @@ import numpy as np
 
 from bqrl.checks import number
 from bqrl.errors import PolicyError, SizeError
+from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.unroll import to_labels
@@ -99,7 +100,7 @@ def _met(policy: Policy, mdp: MDP) -> Iterator[Row]:
             action = mdp.action_label(int(policy.actions[h, s]))
             yield _head(mdp, h, s) | {"action": action, "probability": float(shares[h, s].sum())}
     elif isinstance(policy, TargetPolicy):
-        if not policy.grid.exact and policy.grid.rounded_up:
+        if isinstance(policy.grid, Rounded) and policy.grid.up:
             raise PolicyError("this policy counts rewards rounded up, which a table does not hold; save it as .npz")
         for h, sums, mass in target_masses(mdp, policy):
             played = policy.actions[h][:, policy.column(h, policy.target - sums)]
@@ -115,9 +116,8 @@ def _ranges(policy: TargetPolicy, mdp: MDP, h: int, s: int, sums: Any, mass: Any
     here = here[np.argsort(sums[here], kind="stable")]
     ends = np.r_[np.flatnonzero(np.diff(played[here])), here.size - 1]
     counting: Row = {} if mdp.discount == 1.0 and policy.grid.exact else {"worth": mdp.discount**h}
-    if not policy.grid.exact:
-        assert policy.grid.base is not None
-        counting |= {"reward_floor": float(policy.grid.base[h]), "reward_step": policy.grid.step}
+    if isinstance(policy.grid, Rounded):
+        counting |= {"reward_floor": float(policy.grid.base[h]), "reward_step": policy.grid.width}
     begin = 0
     for end in ends.tolist():
         run = here[begin : end + 1]
@@ -179,7 +179,7 @@ def _all(policy: Policy, mdp: MDP) -> Iterator[Row]:
 def _all_needs(policy: TargetPolicy, mdp: MDP, h: int, s: int) -> Iterator[Row]:
     """Runs of needs with the same action: it is played where need_above < need <= need_up_to."""
     actions = policy.actions[h][s]
-    points = policy.grid.points(h, policy.extra - 1) if policy.grid.sets is None else policy.grid.points(h)
+    points = policy.grid.points(h, policy.extra - 1)
     begin = 0
     for end in [*np.flatnonzero(np.diff(actions)).tolist(), actions.size - 1]:
         yield _head(mdp, h, s) | {

@@ -87,7 +87,8 @@ def in_one_line(model: Mapping[str, Any], words: Words) -> str:
 
 def plan_files(taus: Sequence[float]) -> list[str]:
     """Names of the files that a folder of these levels may hold."""
-    policies = [f"policy_tau{file_number(tau)}.{kind}" for tau in taus for kind in ("csv", "npz")]
+    stems = [file_number(tau) for tau in taus]
+    policies = [name for tau in stems for name in (f"policy_tau{tau}.csv", f"policy_tau{tau}.npz", f"overview_tau{tau}.csv")]
     return [*FILES, *policies, *(f"{name}.{kind}" for name in CHARTS for kind in ("vl.json", "png", "pdf"))]
 
 
@@ -114,6 +115,9 @@ def plan_result(solved: Solved) -> tuple[Result, list[str]]:
         tables["guarantee_curve"] = Table(rows, titles, "The best quantile of any policy, from each level to the next.")
     for plan in solved.plans:
         name = f"policy_tau{file_number(plan.tau)}"
+        overview = policy_overview(plan.policy, solved.mdp, words)
+        if overview is not None:
+            tables[f"overview_tau{file_number(plan.tau)}"] = overview
         files[f"{name}.npz"] = saved(plan.policy)
         try:
             tables[name] = policy_table(plan.policy, solved.mdp, words, f"{plan.objective}: ")

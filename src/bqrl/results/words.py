@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from bqrl.planners.plan import GAP_TOL
+from bqrl.results.result import Table
 
 SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
 SPOKEN = (3, 4, 5, 10, 20, 100)  # denominators that are easier to imagine than a percentage
@@ -112,6 +113,39 @@ def runs(tau: float) -> str:
     if number(100.0 * share) == "100":
         return f"all but {number(100.0 * tau, RARE_DIGITS)} % of runs"
     return f"{number(100.0 * share, TABLE_DIGITS if share >= 1e-4 else RARE_DIGITS)} % of runs"
+
+
+def cell(value: Any) -> str:
+    """A cell of a table as people read it.
+
+    >>> cell(True), cell(None), cell(0.7916666), cell(float("-inf"))
+    ('yes', '–', '0.791667', '-∞')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return DASH
+    if isinstance(value, float):
+        return number(value).replace("inf", "∞")
+    return str(value)
+
+
+def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Titles and cells of a table as people read it; a column `x_std` is shown within x, as "mean ± deviation".
+
+    >>> displayed(Table([{"gap": 12.3456, "gap_std": 0.5}], {"gap": "cumulative gap"}))
+    (['cumulative gap'], [['12.35 ± 0.5']])
+    """
+    keys = [key for key in table.columns if not (key.endswith("_std") and key[:-4] in table.columns)]
+    rows = []
+    for row in table.rows:
+        cells = []
+        for key in keys:
+            spread = row.get(f"{key}_std")
+            text = cell(row[key]) if f"{key}_std" not in row else number(row[key], SENTENCE_DIGITS)
+            cells.append(f"{text} ± {number(spread, 2)}" if spread else text)
+        rows.append(cells)
+    return [table.titles.get(key, key) for key in keys], rows
 
 
 def meaning(level: Mapping[str, Any], words: Words | None = None) -> str:
