@@ -18,8 +18,8 @@ from bqrl.planners.greedy import plan_greedy
 from bqrl.results.charts import BLUE, RED, altair
 from bqrl.results.result import Table
 from bqrl.results.study import MEASURED, StudyView, fixed
-from bqrl.results.study_charts import csv_data, with_title
-from bqrl.study.scores import MEASURES, by_episode
+from bqrl.results.study_charts import ORDER, csv_data, with_title
+from bqrl.study.scores import by_episode
 from bqrl.study.settings import Level, Settings, read_settings
 from bqrl.study.study import Study
 from bqrl.study.tables import shown_states
@@ -139,12 +139,12 @@ class View(StudyView):
         return [
             [
                 self.spec.levels.index(row["level"]),
-                MEASURES.index(row["measure"]),
+                ORDER.index(row["measure"]),
                 keys.index(row["learner"]),
                 row["printed"],
             ]
             for row in self.comparison
-            if row["measure"] in MEASURES
+            if row["measure"] in ORDER
         ]
 
     def policy_title(self, tau: float) -> str:

@@ -41,7 +41,7 @@ from bqrl.errors import ArgumentError, FileFormatError
 RESULT, MANIFEST, LOCK, DRAFT = "result.json", "manifest.json", ".bqrl.lock", ".bqrl.part"
 FORMAT, VERSION = "bqrl result", 1
 LOCK_SECONDS = 30.0  # writing takes less
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
+NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}")  # may lie in subfolders
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,6 +411,7 @@ def _write_file(path: Path, name: str, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+    (path / name).parent.mkdir(parents=True, exist_ok=True)
     os.replace(path / DRAFT, path / name)
 
 

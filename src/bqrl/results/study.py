@@ -40,8 +40,13 @@ class StudyView:
     def __init__(self, study: Study) -> None:
         self.study, self.spec, self.scores = study, study.spec, study.scores
 
-    def result(self) -> tuple[Result, list[str]]:
+    def result(self, *, images: bool = True) -> tuple[Result, list[str]]:
         """The study as a Result.
+
+        Parameters
+        ----------
+        images
+            Whether to add every chart as PNG and PDF.
 
         Returns
         -------
@@ -54,7 +59,7 @@ class StudyView:
             files |= {} if found is None else dict([found])
         try:
             drawn = {name: chart.to_dict() for name, chart in self.charts().items()}
-            for name, spec in drawn.items():
+            for name, spec in drawn.items() if images else ():
                 files |= {f"{FIGURES}/{name}.{kind}": image(spec, kind) for kind in ("png", "pdf")}
         except ImportError as error:
             drawn, left_out = {}, [str(error)]
@@ -106,17 +111,19 @@ class StudyView:
 
     def order_title(self, tau: float, measure: str, variant: str = "") -> str:
         """The head of an ordering, and whether the variation between seeds could turn it around."""
+        return self.marked(self.order(tau, measure, variant))
+
+    def order(self, tau: float, measure: str, variant: str = "") -> str:
+        """The head of an ordering as a sentence."""
         rows = self.scores.ordering(variant, tau, measure)
         equal = [self.label(row["learner"]) for row in rows if row["mean"] - rows[0]["mean"] < SAME]
         mean = fixed(rows[0]["mean"])
         if len(equal) > 1 or len(rows) == 1:
             verb = "have" if len(equal) > 1 else "has"
-            return self.marked(f"τ = {tau:g}: {listed(equal)} {verb} the smallest mean, {mean}")
+            return f"τ = {tau:g}: {listed(equal)} {verb} the smallest mean, {mean}"
         clear = "more than" if rows[0]["clear"] else "within"
         following = f"{self.label(rows[1]['learner'])} follows with {fixed(rows[1]['mean'])}"
-        return self.marked(
-            f"τ = {tau:g}: {equal[0]} has the smallest mean, {mean}; {following}, {clear} two standard errors away"
-        )
+        return f"τ = {tau:g}: {equal[0]} has the smallest mean, {mean}; {following}, {clear} two standard errors away"
 
     def laws_title(self, tau: float) -> str:
         """Whose final policies reach the best promise."""
@@ -159,7 +166,7 @@ class StudyView:
         count = len(self.spec.ranking_seeds())
         for tau in self.spec.levels:
             against = self.scores.reference(tau)
-            lines.append(f"{self.order_title(tau, 'exact')} ({count} seeds, gap to the exact optimum).")
+            lines.append(f"{self.order(tau, 'exact')} ({count} seeds, gap to the exact optimum).")
             if abs(against.capped - against.exact) > 1e-9:
                 lines.append(
                     f"τ = {tau:g}: the capped reference is {number(against.capped)}, the exact optimum {number(against.exact)}."
@@ -296,10 +303,10 @@ class StudyView:
         def by_problem(title: Any, tau: float, measure: str) -> Any:
             return [title(tau, measure, variant) for variant in variants] if spec.variants else title(tau, measure)
 
-        titles = [[by_problem(self.curve_title, tau, measure) for measure in MEASURES] for tau in spec.levels]
+        titles = [[by_problem(self.curve_title, tau, measure) for measure in charts.ORDER] for tau in spec.levels]
         found["every_measure"] = charts.all_curves(study, titles, names)
-        orders = [[self.order_title(tau, measure) for measure in MEASURES] for tau in spec.levels]
-        found["seeds"] = charts.strip(study, [""], names[:1], MEASURES, orders, self.published())
+        orders = [[self.order_title(tau, measure) for measure in charts.ORDER] for tau in spec.levels]
+        found["seeds"] = charts.strip(study, [""], names[:1], charts.ORDER, orders, self.published())
         found["promises"] = charts.promises(study, self.promise_title())
         found["return_laws"] = charts.return_laws(study, [self.laws_title(tau) for tau in spec.levels])
         if spec.variants:

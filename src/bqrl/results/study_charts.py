@@ -16,7 +16,6 @@ import numpy as np
 from bqrl.laws.law import Law
 from bqrl.planners.solve import guarantee_curve
 from bqrl.results.charts import BLUE, GREY, HEIGHT, PALETTE, RED, WIDTH, Curve, altair, curves_chart, learner_colours
-from bqrl.study.scores import MEASURES
 from bqrl.study.study import Study
 from bqrl.study.tables import shown_states
 
@@ -27,7 +26,8 @@ QUANTITY = {
     "exact": "cumulative quantile gap, exact optimum",
     "expected": "cumulative expected-return regret",
 }
-SHORT = {"capped": "capped reference", "exact": "exact optimum", "expected": "expected return"}
+SHORT = {"exact": "exact optimum", "capped": "capped reference", "expected": "expected return"}
+ORDER = tuple(SHORT)  # of the selectors
 
 
 class Selector(NamedTuple):
@@ -65,7 +65,8 @@ def with_title(chart: Any, title: Any, note: str, height: int = HEIGHT, selector
             )
             for one in selectors
         ]
-        chart = chart.add_params(*params)
+        usermeta = {"selectors": [one.name for one in selectors], "titles": title}  # for the page, which breaks the lines
+        chart = chart.add_params(*params).properties(usermeta=usermeta)
     head = alt.TitleParams(text, subtitle=folded(note), anchor="start", fontSize=14, subtitleFontSize=12, offset=10)
     return (
         chart.properties(title=head, width=WIDTH, height=height)
@@ -97,7 +98,7 @@ def by_learner(study: Study) -> tuple[str, Any]:
     alt, labels = altair(), [entry.label for entry in study.spec.entries]
     scale = alt.Scale(domain=labels, range=learner_colours(labels))
     return f"{json.dumps(labels)}[datum.k]", alt.Color(
-        "learner:N", title=None, scale=scale, legend=alt.Legend(orient="top", columns=3, labelLimit=200)
+        "learner:N", title=None, scale=scale, legend=alt.Legend(orient="top", columns=2, labelLimit=200)
     )
 
 
@@ -106,7 +107,7 @@ def level_selector(study: Study) -> Selector:
     return Selector("level", "level", [f"τ = {tau:g}" for tau in study.spec.levels])
 
 
-MEASURED = Selector("measure", "measured against", [SHORT[measure] for measure in MEASURES])
+MEASURED = Selector("measure", "measured against", list(SHORT.values()))
 
 
 def figure_curves(study: Study, tau: float, measure: str, title: str) -> Any:
@@ -116,8 +117,8 @@ def figure_curves(study: Study, tau: float, measure: str, title: str) -> Any:
         if entry.plot:
             mean, deviation = study.scores.mean_curve("", entry.key, tau, measure)
             half = Z * deviation / np.sqrt(n)
-            x = np.arange(1, mean.size + 1, dtype=float)
-            curves.append(Curve(entry.label, x, mean, mean - half, mean + half))
+            kept = np.unique(np.linspace(0, mean.size - 1, min(mean.size, POINTS)).round().astype(int))
+            curves.append(Curve(entry.label, kept + 1.0, mean[kept], (mean - half)[kept], (mean + half)[kept]))
     return curves_chart(
         curves, title=folded(title), y_title=QUANTITY[measure], band=f"1.96 standard errors of the mean over {n} seeds"
     )
@@ -136,7 +137,7 @@ def all_curves(study: Study, titles: Any, problems: Sequence[str]) -> Any:
     for v, (variant, _, _) in enumerate(spec.problems()):
         root = np.sqrt(len(spec.shown_seeds(variant)))
         for i, tau in enumerate(spec.levels):
-            for j, measure in enumerate(MEASURES):
+            for j, measure in enumerate(ORDER):
                 for k, entry in enumerate(spec.entries):
                     mean, deviation = study.scores.mean_curve(variant, entry.key, tau, measure)
                     half = Z * deviation / root
@@ -180,7 +181,7 @@ def strip(
     base = base.transform_filter(chosen(selectors)).transform_calculate(learner=label, sway="sin(2.4 * datum.n)")
     labels = [entry.label for entry in spec.entries]
     y = alt.Y("learner:N", title=None, sort=labels, axis=alt.Axis(labelLimit=170))
-    x = alt.X("value:Q", title="cumulative measure after the last episode", scale=alt.Scale(type="symlog", constant=1))
+    x = alt.X("value:Q", title="cumulative measure at the end", scale=alt.Scale(type="symlog", constant=1))
     tips = [alt.Tooltip("learner:N"), alt.Tooltip("seed:Q", format="d"), alt.Tooltip("value:Q", format=".5~g")]
     further, held_out = base.transform_filter("datum.further == 1"), base.transform_filter("datum.further == 0")
     layers = [

@@ -1,6 +1,6 @@
 import pytest
 
-from bqrl.experiments.tune import Rung, Score, Trial, Tuned, halving
+from bqrl.study.tune import Rung, Score, Trial, Tuned, halving
 
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 RUNGS = ((8, 10), (4, 20), (2, 40))
