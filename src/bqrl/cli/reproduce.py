@@ -26,7 +26,8 @@ def reproduce(
         int | None, typer.Option(min=1, help="Processes on this machine; all cores unless given.")
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Run on the Dask scheduler at ADDRESS (trusted networks only).")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on the Dask scheduler at ADDRESS (trusted networks only)."),
     ] = None,
     study: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings (.toml) of another study.")] = None,
     out: Out = None,
@@ -130,7 +131,9 @@ def _show(result: Result, folder: Path) -> None:
         f"{session['runs_made']} runs made, {session['runs_skipped']} skipped because they were finished before;"
         f" {in_words(session['seconds'])}."
     )
-    console.print(f"Wrote {folder}; open report.html first. result.json has every number with its reason.", soft_wrap=True)
+    console.print(
+        f"Wrote {folder}; open report.html first. result.json has every number with its reason.", soft_wrap=True
+    )
 
 
 def _numbers(row: Any) -> tuple[str, str, str]:

@@ -65,7 +65,10 @@ def with_title(chart: Any, title: Any, note: str, height: int = HEIGHT, selector
             )
             for one in selectors
         ]
-        usermeta = {"selectors": [one.name for one in selectors], "titles": title}  # for the page, which breaks the lines
+        usermeta = {
+            "selectors": [one.name for one in selectors],
+            "titles": title,
+        }  # for the page, which breaks the lines
         chart = chart.add_params(*params).properties(usermeta=usermeta)
     head = alt.TitleParams(text, subtitle=folded(note), anchor="start", fontSize=14, subtitleFontSize=12, offset=10)
     return (
