@@ -1,7 +1,7 @@
-"""Regret on the hard family: how it grows as rho shrinks at T = A / rho^2, and how it goes on from there.
+"""Regret on the hard family: how it grows as rho shrinks at T = A / rho^2, and how it continues from there.
 
-The lower bound holds for the average over the best action, so each action is the best one in an equal number of runs. Runs
-with the same best action and number meet the same chance whatever the learner.
+The lower bound holds for the average over the best action, so each action is the best one in an equal number of runs. Runs with
+the same best action and number meet the same randomness, whatever the learner.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.experiments.theory.runs import Watch, played, run_seed
-from bqrl.experiments.theory.settings import HardSpec, LearnerSpec, TheorySpec
 from bqrl.mdp.forms import FloatArray
+from bqrl.study.theory_spec import HardSpec, LearnerSpec, TheorySpec, played, run_seed
+from bqrl.study.watch import Watch
 from bqrl.theory import bandit_upper_bound, hard_instance, hard_lower_bound, loglog_slope
 
 
 def hard(spec: TheorySpec, watch: Watch) -> dict[str, Any]:
     """Regret of every learner by rho with its exponent, and its growth in long runs with the exponent there."""
-    own: HardSpec = spec.experiments["hard"]
+    own = spec.hard
+    assert own is not None
     tau, A, H = own.tau, own.actions, own.horizon
     lengths = [round(A / rho**2) for rho in own.rhos]
     T = round(own.growth_factor * A / own.growth_rho**2)
@@ -71,8 +72,8 @@ def _regrets(
     for best in range(own.actions):
         mdp = hard_instance(own.tau, rho, own.actions, own.horizon, best)
         for j in range(runs):
-            seed = run_seed(spec.seed, *place, best, j)
-            record = played(mdp, one.learner, own.tau, T, seed, **dict(one.params))
+            seed = run_seed(spec.theory.seed, *place, best, j)
+            record = played(mdp, one.learner, own.tau, T, seed, **one.params)
             found[best, j] = np.cumsum(record.gap(own.tau))[looks - 1]
             watch.tick()
     return found
@@ -88,8 +89,8 @@ def average(regrets: FloatArray) -> tuple[float, float]:
 def power_of_rho(points: list[dict[str, Any]]) -> dict[str, float] | None:
     """The exponent a of regret ~ (1 / rho)^a with its standard error; None where too few regrets are positive.
 
-    The runs at different rho are independent, so their errors give that of the exponent; where one is zero (every run went
-    the same way) the scatter around the line does.
+    Runs at different rho are independent, so their errors give that of the exponent; if one of them is zero (all runs equal), the
+    scatter around the line does.
     """
     kept = [point for point in points if point["regret"] > 0.0]
     x, y, error = ([point[name] for point in kept] for name in ("rho", "regret", "error"))
