@@ -190,6 +190,18 @@ def test_a_link_in_place_of_a_file_is_refused(tmp_path):
     assert (tmp_path / "elsewhere.csv").read_bytes() == content
 
 
+def test_subfolders_are_ours_only_if_they_are_folders(tmp_path):
+    inside = Result("plan", "t", {}, {}, {}, [], files={"figures/law.png": b"x"})
+    write(inside, tmp_path / "r")
+    assert read(tmp_path / "r").files == inside.files
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "figures").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError, match="is not a folder of bqrl"):
+        write(inside, tmp_path / "s")
+    assert not os.listdir(tmp_path / "elsewhere")
+
+
 def test_the_check_writes_nothing(tmp_path):
     check_folder(tmp_path / "a" / "b", ["x.csv"])
     assert not (tmp_path / "a").exists()
@@ -248,7 +260,7 @@ def test_files_are_added_to_a_whole_folder_only(tmp_path):
         add_files(tmp_path / "new", {"index.html": b"page"})
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "manifest.json", "RESULT.json", ".hidden", ""])
+@pytest.mark.parametrize("name", ["../x", "a/../../b", "/a", "a//b", "manifest.json", "RESULT.json", ".hidden", ""])
 def test_names_of_files_stay_inside_the_folder(tmp_path, name):
     with pytest.raises(ArgumentError, match="cannot be the name of a file"):
         write(Result("plan", "t", {}, {}, {}, [], files={name: b""}), tmp_path)

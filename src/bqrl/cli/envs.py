@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, looked_at, paper
+from bqrl.cli.output import Json, Out, looked_at, paper, print_json
+
+if TYPE_CHECKING:
+    from bqrl.results.result import Table
 
 
 def envs(out: Out = None, as_json: Json = False) -> None:
@@ -18,22 +21,44 @@ def envs(out: Out = None, as_json: Json = False) -> None:
         for name in names():
             typer.echo(gymnasium_id(name))
         return
-    from bqrl.reports.document import to_json
-    from bqrl.reports.tables import problem_table
+    from bqrl.results.result import Result, Table, check_folder, write
 
-    problems = [describe(name) for name in names()]
     if out is not None:
-        from bqrl.mdp.atomic import write_whole
-        from bqrl.reports.folder import make_folder
-
-        write_whole(make_folder(out) / "envs.json", (to_json(problems) + "\n").encode())
+        check_folder(out, ["problems.csv"])
+    problems = [describe(name) for name in names()]
+    titles = {"name": "problem", "horizon": "stages", "description": "what it is about", "id": "Gymnasium id"}
+    order = ("name", "states", "actions", "horizon", "description", "id")
+    table = Table([{key: problem[key] for key in order} for problem in problems], titles, "The named problems.")
+    if out is not None:
+        write(
+            Result("problems", "Named problems", {}, {"problems": table}, {}, [], details={"problems": problems}), out
+        )
     if as_json:
-        typer.echo(to_json(problems, ascii_only=True))
+        print_json(problems)
     elif looked_at(sys.stdout):
-        paper().print(problem_table(problems))
+        show_problems(table)
     else:
         for problem in problems:
             typer.echo(problem["id"])
+
+
+def show_problems(table: Table) -> None:
+    """Print the problems; the description may take several lines."""
+    from rich import box
+    from rich.table import Table as Grid
+
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    for key in table.columns:
+        number = key in ("states", "actions", "horizon")
+        grid.add_column(
+            table.titles.get(key, key),
+            justify="right" if number else "left",
+            style="bold" if key == "name" else None,
+            no_wrap=key in ("name", "id"),
+        )
+    for row in table.rows:
+        grid.add_row(*map(str, row.values()))
+    paper().print(grid)
 
 
 def gymnasium_id(name: str) -> str:

@@ -11,6 +11,7 @@ from bqrl.cli.model import _nearest, _state, read_model
 
 if TYPE_CHECKING:
     from bqrl.mdp.model import MDP
+    from bqrl.results.words import Words
 
 HORIZON = 100  # stages where neither the problem nor the command line says how many
 MAX_STAGES = 1_000_000  # minutes of planning, however small the stage
@@ -54,10 +55,18 @@ def read_problem(given: str, horizon: int | None, start: str | None, discount: f
 
 
 def _model(name: str, mdp: MDP, assumed: str | None = None) -> Problem:
-    from bqrl.reports.document import sizes
+    from bqrl.results.plans import sizes
 
     _check_length(mdp.H, mdp.S)
     return Problem(name, mdp, mdp, sizes(name, mdp), None, assumed)
+
+
+def problem_words(problem: Problem, title: str | None, unit: str | None, stage: str) -> Words:
+    """The words of the problem: those that were given, else its name and the unit that its file states."""
+    from bqrl.results.words import Words
+
+    known = getattr(problem.mdp, "units", None)
+    return Words(title or problem.name, (known or "") if unit is None else unit, stage)
 
 
 def _check_length(stages: int, states: int) -> None:
@@ -71,7 +80,7 @@ def _assumed(given: str, stages: int) -> str:
 
 
 def _from_gymnasium(given: str, horizon: int | None, start: str | None, discount: float | None) -> Problem:
-    from bqrl.learners.gym import HARMLESS, wrappers
+    from bqrl.learners.gymnasium import HARMLESS, wrappers
     from bqrl.mdp.forms import check_horizon
     from bqrl.mdp.gym import MDPEnv, from_gymnasium
 
@@ -88,7 +97,7 @@ def _from_gymnasium(given: str, horizon: int | None, start: str | None, discount
         return _model(given, mdp if start is None else mdp.replace(start=_state(mdp, start)), assumed)
     for option, value in (("--start", start), ("--discount", discount)):
         if value is not None:
-            raise ValueError(f"{option} needs a model, and {given} does not tell its kernel; leave it out")
+            raise ValueError(f"{option} needs a model, and {given} does not expose its kernel; leave it out")
     sizes = {
         "name": given,
         "states": getattr(env.observation_space, "n", None),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bqrl.cli.output import Json, Out, paper
-from bqrl.cli.watch import Watch
+from bqrl.cli.watch import ProgressBar
 
 
 def theory(
@@ -37,8 +37,8 @@ def theory(
     folder = out if out is not None else Path("results") / (f"{spec.theory.name}_quick" if quick else spec.theory.name)
     check_folder(folder, [f"{name}.csv" for name in names])
     stored = _stored(folder, quick)
-    with Watch() as watch:
-        found = run_theory(spec, names, watch)  # type: ignore[arg-type]
+    with ProgressBar() as watch:
+        found = run_theory(spec, names, watch)
         watch.phase("drawing")
         result, left_out = theory_result(spec, {**stored, **found})
         write(result, folder)

@@ -107,7 +107,9 @@ class Steps:
         """Vertices for a chart."""
         x, y = np.r_[self.levels, 1.0], np.r_[self.values, self.values[-1]]
         chosen = thinned(x, y)
-        return [{"curve": name, "level": a, "value": b} for a, b in zip(x[chosen].tolist(), y[chosen].tolist(), strict=True)]
+        return [
+            {"curve": name, "level": a, "value": b} for a, b in zip(x[chosen].tolist(), y[chosen].tolist(), strict=True)
+        ]
 
 
 def guarantee_chart(
@@ -141,7 +143,9 @@ def guarantee_chart(
     room = 0.05 * ((high - low) or 1.0)
     x = alt.X("level:Q", title="level τ: share of runs that may end below the promise", scale=alt.Scale(domain=[0, 1]))
     y = alt.Y(
-        "value:Q", title=words.titled("guaranteed return"), scale=alt.Scale(domain=[low - room, high + room], zero=False)
+        "value:Q",
+        title=words.titled("guaranteed return"),
+        scale=alt.Scale(domain=[low - room, high + room], zero=False),
     )
     colour = alt.Color(
         "curve:N", title=None, scale=alt.Scale(domain=list(curves), range=colours), legend=alt.Legend(orient="top")
@@ -159,7 +163,9 @@ def guarantee_chart(
             for a, b, c in zip(grid.tolist(), best.at(grid).tolist(), upper.at(grid).tolist(), strict=True)
         ]
         layers.append(
-            alt.Chart(_data(band)).mark_area(interpolate="step-after", opacity=0.3, color=BLUE, clip=True).encode(x=x, y=y, y2="upper:Q")
+            alt.Chart(_data(band))
+            .mark_area(interpolate="step-after", opacity=0.3, color=BLUE, clip=True)
+            .encode(x=x, y=y, y2="upper:Q")
         )
     layers.append(
         alt.Chart(_data(rows))
@@ -222,13 +228,20 @@ def law_chart(
     first = next(iter(laws))
     tau, policy = alt.param(name="tau", value=first), alt.param(name="policy", value="best")
     bins = alt.Chart(_data(rows)).transform_filter("datum.tau == tau && (datum.policy || 'best') == policy")
-    x = alt.X("from:Q", title=words.returns, scale=alt.Scale(domain=[float(edges[0]), float(edges[-1])], nice=False, zero=False))
+    x = alt.X(
+        "from:Q",
+        title=words.returns,
+        scale=alt.Scale(domain=[float(edges[0]), float(edges[-1])], nice=False, zero=False),
+    )
     bars = bins.mark_bar(stroke=None, binSpacing=1).encode(
         x=x,
         x2="to:Q",
         y=alt.Y("sum(share):Q", title="share of runs", axis=alt.Axis(format=".0~%")),
         color=alt.Color(
-            "kind:N", title=None, scale=alt.Scale(domain=kinds[:2], range=[ORANGE, BLUE]), legend=alt.Legend(orient="top")
+            "kind:N",
+            title=None,
+            scale=alt.Scale(domain=kinds[:2], range=[ORANGE, BLUE]),
+            legend=alt.Legend(orient="top"),
         ),
         order=alt.Order("kind:N", sort="ascending"),
         tooltip=[
@@ -239,7 +252,11 @@ def law_chart(
         ],
     )
     lines = [{"tau": level, "from": value} for level, value in promises.items()]
-    line = alt.Chart(_data(lines)).transform_filter("datum.tau == tau").mark_rule(color=RED, strokeDash=[4, 2], strokeWidth=1.5)
+    line = (
+        alt.Chart(_data(lines))
+        .transform_filter("datum.tau == tau")
+        .mark_rule(color=RED, strokeDash=[4, 2], strokeWidth=1.5)
+    )
     said = "Dashed line: the promise."
     if left_out:
         said += " The first and the last bar hold all rarer returns."
@@ -315,17 +332,24 @@ def policy_chart(
                     part = float(f"{share[h, s, a] / total:.3g}")
                     row = {"h": h + 1, "s": states[s], "a": actions[a], "part": part, "met": float(f"{total:.3g}")}
                     rows.append(row | ({"tau": level} if policy == "best" else {"policy": policy}))
-    used = [actions[a] for a in np.flatnonzero(np.sum([share.sum(axis=(0, 1)) for _, _, share in maps], axis=0)).tolist()]
+    used = [
+        actions[a] for a in np.flatnonzero(np.sum([share.sum(axis=(0, 1)) for _, _, share in maps], axis=0)).tolist()
+    ]
     tau, policy_param = alt.param(name="tau", value=next(iter(shares))), alt.param(name="policy", value="best")
     height = int(min(420, max(90, 17 * places.size)))
-    scheme: dict[str, Any] = {"range": list(PALETTE[: len(used)])} if len(used) <= len(PALETTE) else {"scheme": "viridis"}
+    scheme: dict[str, Any] = (
+        {"range": list(PALETTE[: len(used)])} if len(used) <= len(PALETTE) else {"scheme": "viridis"}
+    )
     chart = (
         alt.Chart(_data(rows))
         .transform_filter("policy == 'best' ? datum.tau == tau : datum.policy == policy")
         .mark_rect()
         .encode(
             x=alt.X(
-                "h:O", title=words.stage, scale=alt.Scale(domain=(stages + 1).tolist()), axis=alt.Axis(labelAngle=0, labelOverlap=True)
+                "h:O",
+                title=words.stage,
+                scale=alt.Scale(domain=(stages + 1).tolist()),
+                axis=alt.Axis(labelAngle=0, labelOverlap=True),
             ),
             y=alt.Y(
                 "s:N",
@@ -334,7 +358,10 @@ def policy_chart(
                 axis=alt.Axis(labelLimit=110, labelOverlap=True),
             ),
             color=alt.Color(
-                "a:N", title="action", scale=alt.Scale(domain=used, **scheme), legend=alt.Legend(orient="top", symbolLimit=40)
+                "a:N",
+                title="action",
+                scale=alt.Scale(domain=used, **scheme),
+                legend=alt.Legend(orient="top", symbolLimit=40),
             ),
             opacity=alt.Opacity("part:Q", scale=alt.Scale(domain=[0, 1], range=[0.1, 1]), legend=None),
             tooltip=[
@@ -380,7 +407,9 @@ def curves_chart(
         What to see, and the axes.
     band
         What the band is, such as "95 % confidence band of the mean over 20 seeds"; empty without one.
-    references
+
+    References
+    ----------
         Horizontal dashed lines: name and value.
     log
         Whether both axes are logarithmic.
@@ -399,20 +428,32 @@ def curves_chart(
         "learner:N",
         title=None,
         scale=alt.Scale(domain=labels, range=learner_colours(labels)),
-        legend=alt.Legend(orient="top") if len(labels) > 1 else None,
+        legend=alt.Legend(orient="top", symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=3)
+        if len(labels) > 1
+        else None,
     )
     base = alt.Chart(_data(rows))
     layers = []
     if band:
-        layers.append(base.mark_area(opacity=0.2, clip=True).encode(x=x, y=alt.Y("low:Q", title=y_title), y2="high:Q", color=colour))
-    tips = [alt.Tooltip("learner:N"), alt.Tooltip("x:Q", title=x_title), alt.Tooltip("y:Q", title=y_title, format=".5~g")]
+        layers.append(
+            base.mark_area(opacity=0.2, clip=True).encode(
+                x=x, y=alt.Y("low:Q", title=y_title), y2="high:Q", color=colour
+            )
+        )
+    tips = [
+        alt.Tooltip("learner:N"),
+        alt.Tooltip("x:Q", title=x_title),
+        alt.Tooltip("y:Q", title=y_title, format=".5~g"),
+    ]
     point = len(rows) == len(labels)
     layers.append(base.mark_line(strokeWidth=2, point=point, clip=True).encode(x=x, y=y, color=colour, tooltip=tips))
     for name, value in references:
         line = alt.Chart(_data([{"y": value, "name": f"{name}: {number(value, 5)}"}]))
         layers.append(line.mark_rule(strokeDash=[5, 3], color=GREY).encode(y=y))
         layers.append(
-            line.mark_text(align="right", dy=-6, color=GREY, fontWeight="bold").encode(y=y, x=alt.value("width"), text="name:N")
+            line.mark_text(align="right", dy=-6, color=GREY, fontWeight="bold").encode(
+                y=y, x=alt.value("width"), text="name:N"
+            )
         )
     said = f"Band: {band}." if band else ""
     return _finish(alt.layer(*layers), title, said)
@@ -460,7 +501,9 @@ def _data(rows: Iterable[Mapping[str, Any]]) -> Any:
 
 def _finish(chart: Any, title: str, subtitle: str, height: int = HEIGHT) -> Any:
     alt = altair()
-    text = alt.TitleParams(title, subtitle=_lines(subtitle), anchor="start", fontSize=15, subtitleFontSize=12, offset=10)
+    text = alt.TitleParams(
+        title, subtitle=_lines(subtitle), anchor="start", fontSize=15, subtitleFontSize=12, offset=10
+    )
     return chart.properties(title=text, width=WIDTH, height=height).configure_view(stroke=None).configure_axis(
         labelFontSize=11, titleFontSize=12, gridOpacity=0.35, titleFontWeight="normal"
     ).configure_legend(labelFontSize=12, labelLimit=320, columns=3)  # fmt: skip

@@ -173,7 +173,9 @@ def _all(policy: Policy, mdp: MDP) -> Iterator[Row]:
                 else:
                     yield from _all_needs(policy, mdp, h, s)
     else:
-        yield from ({key: value for key, value in row.items() if key != "probability"} for row in _label_rows(policy, mdp))
+        yield from (
+            {key: value for key, value in row.items() if key != "probability"} for row in _label_rows(policy, mdp)
+        )
 
 
 def _all_needs(policy: TargetPolicy, mdp: MDP, h: int, s: int) -> Iterator[Row]:

@@ -17,12 +17,13 @@ from bqrl.errors import PolicyError, SizeError
 from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.model import MDP
+from bqrl.planners.convert import uniform
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
 from bqrl.results.charts import Curve, curves_chart, curves_of, experiment_chart, image, promise_axis
 from bqrl.results.plans import file_number, in_one_line, policy_table, saved
 from bqrl.results.result import Result, Table, versions
-from bqrl.results.words import Words, by_gap, compared, headline, learned, ranking
+from bqrl.results.words import Words, by_gap, compared, headline, learned, number, ranking
 from bqrl.study.compare import Experiment, beats, bootstrap_band
 
 NAMES = {
@@ -63,6 +64,11 @@ class Learned:
     alone: bool = False  # one learner, of which the policy is shown
 
 
+def random_law(mdp: MDP) -> Law:
+    """Law of the return of uniformly random play, or its lower end."""
+    return evaluate(mdp, uniform(mdp))
+
+
 def label_of(learner: str, params: Mapping[str, Any]) -> str:
     """Name of a learner in tables and charts.
 
@@ -78,17 +84,19 @@ def in_text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
-def file_stem(learner: str, params: Mapping[str, Any], seed: int) -> str:
-    """Name of the record of one run, without suffix."""
+def file_stem(learner: str, params: Mapping[str, Any], seed: int, *, alone: bool) -> str:
+    """Name of the files of one run; the learner is part of it unless it is the only one."""
+    if alone:
+        return f"seed{seed}"
     parts = [learner, *(f"{key}-{in_text(value)}" for key, value in params.items())]
-    return f"record_{re.sub(r'[^A-Za-z0-9.-]+', '-', '_'.join(parts))[:80]}_seed{seed}"
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', '_'.join(parts))[:80]}_seed{seed}"
 
 
 def learning_files(tau: float, stems: list[str]) -> list[str]:
     """Names of the files that a folder of these runs may hold."""
     tables = ["learners.csv", "seeds.csv", "curves.csv", "beats.csv", f"policy_tau{file_number(tau)}.csv"]
     charts = [f"{name}.{kind}" for name in CHARTS for kind in ("vl.json", "png", "pdf")]
-    return [*tables, f"policy_tau{file_number(tau)}.npz", *charts, *(f"{stem}.npz" for stem in stems)]
+    return [*tables, f"policy_tau{file_number(tau)}.npz", *charts, *(f"record_{stem}.npz" for stem in stems)]
 
 
 def learning_document(found: Learned) -> dict[str, Any]:
@@ -96,8 +104,8 @@ def learning_document(found: Learned) -> dict[str, Any]:
     experiment = found.experiment
     first = next(iter(experiment.records.values()))[0]
     best = None
-    if experiment.exact and first.yardstick is not None:
-        best = {"quantile": first.yardstick.quantile(experiment.tau), "mean": first.yardstick.best_mean}
+    if experiment.exact and first.optimum is not None:
+        best = {"quantile": first.optimum.quantile(experiment.tau), "mean": first.optimum.best_mean}
     document: dict[str, Any] = {
         "format": f"bqrl {'learn' if found.alone else 'compare'} 2",
         "model": dict(found.model),
@@ -133,7 +141,8 @@ def _learner(found: Learned, one: Any, best: Mapping[str, float] | None) -> dict
         }
         if best is not None:
             assert found.mdp is not None
-            final: Law = _lower(evaluate(found.mdp, record.final_policy))
+            assert record.final_policy is not None
+            final = evaluate(found.mdp, record.final_policy)
             quantile, gaps = final.quantile(experiment.tau), record.gap(experiment.tau)
             row |= {"quantile": quantile, "mean": final.mean(), "gap": float(gaps.sum())}
             row |= {"regret": float(record.expected_regret().sum())}
@@ -148,11 +157,6 @@ def _learner(found: Learned, one: Any, best: Mapping[str, float] | None) -> dict
         "mean": {key: float(values.mean()) for key, values in columns.items()},
         "std": {key: float(values.std(ddof=1)) if len(rows) > 1 else None for key, values in columns.items()},
     }
-
-
-def _lower(law: Any) -> Law:
-    found: Law = getattr(law, "lower", law)
-    return found
 
 
 def optimal_after(gaps: FloatArray, size: float) -> int | None:
@@ -192,7 +196,7 @@ def seed_table(document: Mapping[str, Any], words: Words) -> Table:
     best = document["best"]
     said = "One row per seed."
     if best is not None:
-        said += f" The best quantile of any policy is {words.amount(f'{best["quantile"]:.6g}')}."
+        said += f" The best quantile of any policy is {words.amount(number(best['quantile']))}."
     return Table(rows, {"seed": "seed", **TITLES}, said)
 
 
@@ -222,7 +226,9 @@ def learner_table(document: Mapping[str, Any]) -> Table:
     return Table(rows, {"learner": "learner", **TITLES}, said)
 
 
-def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]) -> tuple[Result, list[str]]:
+def learning_result(
+    found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]
+) -> tuple[Result, list[str]]:
     """The result of runs, and one line for each part that is left out.
 
     Parameters
@@ -242,7 +248,8 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
     attached = dict(files)
     for one in experiment.learners:
         for seed, record in zip(experiment.seeds, experiment.records[one.label], strict=True):
-            attached[f"{file_stem(str(one.learner), one.params, seed)}.npz"] = saved(record)
+            stem = file_stem(str(one.learner), one.params, seed, alone=found.alone)
+            attached[f"record_{stem}.npz"] = saved(record)
     if not found.alone and len(experiment.learners) > 1:
         said = "The probability that a run of the first learner beats a run of the other; ties count one half."
         tables["beats"] = Table(document["beats"], {"other": "other learner"}, said)
@@ -266,7 +273,7 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
         charts = {}
         left_out.append(str(fault))
     settings = {key: value for key, value in found.settings.items() if value not in (None, False, [], ())}
-    model = {"problem": in_one_line(found.model, words)}
+    model = {"size": in_one_line(found.model, words)}
     kind = "learning" if found.alone else "comparison"
     result = Result(
         kind, words.title, model | settings, tables, charts, [document["meaning"]], details=document, files=attached
@@ -326,7 +333,9 @@ def _curve_table(experiment: Experiment) -> Table:
         row = {"learner": gap["learner"], "episode": gap["episode"]}
         row |= {f"gap_{key}": gap[key] for key in ("mean", "low", "high")}
         rows.append(row | {f"regret_{key}": regret[key] for key in ("mean", "low", "high")})
-    titles = {f"{name}_{key}": f"cumulative {name}, {key}" for name in ("gap", "regret") for key in ("mean", "low", "high")}
+    titles = {
+        f"{name}_{key}": f"cumulative {name}, {key}" for name in ("gap", "regret") for key in ("mean", "low", "high")
+    }
     return Table(rows, titles, f"Low and high: {experiment.band}.")
 
 

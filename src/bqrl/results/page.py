@@ -1,6 +1,6 @@
-"""The page of a result: one HTML file for every kind, which opens offline and makes no request.
+r"""The page of a result: one HTML file for every kind, which opens offline and makes no request.
 
-Names from files are text: HTML is escaped by the template, and "<" inside JSON is written as \\u003c, so that no name can
+Names from files are text: HTML is escaped by the template, and "<" inside JSON is written as \u003c, so that no name can
 end a script element.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bqrl.results.charts import MISSING
-from bqrl.results.result import Result, Sentence, Table, _plain, to_csv
+from bqrl.results.result import Result, Sentence, Table, plain, to_csv
 from bqrl.results.words import cell, displayed, number
 
 PAGE = "report.html"
@@ -54,15 +54,14 @@ def page(result: Result) -> str:
     versions = result.details.get("versions", {})
     html: str = template.render(
         result=result,
-        version=versions.get("bqrl", ""),
-        subtitle=result.settings.get("problem", ""),
+        subtitle=result.settings.get("size", ""),
         shown=now,
         choices=choices,
         charts=titles,
         tables=tables,
         settings=settings,
         footer=_footer(result.details, versions),
-        data=_markup(json.dumps(_plain(data), allow_nan=False).replace("<", "\\u003c")),
+        data=_markup(json.dumps(plain(data), allow_nan=False).replace("<", "\\u003c")),
         library=_markup(library()) if specs else "",
     )
     return html
@@ -75,7 +74,7 @@ def library() -> str:
         import vl_convert
     except ImportError:
         raise ImportError(MISSING) from None
-    return str(vl_convert.javascript_bundle()).replace("</script", "<\\/script")
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
 
 
 def _jinja() -> Any:
@@ -89,7 +88,7 @@ def _jinja() -> Any:
 def _markup(text: str) -> Any:
     import markupsafe
 
-    return markupsafe.Markup(text)  # noqa: S704
+    return markupsafe.Markup(text)
 
 
 def _title(spec: dict[str, Any]) -> dict[str, str]:
@@ -101,7 +100,10 @@ def _title(spec: dict[str, Any]) -> dict[str, str]:
             text = spec["usermeta"]["titles"]
             while not isinstance(text, str):
                 text = text[0]
-        return {"title": text if isinstance(text, str) else " ".join(text), "subtitle": subtitle if isinstance(subtitle, str) else " ".join(subtitle)}
+        return {
+            "title": text if isinstance(text, str) else " ".join(text),
+            "subtitle": subtitle if isinstance(subtitle, str) else " ".join(subtitle),
+        }
     return {"title": title, "subtitle": ""}
 
 

@@ -39,7 +39,9 @@ class Solved:
     neutral: tuple[Policy, Law, Law] | None = None  # the risk-neutral policy and both ends of its law
     settings: Mapping[str, Any] = field(default_factory=dict)
     curve: GuaranteeCurve | None = None
-    shares: Mapping[float, FloatArray] = field(default_factory=dict)  # level -> (H, S, A): how often each action is played
+    shares: Mapping[float, FloatArray] = field(
+        default_factory=dict
+    )  # level -> (H, S, A): how often each action is played
     neutral_shares: FloatArray | None = None
     seconds: float = 0.0
 
@@ -47,7 +49,9 @@ class Solved:
     def levels(self) -> list[Plan]:
         """All plans by level."""
         asked = {plan.tau for plan in self.plans}
-        return sorted([*self.plans, *(plan for plan in self.others if plan.tau not in asked)], key=lambda plan: plan.tau)
+        return sorted(
+            [*self.plans, *(plan for plan in self.others if plan.tau not in asked)], key=lambda plan: plan.tau
+        )
 
 
 def plan_document(solved: Solved) -> dict[str, Any]:
@@ -88,7 +92,9 @@ def in_one_line(model: Mapping[str, Any], words: Words) -> str:
 def plan_files(taus: Sequence[float]) -> list[str]:
     """Names of the files that a folder of these levels may hold."""
     stems = [file_number(tau) for tau in taus]
-    policies = [name for tau in stems for name in (f"policy_tau{tau}.csv", f"policy_tau{tau}.npz", f"overview_tau{tau}.csv")]
+    policies = [
+        name for tau in stems for name in (f"policy_tau{tau}.csv", f"policy_tau{tau}.npz", f"overview_tau{tau}.csv")
+    ]
     return [*FILES, *policies, *(f"{name}.{kind}" for name in CHARTS for kind in ("vl.json", "png", "pdf"))]
 
 
@@ -131,7 +137,7 @@ def plan_result(solved: Solved) -> tuple[Result, list[str]]:
         left_out.append(str(fault))
     sentences, choices = _sentences(solved)
     settings = {key: value for key, value in solved.settings.items() if value not in (None, False, [], ())}
-    model = {"problem": in_one_line(document["model"], words)}
+    model = {"size": in_one_line(document["model"], words)}
     result = Result(
         "plan", words.title, model | settings, tables, charts, sentences, choices=choices, details=document, files=files
     )
@@ -142,14 +148,20 @@ def plan_charts(solved: Solved) -> dict[str, Any]:
     """The charts of plans by name."""
     words, plans = solved.words, solved.levels
     neutral = None if solved.neutral is None else solved.neutral[1]
-    promises = {plan.tau: plan.value if plan.beta == 0.0 else plan_law(plan).quantile(plan.tau) for plan in plans}
-    drawn = {"return_law": law_chart({plan.tau: plan_law(plan) for plan in plans}, promises, neutral=neutral, words=words)}
+    promises = {plan.tau: plan.value if plan.beta == 0.0 else plan.law.quantile(plan.tau) for plan in plans}
+    drawn = {
+        "return_law": law_chart({plan.tau: plan.law for plan in plans}, promises, neutral=neutral, words=words)
+    }
     if solved.curve is not None:
         curve = solved.curve
         others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
         if plans[0].attitude != "nominal" and "shortfall" in plans[0].details:
             points = getattr(plans[0].policy, "grid").points(0)  # noqa: B009
-            label = "under every kernel in the ball" if plans[0].attitude == "robust" else "with the best kernel in the ball"
+            label = (
+                "under every kernel in the ball"
+                if plans[0].attitude == "robust"
+                else "with the best kernel in the ball"
+            )
             others = {label: _steps(np.asarray(plans[0].details["shortfall"]), points), **others}
         upper = None if curve.optimistic is None else _steps(curve.optimistic[1], curve.optimistic[0])
         name = ("best policy" if curve.exact else "proven value") + (
@@ -210,8 +222,8 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
                 "nominal": level["nominal"],
                 "upper": level["upper"],
                 "gap": level["gap"],
-                "below": level["margin"]["below"],
-                "above": level["margin"]["above"],
+                "below": float(f"{level['margin']['below']:.2g}"),  # a size, not a result
+                "above": float(f"{level['margin']['above']:.2g}"),
                 "certain": level["certain"],
                 "mean": level["mean"],
                 "neutral": neutral["value"],
@@ -246,7 +258,7 @@ def _value_name(levels: Sequence[Mapping[str, Any]]) -> str:
 
 def _level(plan: Plan, solved: Solved) -> dict[str, Any]:
     level = plan.summary()
-    level["law_exact"] = plan_upper_law(plan) is None
+    level["law_exact"] = plan.law_upper is None
     level["target"] = getattr(plan.policy, "target", None)
     level["randomized_upper"] = plan.details.get("randomized")
     level["risk_neutral"] = None
@@ -279,7 +291,7 @@ def _sentences(solved: Solved) -> tuple[list[str | Sentence], list[Choice]]:
 
 def _laws(solved: Solved) -> Table:
     laws: list[tuple[str, Law | None, Law | None]] = [
-        (f"tau={plan.tau!r}", plan_law(plan), plan_upper_law(plan)) for plan in solved.plans
+        (f"tau={plan.tau!r}", plan.law, plan.law_upper) for plan in solved.plans
     ]
     if solved.neutral is not None:
         _, low, high = solved.neutral
@@ -300,18 +312,6 @@ def _steps(shortfall: FloatArray, points: FloatArray) -> Steps:
     grown = np.maximum.accumulate(shortfall)
     last = np.r_[np.diff(grown) > 1e-12, True]
     return Steps(grown[last], points[last])
-
-
-def plan_law(plan: Plan) -> Law:
-    """The law of the plan's return, or its lower end."""
-    law: Law = getattr(plan.law, "lower", plan.law)
-    return law
-
-
-def plan_upper_law(plan: Plan) -> Law | None:
-    """The upper end of a bracketed law, else None."""
-    upper: Law | None = getattr(plan, "law_upper", None) or getattr(plan.law, "upper", None)
-    return upper
 
 
 def saved(policy: Any) -> bytes:

@@ -41,6 +41,7 @@ from bqrl.errors import ArgumentError, FileFormatError
 RESULT, MANIFEST, LOCK, DRAFT = "result.json", "manifest.json", ".bqrl.lock", ".bqrl.part"
 FORMAT, VERSION = "bqrl result", 1
 LOCK_SECONDS = 30.0  # writing takes less
+GENERATED = 160  # bytes in which a page of ours names its generator
 NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}")  # may lie in subfolders
 
 
@@ -113,7 +114,7 @@ class Result:
     files
         Further files of the folder, such as a policy as .npz: content by name.
 
-    Examples:
+    Examples
     --------
     >>> result = Result("plan", "Two stages", {"tau": 0.1}, {"levels": Table([{"tau": 0.1, "value": 3.0}])}, {}, ["x"])
     >>> result.tables["levels"].columns
@@ -137,7 +138,7 @@ def to_json(value: Any, indent: int | None = 2) -> str:
     >>> to_json({"gap": float("inf")}, indent=None)
     '{"gap": null}'
     """
-    return json.dumps(_plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
+    return json.dumps(plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
 def to_csv(table: Table) -> bytes:
@@ -204,6 +205,16 @@ def add_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
     _replace(Path(folder), dict(files), keep=True)
 
 
+def write_file(folder: str | Path, name: str, content: bytes) -> None:
+    """Write one file to a folder without a result; refuses to replace a file that does not begin in the same way."""
+    path, place = Path(folder), Path(folder) / name
+    _check_writable(path)
+    path.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(place) and (not place.is_file() or place.read_bytes()[:GENERATED] != content[:GENERATED]):
+        raise FileExistsError(f"{place} was not written by bqrl; move it or choose another folder")
+    _write_file(path, name, content)
+
+
 def read(folder: str | Path) -> Result:
     """Read the result of a folder, and check that each of its files is as it was written.
 
@@ -212,7 +223,7 @@ def read(folder: str | Path) -> Result:
     folder
         A folder that `write` has written, for instance with `bqrl solve --out`.
 
-    Returns:
+    Returns
     -------
     Result
         What was written, attached files included.
@@ -313,21 +324,21 @@ def _rows(content: bytes, types: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _type(values: Iterable[Any]) -> str:
-    found = {type(_plain(value, finite=False)) for value in values} - {type(None)}
+    found = {type(plain(value, finite=False)) for value in values} - {type(None)}
     for name, types in (("yes/no", {bool}), ("whole", {int}), ("number", {int, float})):
         if found and found <= types:
             return name
     return "text"
 
 
-def _plain(value: Any, finite: bool = True) -> Any:
-    """The value as dicts, lists, strings, numbers, booleans and None."""
+def plain(value: Any, finite: bool = True) -> Any:
+    """The value as dicts, lists, strings, numbers, booleans and None; numbers that are not finite become None."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item, finite) for key, item in value.items()}
+        return {str(key): plain(item, finite) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item, finite) for item in value]
+        return [plain(item, finite) for item in value]
     if hasattr(value, "tolist"):
-        return _plain(value.tolist(), finite)
+        return plain(value.tolist(), finite)
     if isinstance(value, float) and finite and not math.isfinite(value):
         return None
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
@@ -369,6 +380,9 @@ def _refuse_foreign(path: Path, listed: Mapping[str, list[str]], names: Iterable
     if os.path.lexists(path / MANIFEST) and _manifest(path) is None:
         raise FileExistsError(f"{path / MANIFEST} was not written by bqrl; move it or choose another folder")
     for name in names:
+        for part in list(Path(name).parents)[:-1]:
+            if os.path.lexists(path / part) and ((path / part).is_symlink() or not (path / part).is_dir()):
+                raise FileExistsError(f"{path / part} is not a folder of bqrl; move it or choose another folder")
         if os.path.lexists(path / name) and not _ours(path, name, listed):
             state = "was changed after bqrl wrote it" if name in listed else "was not written by bqrl"
             raise FileExistsError(f"{path / name} {state}; move it or choose another folder")

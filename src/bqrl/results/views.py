@@ -15,7 +15,6 @@ from bqrl.laws.law import Law
 from bqrl.planners.plan import Comparison, Plan
 from bqrl.planners.target import GuaranteeCurve
 from bqrl.results.charts import Curve, Steps, altair, curves_chart, guarantee_chart, law_chart, promise_axis
-from bqrl.results.plans import plan_law
 from bqrl.results.result import Table
 from bqrl.results.words import Words, displayed, number, runs
 
@@ -43,7 +42,7 @@ def curve_view(curve: GuaranteeCurve, marks: Sequence[tuple[float, float]] = ())
 
 def plan_view(plan: Plan) -> Any:
     """Charts of a plan: the law of its return, and beside it the guarantee curve if the planner made one."""
-    law = plan_law(plan)
+    law = plan.law
     promise = plan.value if plan.beta == 0.0 and plan.attitude == "nominal" else law.quantile(plan.tau)
     charts = [law_chart({plan.tau: law}, {plan.tau: promise})]
     curve = plan.details.get("curve")
@@ -67,13 +66,13 @@ def record_view(record: Record) -> Any:
     label = str(record.settings.get("learner", "learner"))
     episodes = np.arange(1, record.returns.size + 1, dtype=float)
     words = Words("")
-    if record.yardstick is None:
+    if record.optimum is None:
         smooth = _blocks(record.returns)
         x = np.linspace(1, record.returns.size, smooth.size)
         curve = Curve(label, x, smooth, smooth, smooth)
         return curves_chart([curve], title="Realised returns", y_title="mean return of a block of episodes")
     values = record.quantile(record.tau)
-    best = record.yardstick.quantile(record.tau)
+    best = record.optimum.quantile(record.tau)
     curve = Curve(label, episodes, values, values, values)
     return curves_chart(
         [curve],
@@ -95,6 +94,33 @@ def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
     except ImportError:
         raise ImportError("to_frame needs pandas; install it with: pip install pandas, or use rows()") from None
     return pandas.DataFrame(list(rows))
+
+
+def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """One row per statistic, one column per plan."""
+    names = [f"{i + 1}. {plan.objective}" for i, plan in enumerate(comparison.plans)]
+    return [
+        {"statistic": row["statistic"], **dict(zip(names, row["values"], strict=True))} for row in comparison.rows()
+    ]
+
+
+def comparison_frame(comparison: Comparison) -> Any:
+    """Plans beside each other as a pandas DataFrame."""
+    return frame(comparison_rows(comparison))
+
+
+def mdp_rows(mdp: MDP) -> list[dict[str, Any]]:
+    """One row per outcome of a model, with its names."""
+    fixed = mdp.stationary and len(mdp.reward) == 1
+    rows = []
+    for h in range(1 if fixed else mdp.H):
+        for s in range(mdp.S):
+            for a in range(mdp.A):
+                where: dict[str, Any] = {} if fixed else {"stage": h + 1}
+                where |= {"state": mdp.state_label(s), "action": mdp.action_label(a)}
+                for t, p, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
+                    rows.append(where | {"next_state": mdp.state_label(t), "probability": p, "reward": r})
+    return rows
 
 
 def html_table(rows: Sequence[Mapping[str, Any]], caption: str = "") -> str:
@@ -141,16 +167,14 @@ def curve_html(curve: GuaranteeCurve) -> str:
 
 def comparison_html(comparison: Comparison) -> str:
     """The laws of several plans beside each other."""
-    names = [f"{i + 1}. {plan.objective}" for i, plan in enumerate(comparison.plans)]
-    rows = [{"statistic": row["statistic"], **dict(zip(names, row["values"], strict=True))} for row in comparison.rows()]
-    return html_table(rows)
+    return html_table(comparison_rows(comparison))
 
 
 def record_html(record: Record) -> str:
     """Summary of a run."""
     facts = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}
     facts |= {"episodes": record.returns.size, "mean return": float(record.returns.mean())}
-    if record.yardstick is not None:
+    if record.optimum is not None:
         facts |= {"cumulative gap": float(record.gap().sum())}
     return facts_html("Record", facts)
 

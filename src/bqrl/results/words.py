@@ -118,8 +118,8 @@ def runs(tau: float) -> str:
 def cell(value: Any) -> str:
     """A cell of a table as people read it.
 
-    >>> cell(True), cell(None), cell(0.7916666), cell(float("-inf"))
-    ('yes', '–', '0.791667', '-∞')
+    >>> cell(True), cell(0.7916666), cell(float("-inf"))
+    ('yes', '0.791667', '-∞')
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -293,14 +293,10 @@ def ranking(document: Mapping[str, Any]) -> str:
     first, second = order[:2]
     least, more = apart(first["mean"]["gap"], second["mean"]["gap"], digits=3)
     if max(row["gap"] for row in first["runs"]) >= min(row["gap"] for row in second["runs"]):
-        return (
-            f"{first['label']} and {second['label']} fall short of the best promise least: by {least} and {more} in total"
-        )
+        return f"{first['label']} and {second['label']} fall short of the best promise least: by {least} and {more} in total"
     times = second["mean"]["gap"] / first["mean"]["gap"]
     lead = f" ({number(times, 2)} times as much)" if times >= 1.5 else ""
-    return (
-        f"{first['label']} falls short of the best promise by {least} in total; the next, {second['label']}, by {more}{lead}"
-    )
+    return f"{first['label']} falls short of the best promise by {least} in total; the next, {second['label']}, by {more}{lead}"
 
 
 def by_gap(learners: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -73,7 +73,7 @@ class Experiment:
         measure
             "gap" (best tau-quantile minus that of the evaluated policy), "regret" (the same for means), or "return".
 
-        Returns:
+        Returns
         -------
         One row per seed.
         """
@@ -94,7 +94,7 @@ class Experiment:
         points
             Episodes per curve; longer runs are thinned evenly.
 
-        Returns:
+        Returns
         -------
         Rows with learner, episode, mean, low and high.
         """
@@ -111,7 +111,7 @@ class Experiment:
     def rows(self) -> list[dict[str, Any]]:
         """Final values: one row per learner, from the smallest mean gap (or the largest late return) on.
 
-        Returns:
+        Returns
         -------
         Rows with the cumulative measures after the last episode, each as mean, low and high; the mean return of the last
         tenth of the episodes; for every other learner the probability that a run of this one beats a run of that one (ties
@@ -205,11 +205,11 @@ def compare(
     watch
         Who is informed of the progress; nobody by default.
 
-    Returns:
+    Returns
     -------
     The experiment: `rows()`, `to_frame()`, `curves()`, `chart()` and all records.
 
-    Examples:
+    Examples
     --------
     >>> experiment = compare("AssetSelling", ["q-learning", "sarsa"], tau=0.5, episodes=20, seeds=2, workers=1)
     >>> [row["learner"] for row in experiment.rows()]  # doctest: +SKIP
@@ -312,7 +312,7 @@ def bootstrap_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     values
         One row per seed, shape (seeds, columns).
 
-    Returns:
+    Returns
     -------
     Lower and upper end, shape (columns,). With one row both are that row.
     """

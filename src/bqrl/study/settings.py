@@ -54,7 +54,7 @@ def read_settings(path: str | Path, kind: type[S], *, quick: bool = False) -> S:
     quick
         Whether the tables under `[quick]` replace the others.
 
-    Returns:
+    Returns
     -------
     The record. Raises ValueError with one line that lists every mistake.
     """

@@ -258,7 +258,7 @@ def read_spec(path: str | Path, quick: bool = False) -> Spec:
     quick
         Whether to take the settings of the quick run.
 
-    Returns:
+    Returns
     -------
     The study. Raises ValueError with one line that lists every mistake.
     """
