@@ -95,9 +95,13 @@ def _title(spec: dict[str, Any]) -> dict[str, str]:
     """Take the title out of a chart: HTML breaks its lines, a chart does not."""
     title = spec.pop("title", "")
     if isinstance(title, Mapping):
-        subtitle = title.get("subtitle", "")
+        text, subtitle = title.get("text", ""), title.get("subtitle", "")
+        if isinstance(text, Mapping):  # it follows the selectors of the chart; the script of the page does so, too
+            text = spec["usermeta"]["titles"]
+            while not isinstance(text, str):
+                text = text[0]
         return {
-            "title": title.get("text", ""),
+            "title": text if isinstance(text, str) else " ".join(text),
             "subtitle": subtitle if isinstance(subtitle, str) else " ".join(subtitle),
         }
     return {"title": title, "subtitle": ""}

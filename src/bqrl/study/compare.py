@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown, whole
+from bqrl.checks import choice, number, shown, whole
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.forms import FloatArray
@@ -25,7 +25,12 @@ CONFIDENCE = 0.95
 RESAMPLES = 2000
 LAST = 0.1  # share of the last episodes whose realised returns are reported
 BAND = "95 % confidence band of the mean, percentile bootstrap over {seeds} seeds"
-MEASURES = {"gap": "cumulative quantile gap", "regret": "cumulative expected-return regret"}
+SCORES = ("gap", "regret")
+MEASURES = {
+    "gap": "cumulative quantile gap",
+    "regret": "cumulative expected-return regret",
+    "return": "cumulative return",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +77,7 @@ class Experiment:
         -------
         One row per seed.
         """
+        choice(measure, "measure", MEASURES)
         if measure == "gap":
             return np.array([np.cumsum(record.gap(self.tau)) for record in self.records[label]])
         if measure == "regret":
@@ -114,7 +120,7 @@ class Experiment:
         last = max(1, round(LAST * self.episodes))
         ends: dict[str, dict[str, FloatArray]] = {}
         for one in self.learners:
-            ends[one.label] = {m: self.values(one.label, m)[:, -1] for m in MEASURES} if self.exact else {}
+            ends[one.label] = {m: self.values(one.label, m)[:, -1] for m in SCORES} if self.exact else {}
             ends[one.label]["late_return"] = np.array(
                 [record.returns[-last:].mean() for record in self.records[one.label]]
             )
@@ -146,8 +152,17 @@ class Experiment:
         return import_module("pandas").DataFrame(self.rows())
 
     def chart(self, measure: str | None = None) -> Any:
-        """Learning curves with their bands, as an Altair chart."""
-        return import_module("bqrl.results.charts").experiment_chart(self, measure)
+        """Learning curves with their bands, as an Altair chart; the measure is "gap" where runs are scored exactly."""
+        measure = measure or ("gap" if self.exact else "return")
+        charts, rows = import_module("bqrl.results.charts"), self.curves(measure)
+        curves = []
+        for one in self.learners:
+            own = [row for row in rows if row["learner"] == one.label]
+            columns = [np.array([float(row[name]) for row in own]) for name in ("episode", "mean", "low", "high")]
+            curves.append(charts.Curve(one.label, *columns))
+        best = self.rows()[0]["learner"]
+        title = f"{best} {'ends with the smallest gap' if self.exact else 'has the largest late return'} at τ = {self.tau:g}"
+        return charts.curves_chart(curves, title=title, y_title=MEASURES[measure], band=self.band)
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for one in self.learners)

@@ -97,8 +97,8 @@ class Store:
         for line in path.read_text().splitlines() if path.is_file() else ():
             try:
                 entry = json.loads(line)
-                found[str(entry.pop("run"))] = Timing(**{name: float(value) for name, value in entry.items()})
-            except (ValueError, KeyError, TypeError, AttributeError):
+                found[str(entry["run"])] = Timing(*(float(entry[name]) for name in Timing._fields))
+            except (ValueError, KeyError, TypeError):
                 continue  # the last line of a killed process
         return found
 
