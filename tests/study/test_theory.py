@@ -3,18 +3,18 @@ import math
 
 import numpy as np
 import pytest
-
-from bqrl import theory
 from bqrl.experiments.theory import EXPERIMENTS, chosen, paper_theory, read_theory, run_theory
 from bqrl.experiments.theory.coverage import told, worst_ratio
 from bqrl.experiments.theory.hard import average, growth_exponent, power_of_rho
 from bqrl.experiments.theory.runs import run_seed
 from bqrl.experiments.theory.settings import CoverageSpec, theory_of
-from bqrl.learners.run import Run
 from bqrl.reports.document import plain
 from bqrl.reports.theory_figures import FIGURES, theory_figures
 from bqrl.reports.theory_folder import TABLES
 from bqrl.reports.theory_words import growth_kind, headline, remarks
+
+from bqrl import theory
+from bqrl.learners.run import Run
 
 SMALL = {
     "theory": {"seed": 7},
