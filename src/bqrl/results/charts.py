@@ -499,14 +499,23 @@ def _data(rows: Iterable[Mapping[str, Any]]) -> Any:
     return altair().Data(values=list(rows))
 
 
-def _finish(chart: Any, title: str, subtitle: str, height: int = HEIGHT) -> Any:
+def titled(chart: Any, title: str, subtitle: str) -> Any:
+    """The chart with a title that says what to see, and a line below it."""
     alt = altair()
     text = alt.TitleParams(
         title, subtitle=_lines(subtitle), anchor="start", fontSize=15, subtitleFontSize=12, offset=10
     )
-    return chart.properties(title=text, width=WIDTH, height=height).configure_view(stroke=None).configure_axis(
-        labelFontSize=11, titleFontSize=12, gridOpacity=0.35, titleFontWeight="normal"
-    ).configure_legend(labelFontSize=12, labelLimit=320, columns=3)  # fmt: skip
+    return chart.properties(title=text)
+
+
+def _finish(chart: Any, title: str, subtitle: str, height: int = HEIGHT) -> Any:
+    return (
+        titled(chart, title, subtitle)
+        .properties(width=WIDTH, height=height)
+        .configure_view(stroke=None)
+        .configure_axis(labelFontSize=11, titleFontSize=12, gridOpacity=0.35, titleFontWeight="normal")
+        .configure_legend(labelFontSize=12, labelLimit=320, columns=3)
+    )
 
 
 def _lines(text: str, length: int = 72) -> list[str]:
