@@ -202,10 +202,10 @@ BAD = {
     "empty.csv --tau 0.1": "empty.csv: the file is empty",
     "nan.csv --tau 0.1": "nan.csv: line 2: reward must be a finite number",
     "folder.csv --tau 0.1": "folder.csv is a folder",
-    "tiny.json --tau 1.2": "tau must lie strictly between 0 and 1, got 1.2",
-    "tiny.json --tau nan": "tau must lie strictly between 0 and 1, got nan",
-    "tiny.json --tau 0.1 --tau 0": "tau must lie strictly between 0 and 1, got 0",
-    "tiny.json --tau 0.1 --beta 0.2": "beta must lie in [0, tau]",
+    "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2",
+    "tiny.json --tau nan": "tau must be a number in (0, 1], got nan",
+    "tiny.json --tau 0.1 --tau 0": "tau must be a number in (0, 1], got 0",
+    "tiny.json --tau 0.1 --beta 0.2": "beta must be a number in [0, tau]",
     "tiny.json --tau x": "--tau must be a number, got 'x'",
     "tiny.json --tau 0.1 --tau abc": "--tau must be a number, got 'abc'",
     "tiny.json --tau 0.1 --beta x": "--beta must be a number, got 'x'",
@@ -225,8 +225,7 @@ BAD = {
     "tiny.json --tau 0.1 --planner targt": "did you mean 'target'?",
     "tiny.json --tau 0.1 --radius 0.1": "--radius 0.1, --attitude robust",
     "tiny.json --tau 0.1 --radius 0.1 --attitude bold": "attitude must be",
-    "tiny.json --tau 0.1 --randomized": "randomized is for buffered quantiles",
-    "tiny.json --tau 0.1 --secondary median": "secondary must be 'mean'",
+    "tiny.json --tau 0.1 --secondary median": "secondary must be one of 'mean'",
     "tiny.json --tau 0.1 --arithmetic octal": "arithmetic must be",
     "tiny.json --tau 0.1 --horizon 0": "horizon must be at least 1",
     "tiny.json --tau 0.1 --discount 2": "discount must lie in (0, 1]",
@@ -328,6 +327,16 @@ def test_a_renamed_option_works_and_says_so(cli, tiny):
     code, out, err = cli("solve", tiny, "--tau", 0.4, "--memory", 1, "--json")
     assert (code, err) == (0, "bqrl: --memory is deprecated; use --max-memory\n")
     assert json.loads(out)["settings"]["max_bytes"] == 2**30
+
+
+def test_a_discount_that_looks_like_a_rate_is_remarked_on(cli, tiny):
+    code, _, err = cli("solve", tiny, "--tau", 0.4, "--discount", 0.03)
+    assert code == 0
+    assert err == (
+        "bqrl: --discount 0.03 keeps 3 % of the value of the next stage; for a rate of 3 % per stage use"
+        " --discount 0.970874\n"
+    )
+    assert cli("solve", tiny, "--tau", 0.4, "--discount", 0.97)[2] == ""
 
 
 def test_words_of_the_problem_reach_tables_and_sentences(cli, tiny, tmp_path):

@@ -113,6 +113,13 @@ def test_curves_say_what_their_band_is():
     assert dict(zip(scale["domain"], scale["range"], strict=True))["UCBVI"] == learner_colours(["UCBVI"])[0]
 
 
+def test_a_thinned_curve_says_to_how_many_points():
+    x = np.arange(1.0, 2001.0)
+    spec = curves_chart([Curve("UCBVI", x, x, x, x)], title="t", y_title="y").to_dict()
+    assert len(values(spec, 0)) <= MAX_POINTS
+    assert spec["title"]["subtitle"] == [f"Drawn through {MAX_POINTS} of 2000 points."]
+
+
 def test_a_learner_has_one_colour_everywhere():
     names = ["UCB-BQRL", "UCBVI", "Thompson", "Q-learning", "SARSA", "PPO", "TRPO"]
     together = dict(zip(names, learner_colours(names), strict=True))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from bqrl.cli.model import _nearest, _state, read_model
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from bqrl.results.words import Words
 
 HORIZON = 100  # stages where neither the problem nor the command line says how many
+SMALL_DISCOUNT = 0.5  # below, the user most likely means a rate
 MAX_STAGES = 1_000_000  # minutes of planning, however small the stage
 MAX_PLACES = 100_000_000  # (stage, state): above, not even a table of what can be met fits
 
@@ -35,6 +38,7 @@ def read_problem(given: str, horizon: int | None, start: str | None, discount: f
     from bqrl.envs import names
     from bqrl.mdp.files import READERS
 
+    remark_on_discount(discount)
     if horizon is not None:
         _check_length(horizon, 1)  # of states that are not yet counted
     path = Path(given)
@@ -67,6 +71,16 @@ def problem_words(problem: Problem, title: str | None, unit: str | None, stage: 
 
     known = getattr(problem.mdp, "units", None)
     return Words(title or problem.name, (known or "") if unit is None else unit, stage)
+
+
+def remark_on_discount(discount: float | None) -> None:
+    """Say what a small stage factor means: people who mean an interest rate type one."""
+    if discount is not None and 0.0 < discount < SMALL_DISCOUNT:
+        typer.echo(
+            f"bqrl: --discount {discount:g} keeps {100 * discount:.3g} % of the value of the next stage; for a rate of "
+            f"{100 * discount:.3g} % per stage use --discount {1.0 / (1.0 + discount):.6g}",
+            err=True,
+        )
 
 
 def _check_length(stages: int, states: int) -> None:

@@ -186,6 +186,8 @@ def guarantee_chart(
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
     if upper is not None:
         said += " Shaded: what rounding of the returns leaves open."
+    if best.levels.size >= MAX_POINTS:
+        said += f" Drawn through {MAX_POINTS} of {best.levels.size} steps."
     chart = alt.layer(*layers).add_params(tau).properties(usermeta={"click": "tau"})  # a click on the page sets tau
     return _finish(chart, "What can be guaranteed, and how surely", said)
 
@@ -456,7 +458,10 @@ def curves_chart(
             )
         )
     said = f"Band: {band}." if band else ""
-    return _finish(alt.layer(*layers), title, said)
+    longest = max(curve.x.size for curve in curves)
+    if longest > MAX_POINTS:
+        said += f" Drawn through {MAX_POINTS} of {longest} points."
+    return _finish(alt.layer(*layers), title, said.strip())
 
 
 def experiment_chart(experiment: Any, measure: str | None = None) -> Any:
