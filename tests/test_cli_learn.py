@@ -17,7 +17,6 @@ from bqrl.cli.problem import read_problem
 from bqrl.cli.settings import read_params, read_value
 from bqrl.learners.run import LEARNERS
 from bqrl.planners.convert import uniform
-from bqrl.planners.uniform import uniform_law
 from bqrl.results.result import read
 
 SHORT = ("--episodes", 25, "--seeds", 2)

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bqrl.learners.record import Record
+from bqrl.learners.run import learn
+from bqrl.mdp.file_npz import pack, unpack
 from bqrl.study import run as run_module
 from bqrl.study import store
 from bqrl.study.run import RunSpec, Timing, fingerprint, problem_of
 from bqrl.study.store import Store
 from bqrl.study.store import execute as execute_with
-from bqrl.learners.record import Record
-from bqrl.learners.run import learn
-from bqrl.mdp.file_npz import pack, unpack
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
 RUN = RunSpec(PROBLEM, "q-learning", (), 0.5, 20, 0.05, 7)
