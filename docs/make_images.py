@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bqrl.reports.style import FAINT, INK, PALETTE, QUIET, SIZE, head, new_figure, tidy
 
 import bqrl
-from bqrl.reports.style import FAINT, INK, PALETTE, QUIET, SIZE, head, new_figure, tidy
 
 IMAGES = Path(__file__).parent / "images"
 BLUE, RED, GREEN = PALETTE[:3]

@@ -67,8 +67,9 @@ def show_table(console: Console, table: Table, bold: str = "") -> None:
     if _across(widths) > console.width:  # titles over several lines
         widths = [max(map(len, [*title.split(), *column])) for title, column in columns]
     if _across(widths) > console.width:
-        for row in cells:
-            console.print("", *(f"{title}: {cell}" for title, cell in zip(titles, row, strict=True)), sep="\n")
+        for i, row in enumerate(cells):
+            lines = [f"{title}: {cell}" for title, cell in zip(titles, row, strict=True)]
+            console.print(*([""] if i else []), *lines, sep="\n")
         return
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for (title, column), width in zip(columns, widths, strict=True):

@@ -223,6 +223,7 @@ def _show(document: dict[str, Any], words: Words) -> None:
 
     console = paper()
     console.print(f"{words.title}: {in_one_line(document['model'], words)}", style="italic", soft_wrap=True)
+    console.print()
     show_table(console, level_table(document, words))
     console.print()
     for level in document["levels"]:

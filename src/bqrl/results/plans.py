@@ -149,9 +149,7 @@ def plan_charts(solved: Solved) -> dict[str, Any]:
     words, plans = solved.words, solved.levels
     neutral = None if solved.neutral is None else solved.neutral[1]
     promises = {plan.tau: plan.value if plan.beta == 0.0 else plan.law.quantile(plan.tau) for plan in plans}
-    drawn = {
-        "return_law": law_chart({plan.tau: plan.law for plan in plans}, promises, neutral=neutral, words=words)
-    }
+    drawn = {"return_law": law_chart({plan.tau: plan.law for plan in plans}, promises, neutral=neutral, words=words)}
     if solved.curve is not None:
         curve = solved.curve
         others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
