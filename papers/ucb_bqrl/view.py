@@ -59,9 +59,9 @@ class PrintedNumbers(Settings):
     printed: Annotated[tuple[Printed, ...], Field(min_length=1)]
 
 
-def read_printed(path: str | Path = Path(__file__).with_name("printed.toml")) -> tuple[Printed, ...]:
-    """The printed numbers of a file."""
-    return read_settings(path, PrintedNumbers).printed
+def read_printed() -> tuple[Printed, ...]:
+    """The printed numbers, from the file beside this one."""
+    return read_settings(Path(__file__).with_name("printed.toml"), PrintedNumbers).printed
 
 
 class View(StudyView):
@@ -119,8 +119,8 @@ class View(StudyView):
             "further_std": "further seeds, standard deviation",
         }  # fmt: skip
         caption = (
-            f"Printed numbers and ours. Ours: mean and sample standard deviation over {len(self.spec.study.seeds)} held-out seeds;"
-            f" further seeds: the same over {len(self.spec.ranking_seeds())} others."
+            "Printed numbers and ours. Ours: mean and sample standard deviation over"
+            f" {len(self.spec.study.seeds)} held-out seeds; further seeds: the same over {len(self.spec.ranking_seeds())} others."
         )
         rows = [{name: row.get(name) for name in names} for row in self.comparison]
         return {"printed_numbers": Table(rows, titles, self.marked(caption)), **super().tables()}
@@ -194,7 +194,8 @@ class View(StudyView):
         if self.spec.quick:
             return "A quick run with fewer episodes than in print: the two numbers are not comparable."
         spread = fixed(float(further.std(ddof=1) / np.sqrt(ours.size)))
-        on = f"on {further.size} other seeds a mean of {ours.size} runs is {fixed(float(further.mean()))} with a standard deviation of {spread}"
+        mean = fixed(float(further.mean()))
+        on = f"on {further.size} other seeds a mean of {ours.size} runs is {mean} with a standard deviation of {spread}"
         if verdict == "equal":
             lines = ["Equal in all printed digits."]
         elif verdict == "chance":
@@ -206,8 +207,8 @@ class View(StudyView):
         if one.measure == "capped" and abs(against.capped - against.exact) > 1e-9:
             exact = float(self.scores.final("", key, one.level, "exact", self.spec.study.seeds).mean())
             lines.append(
-                f"The capped reference is {against.capped:.6g} by the printed rules (its value is not printed); the exact optimum is"
-                f" {against.exact:.6g}, and against it ours is {exact:.2f}."
+                f"The capped reference is {against.capped:.6g} by the printed rules (its value is not printed); the exact"
+                f" optimum is {against.exact:.6g}, and against it ours is {exact:.2f}."
             )
         return " ".join(lines)
 
@@ -231,7 +232,8 @@ class View(StudyView):
         among = f"{len(tried)} values that were tried over {self.spec.episodes} episodes"
         if max(end for _, end in tried) - min(end for _, end in tried) < DIGITS:
             return f"{text} All {among} give {mean:.2f} on the validation seeds."
-        return f"{text} Of the {among}, {name} = {value:g} comes nearest to the printed number: {mean:.2f} on the validation seeds."
+        nearest = f"{name} = {value:g} comes nearest to the printed number"
+        return f"{text} Of the {among}, {nearest}: {mean:.2f} on the validation seeds."
 
     # -- thresholds -------------------------------------------------------------------------------------------------------
 
@@ -243,7 +245,10 @@ class View(StudyView):
         same = [
             sum(self._first_stage(policies[s]) == one.value for s in some if s in policies) for some in (seeds, further)
         ]
-        reason = f"{same[0]} of {len(seeds)} held-out and {same[1]} of {len(further)} further final policies have the printed threshold."
+        reason = (
+            f"{same[0]} of {len(seeds)} held-out and {same[1]} of {len(further)} further final policies have the printed"
+            " threshold."
+        )
         if ours != one.value:
             reason += self._threshold_tried(one, key)
         if dict(self.spec.entry(key).params).get("planner") == "greedy":
@@ -317,7 +322,8 @@ def jumps_chart(tau: float = 0.5, rho: float = 0.0625, H: int = 2) -> Any:
     rule = alt.Chart(csv_data(["q"], [[tau]])).mark_rule(strokeDash=[4, 3])
     dashes = alt.StrokeDash("action:N", legend=None)
     y = alt.Y("quantile:Q", title="q-quantile of the return")
-    title = f"Within ρ = {rho:g} of τ the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
+    near = f"Within \N{GREEK SMALL LETTER RHO} = {rho:g} of τ"
+    title = f"{near} the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
     return with_title(
         alt.layer(line.encode(x=x, y=y, color=colour, strokeDash=dashes), rule.encode(x=x)),
         title,

@@ -85,7 +85,7 @@ def test_the_probability_of_beating_counts_all_pairs():
         ({"learners": "sarsa"}, "learners must be a list of learners"),
         ({"learners": ["sarsa", "sarsa"]}, "learners must differ, got 'sarsa' twice"),
         ({"learners": ["sarsa", "sarza"]}, "did you mean 'sarsa'"),
-        ({"learners": [("sarsa", {"rate": 1})]}, "takes no parameter 'rate'"),
+        ({"learners": [("sarsa", {"rate": 1})]}, "parameter 'rate'"),
         ({"learners": [("sarsa", 3)]}, "parameters of .* must be a mapping"),
         ({"seeds": [1, 1]}, "seeds must be different whole numbers"),
         ({"seeds": 0}, "seeds must be a whole number at least 1, got 0"),

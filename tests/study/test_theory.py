@@ -1,20 +1,20 @@
 import copy
+import json
 import math
 
 import numpy as np
 import pytest
-from bqrl.experiments.theory import EXPERIMENTS, chosen, paper_theory, read_theory, run_theory
-from bqrl.experiments.theory.coverage import told, worst_ratio
-from bqrl.experiments.theory.hard import average, growth_exponent, power_of_rho
-from bqrl.experiments.theory.runs import run_seed
-from bqrl.experiments.theory.settings import CoverageSpec, theory_of
-from bqrl.reports.document import plain
-from bqrl.reports.theory_figures import FIGURES, theory_figures
-from bqrl.reports.theory_folder import TABLES
-from bqrl.reports.theory_words import growth_kind, headline, remarks
 
 from bqrl import theory
 from bqrl.learners.run import Run
+from bqrl.results.result import read, write
+from bqrl.results.theory import TABLES, growth_kind, headline, remarks, theory_result
+from bqrl.results.theory_charts import CHARTS, theory_charts
+from bqrl.study.papers import paper_file
+from bqrl.study.settings import settings_of
+from bqrl.study.theory_hard import average, growth_exponent, power_of_rho
+from bqrl.study.theory_runs import RUN, coverage_numbers, run_theory, worst_ratio
+from bqrl.study.theory_spec import EXPERIMENTS, CoverageSpec, TheorySpec, read_theory, run_seed
 
 SMALL = {
     "theory": {"seed": 7},
@@ -62,13 +62,17 @@ SMALL = {
 }
 
 
+def theory_of(tables):
+    return settings_of(tables, TheorySpec)
+
+
 @pytest.fixture(scope="module")
 def found():
     return run_theory(theory_of(SMALL))
 
 
 def test_all_experiments_run_in_the_order_of_reading(found):
-    assert list(found) == list(EXPERIMENTS) == list(FIGURES) == list(TABLES)
+    assert list(found) == list(EXPERIMENTS) == list(RUN) == list(CHARTS) == list(TABLES)
     assert all(one["seconds"] >= 0.0 for one in found.values())
 
 
@@ -98,7 +102,7 @@ def test_seeds_of_all_places_differ():
 
 @pytest.mark.parametrize(("key", "pooled"), [("hard", False), ("selling", False), ("selling", True)])
 def test_the_largest_ratio_is_that_of_the_confidence_sets(key, pooled):
-    mdp = theory_of(SMALL).problem(key).build()
+    mdp = theory_of(SMALL).problems[key].build()
     params = {"c_conf": "theory", "stationary": pooled}
     ratio = worst_ratio(mdp, 0.5, 30, 0.05, 5, params)
     run = Run(mdp, "ucb-bqrl", 0.5, 30, 5, delta=0.05, **params)
@@ -121,18 +125,18 @@ def test_the_largest_ratio_is_that_of_the_confidence_sets(key, pooled):
 
 def test_coverage_holds_what_it_must(found):
     for case in found["coverage"]["cases"]:
-        assert case["kept"] == sum(ratio <= 1.0 + 1e-12 for ratio in case["ratios"])
+        assert case["held"] == sum(ratio <= 1.0 + 1e-12 for ratio in case["ratios"])
         assert case["low"] <= case["share"] <= case["high"]
         assert not case["refuted"]  # the theorem; fails by chance with probability 0.025 at most, and the seed is fixed
         assert 0.0 < case["enough"] <= max(case["ratios"])
 
 
 def test_known_ratios_give_known_shares():
-    spec = CoverageSpec(runs=100, episodes=1, delta=0.05, cases=())
-    one = told(np.arange(1, 101) / 97.0, spec)
-    assert (one["kept"], one["share"], one["refuted"]) == (97, 0.97, False)
+    spec = CoverageSpec.model_construct(runs=100, episodes=1, delta=0.05, confidence=0.95)
+    one = coverage_numbers(np.arange(1, 101) / 97.0, spec)
+    assert (one["held"], one["share"], one["refuted"]) == (97, 0.97, False)
     assert one["enough"] == 95 / 97
-    assert told(np.r_[np.full(80, 0.5), np.full(20, 2.0)], spec)["refuted"]
+    assert coverage_numbers(np.r_[np.full(80, 0.5), np.full(20, 2.0)], spec)["refuted"]
 
 
 # -- bounds -------------------------------------------------------------------------------------------------------------
@@ -154,7 +158,7 @@ def test_regret_stays_under_its_bounds(found):
 def test_bounds_become_informative_where_they_say(found):
     spec = theory_of(SMALL)
     case = found["bounds"]["cases"][0]
-    proven = theory.RegretBounds(spec.problem("hard").build(), 0.5, delta=0.05, support=2)
+    proven = theory.RegretBounds(spec.problems["hard"].build(), 0.5, delta=0.05, support=2)
     for statement, T in case["informative_from"].items():
         assert proven(int(T), statement).informative
         assert not proven(int(T) - 1, statement).informative
@@ -242,58 +246,73 @@ def test_supports_fit_histories_and_lattice_and_decisions_count(found):
     assert found["knapsack"]["families"][0]["support"] == list(range(2, 10))
 
 
-# -- titles and figures -------------------------------------------------------------------------------------------------
+# -- sentences, tables and charts ------------------------------------------------------------------------------------------
 
 
 def test_titles_follow_the_numbers(found):
-    numbers = plain(found)
-    coverage = copy.deepcopy(numbers["coverage"])
+    coverage = copy.deepcopy(found["coverage"])
     assert "held in every run" in headline("coverage", coverage)
     coverage["cases"][1].update(share=0.8, refuted=True)
     assert headline("coverage", coverage) == "The confidence sets hold in fewer runs than the promised 95 % on selling"
-    bounds = copy.deepcopy(numbers["bounds"])
+    bounds = copy.deepcopy(found["bounds"])
     assert headline("bounds", bounds).startswith("Regret stays under every bound")
     assert any("vacuous" in line for line in remarks("bounds", bounds))
     bounds["cases"][0]["points"][0]["bounds"]["ours"]["holds"] = False
     assert headline("bounds", bounds) == "Regret exceeds our bound on hard"
-    hard = copy.deepcopy(numbers["hard"])
+    hard = copy.deepcopy(found["hard"])
     hard["learners"][0]["slope"] = {"slope": 1.0, "error": 0.1}
     assert "multiplies the regret of SARSA by 2 " in headline("hard", hard)
     hard["learners"][0]["points"][0]["regret"] = 0.0
     assert headline("hard", hard).endswith("one mean lies below it")
-    for name, one in numbers.items():
+    for name, one in found.items():
         assert all(remarks(name, one))
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_figures_carry_their_title_and_name_their_axes(found, name):
-    for stem, figure in theory_figures(name, plain(found[name])).items():
-        title = figure.get_suptitle().replace("\n", " ")
-        assert title == headline(name, plain(found[name])) or stem == "hard_growth"
-        assert figure.axes
-        assert all(axes.get_xlabel() for axes in figure.axes)
-        assert figure.axes[0].get_ylabel()
+def test_the_result_can_be_written_read_and_made_again(found, tmp_path, monkeypatch):
+    monkeypatch.setattr("bqrl.results.theory.image", lambda spec, kind: b"drawn")
+    spec = theory_of(SMALL)
+    result, left_out = theory_result(spec, found)
+    assert left_out == []
+    write(result, tmp_path)
+    again = read(tmp_path)
+    assert list(again.charts) == [stem for name in found for stem in CHARTS[name]]
+    assert list(again.tables) == [stem for name in found for stem in TABLES[name]]
+    once_more, _ = theory_result(
+        spec, again.details["experiments"]
+    )  # what a folder holds serves as well as what runs gave
+    assert once_more.sentences == result.sentences
+    ratios = [row["largest_ratio"] for row in again.tables["coverage_runs"].rows if row["problem"] == "hard"]
+    assert ratios == found["coverage"]["cases"][0]["ratios"]
 
 
-def test_infinite_numbers_can_be_told_and_drawn(found):
+def test_charts_carry_their_title_and_name_their_axes(found):
+    titles = {stem: f"title of {stem}" for name in found for stem in CHARTS[name]}
+    for stem, chart in theory_charts(found, titles).items():
+        text = json.dumps(chart.to_dict())
+        assert f"title of {stem}" in text
+        assert '"x": {' in text
+        assert '"y": {' in text
+
+
+def test_infinite_numbers_can_be_said_and_drawn(found):
     bounds, buffer = copy.deepcopy(found["bounds"]), copy.deepcopy(found["buffer"])
     bounds["cases"][0]["informative_from"]["ours"] = math.inf
     buffer["cases"][0]["clears"]["log"]["margin"] = math.inf
     buffer["cases"][0]["two_sided"] = None
-    for name, one in (("bounds", plain(bounds)), ("buffer", plain(buffer))):
+    for name, one in (("bounds", bounds), ("buffer", buffer)):
         assert "1e90" in headline(name, one)
-        assert theory_figures(name, one)
+        assert theory_charts({name: one}, {name: "title"})[name].to_dict()
 
 
 # -- settings -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_papers_settings_are_read_and_a_quick_look_is_smaller():
-    full, quick = read_theory(paper_theory()), read_theory(paper_theory(), quick=True)
-    assert list(full.experiments) == list(EXPERIMENTS)
-    assert quick.experiments["coverage"].runs < full.experiments["coverage"].runs
-    assert chosen(full, ["knapsack", "coverage"]) == ["coverage", "knapsack"]
-    assert {one.learner for one in full.experiments["hard"].learners} == {
+    full, quick = read_theory(paper_file("theory.toml")), read_theory(paper_file("theory.toml"), quick=True)
+    assert full.experiments == list(EXPERIMENTS)
+    assert quick.coverage.runs < full.coverage.runs
+    assert full.chosen(["knapsack", "coverage"]) == ["coverage", "knapsack"]
+    assert {one.learner for one in full.hard.learners} == {
         "ucb-bqrl", "ucbvi", "q-learning", "sarsa", "thompson", "ppo", "trpo",
     }  # fmt: skip
 
@@ -301,11 +320,15 @@ def test_the_papers_settings_are_read_and_a_quick_look_is_smaller():
 @pytest.mark.parametrize(
     ("place", "value", "told"),
     [
-        (("coverage", "runz"), 3, "there is no key 'runz'; did you mean 'runs'?"),
-        (("coverage", "runs"), 0, r"\[coverage\] runs must be a whole number of at least 1, got 0"),
-        (("coverage", "delta"), 1.0, r"\[coverage\] delta must be a number between 0 and 1"),
+        (("coverage", "runz"), 3, r"\[coverage\] runz is not a setting; did you mean 'runs'"),
+        (("coverage", "runs"), 0, r"\[coverage\] runs must be at least 1, got 0"),
+        (("coverage", "delta"), 1.0, r"\[coverage\] delta must be below 1, got 1"),
         (("coverage", "cases"), [], r"\[coverage\] cases must be a list"),
-        (("coverage", "cases"), [{"problem": "hart", "tau": 0.5}], "there is no problem 'hart'; did you mean 'hard'?"),
+        (
+            ("coverage", "cases"),
+            [{"problem": "hart", "tau": 0.5}],
+            r"\[coverage\] problem must be one of .* got 'hart'; did you mean 'hard'",
+        ),
         (("hard", "rhos"), [0.2], r"\[hard\] rho must"),
         (
             ("hard", "learners"),
@@ -314,9 +337,9 @@ def test_the_papers_settings_are_read_and_a_quick_look_is_smaller():
         ),
         (("bounds", "episodes"), 100, r"\[bounds\] episodes must be a list"),
         (("knapsack",), {}, r"\[knapsack\] weights is missing"),
-        (("theory", "seed"), -1, r"\[theory\] seed must be a whole number of at least 0"),
-        (("problems", "hard"), {"label": "x"}, r"\[problems.hard\] needs one of name, hard, transitions"),
-        (("knapsak",), {}, "there is no table 'knapsak'; did you mean 'knapsack'?"),
+        (("theory", "seed"), -1, r"\[theory\] seed must be at least 0, got -1"),
+        (("problems", "hard"), {"label": "x"}, r"\[problems.hard\] needs one of file, hard, transitions, name"),
+        (("knapsak",), {}, r"\[knapsak\] is not a setting; did you mean 'knapsack'"),
     ],
 )
 def test_wrong_settings_are_named(place, value, told):
@@ -334,11 +357,11 @@ def test_a_problem_that_cannot_be_built_is_named():
     tables = copy.deepcopy(SMALL)
     tables["problems"]["hard"]["hard"]["rho"] = 0.4
     with pytest.raises(ValueError, match=r"^\[problems.hard\] rho must"):
-        theory_of(tables).problem("hard").build()
+        theory_of(tables)
 
 
 def test_unknown_experiments_are_refused():
-    with pytest.raises(ValueError, match="there is no experiment 'covrage'; did you mean 'coverage'"):
-        chosen(theory_of(SMALL), ["covrage"])
+    with pytest.raises(ValueError, match=r"experiment must be one of .* got 'covrage'; did you mean 'coverage'"):
+        theory_of(SMALL).chosen(["covrage"])
     with pytest.raises(ValueError, match=r"the settings have no table \[hard\]"):
-        chosen(theory_of({key: SMALL[key] for key in ("theory", "knapsack")}), ["hard"])
+        theory_of({key: SMALL[key] for key in ("theory", "knapsack")}).chosen(["hard"])

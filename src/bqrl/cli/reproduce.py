@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, paper
+from bqrl.cli.output import Json, Out, paper, print_json
 
 if TYPE_CHECKING:
     from bqrl.results.result import Result
@@ -36,7 +36,7 @@ def reproduce(
     """Run the paper's study: tuning, held-out runs, further seeds, tables, charts, a page. Continues where it stopped."""
     from bqrl.cli.study_watch import StudyWatch
     from bqrl.results.page import PAGE, page
-    from bqrl.results.result import add_files, check_folder, to_json, write
+    from bqrl.results.result import add_files, check_folder, write
     from bqrl.results.study import StudyView
     from bqrl.study.papers import paper_file, paper_view
     from bqrl.study.runner import FailedRunsError
@@ -74,7 +74,7 @@ def reproduce(
         _list_failures(error, folder)
         raise typer.Exit(1) from None
     if as_json:
-        typer.echo(to_json({"settings": result.settings, "sentences": result.sentences, **result.details}))
+        print_json({"settings": result.settings, "sentences": result.sentences, **result.details})
     else:
         _show(result, folder)
 

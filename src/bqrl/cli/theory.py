@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, paper
+from bqrl.cli.output import Json, Out, paper, print_json
 from bqrl.cli.watch import ProgressBar
 
 
@@ -26,7 +26,7 @@ def theory(
     as_json: Json = False,
 ) -> None:
     """Put the theory to the test: coverage, regret under its bounds, the hard family, buffers, possible returns."""
-    from bqrl.results.result import check_folder, to_json, write
+    from bqrl.results.result import check_folder, write
     from bqrl.results.theory import headline, remarks, theory_result
     from bqrl.study.papers import paper_file
     from bqrl.study.theory_runs import run_theory
@@ -46,7 +46,7 @@ def theory(
         typer.echo(f"bqrl: {line}", err=True)
     if as_json:
         head = {"title": result.title, "settings": result.settings, "sentences": result.sentences}
-        typer.echo(to_json({**head, **result.details}))
+        print_json({**head, **result.details})
         return
     console = paper()
     for name in names:

@@ -398,6 +398,7 @@ def curves_chart(
     x_title: str = "episode",
     references: Sequence[tuple[str, float]] = (),
     log: bool = False,
+    note: str = "",
 ) -> Any:
     """Curves over episodes with bands, one colour per learner.
 
@@ -415,6 +416,8 @@ def curves_chart(
         Horizontal dashed lines: name and value.
     log
         Whether both axes are logarithmic.
+    note
+        What else the subtitle says.
     """
     alt = altair()
     rows = []
@@ -457,7 +460,7 @@ def curves_chart(
                 y=y, x=alt.value("width"), text="name:N"
             )
         )
-    said = f"Band: {band}." if band else ""
+    said = (f"Band: {band}." if band else "") + note
     longest = max(curve.x.size for curve in curves)
     if longest > MAX_POINTS:
         said += f" Drawn through {MAX_POINTS} of {longest} points."
@@ -476,13 +479,19 @@ def experiment_chart(experiment: Any, measure: str | None = None) -> Any:
     """
     measure = measure or ("gap" if experiment.exact else "return")
     titles = {
-        "gap": ("How far each learner has fallen short of the best promise", "shortfall summed over episodes"),
-        "regret": ("How far each learner has fallen short of the best mean", "regret summed over episodes"),
-        "return": ("What each learner has earned", "return summed over episodes"),
+        "gap": ("How far the policies fall short of the best promise", "cumulative quantile gap"),
+        "regret": ("How far the policies fall short of the best mean", "cumulative regret of the mean"),
+        "return": ("What was earned", "cumulative return"),
     }
     title, y_title = titles[measure]
+    if len(experiment.learners) > 1 and measure != "regret":
+        best = experiment.rows()[0]["learner"]
+        title = f"{best} {'ends with the smallest gap' if experiment.exact else 'has the largest late return'}"
+        title += f" at τ = {experiment.tau:g}"
     band = experiment.band if len(experiment.seeds) > 1 else ""
-    return curves_chart(curves_of(experiment.curves(measure, MAX_POINTS)), title=title, y_title=y_title, band=band)
+    note = f" Drawn through {MAX_POINTS} of {experiment.episodes} episodes." if experiment.episodes > MAX_POINTS else ""
+    curves = curves_of(experiment.curves(measure, MAX_POINTS))
+    return curves_chart(curves, title=title, y_title=y_title, band=band, note=note)
 
 
 def curves_of(rows: Sequence[Mapping[str, Any]]) -> list[Curve]:

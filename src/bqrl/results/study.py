@@ -226,7 +226,10 @@ class StudyView:
                     text += f"{self.label(row['learner'])} {fixed(row['mean'])}"
                     text += "" if row["clear"] is None else " < " if row["clear"] else " ≈ "
                 rows.append({"tau": tau, "measure": MEASURED[measure], "order": text})
-        caption = "Learners from the smallest mean on. <: the next mean is more than two standard errors larger, seed by seed; ≈: it is not."
+        caption = (
+            "Learners from the smallest mean on. <: the next mean is more than two standard errors larger, seed by seed;"
+            " ≈: it is not."
+        )
         return Table(rows, {"tau": "τ", "measure": "measure", "order": "smallest first"}, self.marked(caption))
 
     def _references(self) -> Table:
@@ -243,8 +246,8 @@ class StudyView:
             "margin": "margin",
         }
         caption = (
-            "What gaps and regrets are measured against. The margin says how far the level lies above the probability of ending below"
-            " the optimum; an optimum with a small margin is fragile."
+            "What gaps and regrets are measured against. The margin says how far the level lies above the probability of"
+            " ending below the optimum; an optimum with a small margin is fragile."
         )
         return Table(rows, titles, caption)
 
@@ -329,7 +332,7 @@ class StudyView:
         for tau in self.spec.levels:
             seed = self.scores.picked(tau)
             if seed is not None:
-                note = f"Seed {seed}: of the held-out seeds the one with the smallest final quantile error, then buffered-quantile error."
+                note = f"Seed {seed}: of the held-out seeds the one with the smallest final quantile error, then buffered error."
                 title = self.policy_title(tau)
                 found[f"final_policy_tau{level_name(tau)}"] = charts.policy_map(
                     self.study, tau, self.state_title, title, note

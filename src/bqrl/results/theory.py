@@ -14,7 +14,7 @@ from bqrl.study.theory_spec import EXPERIMENTS, TheorySpec
 
 QUICK = "Quick run: few and short runs; these are not the numbers of the full experiments."
 FLAT, LINEAR = 0.25, 0.9  # exponents of growth below which regret is called flat, and above which linear
-RHO = "ρ"
+RHO = "\N{GREEK SMALL LETTER RHO}"
 NAMES = {"theorem 1": "Theorem 1", "corollary 1": "Corollary 1", "ours": "our bound"}
 
 Found = Mapping[str, Any]
@@ -161,7 +161,8 @@ def _hard_title(found: Found) -> str:
     ends = (
         f"the closest learner stays {number(lowest, 2)} times above it" if lowest >= 1.0 else "one mean lies below it"
     )
-    return f"Halving {RHO} multiplies the regret of {fitted[0]['label']} by {number(factor, 2)} and the proven lower bound by 4; {ends}"
+    grows = f"Halving {RHO} multiplies the regret of {fitted[0]['label']} by {number(factor, 2)}"
+    return f"{grows} and the proven lower bound by 4; {ends}"
 
 
 def growth_title(found: Found) -> str:
@@ -209,7 +210,8 @@ def _knapsack_title(found: Found) -> str:
 def _coverage_remarks(found: Found) -> list[str]:
     lines = [
         f"{case['label']}: in {case['held']} of {case['runs']} runs the sets contained the true kernel in all {found['episodes']}"
-        f" episodes; interval of the share {number(case['low'], 4)} to {number(case['high'], 4)}, promised {number(case['promised'])}."
+        f" episodes; interval of the share {number(case['low'], 4)} to {number(case['high'], 4)}, promised"
+        f" {number(case['promised'])}."
         for case in found["cases"]
     ]
     return [*lines, "The radii include a union over rows, visits and subsets of successors, which makes them wide."]
@@ -221,17 +223,17 @@ def _bounds_remarks(found: Found) -> list[str]:
         starts = "; ".join(f"{NAMES[name]} {rough(finite(T))}" for name, T in case["informative_from"].items())
         last = case["points"][-1]
         lines.append(
-            f"{case['label']}, τ = {number(case['tau'])}: regret {number(last['regret'], 3)} (largest {number(last['regret_most'], 3)})"
-            f" after {last['episodes']} episodes, at most {number(last['bounds']['ours']['trivial'], 4)} possible; below the trivial"
-            f" bound from T = {starts}."
+            f"{case['label']}, τ = {number(case['tau'])}: regret {number(last['regret'], 3)} (largest"
+            f" {number(last['regret_most'], 3)}) after {last['episodes']} episodes, at most"
+            f" {number(last['bounds']['ours']['trivial'], 4)} possible; below the trivial bound from T = {starts}."
         )
     informative = [
         point["bounds"][name]["informative"] for case in found["cases"] for point in case["points"] for name in NAMES
     ]
     if not any(informative):
         lines.append(
-            "Every bound is vacuous at the lengths that were run: it exceeds what any learner can lose. The experiment checks that"
-            " none is violated, and by how far."
+            "Every bound is vacuous at the lengths that were run: it exceeds what any learner can lose. The experiment checks"
+            " that none is violated, and by how far."
         )
     return [
         *lines,
@@ -242,8 +244,8 @@ def _bounds_remarks(found: Found) -> list[str]:
 
 def _hard_remarks(found: Found) -> list[str]:
     lines = [
-        f"{one['label']}: regret ~ (1/{RHO})^{signed(one['slope'])} at T = A / {RHO}²; ~ T^{signed(one['growth']['slope'])} beyond, at"
-        f" {RHO} = {number(found['growth']['rho'])}."
+        f"{one['label']}: regret ~ (1/{RHO})^{signed(one['slope'])} at T = A / {RHO}²;"
+        f" ~ T^{signed(one['growth']['slope'])} beyond, at {RHO} = {number(found['growth']['rho'])}."
         for one in found["learners"]
     ]
     return [
@@ -402,7 +404,7 @@ CAPTIONS = {
     "coverage_runs": "The largest ratio of l1 error to radius in every run.",
     "bounds": "Measured regret beside the bounds.",
     "bounds_lines": "The bounds up to large numbers of episodes.",
-    "hard": "Regret on the hard family by ρ at T = A / ρ²; error: standard error of the mean.",
+    "hard": f"Regret on the hard family by {RHO} at T = A / {RHO}²; error: standard error of the mean.",
     "hard_growth": "Regret in long runs on the hard family; error: standard error of the mean.",
     "hard_slopes": "Fitted exponents with their standard errors.",
     "buffer": "What a buffer costs: from the best policy (one-sided, bracketed) and from any policy (two-sided).",

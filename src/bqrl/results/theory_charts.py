@@ -11,7 +11,7 @@ from bqrl.results.charts import BLUE, GREEN, GREY, ORANGE, PALETTE, RED, altair
 from bqrl.results.study_charts import Selector, chosen, csv_data, with_title
 
 Found = Mapping[str, Any]
-RHO = "ρ"
+RHO = "\N{GREEK SMALL LETTER RHO}"
 
 
 def theory_charts(found: Mapping[str, Found], titles: Mapping[str, str]) -> dict[str, Any]:
@@ -116,8 +116,8 @@ def hard_chart(found: Found, title: str) -> Any:
         edge.mark_line(color=GREY).encode(x=x, y=y, strokeDash=dashes),
     ]
     note = (
-        f"τ = {found['tau']:g}, {found['actions']} actions, {found['horizon']} stages; mean over runs with each action the best one;"
-        " bars: one standard error."
+        f"τ = {found['tau']:g}, {found['actions']} actions, {found['horizon']} stages; mean over runs with each action the best"
+        " one; bars: one standard error."
     )
     return with_title(alt.layer(*layers), title, note)
 

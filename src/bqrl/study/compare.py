@@ -153,16 +153,7 @@ class Experiment:
 
     def chart(self, measure: str | None = None) -> Any:
         """Learning curves with their bands, as an Altair chart; the measure is "gap" where runs are scored exactly."""
-        measure = measure or ("gap" if self.exact else "return")
-        charts, rows = import_module("bqrl.results.charts"), self.curves(measure)
-        curves = []
-        for one in self.learners:
-            own = [row for row in rows if row["learner"] == one.label]
-            columns = [np.array([float(row[name]) for row in own]) for name in ("episode", "mean", "low", "high")]
-            curves.append(charts.Curve(one.label, *columns))
-        best = self.rows()[0]["learner"]
-        title = f"{best} {'ends with the smallest gap' if self.exact else 'has the largest late return'} at τ = {self.tau:g}"
-        return charts.curves_chart(curves, title=title, y_title=MEASURES[measure], band=self.band)
+        return import_module("bqrl.results.charts").experiment_chart(self, measure)
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for one in self.learners)

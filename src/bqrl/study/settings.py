@@ -98,7 +98,8 @@ def _message(error: Any, tables: Mapping[str, Any], kind: type[Settings]) -> str
         model = _model_at(kind, error["loc"][:-1])
         return f"{where} is not a setting{nearest(error['loc'][-1], [] if model is None else model.model_fields)}"
     if error["type"] == "value_error":
-        return f"{where} {context['error']}".strip()
+        text = str(context["error"])
+        return text if text.startswith("[") else f"{where} {text}".strip()  # some name their place themselves
     wanted = MUST_BE.get(error["type"])
     told = error["msg"] if wanted is None else f"must be {wanted.format(**context)}"
     return f"{where} {told}, got {shown(error['input'])}"

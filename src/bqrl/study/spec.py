@@ -66,20 +66,20 @@ class Entry(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> Entry:
-        kind = find_learner(self.learner)
+        tuned = getattr(find_learner(self.learner), "tuned", None)
         if self.grid is not None:
             if not self.grid[0] < self.grid[1]:
                 raise ValueError(f"grid must be [lowest, highest], got {list(self.grid)}")
-            if kind.tuned is None:
+            if tuned is None:
                 raise ValueError(f"grid must be absent: {self.learner} has no parameter to tune")
-            if kind.tuned in self.params:
-                raise ValueError(f"{kind.tuned} is both in params and tuned; drop it from params")
+            if tuned in self.params:
+                raise ValueError(f"{tuned} is both in params and tuned; drop it from params")
         return self
 
     @property
     def tuned(self) -> str | None:
         """Name of the tuned parameter."""
-        return None if self.grid is None else find_learner(self.learner).tuned
+        return None if self.grid is None else getattr(find_learner(self.learner), "tuned", None)
 
     def values(self, points: int) -> tuple[float, ...]:
         """The grid, from low to high, to six digits."""

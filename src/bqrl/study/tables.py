@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.mdp.forms import FloatArray
 from bqrl.planners.solve import guarantee_curve
 from bqrl.study.scores import MEASURES
 from bqrl.study.study import Study
@@ -107,7 +108,8 @@ def tuning_rows(tuned: Tuned) -> Iterator[list[Any]]:
 
 
 def _curves(study: Study, variant: str, tau: float, measure: str, keys: Sequence[str]) -> Sheet:
-    columns, header = [], ["episode"]
+    columns: list[FloatArray] = []
+    header = ["episode"]
     for key in keys:
         columns += study.scores.mean_curve(variant, key, tau, measure)
         header += [f"{key}_mean", f"{key}_std"]
