@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,22 @@ def test_curves_are_thinned_and_end_with_the_final_value(experiment):
     assert (mine[0]["episode"], mine[-1]["episode"]) == (1, 40)
     assert mine[-1]["mean"] == pytest.approx(experiment.values("sarsa")[:, -1].mean())
     assert all(row["low"] <= row["mean"] <= row["high"] for row in rows)
+
+
+def test_the_chart_shows_every_learner_and_says_what_the_band_is(experiment):
+    pytest.importorskip("altair")
+    for measure in (None, "regret", "return"):
+        text = json.dumps(experiment.chart(measure).to_dict())
+        assert all(label in text for label in experiment.records)
+        assert "95 % confidence band of the mean, percentile bootstrap over 3 seeds" in text.replace('", "', " ")
+    with pytest.raises(ValueError, match="measure must be one of"):
+        experiment.chart("gaps")
+
+
+def test_the_frame_has_the_rows(experiment):
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(experiment.to_frame(), pandas.DataFrame)
+    assert experiment.to_frame()["gap"].tolist() == [row["gap"] for row in experiment.rows()]
 
 
 def test_the_band_covers_the_mean_as_often_as_promised():

@@ -16,7 +16,7 @@ from bqrl.results import study_charts as charts
 from bqrl.results.charts import image
 from bqrl.results.result import Result, Table
 from bqrl.results.words import number
-from bqrl.study.scores import MEASURES, summary
+from bqrl.study.scores import MEASURES
 from bqrl.study.study import Study, versions
 from bqrl.study.tables import level_name, policy_table, study_tables
 from bqrl.study.watch import in_words
@@ -379,8 +379,6 @@ class StudyView:
                 errors = {str(seed): self.scores.errors[tau][seed] for seed in spec.study.seeds}
                 policies[repr(tau)] = {"seed": self.scores.picked(tau), "errors": errors}
         return {
-            "held_out": {name: self._all_ends(variant, spec.shown_seeds(variant)) for variant, name in problems},
-            "luck": {name: self._all_ends(variant, spec.ranking_seeds(variant)) for variant, name in problems},
             "orderings": {
                 name: {
                     repr(tau): {measure: self.scores.ordering(variant, tau, measure) for measure in MEASURES}
@@ -392,17 +390,6 @@ class StudyView:
             "tuning": {f"{key} {tau!r}": asdict(tuned) for key, tau, tuned in self.study.tunings()},
             "versions": versions(),
             "session": self.study.session,
-        }
-
-    def _all_ends(self, variant: str, seeds: tuple[int, ...]) -> dict[str, Any]:
-        return {
-            repr(tau): {
-                entry.key: {
-                    measure: summary(self.scores.final(variant, entry.key, tau, measure, seeds)) for measure in MEASURES
-                }
-                for entry in self.spec.entries
-            }
-            for tau in self.spec.levels
         }
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from bqrl.laws.law import Law
 from bqrl.planners.solve import guarantee_curve
 from bqrl.results.charts import BLUE, GREY, HEIGHT, PALETTE, RED, WIDTH, Curve, altair, curves_chart, learner_colours
+from bqrl.study.compare import MEASURES as EXPERIMENT_MEASURES
+from bqrl.study.compare import Experiment
 from bqrl.study.study import Study
 from bqrl.study.tables import shown_states
 
@@ -180,6 +182,7 @@ def strip(
     label, colour = by_learner(study)
     colour = colour.copy()
     colour.legend = None
+    rings = any(not row[6] for row in rows)  # held-out seeds that are not among the dots
     base = alt.Chart(csv_data(["problem", "level", "measure", "k", "seed", "value", "further", "n"], rows))
     base = base.transform_filter(chosen(selectors)).transform_calculate(learner=label, sway="sin(2.4 * datum.n)")
     labels = [entry.label for entry in spec.entries]
@@ -191,10 +194,12 @@ def strip(
         further.mark_point(filled=True, size=26, opacity=0.6).encode(
             x=x, y=y, yOffset=alt.YOffset("sway:Q", scale=alt.Scale(domain=[-3, 3])), color=colour, tooltip=tips
         ),
-        held_out.mark_point(size=60).encode(x=x, y=y, color=colour, tooltip=tips),
+        *([held_out.mark_point(size=60).encode(x=x, y=y, color=colour, tooltip=tips)] if rings else []),
         further.mark_tick(thickness=2.5, size=20).encode(x=alt.X("mean(value):Q"), y=y, color=colour),
     ]
-    note = f"After {spec.episodes} episodes. Dots: one seed each; bar: their mean; rings: held-out seeds"
+    note = f"After {spec.episodes} episodes. Dots: one seed each; bar: their mean" + (
+        "; rings: held-out seeds" if rings else ""
+    )
     if printed:
         columns = ["level", "measure", "k", "value"]
         marks = (
@@ -309,7 +314,6 @@ def tuning(study: Study, names: Sequence[str], titles: Sequence[str]) -> Any:
         lines.mark_line(point=True).encode(
             x=x,
             y=y,
-            opacity=alt.Opacity("rung:N", sort=rungs, scale=alt.Scale(domain=rungs, range=[0.3, 1.0]), legend=None),
             color=alt.Color(
                 "rung:N", title=None, sort=rungs, legend=alt.Legend(orient="top"), scale=alt.Scale(range=list(PALETTE))
             ),
@@ -319,6 +323,19 @@ def tuning(study: Study, names: Sequence[str], titles: Sequence[str]) -> Any:
     ]
     note = "Mean cumulative quantile gap over the validation seeds (capped reference). Ring: the winner."
     return with_title(alt.layer(*layers), titles, note, selectors=selectors)
+
+
+def experiment_chart(experiment: Experiment, measure: str) -> Any:
+    """Learning curves of an experiment with their bands."""
+    rows, curves = experiment.curves(measure), []
+    for one in experiment.learners:
+        own = [row for row in rows if row["learner"] == one.label]
+        columns = {name: np.array([float(row[name]) for row in own]) for name in ("episode", "mean", "low", "high")}
+        curves.append(Curve(one.label, columns["episode"], columns["mean"], columns["low"], columns["high"]))
+    best = experiment.rows()[0]["learner"]
+    verdict = "ends with the smallest gap" if experiment.exact else "has the largest late return"
+    title = f"{best} {verdict} at τ = {experiment.tau:g}"
+    return curves_chart(curves, title=title, y_title=EXPERIMENT_MEASURES[measure], band=experiment.band)
 
 
 def final_laws(study: Study, key: str, tau: float) -> list[Law]:

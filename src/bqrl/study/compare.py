@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -149,11 +148,15 @@ class Experiment:
 
     def to_frame(self) -> Any:
         """The final values as a pandas DataFrame."""
-        return import_module("pandas").DataFrame(self.rows())
+        from bqrl.results.views import frame
+
+        return frame(self.rows())
 
     def chart(self, measure: str | None = None) -> Any:
         """Learning curves with their bands, as an Altair chart; the measure is "gap" where runs are scored exactly."""
-        return import_module("bqrl.results.charts").experiment_chart(self, measure)
+        from bqrl.results.study_charts import experiment_chart
+
+        return experiment_chart(self, measure or ("gap" if self.exact else "return"))
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for one in self.learners)

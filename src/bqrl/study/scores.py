@@ -148,18 +148,4 @@ class Scores:
         return next(problem for name, problem, _ in self.spec.problems() if name == variant).build()
 
 
-def summary(values: FloatArray) -> dict[str, float]:
-    """Mean and spread of some numbers."""
-    deviation = float(values.std(ddof=1))
-    return {
-        "n": values.size,
-        "mean": float(values.mean()),
-        "std": deviation,
-        "error": deviation / float(np.sqrt(values.size)),
-        "min": float(values.min()),
-        "median": float(np.median(values)),
-        "max": float(values.max()),
-    }
-
-
-__all__ = ["MEASURES", "Reference", "Scores", "by_episode", "criterion", "reference", "summary"]
+__all__ = ["MEASURES", "Reference", "Scores", "by_episode", "criterion", "reference"]
