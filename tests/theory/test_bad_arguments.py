@@ -104,25 +104,25 @@ CASES = [
         "a schedule that grows",
         lambda: theory.buffer_horizon(0.5, 0.1, [0.2, 0.3]),
         ValueError,
-        "the buffer grows from 0.2 to 0.3 at episode 1; it must never grow",
+        "must not increase, got 0.2 and then 0.3 in episode 1",
     ),
     (
         "a function that grows",
         lambda: theory.buffer_horizon(0.5, 0.1, lambda t: 0.5 - 0.3 / (t + 1)),
         ValueError,
-        "the buffer grows from",
+        "must not increase",
     ),
     (
         "a growing schedule in a bound",
         lambda: theory.regret_bound(ASSET, 0.5, 2, schedule=[0.2, 0.3]),
         ValueError,
-        "it must never grow",
+        "must not increase",
     ),
     (
         "a schedule above tau",
         lambda: theory.regret_bound(ASSET, 0.1, 2, schedule=power_buffer(0.5, 0.5)),
         ValueError,
-        "the buffer of episode 0 is 0.5; it must lie in (0, tau] = (0, 0.1]",
+        "(0, tau] = (0, 0.1], got 0.5 in episode 0",
     ),
     (
         "a schedule too short",
@@ -184,7 +184,7 @@ CASES = [
         TypeError,
         "mdp must be an MDP, got str; build one with bqrl.MDP, load or envs.make",
     ),
-    ("tau of 2", lambda: theory.optimal_margin(ASSET, 2), ValueError, "tau must lie strictly between 0 and 1, got 2"),
+    ("tau of 2", lambda: theory.optimal_margin(ASSET, 2), ValueError, "tau must be a number in (0, 1], got 2"),
     (
         "no exact grid",
         lambda: theory.optimal_margin(ODD.replace(horizon=30), 0.5),
