@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from bqrl.learners.scoring import Scorer
+from bqrl.learners.targets import TargetReplanner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import random_mdp, small_mdps
@@ -10,8 +12,6 @@ from bqrl.laws.law import Margin
 from bqrl.learners.play import ModelWorld
 from bqrl.learners.protocol import Episode, Task, blank_model
 from bqrl.learners.run import Run, learn
-from bqrl.learners.scoring import Scorer
-from bqrl.learners.targets import TargetReplanner
 from bqrl.learners.ucb_bqrl import UCBBQRL, read_buffer
 from bqrl.mdp.find_grid import lattice
 from bqrl.planners.sweep import sweep

@@ -76,7 +76,7 @@ class Law:
     probabilities : array_like of shape (m,)
         One probability per value.
 
-    Examples:
+    Examples
     --------
     >>> law = Law([0, 1, 2], [0.25, 0.25, 0.5])
     >>> law.quantile(0.5), law.buffered_quantile(0.5, 0.5), law.cvar(1)
@@ -202,12 +202,12 @@ class Law:
             Width of the buffer in [0, 1]. 0 gives the quantile and tau the lower CVaR. As in the paper, a buffer wider
             than tau is cut at level 0: `buffered_quantile(0.5, 0.6)` equals `cvar(0.5)`.
 
-        Returns:
+        Returns
         -------
         float
             The buffered quantile.
 
-        Examples:
+        Examples
         --------
         >>> Law([0, 1, 2], [0.25, 0.25, 0.5]).buffered_quantile(0.75, 0.5)
         1.5

@@ -24,10 +24,10 @@ from numpy.typing import ArrayLike
 
 from bqrl.checks import number
 from bqrl.errors import ArgumentError
-from bqrl.kernels.candidates import fill_candidates
 from bqrl.laws.law import MASS_TOL
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
+from bqrl.planners.candidates_loops import fill_candidates
 
 
 def log_term(S: int, A: int, T: int, H: int, delta: float) -> float:
@@ -98,12 +98,12 @@ def log_buffer(tau: float) -> Buffer:
     tau : float
         The buffer of episode 0, in (0, 1].
 
-    Returns:
+    Returns
     -------
     Buffer
         The schedule, called with an episode.
 
-    Examples:
+    Examples
     --------
     >>> log_buffer(0.1)(0)
     0.1
@@ -123,12 +123,12 @@ def power_buffer(tau: float, a: float) -> Buffer:
     a : float
         The power, at least 0.
 
-    Returns:
+    Returns
     -------
     Buffer
         The schedule, called with an episode.
 
-    Examples:
+    Examples
     --------
     >>> power_buffer(0.1, 0.5)(3)
     0.05
@@ -144,12 +144,12 @@ def constant_buffer(beta: float) -> Buffer:
     beta : float
         The buffer of every episode, in (0, 1].
 
-    Returns:
+    Returns
     -------
     Buffer
         The schedule, called with an episode.
 
-    Examples:
+    Examples
     --------
     >>> constant_buffer(0.1)(7)
     0.1

@@ -40,12 +40,12 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
     labels : bool
         Pass states to f and predict as their own labels instead of their indices.
 
-    Returns:
+    Returns
     -------
     tuple of MDP and Policy
         `mdp` itself unless action probabilities are given.
 
-    Examples:
+    Examples
     --------
     >>> mdp = MDP([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]], [[0, 1], [2, 2]], horizon=3)
     >>> bind(mdp, lambda stage, state: 1)[1].actions.tolist()

@@ -21,7 +21,6 @@ import numpy as np
 
 from bqrl.checks import whole
 from bqrl.errors import SizeError
-from bqrl.kernels.frontier import distinct, undominated
 from bqrl.laws.law import MASS_TOL
 from bqrl.laws.rows import cdf_rows, mean_rows, quantile_rows
 from bqrl.mdp.find_grid import grid
@@ -31,6 +30,7 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier, GridColumns, Part, all_laws
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.expected import plan_of, settled
+from bqrl.planners.frontier_loops import distinct, undominated
 from bqrl.planners.greedy import MEAN_TIE, TIE, exact_columns
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error, objective_value
 from bqrl.planners.sweep import rounding_error

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bqrl.errors import ArgumentError, GridError
-from bqrl.kernels.greedy import greedy_stage, greedy_sweep, root_value, work_space
 from bqrl.laws.law import MASS_TOL
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import grid
@@ -32,6 +31,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy
 from bqrl.planners.confidence import candidate_kernels
 from bqrl.planners.expected import plan_of
+from bqrl.planners.greedy_loops import greedy_stage, greedy_sweep, root_value, work_space
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import MAX_BYTES, check_memory
 

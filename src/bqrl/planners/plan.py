@@ -26,7 +26,7 @@ GAP_TOL = 1e-9  # objective values this close, relative to the size of the retur
 class Plan:
     """A policy for the (buffered) tau-quantile and what is proven about it.
 
-    Attributes:
+    Attributes
     ----------
     tau, beta : float
         Level and buffer; beta = 0 is the plain quantile.

@@ -83,12 +83,12 @@ def solve(
     **options
         Options of the planner, such as `points` or `gap` where no exact grid of returns fits, `max_nodes`, `max_bytes`.
 
-    Returns:
+    Returns
     -------
     Plan
         The policy, its return law, its value and a proven upper bound.
 
-    Examples:
+    Examples
     --------
     >>> import bqrl
     >>> plan = solve(bqrl.envs.make("AssetSelling"), tau=0.1)

@@ -44,7 +44,7 @@ class GuaranteeCurve:
     If the problem has no exact grid of returns, the values are proven lower values and `upper` gives proven upper values.
     The arrays are read-only.
 
-    Attributes:
+    Attributes
     ----------
     mdp : MDP
         The problem.
@@ -88,11 +88,7 @@ class GuaranteeCurve:
         return float(best) if levels.ndim == 0 else best
 
     def _column(self, tau: Any) -> Any:
-        # The shortfall increases with x, so the reached targets come first; the running maximum removes rounding errors.
-        # A shortfall of exactly 0 reaches its target at every level (`reaches`).
-        grown = np.maximum.accumulate(self.shortfall)
-        below = np.searchsorted(grown, np.asarray(tau) - MASS_TOL, side="left")
-        return np.maximum(below, np.count_nonzero(grown == 0.0)) - 1
+        return best_column(self.shortfall, tau)
 
     def upper(self, tau: float) -> float:
         """Proven upper bound on the best quantile, including rounding errors; the value itself where that is certain."""
@@ -149,6 +145,17 @@ class GuaranteeCurve:
         return f"GuaranteeCurve({levels.size} steps from {values[0]:.6g} to {values[-1]:.6g}, {kind})"
 
 
+def best_column(shortfall: FloatArray, tau: Any) -> Any:
+    """Return the column of the highest target that level(s) tau reach, given the shortfall of every target.
+
+    The shortfall grows with the target, so the targets reached come first; rounding must not bring one back. A shortfall
+    of exactly 0 reaches its target at every level (`reaches`).
+    """
+    grown = np.maximum.accumulate(shortfall)
+    below = np.searchsorted(grown, np.asarray(tau) - MASS_TOL, side="left")
+    return np.maximum(below, np.count_nonzero(grown == 0.0)) - 1
+
+
 def guarantee_curve(
     mdp: MDP,
     *,
@@ -175,12 +182,12 @@ def guarantee_curve(
     tick : callable or None
         Called with the number of each finished stage.
 
-    Returns:
+    Returns
     -------
     GuaranteeCurve
         The curve.
 
-    Examples:
+    Examples
     --------
     >>> mdp = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
     >>> guarantee_curve(mdp)(0.5)
