@@ -201,10 +201,10 @@ BAD = {
     "empty.csv --tau 0.1": "empty.csv: the file is empty",
     "nan.csv --tau 0.1": "nan.csv: line 2: reward must be a finite number",
     "folder.csv --tau 0.1": "folder.csv is a folder",
-    "tiny.json --tau 1.2": "tau must lie strictly between 0 and 1, got 1.2",
-    "tiny.json --tau nan": "tau must lie strictly between 0 and 1, got nan",
-    "tiny.json --tau 0.1 --tau 0": "tau must lie strictly between 0 and 1, got 0",
-    "tiny.json --tau 0.1 --beta 0.2": "beta must lie in [0, tau]",
+    "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2",
+    "tiny.json --tau nan": "tau must be a number in (0, 1], got nan",
+    "tiny.json --tau 0.1 --tau 0": "tau must be a number in (0, 1], got 0",
+    "tiny.json --tau 0.1 --beta 0.2": "beta must be a number in [0, tau]",
     "tiny.json --tau x": "--tau must be a number, got 'x'",
     "tiny.json --tau 0.1 --tau abc": "--tau must be a number, got 'abc'",
     "tiny.json --tau 0.1 --beta x": "--beta must be a number, got 'x'",
@@ -224,8 +224,8 @@ BAD = {
     "tiny.json --tau 0.1 --planner targt": "did you mean 'target'?",
     "tiny.json --tau 0.1 --radius 0.1": "--radius 0.1, --attitude robust",
     "tiny.json --tau 0.1 --radius 0.1 --attitude bold": "attitude must be",
-    "tiny.json --tau 0.1 --randomized": "randomized is for buffered quantiles",
-    "tiny.json --tau 0.1 --secondary median": "secondary must be 'mean'",
+    "tiny.json --tau 0.1 --planner greedy --randomized": "--randomized requires --planner target",
+    "tiny.json --tau 0.1 --secondary median": "secondary must be one of 'mean'",
     "tiny.json --tau 0.1 --arithmetic octal": "arithmetic must be",
     "tiny.json --tau 0.1 --horizon 0": "horizon must be at least 1",
     "tiny.json --tau 0.1 --discount 2": "discount must lie in (0, 1]",
@@ -581,3 +581,18 @@ def test_json_keeps_stdout_pure_while_stderr_shows_progress(cli, tiny, monkeypat
     assert json.loads(out)["levels"][0]["value"] == 2.0
     assert "about 0 s, 1 MiB" in err
     assert "planning" in err
+
+
+def test_old_options_warn_and_name_the_new_ones(cli, tiny):
+    new = cli("solve", tiny, "--tau", 0.5, "--beta", 0.25, "--no-randomized", "--max-memory", 1, "--json")
+    old = cli("solve", tiny, "--tau", 0.5, "--beta", 0.25, "--exact", "--memory", 1, "--json")
+    assert (new[0], old[0]) == (0, 0)
+    assert "use --no-randomized" in old[2]
+    assert "use --max-memory" in old[2]
+    assert json.loads(old[1])["levels"][0]["value"] == json.loads(new[1])["levels"][0]["value"]
+
+
+def test_a_huge_memory_limit_is_refused_in_one_line(cli, tiny):
+    code, _, err = cli("solve", tiny, "--tau", 0.5, "--max-memory", "1e300")
+    assert (code, one_line(err)) == (2, True)
+    assert "--max-memory must be" in err
