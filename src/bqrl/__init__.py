@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         TargetPolicy,
         load_policy,
     )
+    from bqrl.mdp.step import from_step
     from bqrl.planners.evaluate import evaluate, simulate
     from bqrl.planners.plan import Plan
     from bqrl.planners.solve import guarantee_curve, solve
@@ -44,6 +45,7 @@ __all__ = [
     "envs",
     "evaluate",
     "from_gymnasium",
+    "from_step",
     "guarantee_curve",
     "learn",
     "load",
@@ -60,6 +62,7 @@ _HOME = {
     "load": "bqrl.mdp.files",
     "save": "bqrl.mdp.files",
     "from_gymnasium": "bqrl.mdp.gym",
+    "from_step": "bqrl.mdp.step",
     "LabelPolicy": "bqrl.mdp.policy",
     "MarkovPolicy": "bqrl.mdp.policy",
     "MixturePolicy": "bqrl.mdp.policy",
@@ -93,7 +96,11 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-for _name in ("AssetSelling",):
+_PROBLEMS = """
+AmericanPut AssetSelling Bandit BettingGame DeepSea Gambler Garnet ICUSepsis Inventory Liquidation MachineReplacement
+PerishableInventory Portfolio RiverSwim SafeOrRisky SlipperyCliff Staffing TreatmentChoice
+""".split()
+for _name in _PROBLEMS:
     # The guard keeps a reload quiet: Gymnasium warns about an id that is registered twice.
     if f"bqrl/{_name}-v0" not in registry:
         register(f"bqrl/{_name}-v0", entry_point="bqrl.envs:make_env", kwargs={"name": _name})

@@ -164,9 +164,9 @@ class MDP:
         put(self, "row_start", table.row_start)
         put(self, "successor", table.successor)
         put(self, "probability", _normalised(table.probability, table.row_start, S, A, K))
-        put(self, "noise", noise)
         if noise is not None:
             noise.check(self.row_start, self.probability)
+        put(self, "noise", noise)
         put(self, "row_reward", table.row_reward)
         put(self, "_reward", table.reward)
         single = (sizes == 1).reshape(K, S, A)
@@ -379,6 +379,14 @@ class MDP:
         )
         twin.probability.flags.writeable = False
         object.__setattr__(twin, "noise", self.noise and self.noise.hidden)
+        return twin
+
+    def with_noise(self, noise: SharedNoise | None) -> MDP:
+        """The same problem with these laws of events behind its rows; None: the rows share nothing."""
+        if noise is not None:
+            noise.check(self.row_start, self.probability)
+        twin = self.with_probability(self.probability)
+        object.__setattr__(twin, "noise", noise)
         return twin
 
     def staged(self) -> MDP:

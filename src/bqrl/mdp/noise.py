@@ -266,16 +266,7 @@ def with_laws(mdp: MDP, laws: Sequence[Any]) -> MDP:
     [1.0, 0.1, 0.9]
     """
     noise = noise_of(mdp).with_probabilities(laws)
-    twin = mdp.with_probability(noise.image(laws, mdp.probability))
-    object.__setattr__(twin, "noise", noise)
-    return twin
-
-
-def without_noise(mdp: MDP) -> MDP:
-    """The same problem as an ordinary kernel, whose rows share nothing."""
-    twin = mdp.with_probability(mdp.probability)
-    object.__setattr__(twin, "noise", None)
-    return twin
+    return mdp.with_probability(noise.image(laws, mdp.probability)).with_noise(noise)
 
 
 def draw(mdp: MDP, h: int, s: Any, a: Any, u: Any) -> tuple[IntArray, IntArray]:

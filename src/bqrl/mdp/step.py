@@ -61,6 +61,8 @@ def from_step(
     events_observed: bool = True,
     vectorized: bool = False,
     available: Callable[..., Any] | None = None,
+    state_name: Callable[[Any], str] = str,
+    action_name: Callable[[Any], str] = str,
     max_states: int = MAX_STATES,
 ) -> MDP:
     """The model of a step function with random events.
@@ -90,6 +92,8 @@ def from_step(
         For large problems: states are whole numbers or rows of whole numbers, actions and events are numbers.
     available : function, optional
         With `vectorized=True`: `available(states, actions)` says which pairs exist, as a boolean array.
+    state_name, action_name : functions
+        The name of a state and of an action in the model.
     max_states : int
         Raise SizeError beyond this number of states.
 
@@ -119,7 +123,8 @@ def from_step(
             if available is not None:
                 raise ArgumentError("available requires vectorized=True; give actions as a function of the state instead")
             found, mu = _follow(step, actions, laws, per_stage, H, first, limit, progress)
-    return _model(found, mu, laws, per_stage, H, discount, events_observed)
+    names = {"state_names": _names(found.states, state_name), "action_names": _names(found.actions, action_name)}
+    return _model(found, mu, laws, per_stage, H, events_observed, discount=discount, **names)
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -373,8 +378,9 @@ def _sorted(values: Iterable[Any]) -> list[Any]:
 
 
 def _model(
-    found: Found, mu: FloatArray, laws: list[Law], per_stage: bool, H: int, discount: float, events_observed: bool
+    found: Found, mu: FloatArray, laws: list[Law], per_stage: bool, H: int, events_observed: bool, **optional: Any
 ) -> MDP:
+    """The outcomes of every row, merged, and the noise behind them."""
     S, A, K = len(found.states), len(found.actions), H if per_stage else 1
     row = (found.stage * S + found.s) * A + found.a
     order = np.argsort(row, kind="stable")  # pairs of a row stay in the order of the events
@@ -406,9 +412,7 @@ def _model(
         actions=found.actions,
     )
     table.probability = noise.image(noise.probabilities)
-    return MDP.from_table(
-        table, H, mu, discount, state_names=_names(found.states), action_names=_names(found.actions), noise=noise
-    )
+    return MDP.from_table(table, H, mu, noise=noise, **optional)
 
 
 def _outcomes(row: IntArray, s_next: IntArray, reward: FloatArray) -> IntArray:
@@ -422,12 +426,12 @@ def _outcomes(row: IntArray, s_next: IntArray, reward: FloatArray) -> IntArray:
     return outcome
 
 
-def _names(values: Any) -> list[str]:
-    """Distinct printable names: the values as text where that is distinct, else their representations, else numbered."""
+def _names(values: Any, name: Callable[[Any], str]) -> list[str]:
+    """Distinct printable names: those of `name` if they are, else representations, else numbered ones."""
     plain = [value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value for value in values]
     plain = [tuple(value) if isinstance(value, list) else value for value in plain]
-    for text in (str, repr):
-        names = [" ".join(text(value).split()) for value in plain]
-        if len(set(names)) == len(names) and all(name.isprintable() and name for name in names):
+    for text in (name, repr):
+        names = [" ".join(str(text(value)).split()) for value in plain]
+        if len(set(names)) == len(names) and all(found.isprintable() and found for found in names):
             return names
-    return [f"{i}: {name}" for i, name in enumerate("".join(c for c in n if c.isprintable()) for n in names)]
+    return [f"{i}: {type(value).__name__}" for i, value in enumerate(plain)]
