@@ -289,7 +289,7 @@ TABLE = [*MODELS, *FILES, *ENVIRONMENTS, *LAWS]
 def test_a_bad_input_gets_one_clear_line(tmp_path, call, exception, message):
     with pytest.raises((ValueError, TypeError, OSError)) as caught:
         call(tmp_path) if call.__code__.co_varnames[:1] == ("folder",) else call()
-    assert type(caught.value) is exception
+    assert isinstance(caught.value, exception)
     assert message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 

@@ -49,7 +49,7 @@ def american_put(
     MDP
 
     >>> american_put(steps=3)
-    MDP(H=4, S=10, A=2, start=0, 23 transitions, stationary, discount=0.983471)
+    MDP(H=4, S=10, A=2, start=0, 22 transitions, stationary, discount=0.983471)
     """
     N = whole(steps, "steps", 1)
     price, strike = number(price, "price", 0.0, ends="(]"), number(strike, "strike", 0.0, ends="(]")

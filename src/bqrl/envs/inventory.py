@@ -51,7 +51,7 @@ def inventory(
     MDP
 
     >>> inventory()
-    MDP(H=10, S=9, A=9, start=0, 279 transitions, stationary)
+    MDP(H=10, S=9, A=9, start=0, 285 transitions, stationary)
     """
     capacity = whole(capacity, "capacity", 1)
     price, fixed, unit, holding = (

@@ -42,7 +42,7 @@ def liquidation(
     MDP
 
     >>> liquidation()
-    MDP(H=6, S=69, A=5, start=60, 691 transitions, stationary)
+    MDP(H=6, S=105, A=5, start=98, 1035 transitions, stationary)
     """
     lots, largest = whole(lots, "lots", 1), whole(largest_sale, "largest_sale", 1)
     price, impact, volatility = whole(price, "price"), whole(impact, "impact"), whole(volatility, "volatility")

@@ -46,7 +46,7 @@ def machine_replacement(
     MDP
 
     >>> machine_replacement()
-    MDP(H=15, S=6, A=3, start=0, 26 transitions, stationary)
+    MDP(H=15, S=6, A=3, start=0, 27 transitions, stationary)
     """
     if len(output) < 2:
         raise ArgumentError(f"output must have at least two entries, got {len(output)}", name="output", value=output)

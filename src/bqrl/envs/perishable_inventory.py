@@ -47,7 +47,7 @@ def perishable_inventory(
     MDP
 
     >>> perishable_inventory()
-    MDP(H=7, S=36, A=6, start=0, 1395 transitions, stationary)
+    MDP(H=7, S=36, A=6, start=0, 1943 transitions, stationary)
     """
     life, largest = whole(life, "life", 2), whole(largest_order, "largest_order", 1)
     unit, waste, shortage = (

@@ -44,7 +44,7 @@ def portfolio(
     MDP
 
     >>> portfolio(horizon=2)
-    MDP(H=2, S=40, A=5, start=10, 81 transitions, stationary)
+    MDP(H=2, S=39, A=5, start=14, 90 transitions, stationary)
     """
     first = whole(wealth, "wealth", 1)
     low = -1.0

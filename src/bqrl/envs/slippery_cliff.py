@@ -40,7 +40,7 @@ def slippery_cliff(
     MDP
 
     >>> slippery_cliff()
-    MDP(H=25, S=20, A=4, start=18, 228 transitions, stationary)
+    MDP(H=25, S=20, A=4, start=18, 226 transitions, stationary)
     """
     rows, columns = whole(rows, "rows", 2), whole(columns, "columns", 3)
     slip, fall = number(slip, "slip", 0.0, 0.5), number(fall, "fall", 0.0)

@@ -49,7 +49,7 @@ def staffing(
     MDP
 
     >>> staffing()
-    MDP(H=8, S=11, A=6, start=0, 841 transitions, stationary)
+    MDP(H=8, S=11, A=6, start=0, 977 transitions, stationary)
     """
     lines, rate = whole(lines, "lines"), whole(per_agent, "per_agent", 1)
     wage, bonus, waiting, lost = (

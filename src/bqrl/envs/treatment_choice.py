@@ -1,8 +1,8 @@
 """Treatment choice over a course of therapy: an intensive drug helps more often, and harms more often.
 
 Each month a patient receives the standard therapy, an intensive one, or none. The condition then improves, stays or worsens;
-remission can relapse, and death is final. A month counts by its quality of life, in tenths of a month, less what
-the therapy itself takes away. All numbers are illustrative and of no clinical value: the problem only has the shape of
+remission can relapse, and death is final. A month of 30 days counts by its quality of life, less what the therapy
+itself takes away. All numbers are illustrative and of no clinical value: the problem only has the shape of
 those in the literature (for example Schaefer, Bailey, Shechter and Roberts 2005).
 """
 
@@ -11,18 +11,18 @@ from __future__ import annotations
 from bqrl.checks import number
 from bqrl.mdp.model import MDP
 
-UNIT, STAGE = "tenths of a quality-adjusted month", "month"
+UNIT, STAGE = "quality-adjusted days", "month"
 STATES = ("Remission", "Mild", "Severe", "Critical", "Dead")
 ACTIONS = ("No therapy", "Standard", "Intensive")
-QUALITY = (10.0, 8.0, 5.0, 2.0, 0.0)
-BURDEN = (0.0, 1.0, 2.0)
+QUALITY = (30.0, 24.0, 15.0, 6.0, 0.0)  # days per month, by condition
+BURDEN = (0.0, 3.0, 6.0)  # days per month, by therapy
 BETTER = (0.02, 0.25, 0.45)  # probability to improve by one state, by therapy
 WORSE = ((0.15, 0.30, 0.35), (0.06, 0.15, 0.20), (0.04, 0.10, 0.12))  # from Remission, Mild, Severe, by therapy
 DEATH = ((0.0, 0.01, 0.04, 0.25), (0.0, 0.01, 0.03, 0.18), (0.01, 0.03, 0.06, 0.22))  # by therapy and state
 
 
 def treatment_choice(horizon: int = 18, start: str = "Severe", burden: float = 1.0) -> MDP:
-    """The course of therapy; the return is the quality-adjusted time, in tenths of a month.
+    """The course of therapy; the return is the quality-adjusted time in days.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def treatment_choice(horizon: int = 18, start: str = "Severe", burden: float = 1
     MDP
 
     >>> treatment_choice()
-    MDP(H=18, S=5, A=3, start=2, 46 transitions, stationary)
+    MDP(H=18, S=5, A=3, start=2, 43 transitions, stationary)
     """
     burden = number(burden, "burden", 0.0)
     rows, dead = [], len(STATES) - 1

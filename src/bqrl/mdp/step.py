@@ -146,7 +146,8 @@ def _laws(noise: Any, H: int, mass: float | None) -> tuple[list[Law], bool]:
 
 
 def _law(noise: Any, mass: float | None, name: str) -> Law:
-    if hasattr(noise, "pmf") and hasattr(noise, "support"):
+    frozen = hasattr(noise, "pmf") and hasattr(noise, "support") and not getattr(noise, "numargs", 0)
+    if frozen:
         return _from_scipy(noise, mass, name)
     if not isinstance(noise, Mapping):
         raise ArgumentTypeError(
@@ -167,6 +168,7 @@ def _law(noise: Any, mass: float | None, name: str) -> Law:
 
 def _from_scipy(noise: Any, mass: float | None, name: str) -> Law:
     low, high = noise.support()
+    inverse = noise.ppf if hasattr(noise, "ppf") else noise.icdf  # distributions of the newer kind have the second
     if mass is None and not (math.isfinite(low) and math.isfinite(high)):
         raise ArgumentError(
             f"{name} has infinitely many events and must be cut; give mass, e.g. mass=0.9999", name=name, value=noise
@@ -174,11 +176,11 @@ def _from_scipy(noise: Any, mass: float | None, name: str) -> Law:
     if mass is not None:
         rest = 1.0 - mass
         if math.isfinite(low):
-            high = min(high, noise.ppf(mass))
+            high = min(high, inverse(mass))
         elif math.isfinite(high):
-            low = max(low, noise.ppf(rest))
+            low = max(low, inverse(rest))
         else:
-            low, high = noise.ppf(rest / 2), noise.ppf(1.0 - rest / 2)
+            low, high = inverse(rest / 2), inverse(1.0 - rest / 2)
     events = np.arange(int(low), int(high) + 1)
     p = np.asarray(noise.pmf(events), np.float64)
     total = math.fsum(p)
@@ -248,13 +250,13 @@ class _Stepper:
         return s_next, paid
 
     def _checked(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
-        before = _fingerprint(state)
+        before, call = _fingerprint(state), _call(state, action, event)
         result, again = self._once(state, action, event), self._once(state, action, event)
         if _fingerprint(state) != before:
-            raise ModelError(f"{_call(state, action, event)} changed its state; return a new state instead")
+            raise ModelError(f"{call} changed its state; return a new state instead")
         if result != again:
             raise ModelError(
-                f"{_call(state, action, event)} returned {shown(result)}, then {shown(again)}; it must be deterministic:"
+                f"{call} returned {shown(result)}, then {shown(again)}; it must be deterministic:"
                 " put what is random into noise, and compare states by value"
             )
         return result
