@@ -487,7 +487,9 @@ def test_envs_prints_a_table_at_a_terminal(cli, monkeypatch):
     assert "AssetSelling" in out
     assert "take the offer at hand" in out
     assert "0.7917" in next(line for line in out.splitlines() if "AssetSelling" in line)
-    assert " -         -         - " in next(line for line in out.splitlines() if "ICUSepsis" in line)  # large, or absent
+    assert " -         -         - " in next(
+        line for line in out.splitlines() if "ICUSepsis" in line
+    )  # large, or absent
 
 
 def test_envs_as_json_and_in_a_folder(cli, tmp_path):

@@ -81,7 +81,10 @@ def test_gambler_is_the_listed_kernel():
             if stake == 0:
                 rows.append((capital, 0, capital, 1.0, 0.0))
             else:
-                rows += [(capital, stake, capital + stake, 0.45, stake), (capital, stake, capital - stake, 0.55, -stake)]
+                rows += [
+                    (capital, stake, capital + stake, 0.45, stake),
+                    (capital, stake, capital - stake, 0.55, -stake),
+                ]
     same(make("Gambler"), rows, 8, 5)
 
 
@@ -244,7 +247,9 @@ def test_icu_sepsis_has_the_known_optima(icu):
 
 def test_icu_sepsis_says_what_to_install(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    message = "^ICUSepsis requires the files of the package icu-sepsis; install them with: pip install --no-deps icu-sepsis$"
+    message = (
+        "^ICUSepsis requires the files of the package icu-sepsis; install them with: pip install --no-deps icu-sepsis$"
+    )
     with pytest.raises(FileNotFoundError, match=message):
         make("ICUSepsis")
 

@@ -14,7 +14,9 @@ from bqrl.envs import about, make, names
 from bqrl.envs.registry import MODULES
 
 ARRAYS = ("mu", "row_start", "successor", "probability", "reward", "available", "known")
-SHARED = [name for name in names() if name != "ICUSepsis" and "shared" in inspect.signature(about(name).build).parameters]
+SHARED = [
+    name for name in names() if name != "ICUSepsis" and "shared" in inspect.signature(about(name).build).parameters
+]
 
 
 def built(name, **params):

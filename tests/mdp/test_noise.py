@@ -131,7 +131,9 @@ def test_counts_by_row_are_unbiased_where_counts_by_visibility_are_not():
     counted = [noise.event_of(row, int(i)) for row, i in zip(rows, outcomes, strict=True)]
     share = np.bincount([e for e in counted if e >= 0], minlength=4) / sum(e >= 0 for e in counted)
     assert share == pytest.approx(noise.probabilities[0], abs=5 * np.sqrt(0.25 / (n / 2)))
-    visible = [e for row, e in zip(rows, events, strict=True) if (noise.outcome_of(row) == noise.outcome_of(row)[e]).sum() == 1]
+    visible = [
+        e for row, e in zip(rows, events, strict=True) if (noise.outcome_of(row) == noise.outcome_of(row)[e]).sum() == 1
+    ]
     assert abs(np.mean(np.array(visible) == 3) - 0.1) > 0.02
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (a row of the table of bad inputs is one line)
 """Models from step functions: what is found, both forms alike, laws of noise, and one line for every fault."""
 
 import doctest
@@ -93,7 +94,9 @@ def test_a_law_per_stage_drives_its_own_stage_and_finds_only_its_own_states():
     assert mdp.noise.row_law[1].max() == -1  # one outcome: nothing is random
     assert mdp.noise.row_law[2, 2:4, 0].tolist() == [2, 2]
     law = bqrl.evaluate(mdp, bqrl.solve(mdp, 0.5).policy)
-    assert dict(zip(law.values, law.probabilities, strict=True)) == pytest.approx({5: 0.05, 6: 0.05, 14: 0.45, 15: 0.45})
+    assert dict(zip(law.values, law.probabilities, strict=True)) == pytest.approx(
+        {5: 0.05, 6: 0.05, 14: 0.45, 15: 0.45}
+    )
 
 
 def test_any_hashable_state_and_a_law_of_first_states():

@@ -25,7 +25,8 @@ def envs(
     as_json: Json = False,
 ) -> None:
     """List the named problems: a table with certified optima at a terminal, one Gymnasium id per line when piped."""
-    from bqrl.envs import about, names as known
+    from bqrl.envs import about
+    from bqrl.envs import names as known
 
     listed = [about(name) for name in names] if names else [about(name) for name in known()]
     if not (as_json or out is not None or looked_at(sys.stdout)):

@@ -59,7 +59,9 @@ def american_put(
     growth = math.exp((rate if drift is None else number(drift, "drift")) * dt)
     p = (growth - 1.0 / up) / (up - 1.0 / up)
     if not 0.0 < p < 1.0:
-        raise ArgumentError(f"steps must be large enough for a drift within the moves of the price, got {N}", name="steps")
+        raise ArgumentError(
+            f"steps must be large enough for a drift within the moves of the price, got {N}", name="steps"
+        )
     exercised = "exercised"
 
     def step(level: Any, action: str, move: int) -> tuple[Any, float]:

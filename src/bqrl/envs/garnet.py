@@ -45,5 +45,10 @@ def garnet(
     for s in range(S):
         for a in range(A):
             P[s, a, rng.choice(S, branches, replace=False)] = rng.dirichlet(np.ones(branches))
-    names = {"state_names": [f"state {s}" for s in range(S)], "action_names": [f"action {a}" for a in range(A)]}
-    return MDP(P, R, horizon=horizon, **names)
+    return MDP(
+        P,
+        R,
+        horizon=horizon,
+        state_names=[f"state {s}" for s in range(S)],
+        action_names=[f"action {a}" for a in range(A)],
+    )

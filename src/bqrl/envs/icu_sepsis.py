@@ -65,7 +65,9 @@ def icu_sepsis(horizon: int = 60, survival: float = 100.0, cost: float = 1.0) ->
 def _folder() -> Path:
     """Where the data are; the package is found but not run."""
     spec = importlib.util.find_spec(PACKAGE)
-    places = [] if spec is None else [Path(place) / "envs" / "assets" for place in spec.submodule_search_locations or []]
+    places = (
+        [] if spec is None else [Path(place) / "envs" / "assets" for place in spec.submodule_search_locations or []]
+    )
     for place in places:
         if (place / "dynamics.npz").is_file():
             return place

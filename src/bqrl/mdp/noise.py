@@ -172,7 +172,9 @@ class SharedNoise:
         weights = np.concatenate([self._checked(law, i) for i, law in enumerate(laws)]) if len(laws) else np.empty(0)
         if len(laws) != len(self.events):
             raise ArgumentError(f"laws must hold {len(self.events)} laws, got {len(laws)}", name="laws")
-        probability = np.bincount(self.pair_outcome, weights[self.pair_event], minlength=int(self.row_start[-1]))
+        probability: FloatArray = np.bincount(
+            self.pair_outcome, weights[self.pair_event], minlength=int(self.row_start[-1])
+        )
         if other is not None:
             return np.where(self._free, other, probability)
         if np.any(np.diff(self.row_start)[self.row_law.reshape(-1) < 0] > 1):
@@ -218,7 +220,9 @@ class SharedNoise:
                 row = int(np.searchsorted(row_start, off.argmax(), side="right")) - 1
                 _, S, A = self.row_law.shape
                 place = (row // (S * A) if len(self.row_law) > 1 else None, row // A % S, row % A)
-                raise ModelError(f"row {place} must be the image of its law of events, is off by {off.max():.3g}", row=place)
+                raise ModelError(
+                    f"row {place} must be the image of its law of events, is off by {off.max():.3g}", row=place
+                )
 
     @cached_property
     def _free(self) -> BoolArray:
@@ -242,7 +246,9 @@ def _repeated(starts: IntArray, H: int) -> IntArray:
 def noise_of(mdp: MDP) -> SharedNoise:
     """The model's shared noise, or ArgumentTypeError."""
     if mdp.noise is None:
-        raise ArgumentTypeError("mdp must have shared noise, got none; build it with from_step or shared=True", name="mdp")
+        raise ArgumentTypeError(
+            "mdp must have shared noise, got none; build it with from_step or shared=True", name="mdp"
+        )
     return mdp.noise
 
 

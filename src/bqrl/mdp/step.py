@@ -9,44 +9,23 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from bqrl.checks import number, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.mdp.event_law import EventLaw, event_laws
 from bqrl.mdp.forms import FloatArray, IntArray, check_horizon, from_columns
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import LAW_TOL, SharedNoise
 from bqrl.mdp.progress import Progress
-from bqrl.mdp.step_arrays import follow_arrays
+from bqrl.mdp.step_arrays import Found, follow_arrays
 
 MAX_STATES = 1_000_000
 FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # which calls of step are repeated to see whether it is deterministic
 IMMUTABLE = (int, float, complex, str, bytes, bool, type(None), np.generic)
-
-
-class Law(NamedTuple):
-    """A law of events."""
-
-    events: tuple[Any, ...]
-    probabilities: FloatArray
-    cut: float  # mass that was cut off
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What following the step function found: one entry per pair (row, event), rows in increasing order."""
-
-    states: Any  # by number
-    actions: tuple[Any, ...]
-    stage: IntArray
-    s: IntArray
-    a: IntArray
-    s_next: IntArray
-    reward: FloatArray
 
 
 def from_step(
@@ -112,81 +91,23 @@ def from_step(
     if not callable(step):
         raise ArgumentTypeError(f"step must be a function (state, action, event), got {shown(step)}", name="step")
     H = check_horizon(horizon)
-    laws, per_stage = _laws(noise, H, mass)
+    laws, per_stage = event_laws(noise, H, mass)
     limit = whole(max_states, "max_states", 1)
     first = _first_states(start)
     with Progress("following the step function") as progress:
         if vectorized:
             found, mu = follow_arrays(step, actions, available, laws, per_stage, H, first, limit, progress)
-            found = Found(**found)
         else:
             if available is not None:
-                raise ArgumentError("available requires vectorized=True; give actions as a function of the state instead")
+                raise ArgumentError(
+                    "available requires vectorized=True; give actions as a function of the state instead"
+                )
             found, mu = _follow(step, actions, laws, per_stage, H, first, limit, progress)
     names = {"state_names": _names(found.states, state_name), "action_names": _names(found.actions, action_name)}
     return _model(found, mu, laws, per_stage, H, events_observed, discount=discount, **names)
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
-
-
-def _laws(noise: Any, H: int, mass: float | None) -> tuple[list[Law], bool]:
-    """The laws of events, and whether there is one per stage."""
-    if mass is not None:
-        mass = number(mass, "mass", 0.0, 1.0, "()")
-    if isinstance(noise, (list, tuple)):
-        if len(noise) != H:
-            raise ArgumentError(
-                f"noise must be one law or {H} laws, one per stage, got {len(noise)}; write one law as"
-                " {event: probability}",
-                name="noise",
-            )
-        return [_law(law, mass, f"noise[{h}]") for h, law in enumerate(noise)], True
-    return [_law(noise, mass, "noise")], False
-
-
-def _law(noise: Any, mass: float | None, name: str) -> Law:
-    frozen = hasattr(noise, "pmf") and hasattr(noise, "support") and not getattr(noise, "numargs", 0)
-    if frozen:
-        return _from_scipy(noise, mass, name)
-    if not isinstance(noise, Mapping):
-        raise ArgumentTypeError(
-            f"{name} must be {{event: probability}} or a frozen discrete SciPy distribution, got {shown(noise)}",
-            name=name,
-            value=noise,
-        )
-    if mass is not None:
-        raise ArgumentError("mass cuts a SciPy distribution; leave it out where noise lists its events", name="mass")
-    if not noise:
-        raise ArgumentError(f"{name} must have at least one event, got none", name=name, value=noise)
-    p = np.array([number(value, f"{name}[{shown(event)}]", 0.0, 1.0) for event, value in noise.items()])
-    total = math.fsum(p)
-    if abs(total - 1.0) > LAW_TOL:
-        raise ArgumentError(f"{name} must sum to 1, got {total:.12g}; divide by the sum if it holds weights", name=name)
-    return Law(tuple(noise), p / total if abs(total - 1.0) > p.size * 2.0**-52 else p, 0.0)
-
-
-def _from_scipy(noise: Any, mass: float | None, name: str) -> Law:
-    low, high = noise.support()
-    inverse = noise.ppf if hasattr(noise, "ppf") else noise.icdf  # distributions of the newer kind have the second
-    if mass is None and not (math.isfinite(low) and math.isfinite(high)):
-        raise ArgumentError(
-            f"{name} has infinitely many events and must be cut; give mass, e.g. mass=0.9999", name=name, value=noise
-        )
-    if mass is not None:
-        rest = 1.0 - mass
-        if math.isfinite(low):
-            high = min(high, inverse(mass))
-        elif math.isfinite(high):
-            low = max(low, inverse(rest))
-        else:
-            low, high = inverse(rest / 2), inverse(1.0 - rest / 2)
-    events = np.arange(int(low), int(high) + 1)
-    p = np.asarray(noise.pmf(events), np.float64)
-    total = math.fsum(p)
-    if not total > 0.0:
-        raise ArgumentError(f"{name} must put mass on whole numbers, got none", name=name, value=noise)
-    return Law(tuple(events.tolist()), p / total, max(0.0, 1.0 - total) if mass is not None else 0.0)
 
 
 def _first_states(start: Any) -> dict[Any, float]:
@@ -200,7 +121,7 @@ def _first_states(start: Any) -> dict[Any, float]:
     return law
 
 
-def _state(state: Any, where: str) -> Hashable:
+def _state(state: Any, where: str) -> Any:
     try:
         hash(state)
     except TypeError:
@@ -209,7 +130,7 @@ def _state(state: Any, where: str) -> Hashable:
             name="step",
             value=state,
         ) from None
-    return state  # type: ignore[no-any-return]
+    return state
 
 
 # -- following the function ------------------------------------------------------------------------------------------
@@ -231,7 +152,9 @@ class _Stepper:
         try:
             result = self.step(state, action, event)
         except Exception as fault:
-            raise ModelError(f"{_call(state, action, event)} raised {type(fault).__name__}: {shown(str(fault))}") from fault
+            raise ModelError(
+                f"{_call(state, action, event)} raised {type(fault).__name__}: {shown(str(fault))}"
+            ) from fault
         if not isinstance(result, tuple) or len(result) != 2:
             raise ModelError(f"{_call(state, action, event)} must return (next_state, reward), got {shown(result)}")
         s_next, reward = result
@@ -246,7 +169,9 @@ class _Stepper:
         except TypeError:
             _state(s_next, f"the next state of {_call(state, action, event)}")
         if s_next != s_next:  # NaN never equals itself, so it would be a new state each time
-            raise ModelError(f"{_call(state, action, event)} must return a next state that equals itself, got {shown(s_next)}")
+            raise ModelError(
+                f"{_call(state, action, event)} must return a next state that equals itself, got {shown(s_next)}"
+            )
         return s_next, paid
 
     def _checked(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
@@ -277,7 +202,7 @@ def _fingerprint(state: Any) -> Any:
 
 
 def _follow(
-    step: Callable[..., Any], actions: Any, laws: list[Law], per_stage: bool, H: int, first: dict[Any, float],
+    step: Callable[..., Any], actions: Any, laws: list[EventLaw], per_stage: bool, H: int, first: dict[Any, float],
     limit: int, progress: Progress,
 ) -> tuple[Found, FloatArray]:  # fmt: skip
     """Every state that can be met, and every transition out of it."""
@@ -310,15 +235,15 @@ def _follow(
     number_of = {s: i for i, s in enumerate(order)}
     act_order = _sorted(acts) if callable(actions) else list(acts)
     act_number = {a: i for i, a in enumerate(act_order)}
-    stage, s, a, s_next, reward = zip(*listed, strict=True)
+    columns = list(zip(*listed, strict=True))
     found = Found(
         states=tuple(order),
         actions=tuple(act_order),
-        stage=np.array(stage),
-        s=np.array([number_of[x] for x in s]),
-        a=np.array([act_number[x] for x in a]),
-        s_next=np.array([number_of[x] for x in s_next]),
-        reward=np.array(reward, np.float64),
+        stage=np.array(columns[0]),
+        s=np.array([number_of[state] for state in columns[1]]),
+        a=np.array([act_number[action] for action in columns[2]]),
+        s_next=np.array([number_of[state] for state in columns[3]]),
+        reward=np.array(columns[4], np.float64),
     )
     mu = np.zeros(len(order))
     for state, p in first.items():
@@ -342,7 +267,9 @@ def _actions(actions: Any) -> Callable[[Any], list[Any]]:
             raise ArgumentTypeError(f"actions{where} must be a list, got {shown(given)}", name="actions", value=given)
         listed = list(given)
         if not listed:
-            raise ArgumentError(f"actions{where} must not be empty; give one, e.g. one that does nothing", name="actions")
+            raise ArgumentError(
+                f"actions{where} must not be empty; give one, e.g. one that does nothing", name="actions"
+            )
         for action in listed:
             _state(action, f"actions{where}")
         if len(set(listed)) < len(listed):
@@ -380,7 +307,7 @@ def _sorted(values: Iterable[Any]) -> list[Any]:
 
 
 def _model(
-    found: Found, mu: FloatArray, laws: list[Law], per_stage: bool, H: int, events_observed: bool, **optional: Any
+    found: Found, mu: FloatArray, laws: list[EventLaw], per_stage: bool, H: int, events_observed: bool, **optional: Any
 ) -> MDP:
     """The outcomes of every row, merged, and the noise behind them."""
     S, A, K = len(found.states), len(found.actions), H if per_stage else 1

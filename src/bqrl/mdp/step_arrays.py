@@ -8,26 +8,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.mdp.event_law import EventLaw
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.progress import Progress
-
-if TYPE_CHECKING:
-    from bqrl.mdp.step import Law
 
 CHUNK = 1_000_000  # triples (state, action, event) per call of step
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What following the step function found: one entry per pair (row, event), rows in increasing order."""
+
+    states: Any  # by number
+    actions: tuple[Any, ...]
+    stage: IntArray
+    s: IntArray
+    a: IntArray
+    s_next: IntArray
+    reward: FloatArray
+
+
 def follow_arrays(
-    step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, laws: list[Law], per_stage: bool, H: int,
+    step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, laws: list[EventLaw], per_stage: bool, H: int,
     first: dict[Any, float], limit: int, progress: Progress,
-) -> tuple[dict[str, Any], FloatArray]:  # fmt: skip
-    """Columns of every transition (the fields of `Found`), and the law of the first state."""
+) -> tuple[Found, FloatArray]:  # fmt: skip
+    """Every state that can be met with every transition out of it, and the law of the first state."""
     acts, events = _numbers(actions, "actions"), [_numbers(law.events, "events") for law in laws]
     level = _first(first)
     known, blocks = level, []
@@ -66,7 +78,7 @@ def follow_arrays(
     mu = np.zeros(len(known))
     mu[_find(known, _first(first, in_order=True))] = list(first.values())
     found = {name: np.concatenate(parts) for name, parts in columns.items()}
-    return found | {"states": known, "actions": tuple(acts.tolist())}, mu
+    return Found(states=known, actions=tuple(acts.tolist()), **found), mu
 
 
 def _numbers(values: Any, name: str) -> Any:
@@ -182,7 +194,9 @@ def _codes(*arrays: IntArray) -> list[IntArray]:
     low = np.min([array.min(axis=0) for array in stacked], axis=0)
     span = np.max([array.max(axis=0) for array in stacked], axis=0) - low + 1
     if math.prod(span.tolist()) >= 2**62:
-        raise ModelError(f"the states have coordinates too far apart to be numbered: {span.tolist()}; make them smaller")
+        raise ModelError(
+            f"the states have coordinates too far apart to be numbered: {span.tolist()}; make them smaller"
+        )
     radix = np.r_[np.cumprod(span[:0:-1])[::-1], 1].astype(np.int64)
     return [(array - low) @ radix for array in arrays]
 
