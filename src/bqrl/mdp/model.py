@@ -369,9 +369,7 @@ class MDP:
         for slot in MDP.__slots__:
             object.__setattr__(twin, slot, getattr(self, slot))
         object.__setattr__(twin, "_per_model", {})
-        object.__setattr__(
-            twin, "_cache", {k: v for k, v in self._cache.items() if k in ("reward", "reachable") or k[0] == "grid"}
-        )
+        object.__setattr__(twin, "_cache", {k: v for k, v in self._cache.items() if k in ("reward", "reachable")})
         table = Table(self.S, self.A, self.available.shape[0], self.row_start, self.successor, probability)
         _check_table(table, table.K)
         object.__setattr__(
