@@ -195,7 +195,7 @@ def test_a_csv_file_without_a_horizon_says_what_was_assumed(cli, tmp_path):
 
 BAD = {
     "AssetSeling --tau 0.1": "did you mean 'AssetSelling'?",
-    "nothing --tau 0.1": "problems: AssetSelling",
+    "zzz --tau 0.1": "problems: AmericanPut, AssetSelling",
     "tiny.jsn --tau 0.1": "neither a model file",
     "tinny.json --tau 0.1": "there is no file tinny.json; did you mean 'tiny.json'?",
     "empty.csv --tau 0.1": "empty.csv: the file is empty",

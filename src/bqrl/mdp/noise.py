@@ -172,9 +172,8 @@ class SharedNoise:
         weights = np.concatenate([self._checked(law, i) for i, law in enumerate(laws)]) if len(laws) else np.empty(0)
         if len(laws) != len(self.events):
             raise ArgumentError(f"laws must hold {len(self.events)} laws, got {len(laws)}", name="laws")
-        probability: FloatArray = np.bincount(
-            self.pair_outcome, weights[self.pair_event], minlength=int(self.row_start[-1])
-        )
+        sums = np.bincount(self.pair_outcome, weights[self.pair_event], minlength=int(self.row_start[-1]))
+        probability = sums.astype(np.float64)
         if other is not None:
             return np.where(self._free, other, probability)
         if np.any(np.diff(self.row_start)[self.row_law.reshape(-1) < 0] > 1):
