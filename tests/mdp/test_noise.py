@@ -209,8 +209,8 @@ def test_a_damaged_archive_is_named(tmp_path):
         bqrl.load(tmp_path / "bad.npz")
 
 
-def test_arrays_are_read_only():
-    noise = censored().noise
+@pytest.mark.parametrize("noise", [censored().noise, pickle.loads(pickle.dumps(censored().noise))])
+def test_arrays_are_read_only(noise):
     for array in (noise.row_law, noise.pair_start, noise.pair_outcome, noise.row_start, *noise.probabilities):
         with pytest.raises(ValueError, match="read-only"):
             array.flat[0] = 1

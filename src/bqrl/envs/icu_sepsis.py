@@ -1,6 +1,6 @@
 """ICU-Sepsis: treat a patient with sepsis in intensive care, four hours at a time.
 
-The kernel was estimated from 20,000 patients of the MIMIC-III database (Choudhary, Gupta and Thomas 2024, "ICU-Sepsis: A
+The kernel was estimated from records of the MIMIC-III database (Choudhary, Gupta and Thomas 2024, "ICU-Sepsis: A
 Benchmark MDP Built from Real Medical Data"): 713 clusters of patients, 25 combinations of fluids and vasopressors, of which the
 admissible ones are kept. The benchmark pays for survival alone, which has only two returns; here survival pays 100 and
 each step up to the end state costs 1, the step that follows death or survival included, so that a quantile also counts the
@@ -16,7 +16,6 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
 from bqrl.checks import number
 from bqrl.mdp.model import MDP
@@ -49,9 +48,7 @@ def icu_sepsis(horizon: int = 60, survival: float = 100.0, cost: float = 1.0) ->
         P, paid, first = data["tx_mat"], data["r_mat"], data["d_0"]
     S, A, _ = P.shape
     available = _admissible(folder / "admissible_actions.txt", S, A)
-    rows = sparse.csr_array(np.where(available[:, :, None], P, 0.0).reshape(S * A, S))
-    q, s_next = rows.nonzero()
-    s, a = q // A, q % A
+    s, a, s_next = np.nonzero((P > 0.0) & available[:, :, None])
     reward = survival * paid[s, a, s_next] - np.where(s < S - 1, cost, 0.0)
     return MDP(
         np.c_[s, a, s_next, P[s, a, s_next], reward],

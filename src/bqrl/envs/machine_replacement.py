@@ -2,7 +2,7 @@
 
 A week of running pays less the more the machine is worn, and adds 0, 1 or 2 units of wear. A machine that is worn out breaks
 down and pays nothing but the cost of the breakdown. An overhaul takes a week and removes two units of wear; a replacement
-takes a week as well and starts afresh. The problem is a textbook one (Puterman 1994, Section 4.7.5); the numbers
+takes a week as well and starts afresh. The problem is a textbook one (Puterman 1994, Section 4.7); the numbers
 are illustrative.
 """
 

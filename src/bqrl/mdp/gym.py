@@ -94,7 +94,7 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
                 f"action {mdp.action_label(a)} is not available in state {mdp.state_label(s)} at stage {h};"
                 " see info['action_mask']"
             )
-        u, event = self.np_random.random(), -1
+        u, event = self.np_random.random(), None
         if mdp.noise is not None and mdp.noise.known:
             event, i = (int(found[0]) for found in draw(mdp, h, s, a, u))
         else:
@@ -103,7 +103,7 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
         reward = float(rewards[i])
         self._played = f"{mdp.action_label(a)} in {mdp.state_label(s)} paid {reward:g}"
         info = self._info()
-        if mdp.noise is not None and mdp.noise.events_observed:
+        if event is not None and mdp.noise is not None and mdp.noise.events_observed:
             info["event"] = event
         return np.int64(self._state), reward, self._stage == mdp.H, False, info
 

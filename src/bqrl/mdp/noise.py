@@ -23,7 +23,8 @@ are counted at the first event of the class, which changes no image.
 The image of a law contracts l1 distances, so a ball around the event law maps into balls of the same radius around rows.
 
 Probabilities are NaN where they are not known: on the model that a learner is given, and on twins that
-`MDP.with_probability` makes, whose rows need not be images of any law.
+`MDP.with_probability` makes, whose rows need not be images of any law. A .npz file keeps the noise with the model; .csv and
+.json files keep the kernel alone.
 """
 
 from __future__ import annotations
@@ -62,6 +63,13 @@ class SharedNoise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cut", self.cut or (0.0,) * len(self.events))
+        self._freeze()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._freeze()  # a pickle forgets it
+
+    def _freeze(self) -> None:
         for array in (*self.probabilities, self.row_law, self.row_start, self.pair_start, self.pair_outcome):
             array.flags.writeable = False
 
