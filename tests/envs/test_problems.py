@@ -11,6 +11,7 @@ from scipy import stats
 import bqrl
 from bqrl.envs import make
 from bqrl.envs.demand import poisson
+from bqrl.envs.icu_sepsis import _folder as icu_folder
 
 
 def best(mdp, tau):
@@ -243,6 +244,15 @@ def test_icu_sepsis_has_the_known_optima(icu):
     assert neutral.mean() == pytest.approx(76.647, abs=5e-4)
     assert neutral.cvar(0.3) == pytest.approx(37.355, abs=5e-4)
     assert bqrl.solve(icu, 0.3, beta=0.3).value == pytest.approx(37.748, abs=5e-4)
+
+
+@pytest.mark.slow
+def test_icu_sepsis_pays_survival_where_its_package_does(icu):
+    with np.load(icu_folder() / "dynamics.npz") as data:
+        paid = data["r_mat"]
+    mdp = make("ICUSepsis", cost=0.0, survival=1.0)
+    q = np.repeat(np.arange(mdp.S * mdp.A), np.diff(mdp.row_start))
+    assert np.array_equal(mdp.reward[0], paid[q // mdp.A, q % mdp.A, mdp.successor])
 
 
 def test_icu_sepsis_says_what_to_install(monkeypatch):

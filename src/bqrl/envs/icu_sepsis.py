@@ -45,16 +45,18 @@ def icu_sepsis(horizon: int = 60, survival: float = 100.0, cost: float = 1.0) ->
     survival, cost = number(survival, "survival"), number(cost, "cost")
     folder = _folder()
     with np.load(folder / "dynamics.npz", allow_pickle=False) as data:
-        P, paid, first = data["tx_mat"], data["r_mat"], data["d_0"]
+        P, first = data["tx_mat"], data["d_0"]
     S, A, _ = P.shape
     available = _admissible(folder / "admissible_actions.txt", S, A)
     s, a, s_next = np.nonzero((P > 0.0) & available[:, :, None])
-    reward = survival * paid[s, a, s_next] - np.where(s < S - 1, cost, 0.0)
+    clusters = S - len(ENDS)
+    survives = (s < clusters) & (s_next == clusters + ENDS.index("survival"))
+    reward = np.where(survives, survival, 0.0) - np.where(s < S - 1, cost, 0.0)
     return MDP(
         np.c_[s, a, s_next, P[s, a, s_next], reward],
         horizon=horizon,
         start=first,
-        state_names=[*(f"cluster {i}" for i in range(S - len(ENDS))), *ENDS],
+        state_names=[*(f"cluster {i}" for i in range(clusters)), *ENDS],
         action_names=[f"fluids {i}, vasopressors {j}" for i in range(LEVELS) for j in range(LEVELS)],
     )
 

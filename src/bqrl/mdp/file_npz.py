@@ -14,7 +14,7 @@ import numpy as np
 
 from bqrl.mdp.forms import Table, check_horizon
 from bqrl.mdp.model import MDP
-from bqrl.mdp.noise import PREFIX, from_arrays, to_arrays
+from bqrl.mdp.noise_arrays import PREFIX, from_arrays, to_arrays
 
 STORED = ("H", "discount", "mu", "row_start", "successor", "probability", "known")
 OPTIONAL = ("reward", "row_reward", "state_names", "action_names")
