@@ -112,25 +112,24 @@ def from_step(
 
 def _first_states(start: Any) -> dict[Any, float]:
     if not isinstance(start, Mapping):
-        return {_state(start, "start"): 1.0}
+        return {_hashable(start, "start"): 1.0}
     if not start:
         raise ArgumentError("start must name at least one state, got {}", name="start", value=start)
-    law = {_state(s, "start"): number(p, f"start[{shown(s)}]", 0.0, 1.0) for s, p in start.items()}
+    law = {_hashable(s, "start"): number(p, f"start[{shown(s)}]", 0.0, 1.0) for s, p in start.items()}
     if abs(math.fsum(law.values()) - 1.0) > LAW_TOL:
         raise ArgumentError(f"start must sum to 1, got {math.fsum(law.values()):.12g}", name="start", value=start)
     return law
 
 
-def _state(state: Any, where: str) -> Any:
+def _hashable(value: Any, where: str) -> Any:
+    """The value, if it can be a key."""
     try:
-        hash(state)
+        hash(value)
     except TypeError:
         raise ArgumentTypeError(
-            f"{where} must be a hashable state, got {shown(state)}; use a tuple instead of a list or an array",
-            name="step",
-            value=state,
+            f"{where} must be hashable, got {shown(value)}; use a tuple instead of a list or an array", value=value
         ) from None
-    return state
+    return value
 
 
 # -- following the function ------------------------------------------------------------------------------------------
@@ -167,7 +166,7 @@ class _Stepper:
         try:
             hash(s_next)
         except TypeError:
-            _state(s_next, f"the next state of {_call(state, action, event)}")
+            _hashable(s_next, f"the next state of {_call(state, action, event)}")
         if s_next != s_next:  # NaN never equals itself, so it would be a new state each time
             raise ModelError(
                 f"{_call(state, action, event)} must return a next state that equals itself, got {shown(s_next)}"
@@ -271,7 +270,7 @@ def _actions(actions: Any) -> Callable[[Any], list[Any]]:
                 f"actions{where} must not be empty; give one, e.g. one that does nothing", name="actions"
             )
         for action in listed:
-            _state(action, f"actions{where}")
+            _hashable(action, f"actions{where}")
         if len(set(listed)) < len(listed):
             raise ArgumentError(f"actions{where} must be distinct, got {shown(listed)}", name="actions", value=given)
         return listed
