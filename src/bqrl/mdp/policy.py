@@ -25,7 +25,12 @@ from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.grid import Grid, grid_from_arrays
 from bqrl.mdp.model import MDP
 
-ActionArray = NDArray[np.int16]
+ActionArray = NDArray[np.signedinteger[Any]]
+
+
+def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
+    """Return the integer type of tables with `A` actions: 16 bits where they fit."""
+    return np.int16 if A <= 2**15 else np.int32
 
 
 class Policy(ABC):
@@ -114,7 +119,7 @@ class MarkovPolicy(Policy):
         table = np.asarray(actions)
         if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iu" or table.min() < 0:
             raise ValueError(f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} {table.dtype}")
-        self.actions: ActionArray = table.astype(np.int16)
+        self.actions: ActionArray = table.astype(action_dtype(int(table.max()) + 1))
         self.actions.flags.writeable = False
         self.H, self.S = table.shape
 
@@ -159,22 +164,21 @@ class TargetPolicy(Policy):
 
     def __init__(self, grid: Grid, actions: Sequence[ActionArray], target: float, extra: int = 1) -> None:
         self.grid, self.target, self.extra = grid, float(target), int(extra)
-        self.actions = tuple(actions)
+        self.actions = tuple(map(_read_only, actions))
         self.H, self.S = len(self.actions), int(self.actions[0].shape[0])
-        self.packed: ActionArray | None = None  # the same tables in one array (H, S, widest), for compiled loops
+        self._flat: tuple[ActionArray, IntArray] | None = None
 
     def start(self, u: float | None = None) -> float:
         """The target itself is still needed."""
         return self.target
 
-    def table(self) -> ActionArray:
-        """The action tables in one array (H, S, widest)."""
-        if self.packed is None:
-            widest = max(actions.shape[1] for actions in self.actions)
-            self.packed = np.zeros((self.H, self.S, widest), np.int16)
-            for h, actions in enumerate(self.actions):
-                self.packed[h, :, : actions.shape[1]] = actions
-        return self.packed
+    def flat(self) -> tuple[ActionArray, IntArray]:
+        """Return the tables of all stages one after the other, and where each begins: the form that compiled loops take."""
+        if self._flat is None:
+            table = np.concatenate([actions.reshape(-1) for actions in self.actions])
+            table.flags.writeable = False
+            self._flat = table, np.cumsum([0, *(actions.size for actions in self.actions)])
+        return self._flat
 
     def column(self, h: int, need: Any) -> IntArray:
         """Column of the action table for the given needs."""
@@ -230,8 +234,8 @@ class LabelPolicy(Policy):
         child: IntArray,
     ) -> None:  # fmt: skip
         self.H, self.S = H, root.size
-        self.root, self.action, self.child_start = root, action, child_start
-        self.successor, self.reward, self.child = successor, reward, child
+        self.root, self.action, self.child_start = _read_only(root), _read_only(action), _read_only(child_start)
+        self.successor, self.reward, self.child = _read_only(successor), _read_only(reward), _read_only(child)
 
     def start(self, u: float | None = None) -> int:
         """No node yet: the first state chooses it."""
@@ -293,7 +297,7 @@ class QuantileLevelPolicy(Policy):
     kind = "quantile-level"
 
     def __init__(self, targets: TargetPolicy, shortfall: Sequence[FloatArray], tau: float, margin: float) -> None:
-        self.targets, self.shortfall = targets, tuple(shortfall)  # H + 1 arrays (S, columns)
+        self.targets, self.shortfall = targets, tuple(map(_read_only, shortfall))  # H + 1 arrays (S, columns)
         self.tau, self.margin = float(tau), float(margin)
         self.H, self.S = targets.H, targets.S
 
@@ -348,7 +352,7 @@ class MixturePolicy(Policy):
 
     def __init__(self, policies: Sequence[Policy], weights: Any, seed: int = 0) -> None:
         self.policies = tuple(policies)
-        self.weights = np.asarray(weights, dtype=np.float64)
+        self.weights: FloatArray = _read_only(np.array(weights, dtype=np.float64))
         if not self.policies or self.weights.shape != (len(self.policies),):
             raise ValueError(
                 f"weights must hold one number per policy ({len(self.policies)}), got {self.weights.shape}"
@@ -421,10 +425,17 @@ def load_policy(path: str | Path) -> Policy:
     return policy_from_arrays(read_arrays(path))
 
 
+def _read_only(array: Any) -> Any:
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
 def check_fits(policy: Policy, mdp: MDP) -> None:
     """ValueError unless the policy has this problem's stages, states and actions."""
     if not isinstance(policy, Policy):
-        raise TypeError(f"a policy is wanted, got {type(policy).__name__}; of a plan give plan.policy")
+        remedy = "; pass plan.policy" if type(policy).__name__ == "Plan" else ""
+        raise TypeError(f"expected a Policy, got {type(policy).__name__}{remedy}")
     if (policy.H, policy.S) != (mdp.H, mdp.S):
         raise ValueError(
             f"the policy is for H={policy.H}, S={policy.S}, the problem has H={mdp.H}, S={mdp.S}; plan on this problem"

@@ -1,0 +1,149 @@
+"""Gymnasium environments as problems to learn: what the learner is told, where episodes are played, what scores them.
+
+- One of ours (MDPEnv): its MDP is the problem; nothing of the environment is lost.
+- One with a toy-text table (FrozenLake, CliffWalking, Taxi, ...): episodes are played in the environment itself, the table is
+  the MDP that scores the policies, and the learner sees only its structure (and rewards, where it is granted them).
+- Any other with Discrete observations and actions: nothing is known but their numbers, so every successor is possible, runs
+  are not scored, and learners that plan with rewards are refused. One more state, the last, means that the episode is over.
+
+A wrapper that may change what happens makes an environment one of the third kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Discrete
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit
+
+from bqrl.errors import ArgumentError
+from bqrl.learners.play import GymWorld, ModelWorld, World
+from bqrl.learners.protocol import Task, blank_model
+from bqrl.mdp.forms import IntArray, check_horizon
+from bqrl.mdp.gym import MDPEnv, from_gymnasium
+from bqrl.mdp.model import MDP, Structure
+
+HARMLESS = (OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit)
+MOST = 100_000_000  # possible transitions of an environment of which nothing is known
+
+
+def gym_task(
+    env: Any, maker: Any, grant: bool, require: bool, horizon: int | None, start: Any, rng: np.random.Generator,
+    facts: dict[str, Any],
+) -> tuple[MDP | None, Task, World]:  # fmt: skip
+    """Return the MDP that scores policies or None, the learner's task, and the world of an environment or its id.
+
+    Episodes last `horizon` stages: by default as many as the environment's own time limit. `grant` gives the learner the
+    reward function where it is known; `require` refuses environments where it is not.
+    """
+    env = _environment(env)
+    core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
+    if plain and isinstance(core, MDPEnv):
+        mdp = core.mdp
+        if (horizon is not None and horizon != mdp.H) or start is not None:
+            mdp = mdp.replace(horizon=horizon, start=start)
+        _check_limit(env, mdp.H)
+        return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
+    _check_spaces(env)
+    H = _horizon(env, horizon)
+    if plain and getattr(core, "P", None) is not None:
+        _check_limit(env, H)
+        mdp = from_gymnasium(env, horizon=H)
+        if start is not None:  # the environment draws its own first state, so the table plays in its place
+            mdp = mdp.replace(start=start)
+            return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
+        return mdp, _task(mdp, grant, facts), GymWorld(env, H, rng, _ends(mdp, int(env.observation_space.n)))
+    if start is not None:
+        raise ArgumentError(
+            f"start needs a transition table, which {type(core).__name__} does not expose; leave start out",
+            name="start",
+        )
+    if require:
+        raise ArgumentError(
+            f"{maker.name} needs the reward function, which {type(core).__name__} does not expose; "
+            "use q-learning, sarsa, ppo or trpo, or build an MDP", name="learner",
+        )  # fmt: skip
+    S, A = int(env.observation_space.n), int(env.action_space.n)
+    task = Task(structure=open_structure(S, A, H), model=None, discount=1.0, **facts)
+    return None, task, GymWorld(env, H, rng, np.full(S, S))
+
+
+def open_structure(S: int, A: int, H: int) -> Structure:
+    """Structure of S states of which nothing is known: all may follow all, or the episode ends in one more state."""
+    if (S + 1) * S * A > MOST:
+        raise ValueError(f"an environment with {S} states and {A} actions has too many possible transitions for tables")
+    everything = np.arange(S + 1, dtype=np.int32)
+    row_start = np.r_[np.arange(S * A + 1) * (S + 1), S * A * (S + 1) + 1 + np.arange(A)]
+    successor = np.r_[np.tile(everything, S * A), np.full(A, S, np.int32)]
+    known = np.zeros((1, S + 1, A), bool)
+    known[:, S] = True
+    probability = np.r_[np.full(S * A * (S + 1), np.nan), np.ones(A)]
+    mu = np.r_[np.full(S, 1.0 / S), 0.0]  # not known either; no learner without a model looks at it
+    return Structure(H, S + 1, A, mu, row_start, successor, np.ones((1, S + 1, A), bool), known, probability)
+
+
+def _environment(env: Any) -> Any:
+    if isinstance(env, str):
+        try:
+            return gym.make(env)
+        except gym.error.Error as error:
+            raise ValueError(" ".join(str(error).split())) from None
+    if not isinstance(env, gym.Env):
+        raise TypeError(f"the problem must be an MDP or a Gymnasium environment, got {type(env).__name__}")
+    return env
+
+
+def wrappers(env: Any) -> Iterator[Any]:
+    """The wrappers around an environment, from the outside in."""
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
+
+
+def _check_spaces(env: Any) -> None:
+    for name, space in (("observations", env.observation_space), ("actions", env.action_space)):
+        if not isinstance(space, Discrete):
+            raise ValueError(
+                f"the {name} of {type(env.unwrapped).__name__} are {type(space).__name__}; learners need Discrete ones"
+            )
+
+
+def _limit(env: Any) -> int | None:
+    spec = getattr(env, "spec", None)
+    return None if spec is None else spec.max_episode_steps
+
+
+def _horizon(env: Any, horizon: int | None) -> int:
+    chosen = _limit(env) if horizon is None else horizon
+    if chosen is None:
+        raise ValueError(f"{type(env.unwrapped).__name__} has no time limit; give horizon=")
+    return check_horizon(chosen)
+
+
+def _check_limit(env: Any, H: int) -> None:
+    limit = _limit(env)
+    if limit is not None and H > limit:
+        raise ValueError(
+            f"horizon is {H}, but the environment stops after {limit} steps; make it with max_episode_steps={H}"
+        )
+
+
+def _task(mdp: MDP, grant: bool, facts: dict[str, Any]) -> Task:
+    model = blank_model(mdp) if grant else None
+    return Task(structure=mdp.structure, model=model, discount=mdp.discount, **facts)
+
+
+def _ends(mdp: MDP, S: int) -> IntArray:
+    """For each state in which an episode may end, where the model goes: the state itself if it absorbs, else `done`."""
+    ends = np.full(S, mdp.S - 1)
+    starts = mdp.row_start[:: mdp.A]
+    rewards = mdp.reward[0]
+    for s in range(S):
+        here = slice(int(starts[s]), int(starts[s + 1]))
+        met = mdp.probability[here] > 0
+        if met.any() and np.all(mdp.successor[here][met] == s) and not rewards[here][met].any():
+            ends[s] = s
+    return ends

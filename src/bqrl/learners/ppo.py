@@ -1,0 +1,59 @@
+"""PPO (Schulman et al. 2017): clipped ratios, minibatch epochs, Adam, on softmax tables.
+
+    maximise  mean over the batch of  min( ratio * adv, clip(ratio, 1 - clip, 1 + clip) * adv ) + entropy * H(policy)
+
+where ratio = pi(a | h, s) / pi_played(a | h, s). See `actor_critic` for the tables, the critic and the advantages.
+
+Deviation: the value table is fitted by its own least-squares pass, not by a value term in the same loss: tables share nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bqrl.learners.actor_critic import ActorCritic
+from bqrl.learners.common import number, whole
+from bqrl.learners.ppo_loops import ppo_epochs
+from bqrl.learners.protocol import Task
+from bqrl.mdp.forms import FloatArray
+
+
+class PPO(ActorCritic):
+    """Proximal policy optimisation; `learning_rate` is Adam's."""
+
+    name = "ppo"
+    tuned = "learning_rate"
+
+    def __init__(
+        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.01, batch: int = 20, epochs: int = 6,
+        minibatch: int = 100, clip: float = 0.2, entropy: float = 0.01, trace: float = 0.95, value_rate: float = 0.3,
+        sharing: float = 2.0, discount: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(task, rng, batch, trace, value_rate, sharing, discount)
+        self.learning_rate = number("learning_rate", learning_rate, 0.0)
+        self.epochs, self.minibatch = whole("epochs", epochs), whole("minibatch", minibatch)
+        self.clip = number("clip", clip, 0.0)
+        self.entropy = number("entropy", entropy, 0.0, closed=True)
+        self.mean, self.square, self.steps = np.zeros(self.parts.size), np.zeros(self.parts.size), 0
+
+    def improve(self, advantage: FloatArray) -> None:
+        """Some epochs of minibatches in a random order."""
+        orders = np.tile(np.arange(advantage.size), (self.epochs, 1))
+        self.rng.permuted(orders, axis=1, out=orders)
+        self.steps = ppo_epochs(
+            self.parts, self.sharing, self.available, self.chances, self.states, self.actions, advantage, orders,
+            self.minibatch, self.clip, self.entropy, self.learning_rate, self.mean, self.square, self.steps,
+        )  # fmt: skip
+
+    def state(self) -> dict[str, Any]:
+        """What every actor-critic keeps, and Adam's moments."""
+        moments = {"mean": self.mean.copy(), "square": self.square.copy(), "steps": self.steps}
+        return super().state() | moments
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state()` returned."""
+        super().restore(state)
+        self.mean, self.square = np.array(state["mean"]), np.array(state["square"])
+        self.steps = int(state["steps"])

@@ -1,0 +1,55 @@
+"""PPO's epochs over a batch: clipped ratios, an entropy bonus, Adam."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from bqrl.learners.actor_critic_loops import add_parts, collect_parts, softmax_row
+
+KEEP_MEAN, KEEP_SQUARE, TINY = 0.9, 0.999, 1e-8  # Adam's usual constants
+
+
+@njit(cache=True)
+def ppo_epochs(
+    parts, sharing, available, old, states, actions, advantage, orders, minibatch, clip, entropy, rate, mean, square,
+    steps,
+):  # fmt: skip
+    """Improve the parts in place, one Adam step a minibatch; returns the number of steps so far.
+
+    `orders` (epochs, B * H) holds a permutation of the batch for each epoch; `old` (H, S, A) is the policy that played.
+    """
+    H, S, A = old.shape
+    E, N = orders.shape
+    logits, slope = np.zeros((H, S, A)), np.zeros((H, S, A))
+    p, gradient = np.zeros(A), np.zeros(parts.size)
+    add_parts(parts, sharing, logits)
+    for e in range(E):
+        for begin in range(0, N, minibatch):
+            end = min(begin + minibatch, N)
+            slope[:] = 0.0
+            for j in range(begin, end):
+                b, h = orders[e, j] // H, orders[e, j] % H
+                s, a, gain = states[b, h], actions[b, h], advantage[b, h]
+                softmax_row(logits[h, s], available[h, s], p)
+                ratio = p[a] / old[h, s, a]
+                # Where the clipped objective is flat the sample no longer pulls.
+                flat = ratio > 1.0 + clip if gain > 0.0 else ratio < 1.0 - clip
+                pull = 0.0 if flat else gain * ratio
+                mixed = 0.0
+                for c in range(A):
+                    if p[c] > 0.0:
+                        mixed -= p[c] * math.log(p[c])
+                for c in range(A):
+                    if p[c] > 0.0:
+                        toward = (1.0 if c == a else 0.0) - p[c]
+                        slope[h, s, c] += (pull * toward - entropy * p[c] * (math.log(p[c]) + mixed)) / (end - begin)
+            collect_parts(slope, sharing, gradient)
+            steps += 1
+            step = rate * math.sqrt(1.0 - KEEP_SQUARE**steps) / (1.0 - KEEP_MEAN**steps)
+            for i in range(parts.size):
+                mean[i] = KEEP_MEAN * mean[i] + (1.0 - KEEP_MEAN) * gradient[i]
+                square[i] = KEEP_SQUARE * square[i] + (1.0 - KEEP_SQUARE) * gradient[i] * gradient[i]
+                parts[i] += step * mean[i] / (math.sqrt(square[i]) + TINY)
+            add_parts(parts, sharing, logits)
+    return steps

@@ -1,0 +1,93 @@
+"""Q-learning (Watkins 1989) with epsilon-greedy behaviour, one table for each stage.
+
+    Q_h(s, a) += max(learning_rate, 1 / n) * ( r + discount * max_a' Q_{h+1}(s', a') - Q_h(s, a) ),   Q_H = 0,
+
+with n the visits of (h, s, a): first the plain average of the targets, later one that forgets. Each stage is met once an
+episode, so updating after the episode in order of play is the same as updating online.
+
+Epsilon falls in a straight line from 1 to 0.05 over the run, and stays at 0.05 where the start is optimistic, since then the
+table itself explores; `epsilon=(first, last)` sets another line. What is evaluated is the greedy policy; of equal actions the
+lowest index, so in asset selling a fresh table stops at once.
+
+Started at zero, the table thinks little of waiting until what comes after has been learned from the end backwards, and in a
+few thousand episodes it settles for early offers. `optimistic_start=x`, with x the largest return that is possible, is the
+usual remedy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bqrl.learners.common import available_by_stage, number, update_discount
+from bqrl.learners.protocol import Episode, Learner, Randomised, Task
+from bqrl.learners.q_learning_loops import explore, td_episode
+from bqrl.mdp.policy import MarkovPolicy
+
+FALLING, LOW = (1.0, 0.05), (0.05, 0.05)
+
+
+class QLearning(Learner):
+    """Tables of action values, learned from the greedy value of the next state."""
+
+    name = "q-learning"
+    tuned = "learning_rate"
+    on_policy = False
+
+    def __init__(
+        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.1, optimistic_start: float = 0.0,
+        epsilon: tuple[float, float] | None = None, discount: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(task, rng)
+        self.learning_rate = number("learning_rate", learning_rate, 0.0, 1.0)
+        self.discount = update_discount(discount, task)
+        begin = number("optimistic_start", optimistic_start, -np.inf)
+        self.first, self.last = self._line(epsilon, begin)
+        self.available = available_by_stage(task.structure)
+        self.Q = np.where(self.available, begin, -np.inf)
+        self.visits = np.zeros(self.Q.shape, np.int64)
+        self.actions = self.available.argmax(axis=2)
+        self.t = 0
+        self._policy = MarkovPolicy(self.actions)
+
+    @staticmethod
+    def _line(epsilon: tuple[float, float] | None, begin: float) -> tuple[float, float]:
+        if epsilon is None:
+            return LOW if begin > 0.0 else FALLING
+        if not isinstance(epsilon, (tuple, list)) or len(epsilon) != 2:
+            raise TypeError(f"epsilon must be a pair (first, last), got {epsilon!r}")
+        first, last = (number("epsilon", x, 0.0, 1.0, closed=True) for x in epsilon)
+        return first, last
+
+    @property
+    def epsilon(self) -> float:
+        """Share of random actions in the next episode."""
+        return self.first + (self.last - self.first) * min(1.0, self.t / max(1, self.task.episodes - 1))
+
+    def plan(self) -> Randomised:
+        """The greedy actions, mixed with any action at the rate epsilon."""
+        chances = np.empty(self.Q.shape)
+        explore(self.actions, self.available, self.epsilon, chances)
+        return Randomised(chances)
+
+    def observe(self, episode: Episode) -> None:
+        """One update a stage."""
+        tables = (self.Q, self.visits, self.actions)
+        if td_episode(*tables, self.learning_rate, self.discount, self.on_policy, *episode):
+            self._policy = MarkovPolicy(self.actions)
+        self.t += 1
+
+    def evaluated(self) -> MarkovPolicy:
+        """The greedy policy."""
+        return self._policy
+
+    def state(self) -> dict[str, Any]:
+        """The tables and how many episodes they have seen."""
+        return {"Q": self.Q.copy(), "visits": self.visits.copy(), "actions": self.actions.copy(), "t": self.t}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state()` returned."""
+        self.Q, self.visits, self.actions = (np.array(state[name]) for name in ("Q", "visits", "actions"))
+        self.t = int(state["t"])
+        self._policy = MarkovPolicy(self.actions)

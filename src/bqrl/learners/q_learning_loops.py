@@ -1,0 +1,44 @@
+"""Temporal-difference updates of a table per stage after each episode, and the epsilon-greedy behaviour of a table."""
+
+from numba import njit
+
+from bqrl.learners.model_based_loops import best_action
+
+
+@njit(cache=True)
+def td_episode(Q, visits, action, least_rate, discount, on_policy, states, actions, rewards):
+    """One pass of Q-learning (or SARSA) over an episode, in place; says whether a greedy action changed.
+
+    Each stage has its own table and is met once an episode, so updating afterwards in order of play is the same as updating
+    online. Actions that do not exist hold -inf; nothing is left to gain after the last stage.
+    """
+    H = actions.size
+    changed = False
+    for h in range(H):
+        s, a, s_next = states[h], actions[h], states[h + 1]
+        target = rewards[h]
+        if h + 1 < H:
+            following = actions[h + 1] if on_policy else best_action(Q[h + 1, s_next])
+            target += discount * Q[h + 1, s_next, following]
+        visits[h, s, a] += 1
+        Q[h, s, a] += max(least_rate, 1.0 / visits[h, s, a]) * (target - Q[h, s, a])
+        best = best_action(Q[h, s])
+        if best != action[h, s]:
+            action[h, s] = best
+            changed = True
+    return changed
+
+
+@njit(cache=True)
+def explore(action, available, epsilon, chances):
+    """Probabilities (H, S, A) of the greedy action with 1 - epsilon, else of any action that exists."""
+    H, S, A = chances.shape
+    for h in range(H):
+        for s in range(S):
+            n = 0
+            for a in range(A):
+                n += available[h, s, a]
+            for a in range(A):
+                # A state without actions is never met.
+                chances[h, s, a] = epsilon / n if available[h, s, a] else 0.0
+            chances[h, s, action[h, s]] += 1.0 - epsilon

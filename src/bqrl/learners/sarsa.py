@@ -1,0 +1,17 @@
+"""SARSA (Rummery and Niranjan 1994): Q-learning's tables, learned from the action that was really played next.
+
+    Q_h(s, a) += max(learning_rate, 1 / n) * ( r + discount * Q_{h+1}(s', a') - Q_h(s, a) ),   Q_H = 0.
+
+Behaviour, epsilon, evaluated policy and the optimistic start are those of Q-learning.
+"""
+
+from __future__ import annotations
+
+from bqrl.learners.q_learning import QLearning
+
+
+class Sarsa(QLearning):
+    """Tables of action values of the policy that plays, exploration included."""
+
+    name = "sarsa"
+    on_policy = True

@@ -1,0 +1,219 @@
+"""Any algorithm of Stable-Baselines3 or sb3-contrib as a learner: learn(mdp, "sb3", algorithm="PPO", options={...}).
+
+These libraries call the environment; here the run calls the learner. So the algorithm runs unchanged in a thread of its own,
+on an environment that hands each action to the episode being played and each outcome back. The two threads take strict
+turns: nothing runs side by side, and the same seed gives the same run on one machine.
+
+The budget is the run's: `episodes` episodes of H steps, all H stages played. An observation holds the state and the stage;
+what is evaluated is the algorithm's deterministic prediction at every (h, s). An algorithm that updates after a number of
+steps (n_steps) leaves steps beyond its last full rollout unused; choose n_steps as a multiple of H that divides T * H.
+
+Deviation: Stable-Baselines3 seeds the global streams of Python, NumPy and PyTorch; the seed comes from the learner's stream.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import weakref
+from queue import SimpleQueue
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from bqrl.learners.common import available_by_stage
+from bqrl.learners.protocol import Episode, Learner, Task
+from bqrl.mdp.forms import BoolArray
+from bqrl.mdp.policy import MarkovPolicy, Policy
+
+LIBRARIES = ("stable_baselines3", "sb3_contrib")
+NEEDS_START, FINISHED, STOP = "needs the first state", "finished", "stop"  # what the two threads tell one another
+ENCODINGS = ("one-hot", "numbers")
+
+
+class SB3(Learner):
+    """An outside algorithm; `algorithm` is its name or its class, `options` go to its constructor."""
+
+    name = "sb3"
+
+    def __init__(
+        self, task: Task, rng: np.random.Generator, algorithm: Any = "PPO", policy: str = "MlpPolicy",
+        encoding: str = "one-hot", options: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(task, rng)
+        if encoding not in ENCODINGS:
+            raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, got {encoding!r}")
+        kind = find_algorithm(algorithm) if isinstance(algorithm, str) else algorithm
+        available = available_by_stage(task.structure)
+        self._masked = "Maskable" in kind.__name__
+        if not available.all() and not self._masked:
+            raise ValueError(f"{kind.__name__} may play actions that do not exist in this problem; use MaskablePPO")
+        if "Recurrent" in kind.__name__:
+            raise ValueError(f"{kind.__name__} acts on its memory, so it has no policy by stage and state; use PPO")
+        self._masks = available.reshape(task.H * task.S, task.A)
+        self._from: SimpleQueue[Any] = SimpleQueue()
+        to: SimpleQueue[Any] = SimpleQueue()
+        starts = np.flatnonzero(task.structure.mu)
+        bridge = Bridge(available, int(starts[0]) if starts.size == 1 else None, encoding, to, self._from)
+        self._observations = bridge.observations
+        try:
+            self._model = kind(policy, bridge, seed=int(rng.integers(2**31)), **(options or {}))
+        except (AssertionError, TypeError, ValueError) as fault:  # e.g. an algorithm for continuous actions
+            reason = (str(fault).splitlines() or ["it gives no reason"])[0]
+            raise ValueError(f"{kind.__name__} cannot be set up on this problem: {reason}") from None
+        self._behaviour = _Driven(task.H, task.S, self, to)
+        self._message: Any = None
+        steps = task.episodes * task.H
+        threading.Thread(target=_work, args=(self._model, steps, self._from), daemon=True).start()
+        weakref.finalize(self, to.put, STOP)
+
+    def settle(self) -> Any:
+        """What the algorithm says next; once it has spoken it waits, so its policy stands still."""
+        if self._message is None:
+            self._message = self._from.get()
+        if isinstance(self._message, BaseException):
+            raise self._message
+        return self._message
+
+    def take(self) -> Any:
+        """The same, and the message is used up."""
+        message = self.settle()
+        self._message = None
+        return message
+
+    def plan(self) -> Policy:
+        """A policy that asks the algorithm for every action."""
+        self.settle()
+        return self._behaviour
+
+    def observe(self, episode: Episode) -> None:
+        """Nothing: the algorithm was told while the episode was played."""
+
+    def evaluated(self) -> MarkovPolicy:
+        """Deterministic prediction at every (h, s)."""
+        self.settle()
+        masks = {"action_masks": self._masks} if self._masked else {}
+        actions, _ = self._model.predict(self._observations, deterministic=True, **masks)
+        return MarkovPolicy(np.asarray(actions, dtype=np.int64).reshape(self.task.H, self.task.S))
+
+    def state(self) -> dict[str, Any]:
+        """Refused: the algorithm's loop cannot be saved in its middle."""
+        raise ValueError("a run of an sb3 algorithm cannot be checkpointed; run it in one go")
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Refused likewise."""
+        raise ValueError("a run of an sb3 algorithm cannot be continued; run it in one go")
+
+
+class Bridge(gym.Env[Any, Any]):
+    """The environment that the algorithm sees: it waits for the episode that is being played elsewhere."""
+
+    def __init__(
+        self, available: BoolArray, start: int | None, encoding: str, inbox: SimpleQueue[Any], outbox: SimpleQueue[Any]
+    ) -> None:
+        self.H, S, A = available.shape
+        self._available, self._start, self._inbox, self._outbox = available, start, inbox, outbox
+        h, s = (x.reshape(-1) for x in np.divmod(np.arange((self.H + 1) * S), S))
+        if encoding == "one-hot":
+            seen = np.concatenate([np.eye(self.H + 1)[h], np.eye(S)[s]], axis=1).astype(np.float32)
+        else:
+            seen = np.stack([h / self.H, s / max(1, S - 1)], axis=1).astype(np.float32)
+        self._seen = seen.reshape(self.H + 1, S, -1)
+        self.observations = seen[: self.H * S]  # row h * S + s
+        self.observation_space = Box(0.0, 1.0, (seen.shape[1],), np.float32)
+        self.action_space = Discrete(A)
+        self._h, self._s = 0, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """The first state: at once where it is fixed, else when the next episode begins."""
+        super().reset(seed=seed)
+        self._h = 0
+        if self._start is None:
+            self._outbox.put(NEEDS_START)
+            self._s = self._receive()
+        else:
+            self._s = self._start
+        return self._seen[0, self._s], {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Hand the action over and wait for its outcome."""
+        self._outbox.put(int(action))
+        reward, self._s = self._receive()
+        self._h += 1
+        return self._seen[self._h, self._s], reward, self._h == self.H, False, {}
+
+    def action_masks(self) -> BoolArray:
+        """The actions that exist now, for algorithms that ask."""
+        return self._available[min(self._h, self.H - 1), self._s]
+
+    def _receive(self) -> Any:
+        message = self._inbox.get()
+        if message is STOP:
+            raise _StopRunError
+        return message
+
+
+class _Driven(Policy):
+    """Plays what the algorithm's thread says, and tells it what came of it."""
+
+    kind = "driven"
+
+    def __init__(self, H: int, S: int, learner: SB3, to: SimpleQueue[Any]) -> None:
+        self.H, self.S, self._to = H, S, to
+        self._learner = weakref.proxy(learner)
+
+    def act(self, h: int, s: int, memory: Any) -> int:
+        """The algorithm's action."""
+        message = self._learner.take()
+        if message is NEEDS_START:
+            self._to.put(s)
+            message = self._learner.take()
+        if message is FINISHED:
+            raise ValueError("the sb3 algorithm ended before the run did; leave its budget to the run")
+        return int(message)
+
+    def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> Any:
+        """Tell the outcome."""
+        self._to.put((float(reward), int(s_next)))
+        return memory
+
+    def arrays(self) -> dict[str, Any]:
+        """Refused: it is not a table."""
+        raise ValueError("what an sb3 algorithm plays cannot be saved; save the record's final policy")
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> Policy:
+        """Refused likewise."""
+        raise ValueError("what an sb3 algorithm plays cannot be loaded")
+
+
+class _StopRunError(Exception):
+    """The learner is gone: leave the algorithm's loop."""
+
+
+def _work(model: Any, steps: int, outbox: SimpleQueue[Any]) -> None:
+    try:
+        model.learn(total_timesteps=steps)
+        outbox.put(FINISHED)
+    except _StopRunError:
+        pass
+    except BaseException as fault:  # it must reach the thread that waits
+        outbox.put(fault)
+
+
+def find_algorithm(name: str) -> Any:
+    """The class of that name in Stable-Baselines3 or sb3-contrib."""
+    installed = 0
+    for library in LIBRARIES:
+        try:
+            module = importlib.import_module(library)
+        except ImportError:
+            continue
+        installed += 1
+        if hasattr(module, name):
+            return getattr(module, name)
+    if not installed:
+        raise ImportError("the learner 'sb3' needs Stable-Baselines3; install it with: pip install 'bqrl[sb3]'")
+    raise ValueError(f"algorithm must be a class of {' or '.join(LIBRARIES)}, got {name!r}")

@@ -1,0 +1,59 @@
+"""Thompson sampling for MDPs, also called posterior sampling (Thompson 1933; Strens 2000; Osband et al. 2013).
+
+Before every episode a kernel is drawn from the posterior, and the best policy of the drawn model is played:
+
+    P_h(. | s, a) ~ Dirichlet( (prior / k + N_h(s, a, .)) / scale^2 )   over the k outcomes of the known support, row by row.
+
+`prior` is the weight of the prior in visits; it is spread evenly over the support. `scale` multiplies (about) the standard
+deviation of the posterior, and 1 is the posterior itself. Rows that are known exactly are not drawn. Counts are kept
+per stage; `stationary=True` pools them and draws one kernel for all stages.
+
+Deviation: planning on a drawn model needs the reward function, which the paper grants to UCB-BQRL and UCBVI only.
+Deviation: rows that cannot matter (states out of reach at their stage, outcomes of equal value whatever the kernel) are not
+drawn; the law of the plan is the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bqrl.learners.common import number
+from bqrl.learners.model_based import ModelBased
+from bqrl.learners.model_based_loops import dirichlet_shapes, sampled_values
+from bqrl.learners.protocol import Task
+from bqrl.mdp.policy import MarkovPolicy
+
+
+class Thompson(ModelBased):
+    """Posterior sampling with Dirichlet rows."""
+
+    name = "thompson"
+    tuned = "scale"
+
+    def __init__(
+        self, task: Task, rng: np.random.Generator, scale: float = 0.3, prior: float = 2.5, stationary: bool = False
+    ) -> None:
+        super().__init__(task, rng, stationary)
+        self.scale, self.prior = number("scale", scale, 0.0), number("prior", prior, 0.0)
+        counts = self.counts
+        matters = (self.ceiling > self.floor) & self.model.reachable[:-1, :, None]
+        if counts.M == 1:
+            matters = matters.max(axis=0, keepdims=True)
+        drawn = (matters & counts.available & ~counts.known).reshape(-1)
+        sizes = counts.support_size.reshape(-1)
+        ends = np.cumsum(np.where(drawn, sizes, 0))
+        self._place = np.where(drawn, ends - sizes, -1)  # where the draws of a row begin
+        self._drawn = np.flatnonzero(np.repeat(drawn, sizes))
+        self._prior = self.prior / np.repeat(sizes[drawn], sizes[drawn])
+        self._shapes = np.zeros(self._drawn.size)
+
+    def plan(self) -> MarkovPolicy:
+        """The best policy of a model drawn from the posterior."""
+        counts = self.counts
+        dirichlet_shapes(counts.seen, self._drawn, self._prior, self.scale, self._shapes)
+        gammas = self.rng.standard_gamma(self._shapes)
+        sampled_values(
+            counts.row_start, counts.successor, counts.probability, self.model.reward, self._place, gammas,
+            self.task.discount, self.Q, self.V, self.actions,
+        )  # fmt: skip
+        return self._planned()

@@ -1,0 +1,95 @@
+"""TRPO's step: natural gradient by conjugate gradients, then a line search inside the trust region."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from bqrl.learners.actor_critic_loops import add_parts, collect_parts, softmax_table
+
+ENOUGH = 1e-10  # conjugate gradients stop when the squared residual has shrunk by this factor
+
+
+@njit(cache=True)
+def fisher_product(direction, sharing, share, chances, damping, table, out):
+    """(F + damping) times a direction, in place; F is the batch's Fisher matrix, block by (h, s): share (diag p - p p')."""
+    H, S, A = chances.shape
+    add_parts(direction, sharing, table)
+    for h in range(H):
+        for s in range(S):
+            middle = 0.0
+            for a in range(A):
+                middle += chances[h, s, a] * table[h, s, a]
+            for a in range(A):
+                table[h, s, a] = share[h, s] * chances[h, s, a] * (table[h, s, a] - middle)
+    collect_parts(table, sharing, out)
+    for i in range(direction.size):
+        out[i] += damping * direction[i]
+
+
+@njit(cache=True)
+def natural_direction(gradient, sharing, share, chances, damping, iterations, table):
+    """Solution of (F + damping) x = gradient by conjugate gradients, and x' (F + damping) x."""
+    x, product = np.zeros(gradient.size), np.zeros(gradient.size)
+    residual, direction = gradient.copy(), gradient.copy()
+    left = np.dot(residual, residual)
+    least = ENOUGH * left
+    for _ in range(iterations):
+        if left <= least:
+            break
+        fisher_product(direction, sharing, share, chances, damping, table, product)
+        length = left / np.dot(direction, product)
+        x += length * direction
+        residual -= length * product
+        now = np.dot(residual, residual)
+        direction = residual + (now / left) * direction
+        left = now
+    fisher_product(x, sharing, share, chances, damping, table, product)
+    return x, np.dot(x, product)
+
+
+@njit(cache=True)
+def trust_region_step(
+    parts, sharing, available, old, states, actions, advantage, radius, damping, iterations, shrink, tries
+):
+    """Improve the parts in place; says whether a step was taken.
+
+    The step has mean KL `radius` to second order; it is shrunk until the surrogate gains and the KL itself stays inside.
+    """
+    H, S, A = old.shape
+    B = actions.shape[0]
+    share, slope = np.zeros((H, S)), np.zeros((H, S, A))
+    for b in range(B):
+        for h in range(H):
+            s = states[b, h]
+            share[h, s] += 1.0 / (B * H)
+            for c in range(A):
+                toward = (1.0 if c == actions[b, h] else 0.0) - old[h, s, c]
+                slope[h, s, c] += advantage[b, h] * toward / (B * H)
+    gradient = np.zeros(parts.size)
+    collect_parts(slope, sharing, gradient)
+    table, new = np.zeros((H, S, A)), np.zeros((H, S, A))
+    direction, curvature = natural_direction(gradient, sharing, share, old, damping, iterations, table)
+    if not curvature > 0.0:
+        return False
+    length = math.sqrt(2.0 * radius / curvature)
+    for _ in range(tries):
+        add_parts(parts + length * direction, sharing, table)
+        softmax_table(table, available, new)
+        divergence, surrogate = 0.0, 0.0
+        for h in range(H):
+            for s in range(S):
+                if share[h, s] > 0.0:
+                    for a in range(A):
+                        if old[h, s, a] > 0.0:
+                            ratio = old[h, s, a] / max(new[h, s, a], 1e-300)
+                            divergence += share[h, s] * old[h, s, a] * math.log(ratio)
+        for b in range(B):
+            for h in range(H):
+                s, a = states[b, h], actions[b, h]
+                surrogate += advantage[b, h] * (new[h, s, a] / old[h, s, a] - 1.0)
+        if surrogate > 0.0 and divergence <= radius:
+            parts += length * direction
+            return True
+        length *= shrink
+    return False
