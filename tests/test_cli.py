@@ -195,7 +195,7 @@ def test_a_csv_file_without_a_horizon_says_what_was_assumed(cli, tmp_path):
 
 BAD = {
     "AssetSeling --tau 0.1": "did you mean 'AssetSelling'?",
-    "nothing --tau 0.1": "problems: AssetSelling",
+    "zzz --tau 0.1": "problems: AmericanPut, AssetSelling",
     "tiny.jsn --tau 0.1": "neither a model file",
     "tinny.json --tau 0.1": "there is no file tinny.json; did you mean 'tiny.json'?",
     "empty.csv --tau 0.1": "empty.csv: the file is empty",
@@ -489,6 +489,10 @@ def test_envs_prints_a_table_at_a_terminal(cli, monkeypatch):
     assert "what it is about" in out
     assert "AssetSelling" in out
     assert "take the offer at hand" in out
+    assert "0.7917" in next(line for line in out.splitlines() if "AssetSelling" in line)
+    assert " -         -         - " in next(
+        line for line in out.splitlines() if "ICUSepsis" in line
+    )  # large, or absent
 
 
 def test_envs_as_json_and_in_a_folder(cli, tmp_path):
@@ -496,8 +500,18 @@ def test_envs_as_json_and_in_a_folder(cli, tmp_path):
     assert (code, err) == (0, "")
     problems = json.loads(out)
     assert [problem["name"] for problem in problems] == bqrl.envs.names()
-    assert problems[0] | {"states": 26, "actions": 2, "horizon": 10} == problems[0]
+    selling = next(problem for problem in problems if problem["name"] == "AssetSelling")
+    assert selling | {"states": 26, "actions": 2, "horizon": 10} == selling
+    assert [round(24 * level["value"]) for level in selling["optimum"]] == [17, 19, 23]
+    assert all(level["certain"] and level["value"] == level["upper"] for level in selling["optimum"])
     assert json.loads((tmp_path / "envs.json").read_text()) == problems
+
+
+def test_envs_takes_names_and_finds_the_nearest(cli):
+    assert cli("envs", "Bandit", "bqrl/Gambler-v0") == (0, "bqrl/Bandit-v0\nbqrl/Gambler-v0\n", "")
+    code, _, err = cli("envs", "Gamble")
+    assert code == 2
+    assert "there is no problem called 'Gamble'; did you mean 'Gambler'?" in err
 
 
 def test_version_and_help(cli):
