@@ -13,6 +13,7 @@ from gymnasium.envs.registration import register, registry
 if TYPE_CHECKING:
     from bqrl import envs, theory
     from bqrl.laws.law import Law
+    from bqrl.learners.protocol import Learner
     from bqrl.learners.record import Record
     from bqrl.learners.run import learn
     from bqrl.mdp.files import load, save
@@ -41,6 +42,7 @@ __all__ = [
     "GuaranteeCurve",
     "LabelPolicy",
     "Law",
+    "Learner",
     "MarkovPolicy",
     "MixturePolicy",
     "Plan",
@@ -88,6 +90,7 @@ _HOME = {
     "solve": "bqrl.planners.solve",
     "GuaranteeCurve": "bqrl.planners.target",
     "guarantee_curve": "bqrl.planners.target",
+    "Learner": "bqrl.learners.protocol",
     "Record": "bqrl.learners.record",
     "learn": "bqrl.learners.run",
 }
