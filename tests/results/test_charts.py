@@ -82,7 +82,9 @@ def test_the_map_shows_the_action_played_most_often():
     rows = values(spec)
     assert [(row["h"], row["s"], row["a"], row["part"]) for row in rows] == [(1, "a", "go", 1.0), (2, "b", "go", 0.75)]
     assert spec["encoding"]["x"]["title"] == "week"
-    assert spec["encoding"]["y"]["scale"]["domain"] == ["b", "a"]
+    assert spec["encoding"]["y"]["scale"]["domain"] == ["a", "b"]  # names from top to bottom, numbers upwards
+    numbered = policy_chart({0.1: shares}, ["1", "2", "3"], ["stay", "go"]).to_dict()
+    assert numbered["encoding"]["y"]["scale"]["domain"] == ["2", "1"]
 
 
 def test_a_large_map_is_cut_and_says_so():

@@ -179,9 +179,14 @@ def guarantee_chart(
     layers += [
         shown.mark_rule(strokeDash=[2, 2], opacity=0.8, color=RED).encode(x=x),
         shown.mark_point(filled=True, size=110, color=RED, opacity=1).encode(x=x, y=y),
-        shown.mark_text(align="left", dx=9, dy=14, fontWeight="bold", color=RED, fontSize=12).encode(
-            x=x, y=y, text=alt.Text("value:Q", format=".5~g")
-        ),
+        shown.mark_text(
+            align=alt.expr("tau > 0.7 ? 'right' : 'left'"),
+            dx=alt.expr("tau > 0.7 ? -9 : 9"),
+            dy=14,
+            fontWeight="bold",
+            color=RED,
+            fontSize=12,
+        ).encode(x=x, y=y, text=alt.Text("value:Q", format=".5~g")),
     ]
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
     if upper is not None:
@@ -197,6 +202,7 @@ def law_chart(
     promises: Mapping[float, float],
     *,
     neutral: Law | None = None,
+    bracketed: bool = False,
     words: Words | None = None,
 ) -> Any:
     """The probability of each return under the plan of each level, the part below the promise in another colour.
@@ -209,6 +215,8 @@ def law_chart(
         The value that is promised, by level; returns below it are marked.
     neutral
         Law of the return of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral".
+    bracketed
+        Whether the laws are proven lower ends; the subtitle says so.
     words
         The problem's words.
     """
@@ -259,7 +267,7 @@ def law_chart(
         .transform_filter("datum.tau == tau")
         .mark_rule(color=RED, strokeDash=[4, 2], strokeWidth=1.5)
     )
-    said = "Dashed line: the promise."
+    said = "Dashed line: the promise." + (" Returns are rounded down." if bracketed else "")
     if left_out:
         said += " The first and the last bar hold all rarer returns."
     return _finish(alt.layer(bars, line.encode(x=x)).add_params(tau, policy), "How the return is distributed", said)
@@ -338,6 +346,8 @@ def policy_chart(
         actions[a] for a in np.flatnonzero(np.sum([share.sum(axis=(0, 1)) for _, _, share in maps], axis=0)).tolist()
     ]
     tau, policy_param = alt.param(name="tau", value=next(iter(shares))), alt.param(name="policy", value="best")
+    numbers = sum(states[s].lstrip("-").replace(".", "", 1).isdigit() for s in places.tolist())
+    order = places[::-1].tolist() if 2 * numbers > places.size else places.tolist()  # numbers grow upwards
     height = int(min(420, max(90, 17 * places.size)))
     scheme: dict[str, Any] = (
         {"range": list(PALETTE[: len(used)])} if len(used) <= len(PALETTE) else {"scheme": "viridis"}
@@ -356,7 +366,7 @@ def policy_chart(
             y=alt.Y(
                 "s:N",
                 title="state",
-                scale=alt.Scale(domain=[states[s] for s in places[::-1].tolist()]),
+                scale=alt.Scale(domain=[states[s] for s in order]),
                 axis=alt.Axis(labelLimit=110, labelOverlap=True),
             ),
             color=alt.Color(

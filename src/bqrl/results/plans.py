@@ -149,7 +149,12 @@ def plan_charts(solved: Solved) -> dict[str, Any]:
     words, plans = solved.words, solved.levels
     neutral = None if solved.neutral is None else solved.neutral[1]
     promises = {plan.tau: plan.value if plan.beta == 0.0 else plan.law.quantile(plan.tau) for plan in plans}
-    drawn = {"return_law": law_chart({plan.tau: plan.law for plan in plans}, promises, neutral=neutral, words=words)}
+    bracketed = any(plan.law_upper is not None for plan in plans)
+    drawn = {
+        "return_law": law_chart(
+            {plan.tau: plan.law for plan in plans}, promises, neutral=neutral, bracketed=bracketed, words=words
+        )
+    }
     if solved.curve is not None:
         curve = solved.curve
         others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
@@ -194,7 +199,7 @@ def policy_table(policy: Policy, mdp: MDP, words: Words, caption: str = "") -> T
 
 def policy_overview(policy: Policy, mdp: MDP, words: Words) -> Table | None:
     """States by stages, where nothing else matters and the table is readable; else None."""
-    if mdp.H > MAX_WIDE:
+    if mdp.H > MAX_WIDE or mdp.H * mdp.S * mdp.A > MAX_SHARES:
         return None
     try:
         return Table(wide_rows(policy, mdp), {}, f"The action by state and {words.stage}.")
