@@ -31,7 +31,7 @@ def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
     code, out, err = cli("solve", "AssetSelling", "--tau", 0.1, "--tau", 0.5)
     assert (code, err) == (0, "")
     text = " ".join(out.split())
-    assert "AssetSelling: 26 states, 2 actions, 10 stages, start 5" in text
+    assert "AssetSelling: 26 states, 2 actions, 10 offers, start 5" in text
     for heading in ("level", "quantile", "upper bound", "gap", "margin", "certain", "mean", "risk-neutral"):
         assert heading in text
     assert "0.1 0.791667 0.791667 0 0.015 0.14 yes 0.851776 0.708333" in text
@@ -49,7 +49,7 @@ def test_a_narrow_terminal_gets_one_line_per_number(cli, monkeypatch):
     code, out, _ = cli("solve", "AssetSelling", "--tau", 0.1, "--tau", 0.5)
     assert code == 0
     lines = re.sub(r"\x1b\[\d+m", "", out).splitlines()
-    assert lines[0] == "AssetSelling: 26 states, 2 actions, 10 stages, start 5"
+    assert lines[0] == "AssetSelling: 26 states, 2 actions, 10 offers, start 5"
     assert "…" not in out
     for line in ("level: 0.1", "quantile: 0.791667", "upper bound: 0.958333", "margin below: 0.028"):
         assert line in lines
@@ -196,7 +196,7 @@ def test_a_csv_file_without_a_horizon_says_what_was_assumed(cli, tmp_path):
 
 BAD = {
     "AssetSeling --tau 0.1": "did you mean 'AssetSelling'?",
-    "nothing --tau 0.1": "problems: AssetSelling",
+    "zzz --tau 0.1": "problems: AmericanPut, AssetSelling",
     "tiny.jsn --tau 0.1": "neither a model file",
     "tinny.json --tau 0.1": "there is no file tinny.json; did you mean 'tiny.json'?",
     "empty.csv --tau 0.1": "empty.csv: the file is empty",
@@ -225,6 +225,7 @@ BAD = {
     "tiny.json --tau 0.1 --planner targt": "did you mean 'target'?",
     "tiny.json --tau 0.1 --radius 0.1": "--radius 0.1, --attitude robust",
     "tiny.json --tau 0.1 --radius 0.1 --attitude bold": "attitude must be",
+    "tiny.json --tau 0.1 --planner greedy --randomized": "--randomized requires --planner target",
     "tiny.json --tau 0.1 --secondary median": "secondary must be one of 'mean'",
     "tiny.json --tau 0.1 --arithmetic octal": "arithmetic must be",
     "tiny.json --tau 0.1 --horizon 0": "horizon must be at least 1",
@@ -488,6 +489,10 @@ def test_envs_prints_a_table_at_a_terminal(cli, monkeypatch):
     assert "what it is about" in out
     assert "AssetSelling" in out
     assert "take the offer at hand" in out
+    assert "0.7917" in next(line for line in out.splitlines() if "AssetSelling" in line)
+    assert " -         -         - " in next(
+        line for line in out.splitlines() if "ICUSepsis" in line
+    )  # large, or absent
 
 
 def test_envs_as_json_and_in_a_folder(cli, tmp_path):
@@ -495,9 +500,19 @@ def test_envs_as_json_and_in_a_folder(cli, tmp_path):
     assert (code, err) == (0, "")
     problems = json.loads(out)
     assert [problem["name"] for problem in problems] == bqrl.envs.names()
-    assert problems[0] | {"states": 26, "actions": 2, "horizon": 10} == problems[0]
     assert read(tmp_path).details["problems"] == problems
     assert [row["id"] for row in read(tmp_path).tables["problems"].rows] == [problem["id"] for problem in problems]
+    selling = next(problem for problem in problems if problem["name"] == "AssetSelling")
+    assert selling | {"states": 26, "actions": 2, "horizon": 10} == selling
+    assert [round(24 * level["value"]) for level in selling["optimum"]] == [17, 19, 23]
+    assert all(level["certain"] and level["value"] == level["upper"] for level in selling["optimum"])
+
+
+def test_envs_takes_names_and_finds_the_nearest(cli):
+    assert cli("envs", "Bandit", "bqrl/Gambler-v0") == (0, "bqrl/Bandit-v0\nbqrl/Gambler-v0\n", "")
+    code, _, err = cli("envs", "Gamble")
+    assert code == 2
+    assert "there is no problem called 'Gamble'; did you mean 'Gambler'?" in err
 
 
 def test_version_and_help(cli):
@@ -581,3 +596,18 @@ def test_json_keeps_stdout_pure_while_stderr_shows_progress(cli, tiny, monkeypat
     assert json.loads(out)["levels"][0]["value"] == 2.0
     assert "about 0 s, 1 MiB" in err
     assert "planning" in err
+
+
+def test_old_options_warn_and_name_the_new_ones(cli, tiny):
+    new = cli("solve", tiny, "--tau", 0.5, "--beta", 0.25, "--no-randomized", "--max-memory", 1, "--json")
+    old = cli("solve", tiny, "--tau", 0.5, "--beta", 0.25, "--exact", "--memory", 1, "--json")
+    assert (new[0], old[0]) == (0, 0)
+    assert "use --no-randomized" in old[2]
+    assert "use --max-memory" in old[2]
+    assert json.loads(old[1])["levels"][0]["value"] == json.loads(new[1])["levels"][0]["value"]
+
+
+def test_a_huge_memory_limit_is_refused_in_one_line(cli, tiny):
+    code, _, err = cli("solve", tiny, "--tau", 0.5, "--max-memory", "1e300")
+    assert (code, one_line(err)) == (2, True)
+    assert "--max-memory must be" in err

@@ -34,7 +34,7 @@ def test_learn_prints_a_table_and_what_it_means(cli):
     assert (code, err) == (0, "")
     text = " ".join(out.split())
     assert (
-        "AssetSelling: 26 states, 2 actions, 10 stages, start 5; UCB-BQRL, level 0.1, 25 episodes, seeds 42 to 43"
+        "AssetSelling: 26 states, 2 actions, 10 offers, start 5; UCB-BQRL, level 0.1, 25 episodes, seeds 42 to 43"
         in text
     )
     for heading in (
@@ -326,7 +326,7 @@ BAD = {
     "CartPole-v1": "are Box; learners need Discrete ones",
     "Blackjack-v1": "are Tuple; learners need Discrete ones",
     "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2",
-    "tiny.json --episodes 0": "episodes must be a whole number at least 1, got 0",
+    "tiny.json --episodes 0": "episodes must be a whole number of at least 1, got 0",
     "tiny.json --seeds 0": "--seeds must be at least 1, got 0",
     "tiny.json --seed -3": "--seed must be a whole number from 0, got -3",
     "tiny.json --delta 1.5": "delta must be a number in (0, 1), got 1.5",

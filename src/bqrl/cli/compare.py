@@ -53,7 +53,7 @@ def compare(
     delta: Delta = 0.05,
     title: Title = None,
     unit: Unit = None,
-    stage_name: StageName = "stage",
+    stage_name: StageName = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:

@@ -62,7 +62,7 @@ def learn(
     ] = False,
     title: Title = None,
     unit: Unit = None,
-    stage_name: StageName = "stage",
+    stage_name: StageName = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:

@@ -27,7 +27,7 @@ Out = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Title = Annotated[str | None, typer.Option("--title", help="Title of tables, charts and the page.")]
 Unit = Annotated[str | None, typer.Option("--unit", help="Unit of the returns, such as EUR or QALY.")]
-StageName = Annotated[str, typer.Option("--stage-name", help="What one stage is called, such as year.")]
+StageName = Annotated[str | None, typer.Option("--stage-name", help="What one stage is called, such as year.")]
 PIPED_WIDTH = 140  # columns where no window limits them
 
 

@@ -65,12 +65,16 @@ def _model(name: str, mdp: MDP, assumed: str | None = None) -> Problem:
     return Problem(name, mdp, mdp, sizes(name, mdp), None, assumed)
 
 
-def problem_words(problem: Problem, title: str | None, unit: str | None, stage: str) -> Words:
-    """The words of the problem: those that were given, else its name and the unit that its file states."""
+def problem_words(problem: Problem, title: str | None, unit: str | None, stage: str | None) -> Words:
+    """The words of the problem: those that were given, else its own."""
+    from bqrl.envs import about, names
     from bqrl.results.words import Words
 
-    known = getattr(problem.mdp, "units", None)
-    return Words(title or problem.name, (known or "") if unit is None else unit, stage)
+    own_unit, own_stage = getattr(problem.mdp, "units", None) or "", "stage"
+    short = problem.name.removeprefix("bqrl/").removesuffix("-v0")
+    if short in names():
+        own_unit, own_stage = about(short).unit, about(short).stage
+    return Words(title or problem.name, own_unit if unit is None else unit, stage or own_stage)
 
 
 def remark_on_discount(discount: float | None) -> None:

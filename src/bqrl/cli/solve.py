@@ -57,7 +57,7 @@ def solve(
     memory: Annotated[float | None, typer.Option("--memory", hidden=True)] = None,
     title: Title = None,
     unit: Unit = None,
-    stage_name: StageName = "stage",
+    stage_name: StageName = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:

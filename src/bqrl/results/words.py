@@ -29,6 +29,8 @@ class Words:
     >>> words = Words("Treatment", unit="QALY", stage="year")
     >>> words.amount("12.5"), words.returns, words.count("year", 2)
     ('12.5 QALY', 'return (QALY)', '2 years')
+    >>> Words("Sale", unit="share of the best offer").amount("0.5")
+    '0.5'
     """
 
     title: str
@@ -36,8 +38,12 @@ class Words:
     stage: str = "stage"
 
     def amount(self, text: str) -> str:
-        """A number with its unit."""
-        return f"{text} {self.unit}" if self.unit else text
+        """A number with its unit, unless that is a description of several words, which axes alone carry."""
+        return f"{text} {self.unit}" if self._short else text
+
+    @property
+    def _short(self) -> bool:
+        return 0 < len(self.unit.split()) <= 2
 
     @property
     def returns(self) -> str:
@@ -46,11 +52,13 @@ class Words:
 
     def titled(self, title: str) -> str:
         """Title of a column of amounts."""
-        return f"{title} ({self.unit})" if self.unit else title
+        return f"{title} ({self.unit})" if self._short else title
 
     @staticmethod
     def count(noun: str, number: int | None) -> str:
         """A number of things: "1 state", "3 states"."""
+        if noun.endswith("s"):
+            return f"{number} × {noun}"  # noqa: RUF001
         return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
