@@ -47,7 +47,8 @@ def changed(old, new):
         ('distribution = "geometric"', 'distribution = "geometrical"', "distribution must be one of"),
         ('leave_out = ["sold"]', 'leave = ["sold"]', r"\[final_policy\] leave is not a setting"),
         ('learner = "ucb_bqrl"\nleave', 'learner = "ucb"\nleave', "did you mean 'ucb_bqrl'"),
-        ("[learners.target]", '[learners."a/b"]', r"learners"),
+        ("[learners.target]", '[learners."a/b"]', r"\[learners.a/b\].* must be made of letters a to z, digits and _, got 'a/b'"),
+        ("[learners.target]", "[learners.EPS_Q]", r"\[learners\] keys must differ in more than upper and lower case"),
         ("[learners.target]", '[learners.target]\nkey = "x"', r"\[learners.target\] key"),
     ],
 )  # fmt: skip

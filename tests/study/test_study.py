@@ -190,3 +190,42 @@ def test_learners_trained_once_do_not_see_the_level():
             for one in arrays:
                 one.pop("settings")
             assert digest_of(arrays[0]) == digest_of(arrays[1]), entry.key
+
+
+OTHER = """
+[study]
+name = "roads"
+levels = [0.3]
+episodes = 30
+seeds = [1, 2]
+
+[problem]
+name = "two roads"
+transitions = [[[0.1, 0.9], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]]
+rewards = [[0.0, 0.5], [1.0, 0.0]]
+horizon = 3
+
+[learners.sarsa]
+learner = "sarsa"
+
+[final_policy]
+learner = "sarsa"
+"""
+
+
+def test_a_study_of_another_problem_speaks_of_its_states_and_actions(tmp_path):
+    from bqrl.results.page import page
+    from bqrl.results.result import read as read_result
+
+    (tmp_path / "roads.toml").write_text(OTHER)
+    make(tmp_path / "roads.toml", tmp_path / "out")
+    result = read_result(tmp_path / "out")
+    header, rows = read(tmp_path / "out" / "two_roads_tau0p3_SARSA_final_policy.csv")
+    assert header == ["state", "stage_1", "stage_2", "stage_3"]
+    assert [row[0] for row in rows] == ["0", "1"]
+    assert {"figure1_tau0p3", "final_policy_tau0p3", "every_measure", "seeds", "promises", "return_laws"} == set(
+        result.charts
+    )
+    text = page(result).split('<script type="application/json"')[0]
+    for word in ("offer", "Stop", "Continue", "sold", "the paper"):
+        assert word not in text

@@ -42,6 +42,7 @@ def reproduce(
     from bqrl.study.runner import FailedRunsError
     from bqrl.study.spec import read_spec
     from bqrl.study.study import run_study
+    from bqrl.study.tables import file_name, level_name
 
     if cluster is not None and workers is not None:
         raise ValueError("--workers counts processes of this machine, --cluster uses those of another; give only one")
@@ -50,7 +51,7 @@ def reproduce(
     spec = read_spec(settings, quick)
     name = "ucb_bqrl" if study is None else settings.stem
     folder = out if out is not None else Path("results") / (f"{name}_quick" if quick else name)
-    levels = [f"{spec.problem.name}_tau{repr(tau).replace('.', 'p')}_plot.csv" for tau in spec.levels]
+    levels = [f"{file_name(spec.problem.name)}_tau{level_name(tau)}_plot.csv" for tau in spec.levels]
     check_folder(folder, [PAGE, *levels])
     _check_quick(folder, quick)
     hands = _workers(workers, cluster)

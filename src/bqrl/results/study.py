@@ -194,7 +194,7 @@ class StudyView:
         }
         for variant in self.spec.variants:
             seeds = self.spec.study.variant_seeds
-            found[variant] = self._ends(
+            found[f"variant_{variant}"] = self._ends(
                 variant,
                 seeds,
                 f"{self.problem_title(variant).capitalize()}: last cumulative values on {len(seeds)} seeds",

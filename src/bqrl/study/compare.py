@@ -219,12 +219,11 @@ def compare(
     hands: Workers = InlineWorkers() if whole(workers, "workers", 1) == 1 else LocalWorkers(workers)
     work = Work(hands, watch.say)
     watch.phase("learning", len(contenders) * len(chosen))
-    for one in contenders:
+    for i, one in enumerate(contenders):
         for seed in chosen:
-            key = f"{one.label}\n{seed}"
-            work.submit(key, _run, problem, one.learner, tau, episodes, seed, {**common, **one.params})
+            work.submit(f"{i} {seed}", _run, problem, one.learner, tau, episodes, seed, {**common, **one.params})
     found = _collect(work, len(contenders) * len(chosen), watch)
-    records = {one.label: tuple(found[f"{one.label}\n{seed}"] for seed in chosen) for one in contenders}
+    records = {one.label: tuple(found[f"{i} {seed}"] for seed in chosen) for i, one in enumerate(contenders)}
     for record in found.values():
         record.mdp = first.mdp
     return Experiment(problem, tau, first.total, chosen, tuple(contenders), records)
@@ -244,8 +243,7 @@ def _collect(work: Work, count: int, watch: Watch) -> dict[str, Record]:
         while len(found) < count:
             for outcome in work.wait(1.0):
                 if outcome.error is not None:
-                    label, seed = outcome.key.split("\n")
-                    raise type(outcome.error)(f"{label}, seed {seed}: {outcome.error}") from outcome.error
+                    raise outcome.error
                 found[outcome.key] = outcome.value
                 watch.tick()
     finally:

@@ -30,6 +30,7 @@ MUST_BE = {
     "greater_than_equal": "at least {ge:g}", "less_than": "below {lt:g}", "less_than_equal": "at most {le:g}",
     "literal_error": "one of {expected}", "too_short": "a list of at least {min_length} entries",
     "too_long": "a list of at most {max_length} entries", "string_too_short": "a text that is not empty",
+    "string_pattern_mismatch": "made of letters a to z, digits and _",
 }  # fmt: skip
 
 

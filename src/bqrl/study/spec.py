@@ -33,6 +33,7 @@ def _problem(table: Any, info: ValidationInfo) -> Problem:
 
 ProblemField = Annotated[Problem, PlainValidator(_problem)]
 Seeds = tuple[Seed, ...]
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*$")]  # names columns and files
 
 
 class Tuning(Settings):
@@ -126,13 +127,16 @@ class Spec(Settings):
     study: StudyTable
     problem: ProblemField
     tuning: Tuning | None = None
-    learners: Annotated[dict[Annotated[str, Field(pattern=r"^\w+$")], Entry], Field(min_length=1)]
-    variants: dict[Annotated[str, Field(pattern=r"^\w+$")], dict[str, Any]] = Field(default_factory=dict)
+    learners: Annotated[dict[Key, Entry], Field(min_length=1)]
+    variants: dict[Key, dict[str, Any]] = Field(default_factory=dict)
     final_policy: FinalPolicy | None = None
     quick: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Spec:
+        for name, keys in (("learners", self.learners), ("variants", self.variants)):
+            if len({key.lower() for key in keys}) < len(keys):  # some file systems do not tell A from a
+                raise ValueError(f"[{name}] keys must differ in more than upper and lower case, got {', '.join(keys)}")
         if self.final_policy is not None:
             choice(self.final_policy.learner, "[final_policy] learner", self.learners)
         if self.variants and len(self.study.variant_seeds) < 2:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -47,7 +48,7 @@ def study_tables(study: Study) -> dict[str, bytes]:
                 )
             sheets[f"{folder}luck/{name}_ends.csv"] = _ends(study, variant, tau)
             sheets[f"{folder}laws/{name}_final_laws.csv"] = _laws(study, variant, tau)
-        sheets[f"{folder}laws/{spec.problem.name}_best_quantile.csv"] = _optimum(study, variant)
+        sheets[f"{folder}laws/{file_name(spec.problem.name)}_best_quantile.csv"] = _optimum(study, variant)
     for key, tau, tuned in study.tunings():
         header = ["rung", "episodes", tuned.parameter, "gap_mean", "gap_error", "tail_return", "kept"]
         sheets[f"tuning/{key}_tau{level_name(tau)}.csv"] = header, tuning_rows(tuned)
@@ -76,7 +77,16 @@ def shown_states(study: Study) -> list[int]:
 
 def stem(study: Study, tau: float) -> str:
     """Beginning of the file names of a level."""
-    return f"{study.spec.problem.name}_tau{level_name(tau)}"
+    return f"{file_name(study.spec.problem.name)}_tau{level_name(tau)}"
+
+
+def file_name(text: str) -> str:
+    """A text as a part of file names.
+
+    >>> file_name("two roads"), file_name("ICU-Sepsis")
+    ('two_roads', 'ICU-Sepsis')
+    """
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", text).strip("_.-") or "problem"
 
 
 def level_name(tau: float) -> str:
