@@ -11,20 +11,13 @@ from gymnasium.envs.registration import register, registry
 
 if TYPE_CHECKING:
     from bqrl import envs, theory
+    from bqrl.files import load, load_policy, save
     from bqrl.laws.law import Law
     from bqrl.learners.record import Record
     from bqrl.learners.run import learn
-    from bqrl.mdp.files import load, save
-    from bqrl.mdp.gym import from_gymnasium
+    from bqrl.mdp.gymnasium import from_gymnasium
     from bqrl.mdp.model import MDP
-    from bqrl.mdp.policy import (
-        LabelPolicy,
-        MarkovPolicy,
-        MixturePolicy,
-        QuantileLevelPolicy,
-        TargetPolicy,
-        load_policy,
-    )
+    from bqrl.mdp.policy import LabelPolicy, MarkovPolicy, MixturePolicy, QuantileLevelPolicy, TargetPolicy
     from bqrl.planners.evaluate import evaluate, simulate
     from bqrl.planners.plan import Plan
     from bqrl.planners.solve import guarantee_curve, solve
@@ -57,15 +50,15 @@ __all__ = [
 _HOME = {
     "Law": "bqrl.laws.law",
     "MDP": "bqrl.mdp.model",
-    "load": "bqrl.mdp.files",
-    "save": "bqrl.mdp.files",
-    "from_gymnasium": "bqrl.mdp.gym",
+    "load": "bqrl.files",
+    "save": "bqrl.files",
+    "from_gymnasium": "bqrl.mdp.gymnasium",
     "LabelPolicy": "bqrl.mdp.policy",
     "MarkovPolicy": "bqrl.mdp.policy",
     "MixturePolicy": "bqrl.mdp.policy",
     "QuantileLevelPolicy": "bqrl.mdp.policy",
     "TargetPolicy": "bqrl.mdp.policy",
-    "load_policy": "bqrl.mdp.policy",
+    "load_policy": "bqrl.files",
     "evaluate": "bqrl.planners.evaluate",
     "simulate": "bqrl.planners.evaluate",
     "Plan": "bqrl.planners.plan",
