@@ -5,7 +5,7 @@ from __future__ import annotations
 from _problems import dense, sparse
 from timing import interleaved, machine, table
 
-from bqrl.mdp.lattice import grid
+from bqrl.mdp.find_grid import grid
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.sweep import sweep
 

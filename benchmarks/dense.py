@@ -15,7 +15,7 @@ import numpy as np
 from _problems import dense, sparse
 from timing import interleaved, machine, product, row_copies, share, stream, table
 
-from bqrl.mdp.lattice import grid
+from bqrl.mdp.find_grid import grid
 from bqrl.planners.sweep import sweep
 
 

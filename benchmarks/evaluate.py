@@ -15,7 +15,7 @@ import numpy as np
 from _problems import dense, sparse
 from timing import interleaved, machine, product, share, table
 
-from bqrl.mdp.lattice import grid
+from bqrl.mdp.find_grid import grid
 from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.evaluate import Sums, evaluate
 from bqrl.planners.sweep import sweep

@@ -14,7 +14,7 @@ import numpy as np
 from _problems import sparse
 from timing import interleaved, machine, table
 
-from bqrl.mdp.lattice import grid
+from bqrl.mdp.find_grid import grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.sweep import sweep
 

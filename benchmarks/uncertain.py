@@ -6,7 +6,7 @@ import numpy as np
 from _problems import dense, sparse
 from timing import interleaved, machine, table
 
-from bqrl.mdp.lattice import grid
+from bqrl.mdp.find_grid import grid
 from bqrl.planners.sweep import OPTIMISTIC, ROBUST, sweep
 
 RADII = (0.05, 0.2, 0.5, 1.0)

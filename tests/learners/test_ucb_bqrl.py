@@ -13,7 +13,7 @@ from bqrl.learners.run import Run, learn
 from bqrl.learners.scoring import Scorer
 from bqrl.learners.targets import TargetReplanner
 from bqrl.learners.ucb_bqrl import UCBBQRL, read_buffer
-from bqrl.mdp.lattice import lattice
+from bqrl.mdp.find_grid import lattice
 from bqrl.planners.sweep import sweep
 from bqrl.planners.uncertain import half_radius
 from bqrl.planners.widths import WidthSearch

@@ -8,7 +8,7 @@ from oracles import achievable_laws, small_mdps
 
 import bqrl
 from bqrl import LabelPolicy, Law, evaluate, solve
-from bqrl.mdp.lattice import lattice
+from bqrl.mdp.find_grid import lattice
 from bqrl.planners import branch
 from bqrl.planners.sweep import sweep
 

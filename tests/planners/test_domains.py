@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.mdp.lattice import grid
+from bqrl.mdp.find_grid import grid
 
 FOLDER = Path(__file__).parents[3] / "shared" / "domains"
 STARTS = {"riverswim": 9, "machine": 1, "population": 44, "cliff": 37, "inventory2": 20}  # as the files count, from 1

@@ -6,7 +6,7 @@ import pytest
 import bqrl
 from bqrl import evaluate, simulate, solve
 from bqrl.laws.bracket import LawBracket
-from bqrl.mdp.lattice import lattice, rounded
+from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.planners.widths import WidthSearch
 
 FAIR = bqrl.MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=1)

@@ -9,7 +9,7 @@ from oracles import exact_outcomes, fraction, random_mdp, small_mdps, to_law
 import bqrl
 from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, TargetPolicy, evaluate, simulate
 from bqrl.laws.bracket import LawBracket
-from bqrl.mdp.lattice import grid, lattice, return_set, rounded
+from bqrl.mdp.find_grid import grid, lattice, return_set, rounded
 from bqrl.planners.evaluate import _law_on
 from bqrl.planners.target import guarantee_curve
 

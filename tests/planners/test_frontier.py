@@ -18,7 +18,7 @@ from oracles import (
 
 import bqrl
 from bqrl import MDP, evaluate
-from bqrl.mdp.lattice import return_set
+from bqrl.mdp.find_grid import return_set
 from bqrl.planners.frontier import frontier, plan_capped, plan_frontier
 
 levels = st.sampled_from(LEVELS)

@@ -8,7 +8,7 @@ from oracles import LEVELS, exact_mean, exact_objective, exact_outcomes, fractio
 
 import bqrl
 from bqrl import MDP, evaluate
-from bqrl.mdp.lattice import grid, lattice, return_set, rounded
+from bqrl.mdp.find_grid import grid, lattice, return_set, rounded
 from bqrl.planners import greedy
 from bqrl.planners.greedy import Choice, greedy_policies, optimistic_greedy, plan_greedy
 

@@ -8,7 +8,7 @@ from oracles import LEVELS, achievable_laws, best_objective, exact_mean, exact_q
 
 import bqrl
 from bqrl import MDP, TargetPolicy, evaluate, guarantee_curve, simulate, solve
-from bqrl.mdp.lattice import lattice, return_set
+from bqrl.mdp.find_grid import lattice, return_set
 from bqrl.planners.sweep import sweep
 
 

@@ -20,7 +20,7 @@ SWEEPS = {"buffered": 30, "ball": 5, "mean": 12}  # of a plain sweep, for each l
 
 def forecast(mdp: MDP, levels: int, beta: float, settings: Mapping[str, Any]) -> tuple[float, int] | None:
     """About how many seconds and bytes the target planner will need; None for planners without such a rule."""
-    from bqrl.mdp.lattice import rounded
+    from bqrl.mdp.find_grid import rounded
     from bqrl.planners.evaluate import BRACKET_POINTS
     from bqrl.planners.target import MAX_BYTES, exact_grid, sweep_bytes
 

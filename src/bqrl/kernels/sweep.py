@@ -36,6 +36,26 @@ def extremes(row_start, successor, reward, A, low_next, high_next):
 
 
 @njit(cache=True)
+def forward_extremes(row_start, successor, reward, A, low, high, met):
+    """Least and greatest sum with which each state can be met one stage later."""
+    S = low.size
+    low_next, high_next = np.zeros_like(low), np.zeros_like(high)
+    seen = np.zeros(S, np.bool_)
+    for s in range(S):
+        if not met[s]:
+            continue
+        for i in range(row_start[s * A], row_start[(s + 1) * A]):
+            t = successor[i]
+            a, b = low[s] + reward[i], high[s] + reward[i]
+            if not seen[t] or a < low_next[t]:
+                low_next[t] = a
+            if not seen[t] or b > high_next[t]:
+                high_next[t] = b
+            seen[t] = True
+    return low_next, high_next
+
+
+@njit(cache=True)
 def keep_less(value, row_value, first):
     """Per column the smaller value."""
     if first:

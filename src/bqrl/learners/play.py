@@ -9,8 +9,9 @@ import numpy as np
 from bqrl.kernels.episode import first_state, play_chances, play_table, step
 from bqrl.learners.protocol import Episode, Randomised
 from bqrl.learners.scoring import NeedTracker
+from bqrl.mdp.find_grid import grid
 from bqrl.mdp.forms import IntArray
-from bqrl.mdp.lattice import grid
+from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, TargetPolicy
 
@@ -34,7 +35,7 @@ class ModelWorld:
     def __init__(self, mdp: MDP, rng: np.random.Generator) -> None:
         self.mdp, self.rng = mdp, rng
         columns = grid(mdp)
-        self._tracker = NeedTracker(mdp, columns) if columns is not None and columns.sets is None else None
+        self._tracker = NeedTracker(mdp, columns) if isinstance(columns, Lattice) else None
         self._tables = (mdp.row_start, mdp.successor, mdp.probability, mdp.reward, mdp.mu, mdp.S, mdp.A)
 
     def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bqrl.kernels.episode import law_of_table
 from bqrl.kernels.replan import law_of_needs, play_needs
 from bqrl.laws.law import Law
 from bqrl.learners.protocol import Episode
+from bqrl.mdp.find_grid import grid
 from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.lattice import Grid, grid
+from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, TargetPolicy
-from bqrl.planners.evaluate import Sums, evaluate
+from bqrl.planners.evaluate import evaluate
 
 
 class Scorer:
@@ -31,10 +34,10 @@ class Scorer:
             )
         self.grid = found
         self.points = found.points(0)
-        self.fast = found.sets is None and mdp.row_reward is not None
+        self.fast = found.uniform and mdp.row_reward is not None
         if self.fast:
             self._prepare()
-        self.tracker = NeedTracker(mdp, found) if found.sets is None else None
+        self.tracker = NeedTracker(mdp, found) if isinstance(found, Lattice) else None
         self._last: tuple[bytes, FloatArray] | None = None
 
     def _prepare(self) -> None:
@@ -77,15 +80,15 @@ class Scorer:
 class NeedTracker:
     """Target policies in one problem on a lattice, played and scored by compiled loops."""
 
-    def __init__(self, mdp: MDP, columns: Grid) -> None:
+    def __init__(self, mdp: MDP, columns: Lattice) -> None:
         self.mdp, self.grid = mdp, columns
-        self._alike: Grid | None = None
+        self._alike: Lattice | None = None
         widest = max(mdp.stage(h).successor.size for h in range(mdp.H))
         self._gain = np.zeros((mdp.H, widest), np.int64)
         for h in range(mdp.H):
             units = columns.stage_units(mdp, h)
             self._gain[h, : units.size] = units
-        sums = Sums(mdp, columns)
+        sums: Any = columns.sums(mdp)
         self._lowest_sum, self._count_sum = sums.lowest, sums.size
         self._work = np.zeros((2, mdp.S, int(sums.size.max())))
         self._first = int(sums.lowest[-1] - columns.lowest[0])  # where the final sums begin among the returns
@@ -96,14 +99,14 @@ class NeedTracker:
         if other is self.grid or other is self._alike:
             return True
         alike = (
-            other.sets is None
+            isinstance(other, Lattice)
             and other.step == self.grid.step
             and np.array_equal(other.size, self.grid.size)
             and np.array_equal(other.lowest, self.grid.lowest)
             and np.array_equal(other.offset, self.grid.offset)
         )
         if alike:
-            self._alike = other  # a learner's policies share one grid
+            self._alike = other  # type: ignore[assignment] # a learner's policies share one grid
         return alike
 
     def _target(self, policy: TargetPolicy) -> int:

@@ -10,8 +10,8 @@ import numpy as np
 
 from bqrl.kernels.replan import sweep_stages
 from bqrl.laws.functionals import Margin, reaches
+from bqrl.mdp.find_grid import lattice
 from bqrl.mdp.forms import FloatArray
-from bqrl.mdp.lattice import lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, TargetPolicy
 from bqrl.planners.sweep import OPTIMISTIC, TIE_TOL

@@ -352,7 +352,6 @@ class MDP:
         twin = MDP.__new__(MDP)
         twin._store(**self.__getstate__() | {"probability": normalised(table)})
         object.__setattr__(twin, "_per_structure", self._per_structure)
-        object.__setattr__(twin, "_cache", {k: v for k, v in self._cache.items() if k[0] == "grid"})
         return twin
 
     def staged(self) -> MDP:

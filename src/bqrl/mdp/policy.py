@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.lattice import Grid
+from bqrl.mdp.grid import Grid, grid_from_arrays
 from bqrl.mdp.model import MDP
 
 ActionArray = NDArray[np.int16]
@@ -203,41 +203,14 @@ class TargetPolicy(Policy):
 
     def arrays(self) -> dict[str, Any]:
         """The action tables and the grid's columns, without the problem's own rewards."""
-        grid = self.grid
-        flat: dict[str, Any] = {
-            "target": np.array(self.target),
-            "extra": np.array(self.extra),
-            "kind": np.array(grid.kind),
-            "numbers": np.array([grid.step, grid.error, grid.discount, grid.slack]),
-            "rounded_up": np.array(grid.rounded_up),
-            "lowest": grid.lowest,
-            "size": grid.size,
-            "offset": grid.offset,
-        }
-        flat |= {f"actions_{h}": table for h, table in enumerate(self.actions)}
-        if grid.sets is not None:
-            flat |= {f"set_{h}": points for h, points in enumerate(grid.sets)}
-            flat["rewards"] = grid.rewards
-        if grid.scale is not None and grid.exact_offset is not None:
-            flat |= {"scale": np.array(grid.scale), "exact_offset": np.array(grid.exact_offset, dtype=np.int64)}
-        if not grid.exact:
-            flat |= {"units": grid.units, "base": grid.base}
-        return flat
+        flat = {"target": np.array(self.target), "extra": np.array(self.extra), **self.grid.arrays()}
+        return flat | {f"actions_{h}": table for h, table in enumerate(self.actions)}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> TargetPolicy:
         """The policy that `arrays` describes."""
-        H = len(arrays["size"]) - 1
-        step, error, discount, slack = (float(x) for x in arrays["numbers"])
-        grid = Grid(
-            H, str(arrays["kind"]), step, error, arrays["lowest"], arrays["size"],
-            arrays.get("units", np.zeros((1, 0), np.int64)), arrays["offset"],
-            tuple(int(x) for x in arrays["scale"]) if "scale" in arrays else None,  # type: ignore[arg-type]
-            tuple(int(x) for x in arrays["exact_offset"]) if "exact_offset" in arrays else None,
-            tuple(arrays[f"set_{h}"] for h in range(H + 1)) if "set_0" in arrays else None,
-            arrays.get("rewards"), discount, slack, bool(arrays["rounded_up"]), arrays.get("base"),
-        )  # fmt: skip
-        return cls(grid, [arrays[f"actions_{h}"] for h in range(H)], float(arrays["target"]), int(arrays["extra"]))
+        grid = grid_from_arrays(arrays)
+        return cls(grid, [arrays[f"actions_{h}"] for h in range(grid.H)], float(arrays["target"]), int(arrays["extra"]))
 
     def __repr__(self) -> str:
         return f"TargetPolicy(target={self.target:g}, H={self.H}, S={self.S}, {self.grid.kind})"

@@ -70,7 +70,7 @@ def _row(mdp: MDP, h: int, s: int) -> dict[str, Any]:
 def _needs(policy: TargetPolicy, mdp: MDP, h: int, s: int) -> list[dict[str, Any]]:
     """Runs of needs with one action."""
     actions = policy.actions[h][s]
-    points = policy.grid.points(h, policy.extra - 1) if policy.grid.sets is None else policy.grid.points(h)
+    points = policy.grid.points(h, policy.extra - 1)
     ends = np.r_[np.flatnonzero(np.diff(actions)), actions.size - 1]
     rows, begin = [], 0
     for end in ends.tolist():

@@ -19,7 +19,7 @@ import numpy as np
 from bqrl.laws.functionals import buffered_rows, mean_rows, quantile_rows
 from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.lattice import Grid
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP, Stage
 from bqrl.mdp.policy import LabelPolicy
 from bqrl.planners.greedy import MEAN_TIE, TIE, first_best
@@ -159,11 +159,7 @@ class GridColumns:
         """A shift on a lattice, a table on a set of returns."""
         u = int(self.units[h][i])
         if (h, u) not in self.known:
-            if self.grid.sets is None:
-                found = np.arange(self.grid.size[h + 1]) + u - self.grid.drop(h)
-            else:
-                found = self.grid.landings(h)[u]
-            self.known[h, u] = np.clip(found, 0, self.grid.size[h] - 1)
+            self.known[h, u] = self.grid.landing(h, u)
         return self.known[h, u]
 
 

@@ -23,7 +23,7 @@ from scipy.sparse import csr_array
 
 from bqrl.laws.functionals import buffered_rows
 from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
-from bqrl.mdp.lattice import Grid
+from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import LabelPolicy
 from bqrl.mdp.unroll import label_graph
@@ -39,7 +39,7 @@ History = tuple[int, ...]  # first state, sum, second state, sum, ...: everythin
 class Layers:
     """The pairs (state, sum collected) that can be met at each stage 0..H, and the chances of moving between them."""
 
-    columns: Grid
+    columns: Lattice
     state: list[IntArray]
     steps: list[IntArray]  # collected so far, in steps of the lattice
     moves: list[csr_array]  # per stage (pairs * A, pairs of the next stage)
@@ -57,7 +57,7 @@ class Layers:
         return int(np.rint(worth / self.columns.step))
 
 
-def layers(mdp: MDP, columns: Grid) -> Layers | None:
+def layers(mdp: MDP, columns: Lattice) -> Layers | None:
     """All pairs and moves; None where they are too many."""
     state, steps = [np.flatnonzero(mdp.mu)], [np.zeros(np.count_nonzero(mdp.mu), np.int64)]
     moves, available, size = [], [], 0
@@ -290,7 +290,7 @@ class Settled:
 
 def begin(
     mdp: MDP,
-    columns: Grid,
+    columns: Lattice,
     tau: float,
     beta: float,
     targets: FloatArray,

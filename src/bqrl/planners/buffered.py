@@ -29,7 +29,7 @@ import numpy as np
 
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.laws.functionals import reaches
-from bqrl.mdp.lattice import lattice, rounded
+from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.branch import MAX_NODES

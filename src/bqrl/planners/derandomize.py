@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.lattice import Grid
+from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import LabelPolicy, TargetPolicy
 from bqrl.mdp.unroll import label_graph
@@ -73,7 +73,7 @@ class Walk:
         return way, self.ways.least.next(memory[1], h, s, action, reward, s_next)
 
 
-def without_coin(mdp: MDP, columns: Grid, target: float, width: float, level: float) -> Iterator[LabelPolicy]:
+def without_coin(mdp: MDP, columns: Lattice, target: float, width: float, level: float) -> Iterator[LabelPolicy]:
     """Policies without a coin that are best at (target, width), each with P(target - G > k steps) close to `level`."""
     if columns.cells * mdp.successor.size // (mdp.A * (1 if mdp.stationary else mdp.H)) > MAX_MOVES:
         return
@@ -94,7 +94,7 @@ def without_coin(mdp: MDP, columns: Grid, target: float, width: float, level: fl
 
 
 def _extreme(
-    mdp: MDP, columns: Grid, target: float, width: float, k: int, sign: float
+    mdp: MDP, columns: Lattice, target: float, width: float, k: int, sign: float
 ) -> tuple[TargetPolicy, tuple[FloatArray, ...]]:
     """Of the policies best at (target, width) the one with the least X (sign +1) or the largest (-1), and its X."""
     steps = np.arange(max(k, int(np.ceil(width)) - 1) + 2.0)

@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.rollout import draw_outcomes, forward_extremes, push_mass, push_mass_threads, spread_rows
+from bqrl.kernels.rollout import draw_outcomes, push_mass, push_mass_threads, spread_rows
 from bqrl.laws.bracket import LawBracket
 from bqrl.laws.law import Law
+from bqrl.mdp.derived import per_structure
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
 from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.lattice import MAX_POINTS, MAX_SET, Grid, forward_sets, grid, rounded
+from bqrl.mdp.grid import Grid, Rounded, Sums
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.planners.sweep import BLOCK_BYTES, by_products, row_units
+from bqrl.planners.sweep import BLOCK_BYTES, by_products, row_shift
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # (state, memory, sum) triples of one stage up to which a policy's own support is followed
@@ -54,11 +56,11 @@ def evaluate(
         own = _own_support(mdp, policy, max_atoms)
         if own is not None:
             return own
-    if isinstance(policy, TargetPolicy) and rounds:
+    if isinstance(policy, TargetPolicy) and isinstance(policy.grid, Rounded):
         if policy.grid.units.shape[-1] != mdp.reward.shape[-1]:
             raise ValueError("a policy on a rounded grid can be evaluated only on the problem it was planned for")
         law, error = _law_on(mdp, policy, policy.grid), policy.grid.error
-        return LawBracket(law.shift(-error), law) if policy.grid.rounded_up else LawBracket(law, law.shift(error))
+        return LawBracket(law.shift(-error), law) if policy.grid.up else LawBracket(law, law.shift(error))
     if isinstance(policy, MarkovPolicy):
         return LawBracket(*(_law_on(mdp, policy, rounded(mdp, points, up=up)) for up in (False, True)))
     raise ValueError(
@@ -82,61 +84,11 @@ def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
     return _walk_memories(mdp, policy, columns)
 
 
-class Sums:
-    """The sums of rewards that may have been collected before each stage: columns of the forward pass."""
-
-    def __init__(self, mdp: MDP, columns: Grid) -> None:
-        self.mdp, self.grid = mdp, columns
-        if columns.sets is not None:
-            self._collect_sets()
-        else:
-            self._collect_range()
-
-    def _collect_range(self) -> None:
-        """Lowest and number of sums in steps, over the states that can be met."""
-        mdp = self.mdp
-        low, high = np.zeros(mdp.S, np.int64), np.zeros(mdp.S, np.int64)
-        self.lowest, self.size = np.zeros(mdp.H + 1, np.int64), np.ones(mdp.H + 1, np.int64)
-        for h in range(mdp.H):
-            stage = mdp.stage(h)
-            units = self.grid.stage_units(mdp, h)
-            low, high = forward_extremes(stage.row_start, stage.successor, units, mdp.A, low, high, mdp.reachable[h])
-            met = mdp.reachable[h + 1]
-            self.lowest[h + 1] = low[met].min()
-            self.size[h + 1] = high[met].max() - low[met].min() + 1
-
-    def _collect_sets(self) -> None:
-        self.sets = forward_sets(self.mdp, self.grid)
-
-    def count(self, h: int) -> int:
-        """Number of columns before stage `h`."""
-        return self.sets[h].size if self.grid.sets is not None else int(self.size[h])
-
-    def values(self, h: int) -> FloatArray:
-        """The sums themselves, exactly as the grid's own values count them."""
-        if self.grid.sets is not None:
-            return self.sets[h]
-        steps = np.arange(self.size[h]) + self.lowest[h]
-        if self.grid.scale is not None and self.grid.exact_offset is not None:
-            base = self.grid.exact_offset[0] - self.grid.exact_offset[h]
-            return (base + steps * self.grid.scale[0]) / self.grid.scale[1]
-        return (self.grid.offset[0] - self.grid.offset[h]) + steps * self.grid.step
-
-    def gain(self, h: int) -> tuple[IntArray, IntArray]:
-        """Column shift of every outcome of stage `h`, and for a set the table of landings."""
-        units = self.grid.stage_units(self.mdp, h)
-        if self.grid.sets is None:
-            return units + (self.lowest[h] - self.lowest[h + 1]), np.empty((0, 0), np.int64)
-        assert self.grid.rewards is not None
-        total = self.sets[h][None, :] + self.grid.discount**h * self.grid.rewards[:, None]
-        return units, np.searchsorted(self.sets[h + 1], total - self.grid.slack, side="left")
-
-
 def _push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -> tuple[FloatArray, FloatArray]:
     """Final sums and their masses under a policy that looks at the state and the sum alone."""
     from numba import get_num_threads
 
-    sums = _sums(mdp, columns)
+    sums = sums_on(mdp, columns)
     mass = mdp.mu[:, None].copy()
     for h in range(mdp.H):
         stage = mdp.stage(h)
@@ -147,12 +99,12 @@ def _push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) 
         shape = (mdp.S, sums.count(h + 1))
         if by_products(mdp, columns, stage):
             out = np.empty(shape)
-            gain = row_units(mdp, columns, h) + (sums.lowest[h] - sums.lowest[h + 1])
+            gain = row_shift(mdp, sums.moves(h), h)
             _push_products(mdp.dense(h), gain, action, column, mass, out)
         else:
             out = np.zeros(shape)
             moves = (
-                stage.row_start, stage.successor, stage.probability, *sums.gain(h), mdp.A, action, column, mass, out,
+                stage.row_start, stage.successor, stage.probability, *sums.moves(h), mdp.A, action, column, mass, out,
             )  # fmt: skip
             if stage.successor.size // mdp.A * out.shape[1] > THREADS_FROM:
                 push_mass_threads(*moves, get_num_threads())
@@ -162,15 +114,10 @@ def _push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) 
     return sums.values(mdp.H), mass.sum(axis=0)
 
 
-def _sums(mdp: MDP, columns: Grid) -> Sums:
-    """The sums on the problem's own grid, kept for the next policy; on another grid made anew."""
-    if not columns.exact:
-        return Sums(mdp, columns)
-    key = ("sums", columns)
-    if key not in mdp._cache:
-        mdp._cache[key] = Sums(mdp, columns)
-    kept: Sums = mdp._cache[key]
-    return kept
+@per_structure
+def sums_on(mdp: MDP, columns: Grid) -> Sums:
+    """Return the sums on a grid, computed once per problem and grid."""
+    return columns.sums(mdp)
 
 
 def _push_products(
@@ -236,12 +183,12 @@ def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) 
 
 def _walk_memories(mdp: MDP, policy: Policy, columns: Grid) -> Law:
     """Law under any deterministic policy, following every (state, memory) that can be met."""
-    sums = Sums(mdp, columns)
+    sums = sums_on(mdp, columns)
     mass: dict[tuple[int, Any], FloatArray] = {}
     for s in np.flatnonzero(mdp.mu).tolist():
         mass[s, policy.start()] = np.array([mdp.mu[s]])
     for h in range(mdp.H):
-        gain, landings = sums.gain(h)
+        gain, landings = sums.moves(h)
         stored = 0 if mdp.stationary else h
         first, n = mdp.row_start[stored * mdp.S * mdp.A], sums.count(h + 1)
         after: dict[tuple[int, Any], FloatArray] = {}

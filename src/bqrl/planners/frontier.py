@@ -23,8 +23,9 @@ import numpy as np
 from bqrl.kernels.frontier import distinct, undominated
 from bqrl.laws.bracket import LawBracket
 from bqrl.laws.functionals import MASS_TOL, cdf_rows, mean_rows, quantile_rows
+from bqrl.mdp.find_grid import grid
 from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.lattice import Grid, grid
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier, GridColumns, Part, all_laws
 from bqrl.planners.evaluate import evaluate

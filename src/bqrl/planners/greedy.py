@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from bqrl.kernels.greedy import greedy_stage, greedy_sweep, root_value, work_space
 from bqrl.laws.functionals import MASS_TOL
+from bqrl.mdp.find_grid import grid
 from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
-from bqrl.mdp.lattice import Grid, grid
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy
 from bqrl.planners.confidence import candidate_kernels
@@ -65,7 +66,7 @@ def _recursion(mdp: MDP, kernels: FloatArray, tau: float, beta: float, columns: 
     n = kernels.shape[0]
     found = Greedy(np.empty((n, mdp.H, mdp.S), np.int16), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
     levels = (tau, beta, MASS_TOL, TIE * layout.scale, MEAN_TIE * layout.scale)
-    if layout.grid.sets is None:
+    if layout.grid.uniform:
         greedy_sweep(
             mdp.row_start, mdp.successor, kernels, layout.grid.units, layout.common, layout.dense, layout.cells,
             layout.cell_start, layout.drops, layout.bases, layout.grid.step, layout.points, layout.grid.size, mdp.mu,
@@ -220,7 +221,7 @@ def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: Any, foun
     found.retained[:, mdp.H] = 0.0
     for h in range(mdp.H - 1, -1, -1):
         n = int(columns.size[h])
-        landings = columns.landings(h)
+        landings = [columns.landing(h, u) for u in range(int(columns.units.max()) + 1)]
         at = np.stack([np.searchsorted(row, np.arange(n), side="right") - 1 for row in landings])
         unit = columns.units[h if len(columns.units) > 1 else 0]
         for k in range(kernels.shape[0]):

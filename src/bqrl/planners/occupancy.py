@@ -16,7 +16,7 @@ from bqrl.kernels.rollout import push_mass
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.planners.evaluate import Sums
+from bqrl.planners.evaluate import sums_on
 
 
 def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
@@ -43,7 +43,7 @@ def _of_markov(mdp: MDP, policy: MarkovPolicy) -> FloatArray:
 
 def _of_target(mdp: MDP, policy: TargetPolicy) -> FloatArray:
     shares = np.zeros((mdp.H, mdp.S, mdp.A))
-    sums = Sums(mdp, policy.grid)
+    sums = sums_on(mdp, policy.grid)
     mass = mdp.mu[:, None].copy()
     for h in range(mdp.H):
         stage = mdp.stage(h)
@@ -51,7 +51,7 @@ def _of_target(mdp: MDP, policy: TargetPolicy) -> FloatArray:
         played = policy.actions[h][:, column]
         for a in range(mdp.A):
             shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
-        gain, landings = sums.gain(h)
+        gain, landings = sums.moves(h)
         out = np.zeros((mdp.S, sums.count(h + 1)))
         push_mass(
             stage.row_start, stage.successor, stage.probability, gain, landings, mdp.A, policy.actions[h], column, mass,

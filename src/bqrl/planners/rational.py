@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from bqrl.mdp.lattice import Grid
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.evaluate import evaluate
@@ -57,9 +57,8 @@ def rational_sweep(mdp: MDP, columns: Grid) -> tuple[list[Fraction], list[np.nda
     reading = {float(r): _meant(r) for r in np.unique(mdp.reward)}
     actions = []
     for h in range(mdp.H - 1, -1, -1):
-        stage, units = mdp.stage(h), columns.stage_units(mdp, h)
+        stage, (shift, jumps) = mdp.stage(h), columns.moves(mdp, h)
         probability = read_rows(stage.probability, stage.row_start)
-        jumps = columns.jumps(h) if columns.sets is not None else None
         n, top = int(columns.size[h]) + 1, int(columns.size[h + 1])
         table = np.zeros((mdp.S, n), np.int16)
         short_here, mean_here = [[Fraction(0)] * n for _ in range(mdp.S)], [[Fraction(0)] * n for _ in range(mdp.S)]
@@ -73,7 +72,7 @@ def rational_sweep(mdp: MDP, columns: Grid) -> tuple[list[Fraction], list[np.nda
                     lost = gained = Fraction(0)
                     for i in rows:
                         t, p = int(stage.successor[i]), probability[i]
-                        after = int(jumps[units[i], c]) if jumps is not None else c + columns.drop(h) - int(units[i])
+                        after = int(jumps[shift[i], c]) if jumps.size else c + int(shift[i])
                         after = min(max(after, 0), top)
                         lost += p * short[t][after]
                         gained += p * (reading[float(stage.reward[i])] + mean[t][after])

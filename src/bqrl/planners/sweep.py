@@ -19,9 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bqrl.kernels.l1 import l1_rows_threads
+from bqrl.kernels.layout import Moves
 from bqrl.kernels.sweep import reduce_rows, sweep_rows, sweep_rows_threads
+from bqrl.mdp.derived import per_model
 from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.lattice import Grid
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP, Stage
 from bqrl.mdp.policy import ActionArray
 
@@ -122,7 +124,7 @@ class _Stage:
             self._choose_dense(after, weight, tie, mean_tie, now, action)
             return
         stage = self.stage
-        shift, jumps = self.grid.stage_shift(self.mdp, self.h)
+        shift, jumps = self.grid.moves(self.mdp, self.h)
         half = np.empty(0) if self.half is None else self.half
         run = sweep_rows_threads if stage.successor.size * self.columns > THREADS_FROM else sweep_rows
         run(
@@ -135,14 +137,14 @@ class _Stage:
     ) -> None:  # fmt: skip
         """One matrix product for a block of states, values and means at once, then shifts and minima."""
         mdp, kernel = self.mdp, self.mdp.dense(self.h)
-        shift = self.grid.drop(self.h) - row_units(mdp, self.grid, self.h)
+        shift = row_shift(mdp, self.grid.moves(mdp, self.h), self.h)
         half = None
         if self.half is not None and self.half.any():
             half = np.where(self.stage.available.reshape(-1), self.half, 0.0)
             values = after[:, : after.shape[1] // 2] if action.size else after
             columns = np.ascontiguousarray(values.T)
             order = np.argsort(columns, axis=1, kind="stable")
-            support = support_kernel(mdp, self.h)
+            support = _support_kernel(mdp, 0 if mdp.stationary else self.h)
         block = max(1, min(mdp.S, BLOCK_BYTES // (mdp.A * after.shape[1] * 8)))
         for first in range(0, mdp.S, block):
             states = slice(first, min(mdp.S, first + block))
@@ -158,18 +160,18 @@ class _Stage:
 
 def by_products(mdp: MDP, grid: Grid, stage: Stage) -> bool:
     """Whether matrix products serve a stage best: dense rows, and every row moves the columns as a whole."""
-    if grid.sets is not None or stage.row_reward is None or mdp.S < SMALL_STATES:
+    if not grid.uniform or stage.row_reward is None or mdp.S < SMALL_STATES:
         return False
     return bool(stage.successor.size >= DENSE_FROM * mdp.S * np.count_nonzero(stage.available))
 
 
-def row_units(mdp: MDP, grid: Grid, h: int) -> IntArray:
-    """Rewards of the rows of stage `h` in steps, shape (S*A,), where they do not depend on the outcome."""
+def row_shift(mdp: MDP, moves: Moves, h: int) -> IntArray:
+    """Return the shift of the rows of stage `h`, shape (S*A,), where it does not depend on the outcome."""
     starts = mdp.stage(h).row_start
     rows = np.flatnonzero(np.diff(starts))
-    units = np.zeros(mdp.S * mdp.A, np.int64)
-    units[rows] = grid.stage_units(mdp, h)[starts[rows]]
-    return units
+    shift = np.zeros(mdp.S * mdp.A, np.int64)
+    shift[rows] = moves.shift[starts[rows]]
+    return shift
 
 
 def mean_rewards(stage: Stage, rows: int) -> FloatArray:
@@ -182,16 +184,13 @@ def mean_rewards(stage: Stage, rows: int) -> FloatArray:
     return means
 
 
-def support_kernel(mdp: MDP, h: int) -> FloatArray:
-    """Dense kernel of stage `h` with -1 where a successor is impossible."""
-    key = ("support", 0 if mdp.stationary else h)
-    if key not in mdp._cache:
-        stage = mdp.stage(h)
-        possible = np.zeros((mdp.S * mdp.A, mdp.S), bool)
-        possible[np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start)), stage.successor] = True
-        mdp._cache[key] = np.where(possible, mdp.dense(h), -1.0)
-    kernel: FloatArray = mdp._cache[key]
-    return kernel
+@per_model
+def _support_kernel(mdp: MDP, k: int) -> FloatArray:
+    """Return the dense kernel of the stored stage `k` with -1 where a successor is impossible."""
+    stage = mdp.stage(k)
+    possible = np.zeros((mdp.S * mdp.A, mdp.S), bool)
+    possible[np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start)), stage.successor] = True
+    return np.where(possible, mdp.dense(k), -1.0)
 
 
 def rounding_error(mdp: MDP, *, ball: bool = False) -> float:

@@ -23,8 +23,9 @@ import numpy as np
 from bqrl.laws.bracket import LawBracket
 from bqrl.laws.functionals import MASS_TOL, Margin, reaches
 from bqrl.laws.law import Law
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
 from bqrl.mdp.forms import FloatArray
-from bqrl.mdp.lattice import MAX_POINTS, MAX_SET, Grid, grid, rounded
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, QuantileLevelPolicy, TargetPolicy
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
@@ -238,8 +239,7 @@ def exact_grid(mdp: MDP, max_bytes: int = MAX_BYTES) -> Grid | None:
 def sweep_bytes(mdp: MDP, columns: Grid) -> int:
     """Memory of one sweep with policy: four value arrays of a stage and the actions of all stages."""
     stage = int(columns.size.max()) * mdp.S * 8
-    table = 0 if columns.rewards is None else columns.rewards.size * int(columns.size.max()) * 8
-    return 4 * stage + 2 * columns.cells * mdp.S + table
+    return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes
 
 
 def check_memory(mdp: MDP, columns: Grid, max_bytes: int) -> None:

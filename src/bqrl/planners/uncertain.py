@@ -22,12 +22,13 @@ import numpy as np
 
 from bqrl.kernels.ball import follow, improve_rows, push_needs, robust_stage
 from bqrl.laws.functionals import reaches
+from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.forms import FloatArray
-from bqrl.mdp.lattice import Grid, lattice, rounded
+from bqrl.mdp.grid import Grid, Lattice, Sums
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.buffered import plan_buffered
-from bqrl.planners.evaluate import BRACKET_POINTS, Sums, evaluate
+from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, sums_on
 from bqrl.planners.expected import settled
 from bqrl.planners.plan import GAP_TOL, TIED, Plan, objective_value
 from bqrl.planners.sweep import OPTIMISTIC, ROBUST, rounding_error, sweep
@@ -146,7 +147,7 @@ def _robust_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, ma
     )  # fmt: skip
 
 
-def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Grid) -> Plan:
+def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Lattice) -> Plan:
     search = WidthSearch(mdp, columns, tau, beta, half=half, sense=OPTIMISTIC)
     upper, column, width = search.upper()
     # The best policy is the one of the optimistic kernel, not the one that scores best in the nominal model.
@@ -167,7 +168,7 @@ def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, co
     )  # fmt: skip
 
 
-def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Grid) -> Plan:
+def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Lattice) -> Plan:
     nominal = plan_buffered(mdp, tau, beta)
     done = sweep(mdp, columns, half=half, sense=ROBUST)
     targets, short = columns.points(0), np.maximum.accumulate(done.root[:-1])
@@ -207,7 +208,7 @@ def robust_value(mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: 
     if columns is None:
         raise ValueError("robust evaluation of a buffered quantile needs returns on a lattice")
     targets = columns.points(0)
-    sums = Sums(mdp, columns)
+    sums = sums_on(mdp, columns)
     work = sum(int(mdp.stage(h).successor.size) * sums.count(h) for h in range(mdp.H)) * targets.size
     if work > ROBUST_WORK:
         raise ValueError(
@@ -235,7 +236,7 @@ def _robust_target(
     value = np.broadcast_to(np.clip(short[:, None], 0.0, widths[None, :]), (mdp.S, short.size, widths.size)).copy()
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)
-        gain, _ = sums.gain(h)
+        gain, _ = sums.moves(h)
         column = policy.column(h, policy.target - sums.values(h))
         out = np.empty((mdp.S, sums.count(h), widths.size))
         robust_stage(
@@ -285,7 +286,7 @@ def ascend(
 def _moved(centre: MDP, kernel: MDP, half: FloatArray, policy: TargetPolicy, cost: FloatArray) -> MDP:
     """The kernel after one pass over its stages from the last to the first, every row in the ball around `centre`."""
     columns, H, A = policy.grid, centre.H, centre.A
-    shifts = [columns.stage_shift(centre, h) for h in range(H)]
+    shifts = [columns.moves(centre, h) for h in range(H)]
     mass = np.zeros((centre.S, int(columns.size[0]) + policy.extra))
     mass[:, int(policy.column(0, policy.target))] = centre.mu
     masses = [mass]

@@ -14,7 +14,7 @@ import numpy as np
 
 from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
-from bqrl.mdp.lattice import Grid
+from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, TargetPolicy
 from bqrl.planners.evaluate import evaluate
@@ -37,7 +37,7 @@ class WidthSearch:
     """Bounds F(z, d) for the widths swept so far, and the policies met; distances in steps of the lattice."""
 
     mdp: MDP
-    grid: Grid
+    grid: Lattice
     tau: float
     beta: float
     half: FloatArray | None = None

@@ -101,7 +101,7 @@ def martingale_drift(found: Levels) -> Drift:
     raw = clipped = 0.0
     for h in range(mdp.H):
         stage, met = mdp.stage(h), mdp.reachable[h]
-        shift, jumps = grid.stage_shift(mdp, h)
+        shift, jumps = grid.moves(mdp, h)
         for W, W_next, which in ((values[h], values[h + 1], "raw"), (found.table[h], found.table[h + 1], "clipped")):
             out = np.empty(W.shape)
             rows = (stage.row_start, stage.successor, stage.probability, shift, jumps, mdp.A, actions[h])

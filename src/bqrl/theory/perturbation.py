@@ -144,8 +144,6 @@ def _listed_as(policy: Policy, mdp: MDP) -> Policy:
     if not isinstance(policy, TargetPolicy):
         return policy
     columns = policy.grid
-    if columns.rewards is not None:
-        units = np.abs(mdp.reward[..., None] - columns.rewards).argmin(axis=-1)
-    else:
-        units = np.rint((mdp.reward - columns.offset[-2]) / columns.step).astype(np.int64)
-    return TargetPolicy(replace(columns, units=units), policy.actions, policy.target, policy.extra)
+    return TargetPolicy(
+        replace(columns, units=columns.units_of(mdp.reward)), policy.actions, policy.target, policy.extra
+    )

@@ -148,7 +148,7 @@ def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int |
     after: list[list[FloatArray]] = [[np.zeros(1), np.ones(1)]] * mdp.S
     for h in range(mdp.H - 1, -1, -1):
         stage, last = mdp.stage(h), int(columns.size[h + 1])
-        shift, jumps = columns.stage_shift(mdp, h)
+        shift, jumps = columns.moves(mdp, h)
         here, kept = [[]] * mdp.S, 0
         known: dict[tuple[int, bytes, bytes, bytes], FloatArray] = {}  # rows that agree attain the same
         for s in np.flatnonzero(mdp.reachable[h]).tolist():

@@ -8,7 +8,8 @@ from oracles import achievable_laws, small_mdps
 
 import bqrl
 from bqrl import MDP
-from bqrl.mdp.lattice import grid, lattice, return_set, reward_step, rounded, whole_steps
+from bqrl.mdp.find_grid import grid, lattice, return_set, reward_step, rounded
+from bqrl.mdp.grid import whole_steps
 
 
 def chain(rewards, horizon=3, discount=1.0):

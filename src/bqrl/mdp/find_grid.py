@@ -1,0 +1,234 @@
+"""Which grid of returns fits a problem: a lattice, a set of returns, or a rounded grid (see grid.py)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from bqrl.errors import ArgumentError
+from bqrl.kernels.sweep import extremes
+from bqrl.mdp.derived import per_structure
+from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.grid import EMPTY, NOISE, Lattice, ReturnSet, Rounded, apart, distinct_moves, frozen, merged, whole_steps
+from bqrl.mdp.model import MDP
+
+MAX_POINTS = 2_000_000
+MAX_SET = 50_000
+MAX_DENOMINATOR = 10_000
+MAX_STEPS = 2**52  # sums in steps beyond this would lose digits as floats and could overflow as integers
+MAX_SET_WORK = 2_000_000  # transitions times stages that may be visited one by one to build a set
+SMALL = 4_096  # a lattice of this size is not worth replacing by a set
+HANDFUL = 256  # a stage with fewer sums does not yet show whether the sums fill the lattice
+
+
+@per_structure
+def grid(mdp: MDP, max_points: int = MAX_POINTS, max_set: int = MAX_SET) -> Lattice | ReturnSet | None:
+    """Return the exact grid of a problem, or None if neither a lattice nor a set of returns fits the given sizes."""
+    found = lattice(mdp, max_points)
+    if found is not None and found.size[0] <= SMALL:
+        return found
+    fewer = return_set(mdp, max_set, None if found is None else found.size // 4)
+    return found if fewer is None else fewer
+
+
+@per_structure
+def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Lattice | None:
+    """Return the uniform grid on the step of the rewards, or None if they have none or it exceeds `max_points`."""
+    rewards = _distinct_rewards(mdp)
+    noise = _noise(rewards)
+    found = reward_step(rewards) if mdp.discount == 1.0 else None
+    if found is None:
+        return None
+    base, step = found
+    if mdp.H * noise > 0.01 * float(step) or not _sums_fit(mdp, rewards, float(base), float(step)):
+        return None
+    units = np.rint((mdp.reward - float(base)) / float(step)).astype(np.int64)
+    lowest, size = _extent(mdp, units)
+    if size[0] > max_points:
+        return None
+    left = np.arange(mdp.H, -1, -1)
+    fraction = exact_offset = None
+    if isinstance(base, Fraction):
+        common = math.lcm(base.denominator, step.denominator)
+        per_stage = int(base * common)
+        if max(abs(per_stage) * mdp.H, int(step * common) * int(size[0])) < MAX_STEPS:
+            fraction = (int(step * common), common)
+            exact_offset = tuple(int(n) * per_stage for n in left)
+    return Lattice(
+        H=mdp.H, size=size, units=frozen(units), discount=1.0, width=float(step), lowest=lowest, noise=noise,
+        offset=frozen(np.asarray(float(base) * left, dtype=np.float64)), fraction=fraction, exact_offset=exact_offset,
+    )  # fmt: skip
+
+
+def _sums_fit(mdp: MDP, rewards: FloatArray, base: float, step: float) -> bool:
+    """Return whether every sum of H rewards is a whole number of steps that floats and integers hold exactly."""
+    most = max(float(rewards[-1]) - base, abs(base), abs(float(rewards[0]))) / step
+    return mdp.H * most < MAX_STEPS
+
+
+def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None = None) -> ReturnSet | None:
+    """Return the grid of the sums themselves, or None if some stage has more than `max_points` of them.
+
+    With `fewer_than` (H+1,) the search stops at the first stage that has more sums than that, and more than a handful.
+    It also stops where rewards differ by less than the rounding error of their sums.
+    """
+    if fewer_than is not None:
+        max_points = min(max_points, int(fewer_than[0]))
+    rewards = _distinct_rewards(mdp)
+    if rewards.size > max_points or max_points < 1 or mdp.successor.size * mdp.H > MAX_SET_WORK:
+        return None
+    noise = _noise(rewards)
+    distinct = apart(rewards, noise)
+    units = np.searchsorted(distinct, mdp.reward + noise, side="right") - 1
+    rounding = 1e-13 * mdp.H * max(noise / NOISE, float(np.abs(rewards).max()))
+    if np.any(np.diff(np.union1d(distinct, 0.0)) < 4.0 * rounding):
+        return None  # sums could not tell these rewards apart
+    sets = _backward_sets(mdp, distinct, units, rounding, max_points, fewer_than)
+    if sets is None:
+        return None
+    closest = min((float(np.diff(points).min()) for points in sets if points.size > 1), default=1.0)
+    slack = max(rounding, min(mdp.H * noise if distinct.size < rewards.size else rounding, closest / 4))
+    return ReturnSet(
+        H=mdp.H, size=frozen(np.array([points.size for points in sets])), units=frozen(units), discount=mdp.discount,
+        sets=tuple(map(frozen, sets)), rewards=frozen(distinct), slack=slack,
+    )  # fmt: skip
+
+
+def _backward_sets(
+    mdp: MDP, rewards: FloatArray, units: IntArray, rounding: float, max_points: int, fewer_than: IntArray | None
+) -> list[FloatArray] | None:
+    """Return the sums still possible from each stage, or None where they are too many."""
+    sets = [np.zeros(1)]
+    by_state = [np.zeros(1)] * mdp.S
+    parts = _stage_slices(mdp, units)
+    for h in range(mdp.H - 1, -1, -1):
+        after, by_state = by_state, [EMPTY] * mdp.S
+        pairs = distinct_moves(mdp, h, parts[h])
+        if sum(after[t].size for _, _, t in pairs) > 40 * max_points:
+            return None
+        found: list[list[FloatArray]] = [[] for _ in range(mdp.S)]
+        for s, u, t in pairs:
+            found[s].append(mdp.discount**h * rewards[u] + after[t])
+        by_state = [merged(np.concatenate(sums), rounding) if sums else EMPTY for sums in found]
+        sets.append(merged(np.concatenate(by_state), rounding))
+        if sets[-1].size > max_points or (fewer_than is not None and sets[-1].size > max(HANDFUL, int(fewer_than[h]))):
+            return None
+    return sets[::-1]
+
+
+def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
+    """Return a uniform grid of about `points` points at stage 0 on which each discounted reward is rounded down (or up)."""
+    if points < 2:
+        raise ArgumentError(f"points must be at least 2, got {points}", name="points", value=points)
+    factor = np.array([mdp.discount**h for h in range(mdp.H)])  # the very numbers that `Rounded.reduced` makes
+    reward = mdp.reward
+    flat_stages = not mdp.stationary  # then the outcomes of stage h are a slice of one flat row
+    if flat_stages:
+        per_stage = np.diff(mdp.row_start[:: mdp.S * mdp.A])
+        reward = reward * np.repeat(factor, per_stage)[None, :]
+    elif len(reward) > 1 or mdp.discount < 1.0:
+        reward = reward * factor[:, None]
+    floor_of = np.array([part.min() for part in _stage_slices(mdp, reward)])
+    base = (
+        np.repeat(floor_of, per_stage)[None, :]
+        if flat_stages
+        else (floor_of if len(reward) > 1 else floor_of[:1])[:, None]
+    )
+    above = reward - base
+    step = max(_spread(mdp, above), _noise(_distinct_rewards(mdp))) / points
+    units = whole_steps(reward, base, step, up=up).astype(np.int64)
+    moved = np.abs(above - units * step)
+    if flat_stages:
+        worst = np.maximum.reduceat(moved[0], mdp.row_start[:: mdp.S * mdp.A][:-1])
+    else:
+        worst = moved.max(axis=1) if len(moved) > 1 else np.full(mdp.H, moved.max())
+    lowest, size = _extent(mdp, units)
+    return Rounded(
+        H=mdp.H, size=size, units=frozen(units), discount=mdp.discount, width=step, lowest=lowest,
+        offset=frozen(np.r_[np.cumsum(floor_of[::-1])[::-1], 0.0]), base=frozen(floor_of), bound=float(worst.sum()), up=up,
+    )  # fmt: skip
+
+
+def reward_step(rewards: FloatArray) -> tuple[Fraction | float, Fraction] | None:
+    """Return the smallest reward and the largest step such that all rewards are whole steps above it, up to noise.
+
+    None if there is no such step, or if it is so small that floats cannot count in it.
+    """
+    base, noise = float(rewards[0]), _noise(rewards)
+    rational = _nearest_fraction(base, noise)
+    exact_base: Fraction | float = base if rational is None else rational
+    above = rewards - base
+    if above.size == 1:
+        return exact_base, Fraction(1)
+    denominator = 1
+    for _ in range(40):  # each round repairs the first reward that the denominator so far misses
+        scaled = above * denominator
+        if scaled[-1] > MAX_STEPS or denominator > 10**7:
+            return None
+        missed = np.flatnonzero(np.abs(scaled - np.rint(scaled)) > noise * denominator)
+        if missed.size == 0:
+            common = int(np.gcd.reduce(np.rint(scaled).astype(np.int64)))
+            return exact_base, Fraction(common, denominator) if common else Fraction(1)  # 0: all are one up to noise
+        found = _nearest_fraction(float(above[missed[0]]), noise)
+        if found is None:
+            return None
+        denominator = math.lcm(denominator, found.denominator)
+    return None
+
+
+def _noise(rewards: FloatArray) -> float:
+    """Return how far a reward may lie from a lattice and still count as on it: 1e-9 of the largest, at most 1e-9."""
+    return NOISE * min(1.0, float(np.abs(rewards).max()) or 1.0)
+
+
+def _nearest_fraction(x: float, noise: float) -> Fraction | None:
+    """Return the simplest fraction within `noise` of x: a short decimal, or a denominator up to MAX_DENOMINATOR."""
+    for digits in range(7):
+        if abs(x - round(x, digits)) <= noise:
+            return Fraction(round(x * 10**digits), 10**digits)
+    near = Fraction(x).limit_denominator(MAX_DENOMINATOR)
+    return near if abs(float(near) - x) <= noise else None
+
+
+@per_structure
+def _distinct_rewards(mdp: MDP) -> FloatArray:
+    """Return the distinct rewards of the actions that exist, increasing."""
+    if mdp.row_reward is not None:
+        return np.unique(mdp.row_reward[np.broadcast_to(mdp.available, mdp.row_reward.shape)])
+    return np.unique(mdp.reward.ravel())
+
+
+def _stage_slices(mdp: MDP, per_outcome: np.ndarray) -> Sequence[np.ndarray]:
+    bounds = mdp.row_start[:: mdp.S * mdp.A]
+    if mdp.stationary:
+        return [per_outcome[h if len(per_outcome) > 1 else 0] for h in range(mdp.H)]
+    return [per_outcome[0, bounds[h] : bounds[h + 1]] for h in range(mdp.H)]
+
+
+def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the greatest sum from each stage over all reachable states, shape (H+1,) each."""
+    low = np.zeros(mdp.S, per_outcome.dtype)
+    high = np.zeros(mdp.S, per_outcome.dtype)
+    least = np.zeros(mdp.H + 1, per_outcome.dtype)
+    most = np.zeros(mdp.H + 1, per_outcome.dtype)
+    parts = _stage_slices(mdp, per_outcome)
+    for h in range(mdp.H - 1, -1, -1):
+        stage = mdp.stage(h)
+        low, high = extremes(stage.row_start, stage.successor, parts[h], mdp.A, low, high)
+        met = mdp.reachable[h]
+        least[h], most[h] = low[met].min(), high[met].max()
+    return least, most
+
+
+def _extent(mdp: MDP, units: IntArray) -> tuple[IntArray, IntArray]:
+    least, most = _bounds(mdp, units)
+    return frozen(least), frozen(most - least + 1)
+
+
+def _spread(mdp: MDP, above: FloatArray) -> float:
+    """Return the range of sums at stage 0, or a quarter of the widest of a later stage where differences cancel out."""
+    least, most = _bounds(mdp, above)
+    return float(max(most[0] - least[0], (most - least).max() / 4))

@@ -1,0 +1,523 @@
+"""The grid of returns: which totals are still possible from each stage.
+
+Every sweep runs over the states and, as columns, over R_h: the sorted returns that can still be collected from stage h
+on, R_H = {0}. An amount still needed, n, belongs to the first column i with R_h[i] >= n, because the return cannot end
+between two points of R_h. There are three kinds of grid:
+
+    Lattice     rewards are base + step * whole numbers (up to noise of 1e-9 of their size), so R_h is uniform: exact
+    ReturnSet   the finitely many sums themselves, where they are far fewer than the points of the lattice: exact
+    Rounded     neither fits: each discounted reward is rounded down (or up) to a step; `error` bounds the effect
+
+On a rounded grid the return of the grid is never above (below) the true one, and at most `error` away from it. The need n
+itself is rounded rather than n / discount^h: late stages then need few columns, which allows a finer step for the same
+work, and all three kinds share one sweep.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from bqrl.errors import FileFormatError
+from bqrl.kernels.layout import Moves
+from bqrl.kernels.sweep import forward_extremes
+from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.model import MDP
+
+NOISE = 1e-9  # rewards this close to a lattice, relative to the largest reward (at most 1), lie on it
+SNAP = 1e-3  # a need this close to a point, in steps, is that point (plus the noise of H rewards)
+
+NO_JUMPS = np.empty((0, 0), np.int64)
+
+
+class Sums(Protocol):
+    """The sums of rewards that may have been collected before each stage: columns of the forward pass."""
+
+    def count(self, h: int) -> int:
+        """Return the number of sums before stage `h`."""
+
+    def values(self, h: int) -> FloatArray:
+        """Return the sums before stage `h`, computed exactly as the grid computes its points."""
+
+    def moves(self, h: int) -> Moves:
+        """Return where the outcomes of stage `h` move each sum."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grid(ABC):
+    """Points R_h of every stage, and where a reward leads on them."""
+
+    kind: ClassVar[str]
+    uniform: ClassVar[bool]  # columns are whole steps, so a reward shifts all columns of its outcome alike
+    exact: ClassVar[bool]  # returns lie on the grid, up to the noise of the rewards
+
+    H: int
+    size: IntArray  # (H+1,) number of points of each stage
+    units: IntArray  # shaped like MDP.reward: rewards in steps above their base; for a set, indices into `rewards`
+    discount: float
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._summary()}, H={self.H}, {self.cells} points in all)"
+
+    @property
+    def cells(self) -> int:
+        """Number of points of all stages together."""
+        return int(self.size.sum())
+
+    @property
+    @abstractmethod
+    def error(self) -> float:
+        """Largest difference between the true return and that of the grid; 0.0 for an exact grid."""
+
+    @property
+    @abstractmethod
+    def step(self) -> float:
+        """Distance between neighbouring points of a uniform grid; 0.0 for a set."""
+
+    @property
+    @abstractmethod
+    def table_bytes(self) -> int:
+        """Memory of the largest table of moves."""
+
+    @abstractmethod
+    def points(self, h: int, extra: int = 0) -> FloatArray:
+        """Return the points of stage `h`; a uniform grid adds `extra` further steps above the highest."""
+
+    @abstractmethod
+    def column(self, h: int, need: Any, extra: int = 1) -> IntArray:
+        """Return the first column whose point is at least `need`; the last column if no point is that high."""
+
+    @abstractmethod
+    def reduced(self, need: Any, h: int, reward: Any) -> Any:
+        """Return the need that is left after collecting `reward` at stage `h`, in stage-0 money."""
+
+    @abstractmethod
+    def moves(self, mdp: MDP, h: int) -> Moves:
+        """Return where the outcomes of stage `h` move each need."""
+
+    @abstractmethod
+    def landing(self, h: int, unit: int) -> IntArray:
+        """Return the column of stage `h` that a reward of `unit` makes of each point of stage h + 1."""
+
+    @abstractmethod
+    def units_of(self, reward: FloatArray) -> IntArray:
+        """Return the units of rewards that are given in the order of a problem's outcomes."""
+
+    @abstractmethod
+    def sums(self, mdp: MDP) -> Sums:
+        """Return the sums that may have been collected before each stage."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Any]:
+        """Return the grid as plain arrays, without the problem's own rewards where it can do without."""
+
+    @abstractmethod
+    def _summary(self) -> str: ...
+
+    def stage_units(self, mdp: MDP, h: int) -> IntArray:
+        """Return the rewards of the outcomes of stage `h` in steps; for a set, as indices into `rewards`."""
+        rows = mdp.S * mdp.A
+        k = 0 if mdp.stationary else h
+        if self.units.shape[1] != mdp.successor.size:  # made for a stationary twin of this problem
+            return self.units[h if len(self.units) > 1 else 0]
+        return self.units[h if len(self.units) > 1 else 0, mdp.row_start[k * rows] : mdp.row_start[(k + 1) * rows]]
+
+    def drop(self, h: int) -> int:
+        """Return d such that a reward of u steps takes column i of stage h to column i + d - u; 0 for a set."""
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Lattice(Grid):
+    """Uniform grid on the common step of the rewards."""
+
+    kind = "lattice"
+    uniform = True
+    exact = True
+
+    width: float  # the step
+    lowest: IntArray  # (H+1,) lowest point of each stage in steps
+    offset: FloatArray  # (H+1,) value of zero steps at each stage
+    fraction: tuple[int, int] | None = (
+        None  # the step as (numerator, denominator) where it and the offsets are rational
+    )
+    exact_offset: tuple[int, ...] | None = None  # (H+1,) offsets in units of 1 / denominator
+    noise: float = NOISE  # of one reward
+
+    @property
+    def error(self) -> float:
+        """0.0: the grid is exact."""
+        return 0.0
+
+    @property
+    def step(self) -> float:
+        """Distance between neighbouring points."""
+        return self.width
+
+    @property
+    def table_bytes(self) -> int:
+        """A uniform grid needs no table."""
+        return 0
+
+    def points(self, h: int, extra: int = 0) -> FloatArray:
+        """Return the points of stage `h` and `extra` further steps above the highest."""
+        return self.value(h, np.arange(self.size[h] + extra))
+
+    def value(self, h: int, column: Any) -> FloatArray:
+        """Return the values of columns, correctly rounded where the step is rational."""
+        return self.steps_value(np.asarray(column) + self.lowest[h], h, self.H)
+
+    def steps_value(self, steps: Any, begin: int, end: int) -> FloatArray:
+        """Return the value of `steps` whole steps collected in the stages `begin` to `end` - 1."""
+        if self.fraction is not None and self.exact_offset is not None:
+            base = self.exact_offset[begin] - self.exact_offset[end]
+            return (base + steps * self.fraction[0]) / self.fraction[1]
+        return (self.offset[begin] - self.offset[end]) + steps * self.width
+
+    def column(self, h: int, need: Any, extra: int = 1) -> IntArray:
+        """Return the first column whose point is at least `need`; the last column if no point is that high."""
+        steps = (np.asarray(need) - self.offset[h]) / self.width - float(self.lowest[h])
+        return np.clip(np.ceil(steps - self._snap), 0, self.size[h] - 1 + extra).astype(np.int64)
+
+    @property
+    def _snap(self) -> float:
+        """How far above a point, in steps, a need may lie and still be that point."""
+        return SNAP + self.H * self.noise / self.width
+
+    def reduced(self, need: Any, h: int, reward: Any) -> Any:
+        """Return the need that is left after collecting `reward` at stage `h`."""
+        return need - self.discount**h * np.asarray(reward)
+
+    def drop(self, h: int) -> int:
+        """Return d such that a reward of u steps takes column i of stage h to column i + d - u of stage h + 1."""
+        return int(self.lowest[h] - self.lowest[h + 1])
+
+    def moves(self, mdp: MDP, h: int) -> Moves:
+        """Return the shift of every outcome of stage `h`."""
+        return Moves(self.drop(h) - self.stage_units(mdp, h), NO_JUMPS)
+
+    def landing(self, h: int, unit: int) -> IntArray:
+        """Return the column of stage `h` that a reward of `unit` steps makes of each point of stage h + 1."""
+        return np.clip(np.arange(self.size[h + 1]) + unit - self.drop(h), 0, self.size[h] - 1)
+
+    def units_of(self, reward: FloatArray) -> IntArray:
+        """Return the rewards in steps above their base."""
+        return np.rint((reward - self.offset[-2]) / self.width).astype(np.int64)
+
+    def sums(self, mdp: MDP) -> Sums:
+        """Return the range of sums before each stage."""
+        return _SumRange(mdp, self)
+
+    def same_columns(self, other: Grid) -> bool:
+        """Return whether the other grid has the same columns at every stage."""
+        return other is self or (
+            type(other) is type(self)
+            and isinstance(other, Lattice)
+            and other.width == self.width
+            and np.array_equal(other.size, self.size)
+            and np.array_equal(other.lowest, self.lowest)
+            and np.array_equal(other.offset, self.offset)
+        )
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the grid as plain arrays."""
+        flat = {"kind": np.array(self.kind), "numbers": np.array([self.width, self.noise]), "size": self.size}
+        flat |= {"lowest": self.lowest, "offset": self.offset}
+        if self.fraction is not None and self.exact_offset is not None:
+            flat |= {"scale": np.array(self.fraction), "exact_offset": np.array(self.exact_offset, dtype=np.int64)}
+        return flat
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> Lattice:
+        """Return the grid that `arrays` describe."""
+        H, size = _sizes(arrays)
+        width, noise = _numbers(arrays, "numbers", 2)
+        fraction = tuple(map(int, _integers(arrays, "scale", (2,)))) if "scale" in arrays else None
+        offsets = tuple(map(int, _integers(arrays, "exact_offset", (H + 1,)))) if fraction else None
+        _require(width > 0.0 and noise >= 0.0 and (fraction is None or min(fraction) > 0), "the step must be positive")
+        return cls(
+            H=H, size=size, units=np.zeros((1, 0), np.int64), discount=1.0, width=width, noise=noise,
+            lowest=_integers(arrays, "lowest", (H + 1,)), offset=_floats(arrays, "offset", (H + 1,)),
+            fraction=None if fraction is None else (fraction[0], fraction[1]), exact_offset=offsets,
+        )  # fmt: skip
+
+    def _summary(self) -> str:
+        return f"step={self.width:g}"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Rounded(Lattice):
+    """Uniform grid on which each discounted reward is rounded down, or up."""
+
+    kind = "rounded"
+    exact = False
+
+    base: FloatArray  # (H,) least discounted reward of each stage
+    bound: float  # the true return minus the grid's lies in [0, bound], or in [-bound, 0] where rounded up
+    up: bool = False
+
+    @property
+    def error(self) -> float:
+        """Largest difference between the true return and that of the grid."""
+        return self.bound
+
+    @property
+    def _snap(self) -> float:
+        return SNAP
+
+    def reduced(self, need: Any, h: int, reward: Any) -> Any:
+        """Return the need that is left; the reward counts as the grid counts it, so the policy's law can be followed."""
+        worth = self.discount**h * np.asarray(reward)
+        steps = whole_steps(worth, self.base[h], self.width, up=self.up)
+        return need - self.base[h] - steps * self.width
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the grid as plain arrays, the rewards in steps included."""
+        more = {
+            "numbers": np.array([self.width, self.noise, self.bound, self.discount]),
+            "rounded_up": np.array(self.up),
+        }
+        return super().arrays() | more | {"units": self.units, "base": self.base}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> Rounded:
+        """Return the grid that `arrays` describe."""
+        H, size = _sizes(arrays)
+        width, noise, bound, discount = _numbers(arrays, "numbers", 4)
+        _require(width > 0.0 and bound >= 0.0 and 0.0 < discount <= 1.0, "step and discount must be positive")
+        units = np.asarray(arrays["units"])
+        _require(units.ndim == 2 and units.dtype.kind in "iu", "units must be a table of whole numbers")
+        return cls(
+            H=H, size=size, units=units.astype(np.int64), discount=discount, width=width, noise=noise,
+            lowest=_integers(arrays, "lowest", (H + 1,)), offset=_floats(arrays, "offset", (H + 1,)),
+            base=_floats(arrays, "base", (H,)), bound=bound, up=bool(arrays["rounded_up"]),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class ReturnSet(Grid):
+    """The finitely many sums themselves."""
+
+    kind = "set"
+    uniform = False
+    exact = True
+
+    sets: tuple[FloatArray, ...]  # (H+1) arrays of increasing points
+    rewards: FloatArray  # (n,) distinct rewards
+    slack: float  # points and needs this close are equal
+
+    @property
+    def error(self) -> float:
+        """0.0: the grid is exact."""
+        return 0.0
+
+    @property
+    def step(self) -> float:
+        """0.0: the points have no common distance."""
+        return 0.0
+
+    @property
+    def table_bytes(self) -> int:
+        """Memory of the largest table of moves."""
+        return self.rewards.size * int(self.size.max()) * 8
+
+    def points(self, h: int, extra: int = 0) -> FloatArray:
+        """Return the points of stage `h`; above the highest there is one column, and it has no value."""
+        return self.sets[h]
+
+    def column(self, h: int, need: Any, extra: int = 1) -> IntArray:
+        """Return the first column whose point is at least `need`; the last column if no point is that high."""
+        return np.searchsorted(self.sets[h], np.asarray(need) - self.slack, side="left")
+
+    def reduced(self, need: Any, h: int, reward: Any) -> Any:
+        """Return the need that is left after collecting `reward` at stage `h`."""
+        return need - self.discount**h * np.asarray(reward)
+
+    def moves(self, mdp: MDP, h: int) -> Moves:
+        """Return the reward index of every outcome of stage `h`, and jumps[u, i]: column i after reward u; lost stays lost."""
+        here, after = self.sets[h], self.sets[h + 1]
+        left = here[None, :] - self.discount**h * self.rewards[:, None]
+        table = np.searchsorted(after, left - self.slack, side="left")
+        lost = np.full((self.rewards.size, 1), after.size)
+        return Moves(self.stage_units(mdp, h), np.concatenate([table, lost], axis=1))
+
+    def landing(self, h: int, unit: int) -> IntArray:
+        """Return the column of stage `h` that reward number `unit` makes of each point of stage h + 1."""
+        total = self.discount**h * self.rewards[unit] + self.sets[h + 1]
+        return np.minimum(np.searchsorted(self.sets[h], total - self.slack, side="left"), self.size[h] - 1)
+
+    def units_of(self, reward: FloatArray) -> IntArray:
+        """Return the indices of the nearest rewards."""
+        return np.abs(reward[..., None] - self.rewards).argmin(axis=-1)
+
+    def sums(self, mdp: MDP) -> Sums:
+        """Return the sets of sums before each stage."""
+        return _SumSets(mdp, self)
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the grid as plain arrays."""
+        flat = {"kind": np.array(self.kind), "numbers": np.array([self.slack, self.discount]), "size": self.size}
+        return flat | {"rewards": self.rewards} | {f"set_{h}": points for h, points in enumerate(self.sets)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> ReturnSet:
+        """Return the grid that `arrays` describe."""
+        H, size = _sizes(arrays)
+        slack, discount = _numbers(arrays, "numbers", 2)
+        sets = tuple(_floats(arrays, f"set_{h}", (int(size[h]),)) for h in range(H + 1))
+        _require(all(np.all(np.diff(points) > 0.0) for points in sets), "the points of each stage must increase")
+        _require(slack >= 0.0 and 0.0 < discount <= 1.0, "the discount must lie in (0, 1]")
+        rewards = np.asarray(arrays["rewards"], np.float64)
+        return cls(
+            H=H, size=size, units=np.zeros((1, 0), np.int64), discount=discount, sets=sets, rewards=rewards, slack=slack
+        )  # fmt: skip
+
+    def _summary(self) -> str:
+        return f"{self.size[0]} returns"
+
+
+KINDS: dict[str, type[Lattice] | type[ReturnSet]] = {kind.kind: kind for kind in (Lattice, ReturnSet, Rounded)}
+
+
+def grid_from_arrays(arrays: dict[str, Any]) -> Grid:
+    """Return the grid that saved arrays describe; FileFormatError if they describe none."""
+    kind = str(arrays.get("kind", ""))
+    if kind not in KINDS:
+        raise FileFormatError(f"expected a grid of kind {', '.join(KINDS)}, got {kind[:40]!r}")
+    return KINDS[kind].from_arrays(arrays)
+
+
+class _SumRange:
+    """Sums of a uniform grid: all whole steps between the least and the greatest, over the states that can be met."""
+
+    def __init__(self, mdp: MDP, grid: Lattice) -> None:
+        self.mdp, self.grid = mdp, grid
+        low, high = np.zeros(mdp.S, np.int64), np.zeros(mdp.S, np.int64)
+        self.lowest, self.size = np.zeros(mdp.H + 1, np.int64), np.ones(mdp.H + 1, np.int64)
+        for h in range(mdp.H):
+            stage, units = mdp.stage(h), grid.stage_units(mdp, h)
+            low, high = forward_extremes(stage.row_start, stage.successor, units, mdp.A, low, high, mdp.reachable[h])
+            met = mdp.reachable[h + 1]
+            self.lowest[h + 1] = low[met].min()
+            self.size[h + 1] = high[met].max() - low[met].min() + 1
+
+    def count(self, h: int) -> int:
+        """Return the number of sums before stage `h`."""
+        return int(self.size[h])
+
+    def values(self, h: int) -> FloatArray:
+        """Return the sums before stage `h`."""
+        return self.grid.steps_value(np.arange(self.size[h]) + self.lowest[h], 0, h)
+
+    def moves(self, h: int) -> Moves:
+        """Return the shift of every outcome of stage `h`."""
+        return Moves(self.grid.stage_units(self.mdp, h) + (self.lowest[h] - self.lowest[h + 1]), NO_JUMPS)
+
+
+class _SumSets:
+    """Sums of a set of returns, each collected by some path."""
+
+    def __init__(self, mdp: MDP, grid: ReturnSet) -> None:
+        self.mdp, self.grid = mdp, grid
+        by_state = [np.zeros(1) if p > 0 else EMPTY for p in mdp.mu]
+        self.sets = [np.zeros(1)]
+        for h in range(mdp.H):
+            found: list[list[FloatArray]] = [[] for _ in range(mdp.S)]
+            for s, u, t in distinct_moves(mdp, h, grid.stage_units(mdp, h)):
+                found[t].append(by_state[s] + mdp.discount**h * grid.rewards[u])
+            by_state = [merged(np.concatenate(parts), grid.slack) if parts else EMPTY for parts in found]
+            self.sets.append(merged(np.concatenate(by_state), grid.slack))
+
+    def count(self, h: int) -> int:
+        """Return the number of sums before stage `h`."""
+        return self.sets[h].size
+
+    def values(self, h: int) -> FloatArray:
+        """Return the sums before stage `h`."""
+        return self.sets[h]
+
+    def moves(self, h: int) -> Moves:
+        """Return the reward index of every outcome of stage `h`, and where each reward takes each sum."""
+        total = self.sets[h][None, :] + self.grid.discount**h * self.grid.rewards[:, None]
+        landings = np.searchsorted(self.sets[h + 1], total - self.grid.slack, side="left")
+        return Moves(self.grid.stage_units(self.mdp, h), landings)
+
+
+EMPTY = np.zeros(0)
+
+
+def distinct_moves(mdp: MDP, h: int, units: IntArray) -> list[tuple[int, int, int]]:
+    """Return the distinct (state, reward, successor) of stage `h`, from the states that can be met."""
+    stage = mdp.stage(h)
+    s = np.repeat(np.arange(mdp.S), np.diff(stage.row_start[:: mdp.A]))
+    met = mdp.reachable[h][s]
+    found = np.unique(np.stack([s[met], units[met], stage.successor[met]], axis=1), axis=0)
+    return [(int(s), int(u), int(t)) for s, u, t in found]
+
+
+def merged(values: FloatArray, slack: float) -> FloatArray:
+    """Return sorted values, one per group that lies closer together than `slack`."""
+    return apart(np.sort(values), slack)
+
+
+def apart(values: FloatArray, slack: float) -> FloatArray:
+    """Return the first of sorted values and each that lies more than `slack` above the last one taken: chains do not merge."""
+    starts = np.flatnonzero(np.r_[True, np.diff(values) > slack])
+    ends = np.r_[starts[1:], values.size] - 1
+    if np.all(values[ends] - values[starts] <= slack):
+        return values[starts]
+    taken = [float(values[0])]
+    for x in values.tolist():
+        if x > taken[-1] + slack:
+            taken.append(x)
+    return np.array(taken)
+
+
+def whole_steps(worth: Any, base: Any, step: float, *, up: bool) -> FloatArray:
+    """Return the steps from base to worth, floored (or ceiled) after a snap to the lattice: 0.3 is 3 steps of 0.1, not 2.
+
+    What lies within the rounding error of worth and base is snapped, too: a reward at the base is worth 0 steps, not -1.
+    """
+    ratio = (worth - base) / step
+    snapped = np.rint(ratio)
+    noise = 2.0**-50 * np.maximum(np.abs(worth), np.abs(base)) / step
+    near = np.abs(ratio - snapped) <= 1e-12 * np.maximum(1.0, np.abs(ratio)) + np.minimum(noise, 0.1)
+    return np.where(near, snapped, np.ceil(ratio) if up else np.floor(ratio))
+
+
+def frozen(array: Any) -> Any:
+    """Return the array, read-only from now on."""
+    array.flags.writeable = False
+    return array
+
+
+def _require(holds: bool, rule: str) -> None:
+    if not holds:
+        raise FileFormatError(f"the grid of the policy is not valid: {rule}")
+
+
+def _sizes(arrays: dict[str, Any]) -> tuple[int, IntArray]:
+    size = np.asarray(arrays["size"])
+    _require(size.ndim == 1 and size.size >= 2 and size.dtype.kind in "iu", "size must list one number per stage")
+    _require(bool(np.all((size >= 1) & (size <= 2**40))), "each stage must have at least one point")
+    return size.size - 1, size.astype(np.int64)
+
+
+def _integers(arrays: dict[str, Any], name: str, shape: tuple[int, ...]) -> IntArray:
+    found = np.asarray(arrays[name])
+    _require(found.shape == shape and found.dtype.kind in "iu", f"{name} must hold whole numbers of shape {shape}")
+    return found.astype(np.int64)
+
+
+def _floats(arrays: dict[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
+    found = np.asarray(arrays[name])
+    _require(found.shape == shape and found.dtype.kind in "fiu", f"{name} must hold numbers of shape {shape}")
+    _require(bool(np.all(np.isfinite(found))), f"{name} must be finite")
+    return found.astype(np.float64)
+
+
+def _numbers(arrays: dict[str, Any], name: str, count: int) -> list[float]:
+    return [float(x) for x in _floats(arrays, name, (count,))]
