@@ -14,7 +14,9 @@ from bqrl.mdp.files import ending, load_model, model_of, naming, read_arrays, sa
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, policy_from_arrays
 
-KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {  # marker in an .npz file -> (what it holds, reader); files without a marker hold models
+KINDS: dict[
+    str, tuple[str, Callable[[dict[str, Any]], Any]]
+] = {  # marker in an .npz file -> (what it holds, reader); files without a marker hold models
     "bqrl_policy": ("policy", policy_from_arrays),
     "bqrl_record": ("record", Record.from_arrays),
 }

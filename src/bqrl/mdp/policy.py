@@ -20,10 +20,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bqrl.errors import FileFormatError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.grid import Grid, grid_from_arrays
 from bqrl.mdp.model import MDP
+from bqrl.mdp.policy_arrays import check_policy_arrays
 
 ActionArray = NDArray[np.int16]
 
@@ -404,14 +406,12 @@ KINDS: dict[str, type[Policy]] = {
 
 
 def policy_from_arrays(arrays: dict[str, Any]) -> Policy:
-    """The policy that saved arrays describe; ValueError where they describe none."""
+    """The policy that saved arrays describe; raises FileFormatError if they describe none."""
     kind = str(arrays.get("bqrl_policy", ""))
     if kind not in KINDS:
-        raise ValueError(f"the file holds no policy of a kind known here ({', '.join(KINDS)}), got {kind!r}")
-    try:
-        return KINDS[kind].from_arrays(arrays)
-    except (KeyError, IndexError, TypeError, ValueError) as fault:
-        raise ValueError(f"the file's {kind} policy is damaged: {str(fault).splitlines()[0]}") from None
+        raise FileFormatError(f"expected a policy of the kind {', '.join(KINDS)}, got {kind[:40]!r}")
+    check_policy_arrays(kind, arrays)
+    return KINDS[kind].from_arrays(arrays)
 
 
 def load_policy(path: str | Path) -> Policy:

@@ -29,5 +29,3 @@ def test_a_link_stays_a_link(tmp_path):
     write_whole(link, b"new")
     assert link.is_symlink()
     assert target.read_text() == "new"
-
-

@@ -1,19 +1,13 @@
 """Files: numbers come back bit for bit, and what cannot be read says where."""
 
-import io
-import json
-import os
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from mdp_strategies import assert_same, dense_models, listed_models, models
+from hypothesis import given
+from mdp_strategies import assert_same, dense_models, listed_models
 
 from bqrl import MDP, load, save
-from bqrl.mdp.atomic import replacing, write_whole
 
 HEADER = "idstatefrom,idaction,idstateto,probability,reward"
 DOMAINS = Path(__file__).parents[2].parent / "shared" / "domains"
@@ -170,5 +164,3 @@ def test_two_hundred_thousand_rows_load(tmp_path):
         ValueError, match=r"^cut.csv: line \d+: 4 columns where the header has 5; is the file truncated\?$"
     ):
         read(tmp_path, text[: text.rindex(",")], "cut.csv")
-
-

@@ -26,5 +26,3 @@ def test_json_keeps_zeros_as_possible_and_merges_like_csv(tmp_path):
     assert mdp.outcomes(0, 0, 0)[1].tolist() == [1.0, 0.0]
     assert mdp.known[0, 0, 0]
     assert mdp.outcomes(1, 1, 0)[2].tolist() == [4.0]
-
-

@@ -16,5 +16,3 @@ def test_anyone_can_write_an_archive_of_dense_arrays(tmp_path):
     assert load(tmp_path / "m.npz", horizon=7).H == 7
     np.savez(tmp_path / "l.npz", transitions=np.array([[0, 0, 0, 1.0, 2.0]]))
     assert load(tmp_path / "l.npz", horizon=2).reward.tolist() == [[2.0]]
-
-

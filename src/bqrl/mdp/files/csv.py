@@ -21,7 +21,6 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from difflib import get_close_matches
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -214,27 +213,33 @@ class _Reader:
 
     def read(self) -> None:
         """Read everything, or raise FileFormatError for the first line that cannot be read."""
-        rows = csv.reader(self.body, delimiter=self.sign, skipinitialspace=True, strict=True)
-        done, width = 0, len(self.header)
-        while done < len(self.body):
-            try:
-                block = list(islice(rows, CHUNK))
-            except csv.Error:
-                raise self._fault(done) from None
-            if not block or any(len(row) != width for row in block):
-                raise self._fault(done)
-            columns = list(zip(*block, strict=True))
+        for done in range(0, len(self.body), CHUNK):
+            columns = self._columns(self.body[done : done + CHUNK], done)
             for role, j in self.place.items():
                 if role in IDS:
-                    cells = map(self.index[role].__getitem__, map(str.strip, columns[j]))
-                    self.codes[role].append(np.fromiter(cells, np.int64, len(block)))
+                    codes = map(self.index[role].__getitem__, map(str.strip, columns[j]))
+                    self.codes[role].append(np.fromiter(codes, np.int64, len(columns[j])))
                 else:
                     self.numbers[role].append(self._floats(columns[j], done))
-            done += len(block)
-        for role in IDS:
-            self.index[role].default_factory = None
 
-    def _floats(self, cells: tuple[str, ...], done: int) -> FloatArray:
+    def _columns(self, lines: list[str], done: int) -> list[list[str]]:
+        """The cells of some lines by column."""
+        width = len(self.header)
+        together = self.sign.join(lines)
+        if '"' not in together:  # one split for all lines: a list per line would cost most of the time
+            if any(line.count(self.sign) != width - 1 for line in lines):
+                raise self._fault(done)
+            cells = together.split(self.sign)
+            return [cells[j::width] for j in range(width)]
+        try:
+            rows = list(csv.reader(lines, delimiter=self.sign, skipinitialspace=True, strict=True))
+        except csv.Error:
+            raise self._fault(done) from None
+        if len(rows) != len(lines) or any(len(row) != width for row in rows):
+            raise self._fault(done)
+        return [list(column) for column in zip(*rows, strict=True)]
+
+    def _floats(self, cells: list[str], done: int) -> FloatArray:
         """Numbers of a column; raises FileFormatError if a cell is none, or if decimal commas and points are mixed."""
         style = "." if any("." in cell for cell in cells) else None
         try:
