@@ -71,7 +71,9 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "name", "change", "phrase"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
+@pytest.mark.parametrize(
+    ("kind", "name", "change", "phrase"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS]
+)
 def test_a_damaged_policy_gets_one_line(tmp_path, kind, name, change, phrase):
     arrays = stored(kind)
     write_arrays(tmp_path / "p.npz", arrays | {name: change(arrays[name])})
