@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from bqrl.cli.output import Json, Out, looked_at, paper
+from bqrl.cli.template import template
 
 
-def envs(out: Out = None, as_json: Json = False) -> None:
+def envs(
+    form: Annotated[
+        str | None, typer.Option("--template", help="Print an example model that solve accepts: csv or json.")
+    ] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
     """List the named problems: a table at a terminal, one Gymnasium id per line when piped."""
+    if form is not None:
+        typer.echo(template(form), nl=False)
+        return
     from bqrl.envs import names
 
     if not (as_json or out is not None or looked_at(sys.stdout)):
