@@ -317,7 +317,7 @@ def _bad_row(
 
 
 def _label(names: Any, i: int) -> str:
-    return str(i) if names is None else str(names[i])
+    return str(i) if names is None else str(names[i])[:40]
 
 
 # -- frames ----------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ import numpy as np
 from bqrl.errors import FileFormatError
 from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, number_of, require, whole_numbers_of
 from bqrl.mdp.build import MAX_ID, MAX_STAGES
-from bqrl.mdp.grid import Grid, Rounded, grid_from_arrays
+from bqrl.mdp.grid import Grid, Lattice, Rounded, grid_from_arrays
+
+MAX_STEPS = 2.0**62  # amounts in steps fit 64 bits
 
 Arrays = dict[str, Any]
 
@@ -44,7 +46,12 @@ def _check_target(arrays: Arrays) -> tuple[Grid, int, list[int]]:
     grid = grid_from_arrays(arrays)
     require(grid.H <= MAX_STAGES, "size", f"must list at most {MAX_STAGES} stages")
     require(int(grid.size[-1]) == 1, "size", "must end with 1, the only return after the last stage")
-    number_of(arrays, "target")
+    target = number_of(arrays, "target")
+    if isinstance(grid, Lattice):
+        with np.errstate(over="ignore"):
+            base = grid.base if isinstance(grid, Rounded) else grid.offset
+            steps = np.abs(np.r_[target, grid.offset, base, grid.H * grid.noise]) / grid.width
+        require(bool(np.all(steps < MAX_STEPS)), "numbers", "must give a step that is not tiny beside the target")
     extra = int(whole_numbers_of(arrays, "extra", ()))
     require(1 <= extra <= MAX_ID and (grid.uniform or extra == 1), "extra", "must be 1, or above 1 on a uniform grid")
     if isinstance(grid, Rounded):
