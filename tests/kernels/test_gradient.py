@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from bqrl.kernels.ppo import ppo_epochs
-from bqrl.kernels.softmax import add_parts, advantages, collect_parts, fit_values, softmax_table
-from bqrl.kernels.trpo import fisher_product, natural_direction, trust_region_step
+from bqrl.learners.ppo_loops import ppo_epochs
+from bqrl.learners.actor_critic_loops import add_parts, advantages, collect_parts, fit_values, softmax_table
+from bqrl.learners.trpo_loops import fisher_product, natural_direction, trust_region_step
 
 H, S, A, B = 3, 4, 3, 6
 SIZE = H * S * A + S * A + H * A

@@ -4,7 +4,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from bqrl.envs import asset_selling
-from bqrl.learners.gym import gym_task, open_structure
+from bqrl.learners.gymnasium import gym_task, open_structure
 from bqrl.learners.run import LEARNERS, Run, learn
 from bqrl.mdp.gym import from_gymnasium
 

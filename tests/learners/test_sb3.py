@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bqrl.envs import asset_selling
-from bqrl.learners.baselines.sb3 import find_algorithm
+from bqrl.learners.sb3 import find_algorithm
 from bqrl.learners.run import Run, learn
 from bqrl.mdp.model import MDP
 

@@ -115,7 +115,7 @@ def test_path_follows_one_episode():
 def test_levels_of_a_plan():
     mdp = envs.make("AssetSelling", offers=5, horizon=3, start=1)
     plan = solve(mdp, 0.5)
-    with pytest.raises(ValueError, match="keep=True"):
+    with pytest.raises(ValueError, match=r"keep=True"):
         levels(plan)
     found = levels(guarantee_curve(mdp, keep=True), 0.5)
     assert found.target == plan.value

@@ -228,11 +228,11 @@ def _references(problem: Problem, tau: float) -> tuple[float | None, float | Non
     """The best quantile and the best mean of any policy, and the return of one that plays at random."""
     if problem.mdp is None:
         return None, None, None
-    from bqrl.learners.record import Yardstick
+    from bqrl.learners.score import optimum
     from bqrl.planners.target import as_law
     from bqrl.planners.uniform import uniform_law
 
-    best = Yardstick.of(problem.mdp)
+    best = optimum(problem.mdp)
     return best.quantile(tau), best.best_mean, as_law(uniform_law(problem.mdp))
 
 

@@ -68,7 +68,7 @@ def _assumed(given: str, stages: int) -> str:
 
 
 def _from_gymnasium(given: str, horizon: int | None, start: str | None, discount: float | None) -> Problem:
-    from bqrl.learners.gym import HARMLESS, wrappers
+    from bqrl.learners.gymnasium import HARMLESS, wrappers
     from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
 
     env = _make(given)

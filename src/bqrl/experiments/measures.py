@@ -8,7 +8,8 @@ import numpy as np
 
 from bqrl.experiments.single import Problem
 from bqrl.experiments.tune import Score
-from bqrl.learners.record import Record, Yardstick
+from bqrl.learners.record import Record
+from bqrl.learners.score import optimum
 from bqrl.mdp.forms import FloatArray
 
 
@@ -30,10 +31,10 @@ def reference(problem: Problem, tau: float) -> Reference:
     if key not in mdp._cache:
         from bqrl.planners.frontier import plan_capped
 
-        yardstick = Yardstick.of(mdp)
-        exact = yardstick.quantile(tau)
-        short = float(yardstick.shortfall[int(np.searchsorted(yardstick.points, exact))])
-        mdp._cache[key] = Reference(tau, plan_capped(mdp, tau).value, exact, yardstick.best_mean, tau - short)
+        best = optimum(mdp)
+        exact = best.quantile(tau)
+        short = float(best.shortfall[int(np.searchsorted(best.points, exact))])
+        mdp._cache[key] = Reference(tau, plan_capped(mdp, tau).value, exact, best.best_mean, tau - short)
     found: Reference = mdp._cache[key]
     return found
 

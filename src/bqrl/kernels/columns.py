@@ -1,7 +1,7 @@
 """Rows of columns: moved, weighted and added. The innermost loops of every sweep.
 
 A reward of u steps takes column i to column i + drop - u of the next stage, clipped to its ends; on a set of returns a
-table says where each column lands.
+table gives the column where each one lands.
 """
 
 import numpy as np
@@ -54,8 +54,9 @@ def shifted_add(out, weight, source, row, origin, n_next, shift):
 
 
 @njit(cache=True)
-def add_rows(out, first, count, begin, end, successor, probability, source, start):
+def add_rows(out, first, count, begin, end, rows, source, start):
     """`add_span` of the rows of all outcomes begin .. end - 1, several at a time: memory then fetches them together."""
+    successor, probability = rows.successor, rows.probability
     n, to, at, i = np.uint64(count), np.uint64(first), np.uint64(start), begin
     while i + 4 <= end:
         s, t = np.uint64(successor[i]), np.uint64(successor[i + 1])
@@ -75,11 +76,11 @@ def add_rows(out, first, count, begin, end, successor, probability, source, star
 
 
 @njit(cache=True)
-def mean_of(begin, end, successor, probability, source, c):
-    """E[source] in one column."""
+def mean_of(begin, end, rows, source, c):
+    """Return E[source] in one column."""
     total = 0.0
     for i in range(begin, end):
-        total += probability[i] * source[successor[i], c]
+        total += rows.probability[i] * source[rows.successor[i], c]
     return total
 
 

@@ -1,7 +1,9 @@
 """The l1 step: the extreme expectation over a ball around a row, within its support.
 
-Mass half the radius moves from the least favoured outcomes to the most favoured one. `l1_expectation` says it in a few
-lines; the other forms give the same for many columns or rows at once, each where it is fastest, and are tested against it.
+Mass half the radius moves from the least favoured outcomes to the most favoured one. `l1_expectation` is the reference, and
+`l1_moved` the row that attains it. Two forms serve many columns at once and are tested against the reference:
+`l1_columns` follows one sparse row from column to column; `l1_ordered` uses one order of the states per column for all rows
+of a stage, which is twice as fast where rows are dense and share their successors (benchmarks/uncertain.py).
 """
 
 import numpy as np
@@ -84,26 +86,26 @@ def l1_moved_around(receiver, donor, begin, end, half, kernels, c):
 
 
 @njit(cache=True)
-def moved_expectation(order, chance, value, c, half, plain):
-    """The plain expectation after the l1 step: mass min(half, 1 - p(favoured)) goes to the favoured outcome."""
+def l1_ordered(order, chance, values, half, sense, plain):
+    """`l1_expectation` of one column from its plain expectation, where `order` lists all states by rising value.
+
+    `chance` holds the row's probabilities by state, -1 where a state is not a successor. Only the mass that moves is
+    visited. A difference within the rounding error of the sums is set to 0, which preserves ties.
+    """
     S = order.size
-    best = -1
-    for j in range(S):
-        if chance[order[j]] >= 0.0:
-            best = order[j]
-            break
-    left = min(half, 1.0 - chance[best])
-    low = value[best, c]
-    total = plain
-    for j in range(S - 1, -1, -1):
-        if left <= 0.0:
-            break
-        t = order[j]
-        p = chance[t]
-        if p > 0.0 and t != best:
-            taken = min(p, left)
+    place, step = (0, 1) if sense > 0.0 else (S - 1, -1)
+    while chance[order[place]] < 0.0:
+        place += step
+    best = order[place]
+    left, low, total = min(half, 1.0 - chance[best]), values[best], plain
+    j = S - 1 if sense > 0.0 else 0
+    while left > 0.0 and j != place:
+        s = order[j]
+        if chance[s] > 0.0:
+            taken = min(chance[s], left)
             left -= taken
-            total -= taken * (value[t, c] - low)
+            total -= taken * (values[s] - low)
+        j -= step
     return total if total > (S + 2) * 2.0**-52 * plain else 0.0
 
 
@@ -289,39 +291,15 @@ def l1_columns(values, rows, probability, half, sense, out):
         out[c] = sense * (kept[i] + half * best[i]) + part_kept(mass[i], half, at.size) * out[c]
 
 
-@njit(cache=True)
-def l1_row(q, kernel, values, order, half, sense, product):
-    """Dense row: replace product[q, c] = kernel[q] @ values[c] by its extreme over the l1 ball of the row.
-
-    `values` (columns, S) has a column of needs in each row, and order[c] sorts the states by values[c], once for all rows.
-    Only the mass that moves is walked, each row through its own support, which is where kernel[q] is not negative. What is
-    left by subtraction and lies within its rounding error is 0: rests of 1e-17 would keep ties from the mean.
-    """
-    n, S = values.shape
-    row = kernel[q]
-    for c in range(n):
-        best = 0 if sense > 0.0 else S - 1
-        step = 1 if sense > 0.0 else -1
-        while row[order[c, best]] < 0.0:
-            best += step
-        favoured = order[c, best]
-        left = min(half[q], 1.0 - row[favoured])
-        before = product[q, c] + left * values[c, favoured]
-        total = before
-        j = S - 1 if sense > 0.0 else 0
-        while left > 0.0 and j != best:
-            s = order[c, j]
-            if row[s] > 0.0:
-                taken = min(row[s], left)
-                left -= taken
-                total -= taken * values[c, s]
-            j -= step
-        product[q, c] = total if total > (S + 2) * 2.0**-52 * before else 0.0
-
-
 @njit(cache=True, parallel=True)
-def l1_rows_threads(kernel, values, order, half, sense, product):
-    """`l1_row` for every row with a radius, over threads."""
+def l1_dense_rows(kernel, ball, product):
+    """Replace product[q, c] = kernel[q] @ values[c] by its extreme over the ball of every row with a radius.
+
+    `kernel` (rows, S) is -1 where a state is not a successor.
+    """
     for q in prange(product.shape[0]):
-        if half[q] > 0.0:
-            l1_row(q, kernel, values, order, half, sense, product)
+        if ball.half[q] > 0.0:
+            for c in range(ball.order.shape[0]):
+                product[q, c] = l1_ordered(
+                    ball.order[c], kernel[q], ball.values[c], ball.half[q], ball.sense, product[q, c]
+                )

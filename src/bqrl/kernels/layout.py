@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 
 class Rows(NamedTuple):
-    """Outcomes of the rows (s, a) of one stage: outcome i of row q = s * A + a lies in start[q] .. start[q + 1]."""
+    """Outcomes of the rows (s, a) of one stage: those of row q = s * A + a are start[q] .. start[q + 1]."""
 
     start: Any  # (S*A + 1,)
     successor: Any  # (n,)
@@ -16,3 +16,61 @@ class Moves(NamedTuple):
 
     shift: Any  # (n,) per outcome
     jumps: Any  # (rewards, columns), or (0, 0) on a uniform grid
+
+
+class Ball(NamedTuple):
+    """l1 balls around the rows of one stage.
+
+    `order` lists the states by rising value of every column of the next stage, and `values` holds those values with one
+    column per row; both are empty unless all rows of the stage share them.
+    """
+
+    half: Any  # (S*A,) half the radius of every row, or empty
+    sense: float  # +1: the ball helps (the least expectation); -1: it hurts (the greatest)
+    order: Any  # (columns, S)
+    values: Any  # (columns, S)
+
+
+class Goal(NamedTuple):
+    """What a stage minimises: value - weight * mean reward; within `tie` (relative) the larger mean wins."""
+
+    mean_reward: Any  # (S*A,)
+    weight: float
+    tie: float
+    mean_tie: float
+
+
+class Stages(NamedTuple):
+    """All stages of a problem on a uniform grid; K = 1 stored kernel serves every stage, or K = H."""
+
+    start: Any  # (K*S*A + 1,)
+    successor: Any  # (nnz,)
+    shift: Any  # (H, widest) columns that each outcome of a stage moves in a backward sweep
+    gain: Any  # (H, widest) steps that each outcome pays
+    shared: Any  # (H,) whether the rows of the stage share one order of the states (see Ball)
+    size: Any  # (H + 1,) points of each stage
+    lowest: Any  # (H + 1,) lowest point of each stage in steps
+    mu: Any  # (S,)
+    A: int
+
+
+class Tables(NamedTuple):
+    """Action tables of all stages in one buffer: stage h is flat[begin[h] : begin[h + 1]] as (S, columns)."""
+
+    flat: Any
+    begin: Any  # (H + 1,)
+
+
+class Sums(NamedTuple):
+    """Range of the sums collected before each stage, in steps."""
+
+    lowest: Any  # (H + 1,)
+    count: Any  # (H + 1,)
+
+
+class Trace(NamedTuple):
+    """One episode, to be filled in."""
+
+    states: Any  # (H + 1,)
+    actions: Any  # (H,)
+    rewards: Any  # (H,)

@@ -1,26 +1,106 @@
-"""Episodes driven by uniforms that the caller drew, and the forward pass of a return law."""
+"""Forward in time: episodes driven by uniforms that the caller drew, and the masses of collected sums."""
 
 import numpy as np
 from numba import njit, prange
 
 
 @njit(cache=True)
-def draw_outcomes(row_start, probability, row, u, outcome):
-    """Outcome of each row by inverse CDF over its stored order; one uniform an episode."""
+def draw(probability, begin, end, u):
+    """Return an index from begin .. end - 1 by inverse CDF; entries of probability zero are never drawn.
+
+    Every draw of an outcome, a first state or a random action is made here.
+    """
+    i, last = begin, end - 1
+    mass = probability[i]
+    while i < last and u >= mass:
+        i += 1
+        mass += probability[i]
+    while probability[i] == 0.0 and i > begin:  # rounding must not end in an impossible entry
+        i -= 1
+    return i
+
+
+@njit(cache=True)
+def draw_many(row_start, probability, row, u, outcome):
+    """Draw the outcome of row[e] with the uniform u[e] for every episode e."""
     for e in range(row.size):
-        i, last = row_start[row[e]], row_start[row[e] + 1] - 1
-        mass = probability[i]
-        while i < last and u[e] >= mass:
-            i += 1
-            mass += probability[i]
-        while probability[i] == 0.0 and i > row_start[row[e]]:  # rounding must not end in a support-only outcome
-            i -= 1
-        outcome[e] = i
+        outcome[e] = draw(probability, row_start[row[e]], row_start[row[e] + 1], u[e])
+
+
+@njit(cache=True)
+def step(stages, probability, reward, h, a, u, trace):
+    """Play action a at stage h from the current state and record what happens; returns the steps that were paid."""
+    rows = stages.mu.size * stages.A
+    first = 0 if stages.start.size - 1 == rows else h * rows
+    q = first + trace.states[h] * stages.A + a
+    i = draw(probability, stages.start[q], stages.start[q + 1], u)
+    trace.actions[h] = a
+    trace.rewards[h] = reward[h if reward.shape[0] > 1 else 0, i]
+    trace.states[h + 1] = stages.successor[i]
+    return stages.gain[h, i - stages.start[first]]
+
+
+@njit(cache=True)
+def play_tables(stages, probability, reward, tables, target, u, trace):
+    """Play one episode of action tables by state and remaining need; a Markov policy has tables of one column.
+
+    `target` is in steps; u holds one uniform for the first state and one per stage.
+    """
+    S = stages.mu.size
+    trace.states[0] = draw(stages.mu, 0, S, u[0])
+    need = target
+    for h in range(trace.actions.size):
+        columns = (tables.begin[h + 1] - tables.begin[h]) // S
+        c = min(max(need - stages.lowest[h], 0), columns - 1)
+        a = tables.flat[tables.begin[h] + trace.states[h] * columns + c]
+        need -= step(stages, probability, reward, h, a, u[1 + h], trace)
+
+
+@njit(cache=True)
+def play_chances(stages, probability, reward, chance, u, v, trace):
+    """Play one episode of actions drawn from chance[h, s]; v holds the uniforms of the actions."""
+    trace.states[0] = draw(stages.mu, 0, stages.mu.size, u[0])
+    for h in range(trace.actions.size):
+        a = draw(chance[h, trace.states[h]], 0, chance.shape[2], v[h])
+        step(stages, probability, reward, h, a, u[1 + h], trace)
+
+
+@njit(cache=True)
+def push_stages(stages, sums, probability, tables, target, work):
+    """Return the mass of every final sum under action tables as in `play_tables`; `work` (2, S, sums) is overwritten."""
+    H, S = stages.size.size - 1, stages.mu.size
+    work[0] = 0.0
+    for s in range(S):
+        work[0, s, 0] = stages.mu[s]
+    rows = S * stages.A
+    now = 0
+    for h in range(H):
+        after = work[1 - now]
+        after[:, : sums.count[h + 1]] = 0.0
+        base = 0 if stages.start.size - 1 == rows else h * rows
+        first = stages.start[base]
+        columns = (tables.begin[h + 1] - tables.begin[h]) // S
+        moved = sums.lowest[h] - sums.lowest[h + 1]
+        for s in range(S):
+            for g in range(sums.count[h]):
+                mass = work[now, s, g]
+                if mass == 0.0:
+                    continue
+                c = min(max(target - g - sums.lowest[h] - stages.lowest[h], 0), columns - 1)
+                q = base + s * stages.A + tables.flat[tables.begin[h] + s * columns + c]
+                for i in range(stages.start[q], stages.start[q + 1]):
+                    after[stages.successor[i], g + moved + stages.gain[h, i - first]] += mass * probability[i]
+        now = 1 - now
+    law = np.zeros(sums.count[H])
+    for s in range(S):
+        for g in range(law.size):
+            law[g] += work[now, s, g]
+    return law
 
 
 @njit(cache=True)
 def next_run(s, g, action, column, mass):
-    """The first column from g on with mass, and the end of the run of columns that play the same action there."""
+    """Return the first column from g on with mass, and the end of the run of columns that play the same action there."""
     n = mass.shape[1]
     while g < n and mass[s, g] == 0.0:
         g += 1
@@ -34,46 +114,44 @@ def next_run(s, g, action, column, mass):
 
 
 @njit(cache=True)
-def push_mass(row_start, successor, probability, gain, landings, A, action, column, mass, out, lo, hi):
-    """out[s_next, g + gain] += probability * mass[s, g] under action[s, column[g]], for columns lo .. hi of `out`.
+def push_mass(rows, moves, action, column, mass, out, lo, hi):
+    """out[s_next, landing of g] += probability * mass[s, g] under action[s, column[g]], for columns lo .. hi of `out`.
 
-    A run of columns with the same action moves as a whole. With a set of returns landings[gain, g] says where column g
-    lands.
+    A run of columns with the same action moves as a whole.
     """
     S, n = mass.shape
-    by_table = landings.size > 0
+    A = (rows.start.size - 1) // S
     for s in range(S):
         g, end = next_run(s, 0, action, column, mass)
         while g < n:
             q = s * A + action[s, column[g]]
-            for i in range(row_start[q], row_start[q + 1]):
-                p, row = probability[i], out[successor[i]]
-                if by_table:
+            for i in range(rows.start[q], rows.start[q + 1]):
+                p, row, shift = rows.probability[i], out[rows.successor[i]], moves.shift[i]
+                if moves.jumps.size > 0:
                     for c in range(g, end):
-                        j = landings[gain[i], c]
+                        j = moves.jumps[shift, c]
                         if lo <= j < hi:
                             row[j] += p * mass[s, c]
                 else:
-                    begin = max(g, lo - gain[i])
-                    stop = max(min(end, hi - gain[i]), begin)
-                    here, there = mass[s, begin:stop], row[begin + gain[i] : stop + gain[i]]
+                    begin = max(g, lo - shift)
+                    stop = max(min(end, hi - shift), begin)
+                    here, there = mass[s, begin:stop], row[begin + shift : stop + shift]
                     for c in range(here.size):  # slices, so that the loop runs on vectors
                         there[c] += p * here[c]
             g, end = next_run(s, end, action, column, mass)
 
 
 @njit(cache=True, parallel=True)
-def push_mass_threads(row_start, successor, probability, gain, landings, A, action, column, mass, out, blocks):
-    """The same over threads: each block owns a range of columns, so the sums come in one order whatever their number."""
+def push_mass_threads(rows, moves, action, column, mass, out, blocks):
+    """`push_mass` over threads: each block owns a range of columns, so sums keep their order whatever the number."""
     width = (out.shape[1] + blocks - 1) // blocks
     for b in prange(blocks):
-        lo, hi = b * width, min(out.shape[1], (b + 1) * width)
-        push_mass(row_start, successor, probability, gain, landings, A, action, column, mass, out, lo, hi)
+        push_mass(rows, moves, action, column, mass, out, b * width, min(out.shape[1], (b + 1) * width))
 
 
 @njit(cache=True)
 def spread_rows(first, mass, action, column, gain, A, n_next):
-    """The rows (s, a) played with some mass, and that mass by the sum after their reward; states count from `first`."""
+    """Return the rows (s, a) played with some mass, and that mass by the sum after their reward; states count from `first`."""
     S, n = mass.shape
     place = np.full((S, A), -1)
     played = 0

@@ -1,20 +1,22 @@
-"""One backward stage over (state, column): the loops under every planner.
+"""The backward sweep over (state, column): the loops under every planner and every planning learner.
 
-Each loop is written for one state (or one row) and driven twice: plain, for small problems and worker processes, and
-over threads. Both give the same bits.
+`sweep_state` is the recursion for one state. It is driven in three ways that give the same bits: state by state
+(`sweep_rows`), over threads (`sweep_rows_threads`), and through all stages in one call (`sweep_stages`), which spares small
+problems the overhead of a Python call per stage.
 
-Columns are needs (see mdp/lattice.py), and rewards move them (see columns.py). Where a policy is made, the row of a state
-holds the values of all columns and then their means: an outcome's two rows lie together in memory, which is what a sweep
-waits for. Arrays in, arrays out: no checks, no options, no randomness.
+Columns are needs (see mdp/grid.py), and rewards move them (see columns.py). Where a policy is made, the row of a state
+holds the values of all columns and then their means: an outcome's two rows then lie together in memory, and memory is the
+bottleneck of a sweep.
 """
 
 import numpy as np
 from numba import njit, prange
 
 from bqrl.kernels.columns import add_rows, inside, land, mean_of, one_shift, shifted, shifted_add
-from bqrl.kernels.l1 import l1_columns
+from bqrl.kernels.l1 import l1_columns, l1_ordered, sorted_by_value
+from bqrl.kernels.layout import Ball, Goal, Moves, Rows
 
-CHUNK = 256  # columns of a row whose extreme expectations are made at once: small enough to stay in cache
+CHUNK = 256  # columns of a row whose extreme expectations are computed at once: small enough to stay in cache
 
 
 @njit(cache=True)
@@ -66,108 +68,111 @@ def keep_less(value, row_value, first):
 
 
 @njit(cache=True)
-def keep_better(value, mean, action, row_value, row_mean, a, first, tie, mean_tie):
-    """Per column: a smaller value wins; within `tie` (relative) the larger mean; then the lower action."""
+def keep_better(value, mean, action, row_value, row_mean, a, first, goal):
+    """Per column: the smaller value wins; within goal.tie (relative) the larger mean; then the lower action."""
     if first:
         value[:], mean[:], action[:] = row_value, row_mean, a
         return
     for c in range(value.size):  # without branches, so that it runs on vectors
         best, v, m = value[c], row_value[c], row_mean[c]
-        slack = tie * abs(best)
-        wins = (v < best - slack) | ((v <= best + slack) & (m > mean[c] + mean_tie))
+        slack = goal.tie * abs(best)
+        wins = (v < best - slack) | ((v <= best + slack) & (m > mean[c] + goal.mean_tie))
         value[c] = min(v, best)
         mean[c] = m if wins else mean[c]
         action[c] = a if wins else action[c]
 
 
 @njit(cache=True)
-def expectation(out, begin, end, successor, probability, shift, jumps, source, origin, n_next):
-    """out[c] = E[source] over the outcomes begin .. end - 1 of a row, each at the column where it takes column c.
+def expectation(out, row, rows, moves, source, origin, n_next):
+    """Fill out[c] with E[source] over the outcomes of a row, each at the column where it takes column c.
 
-    The columns of the next stage are `n_next` of source, from `origin` on.
+    The columns of the next stage are the `n_next` columns of `source` from `origin` on.
     """
+    begin, end = rows.start[row], rows.start[row + 1]
+    shift = moves.shift
     together = one_shift(shift, begin, end)
-    if together and jumps.size > 0:
+    if together and moves.jumps.size > 0:
         whole = np.zeros(n_next)
-        add_rows(whole, 0, n_next, begin, end, successor, probability, source, origin)
-        land(out, whole, shift[begin], jumps)
+        add_rows(whole, 0, n_next, begin, end, rows, source, origin)
+        land(out, whole, shift[begin], moves.jumps)
     elif together:
         first, last = inside(out.size, n_next - 1, shift[begin])
         if first == last:  # every column lands at the same end
             end_column = origin if first > 0 else origin + n_next - 1
-            out[:] = mean_of(begin, end, successor, probability, source, end_column)
+            out[:] = mean_of(begin, end, rows, source, end_column)
             return
         out[first:last] = 0.0
-        start = origin + first + shift[begin]
-        add_rows(out, first, last - first, begin, end, successor, probability, source, start)
+        add_rows(out, first, last - first, begin, end, rows, source, origin + first + shift[begin])
         out[:first], out[last:] = out[first], out[last - 1]
     else:
         out[:] = 0.0
         for i in range(begin, end):
-            p, s = probability[i], successor[i]
-            if jumps.size > 0:
+            p, s = rows.probability[i], rows.successor[i]
+            if moves.jumps.size > 0:
                 for c in range(out.size):
-                    out[c] += p * source[s, origin + jumps[shift[i], c]]
+                    out[c] += p * source[s, origin + moves.jumps[shift[i], c]]
             else:
                 shifted_add(out, p, source, s, origin, n_next, shift[i])
 
 
 @njit(cache=True)
-def extreme_expectation(out, begin, end, successor, probability, shift, jumps, source, n_next, half, sense):
+def extreme_expectation(out, row, rows, moves, ball, source, n_next):
     """`expectation` of the first `n_next` columns at its least (sense +1) or greatest (-1) over the l1 ball of the row."""
-    p = probability[begin:end]
+    begin, end = rows.start[row], rows.start[row + 1]
+    p, shift = rows.probability[begin:end], moves.shift
     if one_shift(shift, begin, end):
-        whole = np.empty(n_next)
-        l1_columns(source, successor[begin:end], p, half, sense, whole)
-        land(out, whole, shift[begin], jumps)
+        whole = np.zeros(n_next)
+        if ball.order.size > 0:
+            chance = np.full(source.shape[0], -1.0)  # the row's probabilities by state; -1: not a successor
+            for i in range(begin, end):
+                chance[rows.successor[i]] = rows.probability[i]
+            add_rows(whole, 0, n_next, begin, end, rows, source, 0)
+            for c in range(n_next):
+                whole[c] = l1_ordered(ball.order[c], chance, ball.values[c], ball.half[row], ball.sense, whole[c])
+        else:
+            l1_columns(source, rows.successor[begin:end], p, ball.half[row], ball.sense, whole)
+        land(out, whole, shift[begin], moves.jumps)
         return
-    rows = np.arange(end - begin).astype(successor.dtype)
+    places = np.arange(end - begin).astype(rows.successor.dtype)
     for first in range(0, out.size, CHUNK):
         n = min(CHUNK, out.size - first)
         landed = np.empty((end - begin, n))
         for i in range(begin, end):
-            row = source[successor[i], :n_next]
-            if jumps.size > 0:
-                land(landed[i - begin], row, shift[i], jumps[:, first : first + n])
+            values = source[rows.successor[i], :n_next]
+            if moves.jumps.size > 0:
+                land(landed[i - begin], values, shift[i], moves.jumps[:, first : first + n])
             else:
-                land(landed[i - begin], row, shift[i] + first, jumps)
-        l1_columns(landed, rows, p, half, sense, out[first : first + n])
+                land(landed[i - begin], values, shift[i] + first, moves.jumps)
+        l1_columns(landed, places, p, ball.half[row], ball.sense, out[first : first + n])
 
 
 @njit(cache=True)
-def sweep_state(
-    s, row_start, successor, probability, shift, jumps, mean_reward, weight, half, sense, after, tie, mean_tie, now, action,
-):  # fmt: skip
-    """One state of one stage: value = min over actions of the expected value after it, its mean and action beside it.
+def sweep_state(s, rows, moves, ball, goal, after, now, action):
+    """One state of one stage: the least expected value over actions, with its mean and its action.
 
-    shift[i] moves the columns of outcome i (with a set of returns: picks a row of `jumps`). `half` is half the l1 radius
-    of every row, or empty; sense +1 lets the ball help (optimistic), -1 lets it hurt (robust). `weight` counts the mean
-    reward into the value: value - weight * reward is minimised. `after` and `now` (S, columns) hold values of the next
-    stage and of this one, and means behind them (S, 2 columns); with an empty `action` there are only values.
+    `after` and `now` (S, columns) hold the values of the next stage and of this one, and the means behind them
+    (S, 2 * columns); with an empty `action` they hold values only.
     """
     layers = 2 if action.size > 0 else 1
     n, n_next = now.shape[1] // layers, after.shape[1] // layers
-    A = mean_reward.size // now.shape[0]
+    A = goal.mean_reward.size // now.shape[0]
     value, mean = now[s, :n], now[s, n:]
     row_value, row_mean = np.empty(n), np.empty(n)
     first = True
     for a in range(A):
         q = s * A + a
-        begin, end = row_start[q], row_start[q + 1]
-        if begin == end:
+        if rows.start[q] == rows.start[q + 1]:
             continue
-        if half.size > 0 and half[q] > 0.0 and end > begin + 1:
-            extreme_expectation(
-                row_value, begin, end, successor, probability, shift, jumps, after, n_next, half[q], sense
-            )  # fmt: skip
+        if ball.half.size > 0 and ball.half[q] > 0.0 and rows.start[q + 1] > rows.start[q] + 1:
+            extreme_expectation(row_value, q, rows, moves, ball, after, n_next)
         else:
-            expectation(row_value, begin, end, successor, probability, shift, jumps, after, 0, n_next)
-        if weight != 0.0:
-            row_value -= weight * mean_reward[q]
+            expectation(row_value, q, rows, moves, after, 0, n_next)
+        if goal.weight != 0.0:
+            row_value -= goal.weight * goal.mean_reward[q]
         if layers == 2:
-            expectation(row_mean, begin, end, successor, probability, shift, jumps, after, n_next, n_next)
-            row_mean += mean_reward[q]
-            keep_better(value, mean, action[s], row_value, row_mean, a, first, tie, mean_tie)
+            expectation(row_mean, q, rows, moves, after, n_next, n_next)
+            row_mean += goal.mean_reward[q]
+            keep_better(value, mean, action[s], row_value, row_mean, a, first, goal)
         else:
             keep_less(value, row_value, first)
         first = False
@@ -178,31 +183,71 @@ def sweep_state(
 
 
 @njit(cache=True)
-def sweep_rows(
-    row_start, successor, probability, shift, jumps, mean_reward, weight, half, sense, after, tie, mean_tie, now, action
-):  # fmt: skip
+def sweep_rows(rows, moves, ball, goal, after, now, action):
     """`sweep_state` for every state."""
     for s in range(now.shape[0]):
-        sweep_state(
-            s, row_start, successor, probability, shift, jumps, mean_reward, weight, half, sense, after, tie, mean_tie,
-            now, action,
-        )  # fmt: skip
+        sweep_state(s, rows, moves, ball, goal, after, now, action)
 
 
 @njit(cache=True, parallel=True)
-def sweep_rows_threads(
-    row_start, successor, probability, shift, jumps, mean_reward, weight, half, sense, after, tie, mean_tie, now, action
-):  # fmt: skip
+def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
     """`sweep_state` for every state, over threads."""
     for s in prange(now.shape[0]):
-        sweep_state(
-            s, row_start, successor, probability, shift, jumps, mean_reward, weight, half, sense, after, tie, mean_tie,
-            now, action,
-        )  # fmt: skip
+        sweep_state(s, rows, moves, ball, goal, after, now, action)
 
 
 @njit(cache=True)
-def reduce_rows(product, shift, exists, mean_reward, weight, tie, mean_tie, now, action):
+def sweep_stages(stages, probability, ball, goal, work, extra, tables):
+    """All stages of a uniform grid in one call; returns the row of `work` that holds the first stage.
+
+    ball.half (H, S*A) and goal.mean_reward (H, S*A) hold all stages. `work` (2, cells) holds the terminal values, with the
+    means behind them, in its first row. `tables` receives the actions; an empty buffer asks for values only.
+    """
+    H, S = stages.size.size - 1, stages.mu.size
+    per_stage = S * stages.A
+    layers = 2 if tables.flat.size > 0 else 1
+    no_jumps, none = np.empty((0, 0), np.int64), np.empty((0, 0), tables.flat.dtype)
+    no_order, no_values = np.empty((0, 0), np.int64), np.empty((0, 0))
+    single = stages.start.size - 1 == per_stage  # one stored kernel serves every stage
+    now = 0
+    for h in range(H - 1, -1, -1):
+        n, n_next = stages.size[h] + extra, stages.size[h + 1] + extra
+        after = work[now, : S * layers * n_next].reshape(S, layers * n_next)
+        here = work[1 - now, : S * layers * n].reshape(S, layers * n)
+        base = 0 if single else h * per_stage
+        first, last = stages.start[base], stages.start[base + per_stage]
+        rows = Rows(
+            stages.start[base : base + per_stage + 1] - first, stages.successor[first:last], probability[first:last]
+        )
+        half = ball.half[h] if ball.half.size > 0 else np.empty(0)
+        order, values = no_order, no_values
+        if stages.shared[h] and half.size > 0 and half.max() > 0.0:
+            order, values = np.empty((n_next, S), np.int64), np.empty((n_next, S))
+            sort_columns(after, order, values)
+        action = none
+        if layers == 2:
+            action = tables.flat[tables.begin[h] : tables.begin[h + 1]].reshape(S, n)
+        sweep_rows(
+            rows, Moves(stages.shift[h, : last - first], no_jumps), Ball(half, ball.sense, order, values),
+            Goal(goal.mean_reward[h], goal.weight, goal.tie, goal.mean_tie), after, here, action,
+        )  # fmt: skip
+        now = 1 - now
+    return now
+
+
+@njit(cache=True)
+def sort_columns(after, order, values):
+    """Fill values[c, s] = after[s, c], and order[c] with the states by rising value; neighbouring columns mostly agree."""
+    items = np.arange(after.shape[0])
+    for c in range(order.shape[0]):
+        for s in range(items.size):
+            values[c, s] = after[s, c]
+        sorted_by_value(items, values[c], 1.0)
+        order[c] = items
+
+
+@njit(cache=True)
+def reduce_rows(product, shift, exists, goal, now, action):
     """After a matrix product: shift every row (s, a) by its reward, then the minimum over actions, as in `sweep_state`.
 
     Not over threads: the product takes ten times as long, and its threads still hold the cores when this begins.
@@ -219,12 +264,12 @@ def reduce_rows(product, shift, exists, mean_reward, weight, tie, mean_tie, now,
                 continue
             q = s * A + a
             shifted(row_value, product[q, :n_next], shift[q])
-            if weight != 0.0:
-                row_value -= weight * mean_reward[q]
+            if goal.weight != 0.0:
+                row_value -= goal.weight * goal.mean_reward[q]
             if layers == 2:
                 shifted(row_mean, product[q, n_next:], shift[q])
-                row_mean += mean_reward[q]
-                keep_better(value, mean, action[s], row_value, row_mean, a, first, tie, mean_tie)
+                row_mean += goal.mean_reward[q]
+                keep_better(value, mean, action[s], row_value, row_mean, a, first, goal)
             else:
                 keep_less(value, row_value, first)
             first = False

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.tally import count_episode
+from bqrl.learners.counts_loops import count_episode
 from bqrl.learners.protocol import Episode
 from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import Structure
@@ -92,13 +92,13 @@ class Counts:
                 f"state {s_next} cannot follow action {a} in state {s} at stage {h}, says the known structure"
             )
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """The counts: everything else follows from them."""
         return {"seen": self.seen.copy()}
 
-    def recall(self, memory: dict[str, Any]) -> None:
-        """Continue from what `memory()` returned."""
-        self.seen = np.array(memory["seen"], dtype=np.int64)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state()` returned."""
+        self.seen = np.array(state["seen"], dtype=np.int64)
         total = np.r_[0, np.cumsum(self.seen)]
         per_row = total[self.row_start[1:]] - total[self.row_start[:-1]]
         self.visits = per_row.reshape(self.visits.shape)

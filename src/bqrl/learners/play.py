@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
 
-from bqrl.kernels.episode import first_state, play_chances, play_table, step
+from bqrl.errors import EpisodeError
+from bqrl.kernels.rollout import draw, play_chances, step
 from bqrl.learners.protocol import Episode, Randomised
-from bqrl.learners.scoring import NeedTracker
-from bqrl.mdp.find_grid import grid
-from bqrl.mdp.forms import IntArray
-from bqrl.mdp.grid import Lattice
+from bqrl.learners.replan import planning_grid
+from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, Policy, TargetPolicy
+from bqrl.mdp.policy import MixturePolicy, Policy
+from bqrl.planners.follow import Follower
+from bqrl.planners.sweep import Layout
 
 
 class World(Protocol):
-    """Plays one episode of the given behaviour; `chance` is the learner's own stream, for behaviour that draws."""
+    """Plays episodes of the given behaviour; `chance` is the learner's own stream, for behaviour that draws."""
 
     def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
-        """One episode."""
+        """Play one episode."""
 
-    def memory(self) -> dict[str, Any]:
-        """State of the world's own random stream."""
+    def state(self) -> dict[str, Any]:
+        """Return the state of the world's own random stream."""
 
-    def recall(self, memory: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Continue the stream."""
+
+
+def blank_episode(H: int) -> Episode:
+    """Return an episode of H stages to be filled in."""
+    return Episode(np.empty(H + 1, np.int64), np.empty(H, np.int64), np.zeros(H))
 
 
 class ModelWorld:
@@ -34,90 +41,122 @@ class ModelWorld:
 
     def __init__(self, mdp: MDP, rng: np.random.Generator) -> None:
         self.mdp, self.rng = mdp, rng
-        columns = grid(mdp)
-        self._tracker = NeedTracker(mdp, columns) if isinstance(columns, Lattice) else None
-        self._tables = (mdp.row_start, mdp.successor, mdp.probability, mdp.reward, mdp.mu, mdp.S, mdp.A)
+        self.layout = Layout(mdp, planning_grid(mdp))
+        self.follower = Follower(self.layout)
+        self._kernel = self.layout.stages, np.array(mdp.probability), np.array(mdp.reward)
 
     def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
-        """One episode by inverse CDF."""
-        mdp = self.mdp
-        u = self.rng.random(mdp.H + 1)
-        episode = Episode(np.empty(mdp.H + 1, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.H))
+        """Play one episode by inverse CDF."""
+        u, episode = self.rng.random(self.mdp.H + 1), blank_episode(self.mdp.H)
         if isinstance(behaviour, Randomised):
-            play_chances(*self._tables, behaviour.probabilities, u, chance.random(mdp.H), *episode)
-        elif isinstance(behaviour, MarkovPolicy):
-            play_table(*self._tables, behaviour.actions, u, *episode)
-        elif isinstance(behaviour, TargetPolicy) and self._tracker is not None and self._tracker.fits(behaviour):
-            self._tracker.play(behaviour, u, episode)
+            play_chances(*self._kernel, behaviour.probabilities, u, chance.random(self.mdp.H), episode)
+        elif self.follower.fits(behaviour):
+            self.follower.play(behaviour, u, episode)  # type: ignore[arg-type]
         else:
-            self._follow(behaviour, u, episode, chance)
+            self.follow(behaviour, u, episode, chance)
         return episode
 
-    def _follow(self, policy: Policy, u: np.ndarray, episode: Episode, chance: np.random.Generator) -> None:
-        mdp = self.mdp
-        s = int(first_state(mdp.mu, u[0]))
-        memory = policy.start(float(chance.random()) if policy.kind == "mixture" else None)
+    def follow(self, policy: Policy, u: FloatArray, episode: Episode, chance: np.random.Generator) -> None:
+        """Play one episode of any policy through its own methods."""
+        s = int(draw(self.layout.stages.mu, 0, self.mdp.S, u[0]))
+        memory = _start(policy, chance)
         episode.states[0] = s
-        for h in range(mdp.H):
+        for h in range(self.mdp.H):
             a = policy.act(h, s, memory)
-            step(*self._tables[:4], mdp.S, mdp.A, h, a, u, *episode)
+            step(*self._kernel, h, a, u[1 + h], episode)
             after = int(episode.states[h + 1])
             memory = policy.next(memory, h, s, a, float(episode.rewards[h]), after)
             s = after
 
-    def memory(self) -> dict[str, Any]:
-        """State of the stream."""
+    def state(self) -> dict[str, Any]:
+        """Return the state of the stream."""
         return dict(self.rng.bit_generator.state)
 
-    def recall(self, memory: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Continue the stream."""
-        self.rng.bit_generator.state = memory
+        self.rng.bit_generator.state = state
 
 
 class GymWorld:
-    """Episodes of a Gymnasium environment with discrete observations and actions, cut or filled up to H stages.
+    """Episodes of a Gymnasium environment with discrete observations and actions, cut or extended to H stages.
 
     `ends[s]` is the state in which an episode that ended in observation s stays, with reward 0, for the stages that are
-    left, so that every learner sees H stages. Each reset is seeded from the world's stream: an episode's chance
-    depends on its number alone, not on what was played before it.
+    left, so that every learner sees H stages. Each reset is seeded from the world's stream: the randomness of an episode
+    depends on its number alone, not on what was played before it. Every observation and reward is checked.
     """
 
     def __init__(self, env: Any, H: int, rng: np.random.Generator, ends: IntArray) -> None:
         self.env, self.H, self.rng, self.ends = env, H, rng, ends
         self._first_state, self._first_action = int(env.observation_space.start), int(env.action_space.start)
+        self._episode = 0
 
     def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
-        """One episode by stepping the environment."""
-        found, _ = self.env.reset(seed=int(self.rng.integers(2**31)))
-        s = int(found) - self._first_state
-        episode = Episode(np.empty(self.H + 1, np.int64), np.empty(self.H, np.int64), np.zeros(self.H))
+        """Play one episode by stepping the environment."""
+        observation, _ = self.env.reset(seed=int(self.rng.integers(2**31)))
+        s = self._state(observation, 0)
+        episode = blank_episode(self.H)
         episode.states[0] = s
         over = False
-        memory = None
-        if isinstance(behaviour, Policy):
-            memory = behaviour.start(float(chance.random()) if behaviour.kind == "mixture" else None)
+        memory = _start(behaviour, chance) if isinstance(behaviour, Policy) else None
         for h in range(self.H):
             if isinstance(behaviour, Randomised):
-                a = int(first_state(behaviour.probabilities[h, s], chance.random()))
+                a = int(draw(behaviour.probabilities[h, s], 0, behaviour.probabilities.shape[2], chance.random()))
             else:
                 a = behaviour.act(h, s, memory)
             r, after = 0.0, s
             if not over:
-                found, reward, terminated, truncated, _ = self.env.step(a + self._first_action)
-                r, after, over = float(reward), int(found) - self._first_state, bool(terminated or truncated)
-                # What the time limit cuts off after the last stage has not ended.
+                observation, reward, terminated, truncated, _ = self.env.step(a + self._first_action)
+                r, after = self._reward(reward, h + 1), self._state(observation, h + 1)
+                over = bool(terminated or truncated)
+                # An episode that the time limit cuts off after the last stage has not ended.
                 if over and (terminated or h + 1 < self.H):
                     after = int(self.ends[after])
             if isinstance(behaviour, Policy):
                 memory = behaviour.next(memory, h, s, a, r, after)
             episode.actions[h], episode.rewards[h], episode.states[h + 1] = a, r, after
             s = after
+        self._episode += 1
         return episode
 
-    def memory(self) -> dict[str, Any]:
-        """State of the stream; the environment itself starts afresh with each episode."""
-        return dict(self.rng.bit_generator.state)
+    def _state(self, observation: Any, step_number: int) -> int:
+        """Return the observation as a state, or raise EpisodeError."""
+        n = self.ends.size
+        whole = isinstance(observation, (int, np.integer)) or (
+            isinstance(observation, np.ndarray) and observation.shape == () and observation.dtype.kind in "iu"
+        )
+        if not whole or isinstance(observation, bool) or not 0 <= int(observation) - self._first_state < n:
+            first, last = self._first_state, self._first_state + n - 1
+            raise EpisodeError(
+                f"episode {self._episode}, step {step_number}: the environment returned the observation {observation!r}; "
+                f"expected a whole number from {first} to {last}",
+                episode=self._episode, step=step_number, value=observation,
+            )  # fmt: skip
+        return int(observation) - self._first_state
 
-    def recall(self, memory: dict[str, Any]) -> None:
+    def _reward(self, reward: Any, step_number: int) -> float:
+        """Return the reward as a float, or raise EpisodeError."""
+        try:
+            found = float(reward)
+        except (TypeError, ValueError):
+            found = math.nan
+        if not math.isfinite(found):
+            raise EpisodeError(
+                f"episode {self._episode}, step {step_number}: the environment returned the reward {reward!r}; "
+                "expected a finite number",
+                episode=self._episode, step=step_number, value=reward,
+            )  # fmt: skip
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the stream; the environment itself starts afresh with each episode."""
+        return dict(self.rng.bit_generator.state) | {"episode": self._episode}
+
+    def restore(self, state: dict[str, Any]) -> None:
         """Continue the stream."""
-        self.rng.bit_generator.state = memory
+        self._episode = int(state["episode"])
+        self.rng.bit_generator.state = {key: value for key, value in state.items() if key != "episode"}
+
+
+def _start(policy: Policy, chance: np.random.Generator) -> Any:
+    """Return the policy's first memory; a mixture draws its part from the learner's stream."""
+    return policy.start(float(chance.random()) if isinstance(policy, MixturePolicy) else None)

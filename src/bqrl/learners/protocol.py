@@ -1,40 +1,35 @@
-"""What a learner is told, what it must do, and what one episode is."""
+"""What a learner knows of a problem, what it must do, and what one episode is."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.kernels.layout import Trace
+from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP, Structure
 from bqrl.mdp.policy import Policy
 
-
-class Episode(NamedTuple):
-    """One played episode: H + 1 states, H actions, H rewards (not discounted)."""
-
-    states: IntArray
-    actions: IntArray
-    rewards: FloatArray
+Episode = Trace  # H + 1 states, H actions, H rewards (not discounted)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Task:
-    """What a learner is told of a problem: its known structure, never the kernel.
+    """What a learner knows of a problem: its structure, never the kernel.
 
-    `model` is the problem with its rewards and, in place of the kernel, uniform rows over the known support (rows that
-    are known exactly keep their probabilities). It is None where the reward function is not granted or not known.
+    `model` is the problem with its rewards and, in place of the kernel, uniform rows over the known support; rows that are
+    known exactly keep their probabilities. It is None where the reward function is not granted or not known.
     """
 
     structure: Structure
     model: MDP | None
     discount: float
     tau: float
-    episodes: int  # T: the run's own length
-    delta: float
+    episodes: int  # T, the length of the run
+    delta: float  # probability that the confidence radii may fail
 
     @property
     def H(self) -> int:
@@ -54,18 +49,37 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Randomised:
-    """Play by chance: action probabilities of shape (H, S, A). Only learners play so; what is scored is deterministic."""
+    """Behaviour that draws its actions: probabilities of shape (H, S, A)."""
 
     probabilities: FloatArray
 
 
 class Learner(ABC):
-    """The protocol: `plan()` gives the policy of the next episode, `observe(episode)` learns from it.
+    """A learner: `plan()` returns the policy of the next episode, `observe(episode)` learns from it.
 
-    All randomness comes from `rng`, which is the learner's own stream: the problem's stream does not depend on it.
+    Only these two methods are compulsory. All randomness comes from `rng`, which belongs to the learner: the random stream
+    of the problem does not depend on it.
+
+    Parameters
+    ----------
+    task
+        What the learner knows of the problem.
+    rng
+        The learner's own random stream.
+
+    Examples:
+    --------
+    >>> import bqrl, numpy as np
+    >>> class First(bqrl.Learner):
+    ...     def plan(self):
+    ...         return bqrl.MarkovPolicy(np.zeros((self.task.H, self.task.S), int))
+    ...     def observe(self, episode):
+    ...         pass
+    >>> bqrl.learn("AssetSelling", First, tau=0.1, episodes=5, seed=1).returns.size
+    5
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
     needs_rewards: ClassVar[bool] = False  # plans on a model, so it is granted the reward function
     tuned: ClassVar[str | None] = None  # the one parameter that a study tunes
 
@@ -74,31 +88,31 @@ class Learner(ABC):
 
     @abstractmethod
     def plan(self) -> Policy | Randomised:
-        """What is played in the next episode, exploration included."""
+        """Return what is played in the next episode, exploration included."""
 
     @abstractmethod
     def observe(self, episode: Episode) -> None:
         """Learn from the episode just played."""
 
-    @abstractmethod
-    def evaluated(self) -> Policy:
-        """The policy in force with exploration removed: what the episode just planned is scored by."""
+    def evaluated(self) -> Policy | None:
+        """Return the policy that scores the episode just planned, exploration removed; None: the planned policy itself."""
+        return None
 
     def notes(self) -> dict[str, float]:
-        """Numbers about the plan in force that the record keeps, e.g. its optimistic value."""
+        """Return numbers about the current plan that the record stores, e.g. its optimistic value."""
         return {}
 
-    @abstractmethod
-    def memory(self) -> dict[str, Any]:
-        """Everything learned so far as plain arrays and numbers; with the stream's state it continues bit for bit."""
+    def state(self) -> dict[str, Any]:
+        """Return everything learned so far as plain arrays and numbers, for a checkpoint."""
+        raise NotImplementedError(f"{type(self).__name__} has no state() method, so its runs cannot be checkpointed")
 
-    @abstractmethod
-    def recall(self, memory: dict[str, Any]) -> None:
-        """Continue from what `memory()` returned."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state()` returned."""
+        raise NotImplementedError(f"{type(self).__name__} has no restore() method, so its runs cannot be continued")
 
 
 def blank_model(mdp: MDP) -> MDP:
-    """The problem with uniform rows over the known support in place of the kernel; known rows keep theirs."""
+    """Return the problem with uniform rows over the known support in place of the kernel; known rows keep theirs."""
     sizes = np.diff(mdp.row_start)
     known = np.repeat(mdp.known.reshape(-1), sizes)
     uniform = np.repeat(1.0 / np.maximum(sizes, 1), sizes)

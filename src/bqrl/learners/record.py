@@ -9,56 +9,50 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.tolerance import MASS_TOL
-from bqrl.laws.functionals import buffered_rows, check_level, mean_rows, quantile_rows
+from bqrl.errors import FileFormatError
+from bqrl.laws.functionals import buffered_rows, mean_rows, quantile_rows
 from bqrl.laws.law import Law
+from bqrl.learners.score import Optimum
+from bqrl.mdp.derived import per_model
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, policy_from_arrays
+from bqrl.planners.buffered import plan_buffered
+from bqrl.planners.frontier import plan_capped
 
 FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Yardstick:
-    """The exact optimum of a problem for every level, and the best mean."""
-
-    points: FloatArray  # (m,)
-    shortfall: FloatArray  # (m,) smallest probability of ending below each point
-    best_mean: float
-
-    @classmethod
-    def of(cls, mdp: MDP) -> Yardstick:
-        """Measured once for a problem and kept with it."""
-        if "yardstick" not in mdp._cache:
-            from bqrl.planners.expected import best_mean
-            from bqrl.planners.target import guarantee_curve
-
-            curve = guarantee_curve(mdp)
-            mdp._cache["yardstick"] = cls(curve.points, np.maximum.accumulate(curve.shortfall), best_mean(mdp)[0])
-        found: Yardstick = mdp._cache["yardstick"]
-        return found
-
-    def quantile(self, tau: float) -> float:
-        """The best achievable tau-quantile."""
-        check_level(tau)
-        return float(self.points[max(int(np.searchsorted(self.shortfall, tau - MASS_TOL, side="left")) - 1, 0)])
-
-
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Record:
-    """One run of one learner. Arrays have one entry an episode unless they say otherwise."""
+    """One run of one learner. Arrays have one entry per episode unless noted otherwise, and are read-only."""
 
-    settings: dict[str, Any]  # learner, tau, episodes, seed, parameters, problem: everything that fixes the run
+    settings: dict[str, Any]  # learner, tau, episodes, seed, parameters, digest of the problem: all that fixes the run
     returns: FloatArray  # (T,) realised returns
     law_of: IntArray  # (T,) which row of `pmf` is the law of the evaluated policy; -1 where it is not known
     points: FloatArray  # (m,) returns
     pmf: FloatArray  # (n, m) distinct laws in the order in which they appeared
-    yardstick: Yardstick | None  # None where the problem's kernel is not known
+    optimum: Optimum | None  # None where the problem's kernel is not known
     notes: dict[str, FloatArray] = field(default_factory=dict)  # the learner's own numbers: optimistic value, beta, ...
     final_policy: Policy | None = None
-    mdp: MDP | None = None  # the problem, where the record was made here rather than loaded
+    mdp: MDP | None = None  # the problem, unless the record was loaded from a file
+
+    def __post_init__(self) -> None:
+        for array in (self.returns, self.law_of, self.points, self.pmf, *self.notes.values()):
+            array.flags.writeable = False
+
+    @property
+    def scores(self) -> str:
+        """How policies are scored: "exact", "bracket" (see `score_error`) or "none"."""
+        if self.optimum is None:
+            return "none"
+        return "exact" if self.optimum.error == 0.0 else "bracket"
+
+    @property
+    def score_error(self) -> float:
+        """How far quantiles and means may lie below the true ones; 0.0 if the scores are exact."""
+        return 0.0 if self.optimum is None else self.optimum.error
 
     @property
     def tau(self) -> float:
@@ -83,16 +77,26 @@ class Record:
         return mean_rows(self.points, self.pmf)[self.law_of]
 
     def gap(self, tau: float | None = None, reference: str | float = "exact") -> FloatArray:
-        """Optimum minus the evaluated policy's exact tau-quantile, per episode.
+        """Return the optimum minus the tau-quantile of the evaluated policy, per episode.
 
-        `reference` "exact" is the true optimum; "capped" the paper's numerical reference, whose gaps are cut at zero as
-        in the paper; a number is taken as it is, cut likewise.
+        Parameters
+        ----------
+        tau
+            By default the level that the learner was given.
+        reference
+            "exact": the true optimum. "capped": the paper's numerical reference, with gaps cut at zero as in the paper. A
+            number: itself, cut likewise.
+
+        Returns:
+        -------
+        array of shape (T,)
+            Exact if `scores` is "exact"; else each entry may be off by `score_error`.
         """
         level = self.tau if tau is None else tau
         values = self.quantile(level)
         if reference == "exact":
-            assert self.yardstick is not None
-            return self.yardstick.quantile(level) - values
+            assert self.optimum is not None
+            return self.optimum.quantile(level) - values
         if isinstance(reference, str) and reference != "capped":
             raise ValueError(f"reference must be 'exact', 'capped' or a number, got {reference!r}")
         best = self._capped(level) if reference == "capped" else float(reference)
@@ -101,8 +105,6 @@ class Record:
     def buffered_error(self, tau: float, beta: float) -> FloatArray:
         """Best buffered quantile minus the evaluated policy's, per episode (the best one's proven upper bound)."""
         self._need_laws()
-        from bqrl.planners.buffered import plan_buffered
-
         upper = plan_buffered(self._problem("buffered_error"), tau, beta).upper
         assert upper is not None
         return upper - buffered_rows(self.points, self.pmf, tau, beta)[self.law_of]
@@ -110,20 +112,14 @@ class Record:
     def expected_regret(self) -> FloatArray:
         """Best mean minus the evaluated policy's mean, per episode."""
         means = self.means()
-        assert self.yardstick is not None
-        return self.yardstick.best_mean - means
+        assert self.optimum is not None
+        return self.optimum.best_mean - means
 
     def _capped(self, tau: float) -> float:
-        from bqrl.planners.frontier import plan_capped
-
-        mdp = self._problem("the capped reference")
-        key = ("capped", float(tau))
-        if key not in mdp._cache:
-            mdp._cache[key] = plan_capped(mdp, tau).value
-        return float(mdp._cache[key])
+        return capped_reference(self._problem("the capped reference"), float(tau))
 
     def _need_laws(self) -> None:
-        if self.yardstick is None or self.pmf.size == 0 or np.any(self.law_of < 0):
+        if self.optimum is None or self.pmf.size == 0 or np.any(self.law_of < 0):
             raise ValueError("this run has no exact laws: the kernel of its environment is not known")
 
     def _problem(self, what: str) -> MDP:
@@ -146,12 +142,8 @@ class Record:
             "pmf": self.pmf,
         }
         flat |= {f"note_{name}": values for name, values in self.notes.items()}
-        if self.yardstick is not None:
-            flat |= {
-                "optimum_points": self.yardstick.points,
-                "optimum_shortfall": self.yardstick.shortfall,
-                "best_mean": np.array(self.yardstick.best_mean),
-            }
+        if self.optimum is not None:
+            flat |= self.optimum.arrays()
         if self.final_policy is not None:
             flat["final_bqrl_policy"] = np.array(self.final_policy.kind)
             flat |= {f"final_{name}": values for name, values in self.final_policy.arrays().items()}
@@ -166,28 +158,45 @@ class Record:
     def from_arrays(cls, arrays: dict[str, Any], name: str = "the file") -> Record:
         """The record that `arrays` describe; ValueError where they describe none."""
         if "bqrl_record" not in arrays:
-            raise ValueError(f"{name} holds no record of a run")
+            raise FileFormatError(f"expected a record of a run, got {name}, which holds none", file=name)
         try:
-            yardstick = None
-            if "best_mean" in arrays:
-                yardstick = Yardstick(arrays["optimum_points"], arrays["optimum_shortfall"], float(arrays["best_mean"]))
-            policy = {k.removeprefix("final_"): v for k, v in arrays.items() if k.startswith("final_")}
-            return cls(
-                json.loads(str(arrays["settings"])),
-                arrays["returns"],
-                arrays["law_of"],
-                arrays["points"],
-                arrays["pmf"],
-                yardstick,
-                {k.removeprefix("note_"): v for k, v in arrays.items() if k.startswith("note_")},
-                policy_from_arrays(policy) if policy else None,
-            )
-        except (KeyError, ValueError, TypeError) as fault:
-            raise ValueError(f"{name} is a damaged record: {str(fault).splitlines()[0]}") from None
+            return _from_arrays(arrays)
+        except (KeyError, IndexError, ValueError, TypeError, AttributeError) as fault:
+            reason = (str(fault).splitlines() or [""])[0]
+            raise FileFormatError(f"{name} is a damaged record: {reason}", file=name) from None
 
     def __repr__(self) -> str:
         what = ", ".join(f"{key}={self.settings[key]}" for key in ("learner", "tau", "seed") if key in self.settings)
         return f"Record({what}, {self.returns.size} episodes, mean return {self.returns.mean():.6g})"
 
 
-__all__ = ["Record", "Yardstick"]
+@per_model
+def capped_reference(mdp: MDP, tau: float) -> float:
+    """Return the paper's numerical reference: the value of the capped frontier."""
+    return plan_capped(mdp, tau).value
+
+
+def _from_arrays(arrays: dict[str, Any]) -> Record:
+    """Return the record that arrays describe, or raise ValueError, KeyError or TypeError."""
+    returns, law_of = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["law_of"])
+    points, pmf = np.asarray(arrays["points"], np.float64), np.asarray(arrays["pmf"], np.float64)
+    if returns.ndim != 1 or law_of.shape != returns.shape or law_of.dtype.kind not in "iu":
+        raise ValueError(f"returns and law_of must have one entry per episode, got {returns.shape}, {law_of.shape}")
+    if points.ndim != 1 or pmf.ndim != 2 or (pmf.size and pmf.shape[1] != points.size):
+        raise ValueError(f"pmf must have one column per point, got {pmf.shape} and {points.shape}")
+    if law_of.size and (law_of.min() < -1 or law_of.max() >= max(len(pmf), 0)):
+        raise ValueError("law_of points outside the laws")
+    settings = json.loads(str(arrays["settings"]))
+    if not isinstance(settings, dict) or "tau" not in settings:
+        raise ValueError("settings must hold tau")
+    policy = {k.removeprefix("final_"): v for k, v in arrays.items() if k.startswith("final_")}
+    return Record(
+        settings=settings,
+        returns=returns,
+        law_of=law_of.astype(np.int64),
+        points=points,
+        pmf=pmf,
+        optimum=Optimum.from_arrays(arrays) if "best_mean" in arrays else None,
+        notes={k.removeprefix("note_"): np.asarray(v) for k, v in arrays.items() if k.startswith("note_")},
+        final_policy=policy_from_arrays(policy) if policy else None,
+    )

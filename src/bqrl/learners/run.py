@@ -2,48 +2,59 @@
 
 from __future__ import annotations
 
-import difflib
+import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.progress import Progress
 
+from bqrl.checks import choice, nearest, number, random_seed, shown, whole
 from bqrl.envs import make, names
+from bqrl.errors import ArgumentTypeError, FileFormatError
 from bqrl.laws.functionals import mean_rows, quantile_rows
-from bqrl.learners.baselines.ppo import PPO
-from bqrl.learners.baselines.q_learning import QLearning
-from bqrl.learners.baselines.sarsa import Sarsa
-from bqrl.learners.baselines.thompson import Thompson
-from bqrl.learners.baselines.trpo import TRPO
-from bqrl.learners.baselines.ucbvi import UCBVI
+from bqrl.learners.gymnasium import gym_task
 from bqrl.learners.play import ModelWorld, World
-from bqrl.learners.protocol import Learner, Task, blank_model
-from bqrl.learners.record import Record, Yardstick
-from bqrl.learners.scoring import Scorer
+from bqrl.learners.ppo import PPO
+from bqrl.learners.protocol import Learner, Randomised, Task, blank_model
+from bqrl.learners.q_learning import QLearning
+from bqrl.learners.record import Record
+from bqrl.learners.sarsa import Sarsa
+from bqrl.learners.sb3 import SB3
+from bqrl.learners.score import Scorer, optimum
+from bqrl.learners.thompson import Thompson
+from bqrl.learners.trpo import TRPO
 from bqrl.learners.ucb_bqrl import UCBBQRL
+from bqrl.learners.ucbvi import UCBVI
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import MarkovPolicy, Policy, policy_from_arrays
 from bqrl.planners.plan import check_levels
 
 LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner for learner in (UCBBQRL, UCBVI, QLearning, Sarsa, Thompson, PPO, TRPO)
 }
+ADAPTERS: dict[str, type[Learner]] = {SB3.name: SB3}  # they need an extra
 
 Callback = Callable[[int, dict[str, Any]], None]
+Maker = Callable[..., Learner]  # a learner class, or a function (task, rng) -> Learner
 
 
 def learn(
     problem: Any,
-    learner: str = "ucb-bqrl",
+    learner: str | Maker = "ucb-bqrl",
     tau: float = 0.1,
     episodes: int = 2000,
-    seed: int = 42,
+    seed: int | None = None,
     *,
     horizon: int | None = None,
+    start: Any = None,
     delta: float = 0.05,
     callback: Callback | None = None,
     progress: bool | None = None,
@@ -51,26 +62,56 @@ def learn(
     checkpoint_every: int = 500,
     **params: Any,
 ) -> Record:
-    """The record of one learner on an MDP or a Gymnasium environment; the same seed gives the same bits.
+    """Run one learner and return its record; the same seed gives the same bits.
 
-    `params` are the learner's own, e.g. planner="target" or c_conf=0.01 for "ucb-bqrl". `callback(episode, numbers)` is
-    called after every episode with its return, the learner's notes and, where the kernel is known, the exact quantile and
-    mean of the policy and its gap to the best quantile. `progress` shows a bar (default: when a person watches). With
-    `checkpoint` the run's state is written there every `checkpoint_every` episodes, and a run that finds one of its own
-    continues from it.
+    Parameters
+    ----------
+    problem
+        An MDP, the name of a problem, a Gymnasium environment or its id.
+    learner
+        A name, a `Learner` class, or a function (task, rng) that returns a learner.
+    tau
+        The level whose quantile is to be learned.
+    episodes
+        Number of episodes.
+    seed
+        None draws fresh entropy; the record's settings hold the seed used.
+    horizon, start
+        Replace those of the problem. With an environment `start` is possible where its transition table is known.
+    delta
+        Probability that the confidence radii may fail.
+    callback
+        Called as callback(episode, numbers) after every episode with its return, the learner's notes and, where the
+        kernel is known, the quantile and mean of the policy and its gap to the best quantile.
+    progress
+        Show a progress bar; by default if standard error is a terminal.
+    checkpoint, checkpoint_every
+        Write the state of the run to this .npz file every so many episodes; a run that finds its own file continues it.
+    **params
+        Parameters of the learner, e.g. planner="target" for "ucb-bqrl".
+
+    Returns:
+    -------
+    Record
+
+    Examples:
+    --------
+    >>> import bqrl
+    >>> record = bqrl.learn("AssetSelling", "ucbvi", tau=0.1, episodes=20, seed=1)
     """
-    run = Run(problem, learner, tau, episodes, seed, horizon=horizon, delta=delta, **params)
+    every = whole(checkpoint_every, "checkpoint_every", 1)
+    run = Run(problem, learner, tau, episodes, seed, horizon=horizon, start=start, delta=delta, **params)
     if checkpoint is not None and Path(checkpoint).exists():
-        run.recall(read_arrays(checkpoint))
+        run.restore(read_arrays(checkpoint))
     show = sys.stderr.isatty() if progress is None else progress
-    with _bar(show, run.total, run.t, f"{learner}, tau {tau:g}") as advance:
+    with _progress_bar(show, run.total, run.t, f"{run.settings['learner']}, tau {run.settings['tau']:g}") as advance:
         while run.t < run.total:
             numbers = run.step(wanted=callback is not None)
             if callback is not None:
                 callback(run.t - 1, numbers)
             advance()
-            if checkpoint is not None and (run.t % checkpoint_every == 0 or run.t == run.total):
-                write_arrays(checkpoint, run.memory())
+            if checkpoint is not None and (run.t % every == 0 or run.t == run.total):
+                write_arrays(checkpoint, run.state())
     return run.record()
 
 
@@ -78,29 +119,39 @@ class Run:
     """A run that can be stopped between any two episodes and continued with identical bits."""
 
     def __init__(
-        self, problem: Any, learner: str, tau: float, episodes: int, seed: int, *, horizon: int | None = None,
-        delta: float = 0.05, **params: Any,
-    ) -> None:  # fmt: skip
+        self,
+        problem: Any,
+        learner: str | Maker,
+        tau: float,
+        episodes: int,
+        seed: int | None,
+        *,
+        horizon: int | None = None,
+        start: Any = None,
+        delta: float = 0.05,
+        **params: Any,
+    ) -> None:
         tau, _ = check_levels(tau, 0.0)
-        if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
-            raise ValueError(f"episodes must be a whole number of at least 1, got {episodes!r}")
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise ValueError(f"seed must be a whole number from 0, got {seed!r}")
-        if not 0.0 < delta < 1.0:
-            raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
-        kind = find_learner(learner)
-        check_params(kind, params)
-        world_seed, learner_seed = np.random.SeedSequence(int(seed)).spawn(2)
-        world_rng, learner_rng = np.random.default_rng(world_seed), np.random.default_rng(learner_seed)
+        self.total, self.t = whole(episodes, "episodes", 1), 0
+        seed, delta = random_seed(seed), number(delta, "delta", 0.0, 1.0, "()")
+        maker = find_learner(learner)
+        check_params(maker, params)
+        world_seed, learner_seed = np.random.SeedSequence(seed).spawn(2)
+        rng = np.random.default_rng(learner_seed)
         self.world: World
-        self.mdp, task, self.world = _task(problem, kind, tau, int(episodes), delta, horizon, world_rng)
-        self.learner = kind(task, learner_rng, **params)
-        self.chance = learner_rng
-        self.total, self.t = int(episodes), 0
+        facts = {"tau": tau, "episodes": self.total, "delta": delta}
+        self.mdp, task, self.world = _task(problem, maker, horizon, start, np.random.default_rng(world_seed), facts)
+        self.learner = maker(task, rng, **params)
+        if not isinstance(self.learner, Learner):
+            raise ArgumentTypeError(
+                f"learner must return a bqrl.Learner, got {type(self.learner).__name__}", name="learner"
+            )
+        self.chance = rng
+        name = self.learner.name or getattr(maker, "__name__", type(self.learner).__name__)
         self.settings: dict[str, Any] = {
-            "learner": kind.name, "tau": tau, "episodes": int(episodes), "seed": int(seed), "delta": delta,
-            "problem": repr(self.mdp if self.mdp is not None else problem),
-            "params": {name: _plain(value) for name, value in sorted(params.items())},
+            "learner": name, "seed": seed, **facts, "problem": repr(self.mdp if self.mdp is not None else problem),
+            "digest": "" if self.mdp is None else digest(self.mdp),
+            "params": {key: _plain(value) for key, value in sorted(params.items())},
         }  # fmt: skip
         self.scorer = Scorer(self.mdp) if self.mdp is not None else None
         self.returns = np.zeros(self.total)
@@ -109,13 +160,15 @@ class Run:
         self._laws: dict[bytes, int] = {}
         self._rows: list[np.ndarray] = []
         self._notes: dict[str, np.ndarray] = {}
+        self._policy: Policy | None = None  # what scored the last episode
 
     def step(self, wanted: bool = False) -> dict[str, Any]:
-        """One more episode; its numbers where `wanted`."""
+        """Play one more episode; return its numbers if `wanted`."""
         t = self.t
         behaviour = self.learner.plan()
+        self._policy = self._evaluated(behaviour)
         if self.scorer is not None:
-            row = self.scorer.law(self.learner.evaluated())
+            row = self.scorer.law(self._policy)
             key = row.tobytes()
             place = self._laws.get(key)
             if place is None:
@@ -135,119 +188,158 @@ class Run:
         numbers: dict[str, Any] = {"return": float(self.returns[t])} | self._scores(t)
         return numbers | {name: float(values[t]) for name, values in self._notes.items()}
 
+    def _evaluated(self, behaviour: Policy | Randomised) -> Policy:
+        """Return the policy that scores the episode just planned."""
+        policy = self.learner.evaluated()
+        if policy is not None:
+            return policy
+        if isinstance(behaviour, Randomised):
+            return MarkovPolicy(behaviour.probabilities.argmax(axis=2))
+        if not isinstance(behaviour, Policy):
+            raise ArgumentTypeError(
+                f"{type(self.learner).__name__}.plan() must return a bqrl.Policy, got {shown(behaviour)}", name="plan"
+            )
+        return behaviour
+
     def _scores(self, t: int) -> dict[str, float]:
-        """Exact quantile and mean of the policy of episode t, and its gap, where the kernel is known."""
+        """Return quantile, gap and mean of the policy of episode t, if the kernel is known."""
         if self.mdp is None or self.scorer is None:
             return {}
         tau, points, row = self.settings["tau"], self.scorer.points, self._rows[self.law_of[t]][None]
         quantile = float(quantile_rows(points, row, tau)[0])
-        best = Yardstick.of(self.mdp).quantile(tau)
-        return {"quantile": quantile, "gap": best - quantile, "mean": float(mean_rows(points, row)[0])}
+        gap = optimum(self.mdp).quantile(tau) - quantile
+        return {"quantile": quantile, "gap": gap, "mean": float(mean_rows(points, row)[0])}
 
     def record(self) -> Record:
-        """What the run has left so far."""
+        """Return the record of the episodes so far."""
         known = self.mdp is not None and self.scorer is not None
         return Record(
-            self.settings,
-            self.returns[: self.t].copy(),
-            self.law_of[: self.t].copy(),
-            self.scorer.points if self.scorer is not None else np.zeros(0),
-            np.array(self._rows) if self._rows else np.zeros((0, 0)),
-            Yardstick.of(self.mdp) if known and self.mdp is not None else None,
-            {name: values[: self.t].copy() for name, values in self._notes.items()},
-            self.learner.evaluated(),
-            self.mdp,
+            settings=self.settings,
+            returns=self.returns[: self.t].copy(),
+            law_of=self.law_of[: self.t].copy(),
+            points=self.scorer.points if self.scorer is not None else np.zeros(0),
+            pmf=np.array(self._rows) if self._rows else np.zeros((0, 0)),
+            optimum=optimum(self.mdp) if known and self.mdp is not None else None,
+            notes={name: values[: self.t].copy() for name, values in self._notes.items()},
+            final_policy=self._policy,
+            mdp=self.mdp,
         )
 
-    def memory(self) -> dict[str, Any]:
-        """The run's whole state as plain arrays."""
+    def state(self) -> dict[str, Any]:
+        """Return the whole state of the run as plain arrays."""
         arrays: dict[str, Any] = {
             "bqrl_run": np.array(json.dumps(self.settings, sort_keys=True)),
             "t": np.array(self.t),
-            "streams": np.array(json.dumps([self.world.memory(), dict(self.chance.bit_generator.state)])),
+            "streams": np.array(json.dumps([self.world.state(), dict(self.chance.bit_generator.state)])),
             "returns": self.returns,
             "law_of": self.law_of,
-            "pmf": np.array(self._rows),
+            "pmf": np.array(self._rows) if self._rows else np.zeros((0, 0)),
         }
+        if self._policy is not None:
+            arrays["final_bqrl_policy"] = np.array(self._policy.kind)
+            arrays |= {f"final_{name}": values for name, values in self._policy.arrays().items()}
         arrays |= {f"note_{name}": values for name, values in self._notes.items()}
-        return arrays | {f"learner_{name}": np.asarray(value) for name, value in self.learner.memory().items()}
+        return arrays | {f"learner_{name}": np.asarray(value) for name, value in self.learner.state().items()}
 
-    def recall(self, arrays: dict[str, Any]) -> None:
-        """Continue from `memory()`; ValueError where it belongs to another run."""
-        if str(arrays.get("bqrl_run", "")) != json.dumps(self.settings, sort_keys=True):
-            raise ValueError("the checkpoint belongs to another run (other settings); remove it or change its name")
-        self.t = int(arrays["t"])
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Continue from `state()`; FileFormatError if the state is damaged or belongs to another run."""
+        if "bqrl_run" not in arrays:
+            raise FileFormatError("expected the checkpoint of a run, got other arrays; change the checkpoint's name")
+        if str(arrays["bqrl_run"]) != json.dumps(self.settings, sort_keys=True):
+            raise FileFormatError(
+                "the checkpoint belongs to another run (other settings or another problem); remove it or change its name"
+            )
+        try:
+            self._restore(arrays)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as fault:
+            reason = (str(fault).splitlines() or [""])[0]
+            raise FileFormatError(f"the checkpoint is damaged ({shown(reason)}); remove it to start anew") from None
+
+    def _restore(self, arrays: dict[str, Any]) -> None:
+        t, rows = int(arrays["t"]), np.asarray(arrays["pmf"], np.float64)
+        returns, law_of = np.array(arrays["returns"], np.float64), np.array(arrays["law_of"], np.int64)
+        if not (0 <= t <= self.total and returns.shape == law_of.shape == (self.total,)):
+            raise FileFormatError(f"expected {self.total} episodes, got arrays of shape {returns.shape}")
+        if np.any(law_of[:t] >= len(rows)) or np.any(law_of < -1):
+            raise FileFormatError("law_of points outside the laws")
         world, chance = json.loads(str(arrays["streams"]))
-        self.world.recall(world)
+        self.world.restore(world)
         self.chance.bit_generator.state = chance
-        self.returns, self.law_of = arrays["returns"].copy(), arrays["law_of"].copy()
-        self._rows = list(arrays["pmf"])
+        final = {k.removeprefix("final_"): v for k, v in arrays.items() if k.startswith("final_")}
+        self._policy = policy_from_arrays(final) if final else None
+        self.learner.restore({k.removeprefix("learner_"): v for k, v in arrays.items() if k.startswith("learner_")})
+        self.t, self.returns, self.law_of = t, returns, law_of
+        self._rows = list(rows)
         self._laws = {row.tobytes(): i for i, row in enumerate(self._rows)}
-        self._notes = {k.removeprefix("note_"): v.copy() for k, v in arrays.items() if k.startswith("note_")}
-        prefix = "learner_"
-        self.learner.recall({k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)})
+        notes = {k.removeprefix("note_"): np.array(v, np.float64) for k, v in arrays.items() if k.startswith("note_")}
+        if any(values.shape != (self.total,) for values in notes.values()):
+            raise FileFormatError("a note does not have one entry per episode")
+        self._notes = notes
 
 
-def find_learner(name: str) -> type[Learner]:
-    """The learner of that name; ValueError with the nearest name otherwise."""
-    if name == "sb3":  # an adapter to an extra, so it loads when asked for
-        from bqrl.learners.baselines.sb3 import SB3
-
-        return SB3
-    if name not in LEARNERS:
-        near = difflib.get_close_matches(str(name), LEARNERS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"learner must be one of {', '.join(LEARNERS)}, got {name!r}{hint}")
-    return LEARNERS[name]
+def digest(mdp: MDP) -> str:
+    """Return a digest of everything that fixes a problem: two problems with the same digest are the same problem."""
+    sha = hashlib.sha256(repr((mdp.H, mdp.S, mdp.A, mdp.discount, mdp.available.shape)).encode())
+    for array in (mdp.mu, mdp.row_start, mdp.successor, mdp.probability, mdp.reward, mdp.known):
+        sha.update(np.ascontiguousarray(array).tobytes())
+    return sha.hexdigest()
 
 
-def check_params(kind: type[Learner], params: dict[str, Any]) -> None:
-    """TypeError unless every parameter is one of the learner's, with the nearest name."""
-    known = [name for name in inspect.signature(kind.__init__).parameters if name not in ("self", "task", "rng")]
+def find_learner(learner: Any) -> Maker:
+    """Return the learner class of that name, or the class or function itself."""
+    if isinstance(learner, str):
+        everyone = LEARNERS | ADAPTERS
+        return everyone[choice(learner, "learner", everyone)]
+    if not callable(learner) or (inspect.isclass(learner) and not issubclass(learner, Learner)):
+        raise ArgumentTypeError(
+            f"learner must be a name, a Learner class or a function (task, rng), got {shown(learner)}",
+            name="learner", value=learner,
+        )  # fmt: skip
+    maker: Maker = learner
+    return maker
+
+
+def check_params(maker: Maker, params: dict[str, Any]) -> None:
+    """Raise ArgumentTypeError unless every parameter is one of the learner's."""
+    signature = inspect.signature(maker.__init__ if inspect.isclass(maker) else maker)
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
+        return
+    known = [name for name in signature.parameters if name not in ("self", "task", "rng")]
     for name in params:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"learner {kind.name!r} takes no parameter {name!r}{hint} (it takes {', '.join(known)})")
+            who = getattr(maker, "name", "") or getattr(maker, "__name__", "learner")
+            hint = nearest(name, known) if known else "; it takes no parameters"
+            raise ArgumentTypeError(f"learner {who!r} does not have a parameter {name!r}{hint}", name=name)
 
 
 def _task(
-    problem: Any, kind: type[Learner], tau: float, T: int, delta: float, horizon: int | None, rng: np.random.Generator
+    problem: Any, maker: Maker, horizon: int | None, start: Any, rng: np.random.Generator, facts: dict[str, Any]
 ) -> tuple[MDP | None, Task, World]:
-    """The problem to score on where its kernel is known, what the learner is told, and where episodes are played."""
+    """Return the problem that scores policies if its kernel is known, what the learner knows, and where episodes are played."""
+    # A function of the caller's own is granted the rewards where they are known.
+    grant = bool(getattr(maker, "needs_rewards", True))
+    require = grant and inspect.isclass(maker)
     if isinstance(problem, str) and problem in names():
         problem = make(problem)
-    if isinstance(problem, MDP):
-        if horizon is not None and horizon != problem.H:
-            problem = problem.replace(horizon=horizon)
-        model = blank_model(problem) if kind.needs_rewards else None
-        return problem, Task(problem.structure, model, problem.discount, tau, T, delta), ModelWorld(problem, rng)
-    from bqrl.learners.gym import gym_task
-
-    return gym_task(problem, kind, tau, T, delta, horizon, rng)
+    if not isinstance(problem, MDP):
+        return gym_task(problem, maker, grant, require, horizon, start, rng, facts)
+    if (horizon is not None and horizon != problem.H) or start is not None:
+        problem = problem.replace(horizon=horizon, start=start)
+    model = blank_model(problem) if grant else None
+    task = Task(structure=problem.structure, model=model, discount=problem.discount, **facts)
+    return problem, task, ModelWorld(problem, rng)
 
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 
-class _bar:  # noqa: N801 - a context manager used once
+@contextmanager
+def _progress_bar(show: bool, total: int, done: int, title: str) -> Iterator[Callable[[], None]]:
     """A progress bar on standard error, or nothing."""
-
-    def __init__(self, show: bool, total: int, done: int, title: str) -> None:
-        self.show, self.total, self.done, self.title = show, total, done, title
-
-    def __enter__(self) -> Callable[[], None]:
-        if not self.show:
-            return lambda: None
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self.progress = Progress(console=Console(stderr=True), transient=True)
-        self.progress.start()
-        task = self.progress.add_task(self.title, total=self.total, completed=self.done)
-        return lambda: self.progress.advance(task)
-
-    def __exit__(self, *_: Any) -> None:
-        if self.show:
-            self.progress.stop()
+    if not show:
+        yield lambda: None
+        return
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total, completed=done)
+        yield lambda: progress.advance(task)

@@ -16,12 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import Margin, buffered_rows
+from bqrl.laws.functionals import Margin
 from bqrl.learners.counts import Counts
 from bqrl.learners.protocol import Episode, Learner, Task
+from bqrl.learners.replan import Replanner
 from bqrl.mdp.forms import FloatArray
-from bqrl.mdp.policy import MarkovPolicy, Policy
-from bqrl.planners.confidence import constant_buffer, log_buffer, log_term, power_buffer, radius
+from bqrl.mdp.policy import MarkovPolicy, Policy, policy_from_arrays
+from bqrl.planners.confidence import candidate_kernels, constant_buffer, log_buffer, log_term, power_buffer, radius
+from bqrl.planners.frontier import plan_frontier
+from bqrl.planners.greedy import greedy_policies, optimistic_greedy
+from bqrl.planners.target import guarantee_curve
 
 PLANNERS = ("target", "greedy", "frontier")
 CLEAR = 2.0  # standard errors that both margins must have before the adaptive buffer narrows
@@ -86,11 +90,6 @@ class UCBBQRL(Learner):
             self._planned_visits = self.counts.visits.copy()
         return self._policy
 
-    def evaluated(self) -> Policy:
-        """The planned policy: there is no exploration to remove."""
-        assert self._policy is not None
-        return self._policy
-
     def observe(self, episode: Episode) -> None:
         """Count the episode."""
         self.counts.observe(episode)
@@ -100,34 +99,35 @@ class UCBBQRL(Learner):
         """beta_t, the optimistic value, and what the planner adds: its proven bound and gap, or the candidate that won."""
         return {"beta": self.beta} | self._notes
 
-    def memory(self) -> dict[str, Any]:
-        """Counts, the buffer, and the search's last width."""
-        state = self.counts.memory() | {
+    def state(self) -> dict[str, Any]:
+        """Return the counts, the buffer, and where the last search ended."""
+        found = self.counts.state() | {
             "t": self.t,
             "beta": self.beta,
             "margin": self.margin,
             "planned_visits": self._planned_visits,
-            "width": getattr(self._engine, "width", 0),
+            "width": getattr(self._engine, "width", None) or 0.0,
         }
         if self._policy is not None and self.replan_factor > 1.0:
-            state["policy_bqrl_policy"] = np.array(self._policy.kind)
-            state |= {f"policy_{key}": value for key, value in self._policy.arrays().items()}
-            state |= {f"kept_{key}": value for key, value in self._notes.items()}
-        return state
+            found["policy_bqrl_policy"] = np.array(self._policy.kind)
+            found |= {f"policy_{key}": value for key, value in self._policy.arrays().items()}
+            found |= {f"planned_{key}": value for key, value in self._notes.items()}
+        return found
 
-    def recall(self, memory: dict[str, Any]) -> None:
-        """Continue from `memory()`."""
-        from bqrl.mdp.policy import policy_from_arrays
-
-        self.counts.recall(memory)
-        self.t, self.beta, self.margin = int(memory["t"]), float(memory["beta"]), float(memory["margin"])
-        self._planned_visits = np.array(memory["planned_visits"])
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state()` returned."""
+        self.counts.restore(state)
+        self.t, self.beta, self.margin = int(state["t"]), float(state["beta"]), float(state["margin"])
+        self._planned_visits = np.array(state["planned_visits"])
         if hasattr(self._engine, "width"):
-            self._engine.width = int(memory["width"])
-        inner = {k.removeprefix("policy_"): v for k, v in memory.items() if k.startswith("policy_")}
+            self._engine.width = float(state["width"]) or None
+        inner = {k.removeprefix("policy_"): v for k, v in state.items() if k.startswith("policy_")}
         if inner:
             self._policy = policy_from_arrays(inner)
-            self._notes = {k.removeprefix("kept_"): float(v) for k, v in memory.items() if k.startswith("kept_")}
+            prefix = "planned_"
+            self._notes = {
+                k.removeprefix(prefix): float(v) for k, v in state.items() if k.startswith(prefix) and v.ndim == 0
+            }
 
     # -- pieces -----------------------------------------------------------------------------------------------------
 
@@ -181,41 +181,37 @@ class _TargetEngine:
     """Optimism over the whole ball, acting on the remaining need."""
 
     def __init__(self, learner: UCBBQRL) -> None:
-        from bqrl.learners.scoring import NeedTracker
-        from bqrl.learners.targets import TargetReplanner
-
-        self.replanner, self.tau = TargetReplanner(learner.model), learner.task.tau
-        self.tracker = NeedTracker(learner.model, self.replanner.grid)
-        self.points = self.replanner.grid.points(0)
+        self.replanner, self.tau = Replanner(learner.model), learner.task.tau
 
     @property
-    def width(self) -> int:
+    def width(self) -> float | None:
         """Where the last search ended."""
         return self.replanner.width
 
     @width.setter
-    def width(self, value: int) -> None:
+    def width(self, value: float | None) -> None:
         self.replanner.width = value
 
     def plan(self, probability: FloatArray, half: FloatArray, beta: float) -> tuple[Policy, dict[str, float]]:
-        """The optimistic policy, the bound on every policy and kernel of the ball, and how far the plan may lie below it.
+        """Return the optimistic policy and notes on it.
 
-        The empirical kernel is in the ball, so what the policy is worth there (`nominal`) is attained; the bound minus that
+        The empirical kernel is in the ball, so what the policy attains there (`nominal`) is attained; the bound minus that
         is the planner's gap.
         """
-        sweeps = 1
+        ball = half if half.any() else None
         if beta == 0.0:
-            policy, bound, _ = self.replanner.point(probability, half, self.tau)
+            found = self.replanner.point(probability, self.tau, ball)
         else:
-            policy, bound, sweeps = self.replanner.buffered(probability, half, self.tau, beta)
-        law = self.tracker.law(policy, probability)[None]
-        nominal = float(buffered_rows(self.points, law, self.tau, beta)[0])
-        notes = {"optimistic": bound, "bound": bound, "nominal": nominal, "planner_gap": max(bound - nominal, 0.0)}
-        return policy, notes | {"sweeps": sweeps}
+            found = self.replanner.window(probability, self.tau, beta, ball)
+        gap = max(found.bound - found.nominal, 0.0)
+        notes = {"optimistic": found.bound, "bound": found.bound, "nominal": found.nominal, "planner_gap": gap}
+        return found.policy, notes | {"sweeps": found.sweeps}
 
     def margin(self, probability: FloatArray) -> Margin:
-        """Margins of the best target under the empirical kernel."""
-        return self.replanner.point(probability, np.empty((0, 0)), self.tau)[2]
+        """Return the margins of the best target under the empirical kernel."""
+        found = self.replanner.point(probability, self.tau).margin
+        assert found is not None
+        return found
 
 
 class _GreedyEngine:
@@ -228,8 +224,6 @@ class _GreedyEngine:
 
     def plan(self, probability: FloatArray, half: FloatArray, beta: float) -> tuple[Policy, dict[str, float]]:
         """The greedy policy of the candidate with the largest value."""
-        from bqrl.planners.greedy import optimistic_greedy
-
         uniforms = self.learner.rng.random((RANDOM_CANDIDATES, self.rows, 2))
         rows = half if half.size == self.rows else half[:1]
         choice = optimistic_greedy(self.model, probability, rows.reshape(-1), self.tau, beta, uniforms)
@@ -237,8 +231,6 @@ class _GreedyEngine:
 
     def margin(self, probability: FloatArray) -> Margin:
         """Margins of the best target under the empirical kernel."""
-        from bqrl.planners.target import guarantee_curve
-
         return guarantee_curve(self.model.with_probability(probability)).margin(self.tau)
 
 
@@ -247,10 +239,6 @@ class _FrontierEngine(_GreedyEngine):
 
     def plan(self, probability: FloatArray, half: FloatArray, beta: float) -> tuple[Policy, dict[str, float]]:
         """The label policy of the candidate with the largest value."""
-        from bqrl.planners.confidence import candidate_kernels
-        from bqrl.planners.frontier import plan_frontier
-        from bqrl.planners.greedy import greedy_policies
-
         uniforms = self.learner.rng.random((RANDOM_CANDIDATES, self.rows, 2))
         rows = half if half.size == self.rows else half[:1]
         retained = greedy_policies(self.model, probability[None], self.tau, beta).retained[0]

@@ -209,7 +209,7 @@ class Lattice(Grid):
 
     def sums(self, mdp: MDP) -> Sums:
         """Return the range of sums before each stage."""
-        return _SumRange(mdp, self)
+        return SumRange(mdp, self)
 
     def same_columns(self, other: Grid) -> bool:
         """Return whether the other grid has the same columns at every stage."""
@@ -390,7 +390,7 @@ def grid_from_arrays(arrays: dict[str, Any]) -> Grid:
     return KINDS[kind].from_arrays(arrays)
 
 
-class _SumRange:
+class SumRange:
     """Sums of a uniform grid: all whole steps between the least and the greatest, over the states that can be met."""
 
     def __init__(self, mdp: MDP, grid: Lattice) -> None:

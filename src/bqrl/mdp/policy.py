@@ -27,7 +27,12 @@ from bqrl.mdp.grid import Grid, grid_from_arrays
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy_arrays import check_policy_arrays
 
-ActionArray = NDArray[np.int16]
+ActionArray = NDArray[np.signedinteger[Any]]
+
+
+def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
+    """Return the integer type of tables with `A` actions: 16 bits where they fit."""
+    return np.int16 if A <= 2**15 else np.int32
 
 
 class Policy(ABC):
@@ -116,7 +121,7 @@ class MarkovPolicy(Policy):
         table = np.asarray(actions)
         if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iu" or table.min() < 0:
             raise ValueError(f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} {table.dtype}")
-        self.actions: ActionArray = table.astype(np.int16)
+        self.actions: ActionArray = table.astype(action_dtype(int(table.max()) + 1))
         self.actions.flags.writeable = False
         self.H, self.S = table.shape
 
@@ -162,21 +167,22 @@ class TargetPolicy(Policy):
     def __init__(self, grid: Grid, actions: Sequence[ActionArray], target: float, extra: int = 1) -> None:
         self.grid, self.target, self.extra = grid, float(target), int(extra)
         self.actions = tuple(actions)
+        for table in self.actions:
+            table.flags.writeable = False
         self.H, self.S = len(self.actions), int(self.actions[0].shape[0])
-        self.packed: ActionArray | None = None  # the same tables in one array (H, S, widest), for compiled loops
+        self._flat: tuple[ActionArray, IntArray] | None = None
 
     def start(self, u: float | None = None) -> float:
         """The target itself is still needed."""
         return self.target
 
-    def table(self) -> ActionArray:
-        """The action tables in one array (H, S, widest)."""
-        if self.packed is None:
-            widest = max(actions.shape[1] for actions in self.actions)
-            self.packed = np.zeros((self.H, self.S, widest), np.int16)
-            for h, actions in enumerate(self.actions):
-                self.packed[h, :, : actions.shape[1]] = actions
-        return self.packed
+    def flat(self) -> tuple[ActionArray, IntArray]:
+        """Return the tables of all stages one after the other, and where each begins: the form that compiled loops take."""
+        if self._flat is None:
+            table = np.concatenate([actions.reshape(-1) for actions in self.actions])
+            table.flags.writeable = False
+            self._flat = table, np.cumsum([0, *(actions.size for actions in self.actions)])
+        return self._flat
 
     def column(self, h: int, need: Any) -> IntArray:
         """Column of the action table for the given needs."""

@@ -103,9 +103,9 @@ def plan_buffered(
         note = f"the buffer lies within the margin {curve.margin(tau).below:.3g}: the optimum is the quantile itself"
         return _plan(mdp, tau, beta, point.policy, value, curve(tau), (note,), begun, {"sweeps": 1}, certain=True)
 
-    search = WidthSearch(mdp, columns, tau, beta, max_bytes=max_bytes // 2)
+    search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, max_bytes=max_bytes // 2)
     bound, column, width = search.upper()
-    policy, value = best_deterministic(search, column, width)
+    policy, value = best_deterministic(search, column, width, bound - LINE_TOL * max(1.0, abs(bound)))
     upper = max(min(bound, curve.upper(tau)) if curve.exact else bound, value)
     details: dict[str, Any] = {"sweeps": len(search.sweeps), "target": float(search.targets[column]), "width": width}
     tol = GAP_TOL * max(1.0, abs(upper))
@@ -142,17 +142,18 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: int, by_
     """Proven bracket where no lattice fits: the bound from returns rounded up, the policy from returns rounded down."""
     low, high = rounded(mdp, points), rounded(mdp, points, up=True)
     check_memory(mdp, low, max_bytes // 2)
-    over = WidthSearch(mdp, high, tau, beta, max_bytes=max_bytes // 4)
-    upper, _, _ = _quick_upper(over)
-    under = WidthSearch(mdp, low, tau, beta, max_bytes=max_bytes // 4)
-    _, column, width = _quick_upper(under)
+    over = WidthSearch(mdp=mdp, grid=high, tau=tau, beta=beta, max_bytes=max_bytes // 4)
+    upper, _, _ = over.upper()
+    under = WidthSearch(mdp=mdp, grid=low, tau=tau, beta=beta, max_bytes=max_bytes // 4)
+    _, column, width = under.upper()
     for d in sorted(under.sweeps, key=lambda d: abs(d - width))[:3]:  # a mix's two policies belong to neighbours
         under.policy(d, column)
+    under.bound(1.0)
     short = np.maximum.accumulate(under.sweeps[1.0].root[: under.targets.size])
     for level in (tau, tau - beta / 2, tau - beta):  # the quantiles that are averaged
         under.policy(1.0, int(np.flatnonzero(reaches(short, level))[-1]))
     policy: Policy
-    policy, value = best_deterministic(under, column, width)
+    policy, value = best_deterministic(under, column, width, scored=mdp)
     law = evaluate(mdp, policy)
     notes = [f"{why_rounded(by_choice)}: bracket on {low.size[0]} points"]
     neutral, mean_law = risk_neutral(mdp, int(low.size[0]))
@@ -164,25 +165,3 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: int, by_
         tau, beta, "target", policy, law, value, max(upper, value), value, certain, False, notes=tuple(notes),
         details={"sweeps": len(over.sweeps) + len(under.sweeps)},
     )  # fmt: skip
-
-
-def _quick_upper(search: WidthSearch) -> tuple[float, int, float]:
-    """A valid bound from few widths: any set of widths bounds the optimum, and a bracket needs no last digit."""
-    longest = max(1.0, float(search.targets.size - 1))
-    for d in np.unique(np.round(np.geomspace(1.0, longest, 9))):
-        search.bound(float(d))
-    for _ in range(12):
-        widths = sorted({0.0, *search.sweeps})
-        table = np.array([search.bound(d) for d in widths])
-        column = int(table.min(axis=0).argmax())
-        w = int(table[:, column].argmin())
-        sides = [(widths[w] + widths[k]) / 2 for k in (w - 1, w + 1) if 0 <= k < len(widths)]
-        fresh = [float(np.round(d)) for d in sides if float(np.round(d)) not in search.sweeps and np.round(d) > 0]
-        if not fresh:
-            break
-        for d in fresh:
-            search.bound(d)
-    widths = sorted({0.0, *search.sweeps})
-    table = np.array([search.bound(d) for d in widths])
-    column = int(table.min(axis=0).argmax())
-    return float(table[:, column].min()), column, widths[int(table[:, column].argmin())]

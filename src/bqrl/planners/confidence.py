@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bqrl.kernels.candidates import fill_candidates
 from bqrl.laws.functionals import MASS_TOL
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
+from bqrl.planners.candidates_loops import fill_candidates
 
 
 def log_term(S: int, A: int, T: int, H: int, delta: float) -> float:

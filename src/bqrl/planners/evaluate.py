@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.rollout import draw_outcomes, push_mass, push_mass_threads, spread_rows
+from bqrl.kernels.rollout import draw_many
 from bqrl.laws.bracket import LawBracket
 from bqrl.laws.law import Law
-from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
-from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.grid import Grid, Rounded, Sums
+from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.planners.sweep import BLOCK_BYTES, by_products, row_shift
+from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
+from bqrl.planners.follow import check_played, push_forward, sums_on
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # (state, memory, sum) triples of one stage up to which a policy's own support is followed
@@ -79,76 +78,9 @@ def _mixture(parts: list[Law | LawBracket], weights: FloatArray) -> Law | LawBra
 
 def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
     if isinstance(policy, (MarkovPolicy, TargetPolicy)):
-        points, mass = _push_forward(mdp, policy, columns)
+        points, mass = push_forward(mdp, policy, columns)
         return Law(points, mass)
     return _walk_memories(mdp, policy, columns)
-
-
-def _push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -> tuple[FloatArray, FloatArray]:
-    """Final sums and their masses under a policy that looks at the state and the sum alone."""
-    from numba import get_num_threads
-
-    sums = sums_on(mdp, columns)
-    mass = mdp.mu[:, None].copy()
-    for h in range(mdp.H):
-        stage = mdp.stage(h)
-        action, column = _actions_by_sum(policy, h, sums)
-        if action.max() >= mdp.A or not stage.available.all():
-            met = np.repeat(np.flatnonzero(mdp.reachable[h]), action.shape[1])
-            _check_played(mdp, h, met, action[mdp.reachable[h]].ravel())
-        shape = (mdp.S, sums.count(h + 1))
-        if by_products(mdp, columns, stage):
-            out = np.empty(shape)
-            gain = row_shift(mdp, sums.moves(h), h)
-            _push_products(mdp.dense(h), gain, action, column, mass, out)
-        else:
-            out = np.zeros(shape)
-            moves = (
-                stage.row_start, stage.successor, stage.probability, *sums.moves(h), mdp.A, action, column, mass, out,
-            )  # fmt: skip
-            if stage.successor.size // mdp.A * out.shape[1] > THREADS_FROM:
-                push_mass_threads(*moves, get_num_threads())
-            else:
-                push_mass(*moves, 0, out.shape[1])
-        mass = out
-    return sums.values(mdp.H), mass.sum(axis=0)
-
-
-@per_structure
-def sums_on(mdp: MDP, columns: Grid) -> Sums:
-    """Return the sums on a grid, computed once per problem and grid."""
-    return columns.sums(mdp)
-
-
-def _push_products(
-    kernel: FloatArray, gain: IntArray, action: ActionArray, column: IntArray, mass: FloatArray, out: FloatArray
-) -> None:
-    """`push_mass` for dense rows: the mass that plays each row, shifted by its reward, times the rows of the kernel."""
-    S, A = mass.shape[0], kernel.shape[0] // mass.shape[0]
-    block = max(1, BLOCK_BYTES // (8 * out.shape[1] * (A if action.shape[1] > 1 else 1)))
-    for first in range(0, S, block):
-        states = slice(first, min(S, first + block))
-        rows, spread = spread_rows(first, mass[states], action[states], column, gain, A, out.shape[1])
-        if first == 0:
-            np.matmul(kernel[rows].T, spread, out=out)
-        else:
-            out += kernel[rows].T @ spread
-
-
-def _actions_by_sum(policy: MarkovPolicy | TargetPolicy, h: int, sums: Sums) -> tuple[ActionArray, IntArray]:
-    if isinstance(policy, MarkovPolicy):
-        return policy.actions[h][:, None], np.zeros(sums.count(h), np.int64)
-    return policy.actions[h], policy.column(h, policy.target - sums.values(h))
-
-
-def _check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
-    """ValueError unless every action `a` exists in its state `s` at stage `h`."""
-    if a.max() >= mdp.A:
-        raise ValueError(f"the policy plays action {a.max()} at stage {h}, the problem has actions 0 to {mdp.A - 1}")
-    missing = ~mdp.stage(h).available[s, a]
-    if missing.any():
-        state = mdp.state_label(int(s[missing.argmax()]))
-        raise ValueError(f"the policy plays an action that does not exist in state {state} at stage {h}")
 
 
 def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) -> Law | None:
@@ -162,7 +94,7 @@ def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) 
             return None
         stage = mdp.stage(h)
         a = policy.act_many(h, s, memory)
-        _check_played(mdp, h, s, a)
+        check_played(mdp, h, s, a)
         source, i = stage.outcomes_of(s * mdp.A + a)
         reward, after = stage.reward[i], stage.successor[i].astype(np.int64)
         before = None if memory is None else memory[source]
@@ -220,8 +152,8 @@ def simulate(mdp: MDP, policy: Policy, episodes: int = 10_000, seed: int | np.ra
     for h in range(mdp.H):
         stage = mdp.stage(h)
         a = policy.act_many(h, s, memory)
-        _check_played(mdp, h, s, a)
-        draw_outcomes(stage.row_start, stage.probability, s * mdp.A + a, u[:, 2 + h], outcome)
+        check_played(mdp, h, s, a)
+        draw_many(stage.row_start, stage.probability, s * mdp.A + a, u[:, 2 + h], outcome)
         reward, after = stage.reward[outcome], stage.successor[outcome].astype(np.int64)
         memory = policy.next_many(memory, h, s, a, reward, after)
         total += mdp.discount**h * reward

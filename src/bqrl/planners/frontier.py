@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.frontier import distinct, undominated
 from bqrl.laws.bracket import LawBracket
 from bqrl.laws.functionals import MASS_TOL, cdf_rows, mean_rows, quantile_rows
 from bqrl.mdp.find_grid import grid
@@ -30,6 +29,7 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier, GridColumns, Part, all_laws
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.expected import plan_of, settled
+from bqrl.planners.frontier_loops import distinct, undominated
 from bqrl.planners.greedy import MEAN_TIE, TIE, exact_columns
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error, objective_value
 from bqrl.planners.sweep import rounding_error

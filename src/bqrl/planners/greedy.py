@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.kernels.greedy import greedy_stage, greedy_sweep, root_value, work_space
 from bqrl.laws.functionals import MASS_TOL
 from bqrl.mdp.find_grid import grid
 from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
@@ -31,6 +30,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy
 from bqrl.planners.confidence import candidate_kernels
 from bqrl.planners.expected import plan_of
+from bqrl.planners.greedy_loops import greedy_stage, greedy_sweep, root_value, work_space
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import MAX_BYTES, check_memory
 

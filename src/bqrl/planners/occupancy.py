@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import push_mass
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.planners.evaluate import sums_on
+from bqrl.planners.follow import sums_on
 
 
 def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
@@ -51,12 +52,9 @@ def _of_target(mdp: MDP, policy: TargetPolicy) -> FloatArray:
         played = policy.actions[h][:, column]
         for a in range(mdp.A):
             shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
-        gain, landings = sums.moves(h)
         out = np.zeros((mdp.S, sums.count(h + 1)))
-        push_mass(
-            stage.row_start, stage.successor, stage.probability, gain, landings, mdp.A, policy.actions[h], column, mass,
-            out, 0, out.shape[1],
-        )  # fmt: skip
+        rows = Rows(stage.row_start, stage.successor, stage.probability)
+        push_mass(rows, sums.moves(h), policy.actions[h], column, mass, out, 0, out.shape[1])
         mass = out
     return shares
 

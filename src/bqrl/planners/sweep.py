@@ -3,7 +3,7 @@
     V_H(s, n) = cost(n),    V_h(s, n) = min_a E[ V_{h+1}(s', n - r) ],    n over the columns of the grid.
 
 With cost(n) = 1{n > 0}, V_0 is W_0: the smallest probability of ending short, for every target at once. With
-cost(n) = clip(n, 0, d) it is J_d, from which buffered quantiles are made. A larger cost beyond the highest return needs
+cost(n) = clip(n, 0, d) it is J_d, from which buffered quantiles are computed. A larger cost beyond the highest return needs
 `extra` columns there: as many steps as the width d has.
 
 Ties are the rule (once a target is safe or lost every action is equal), so the mean of the remaining return is carried
@@ -18,41 +18,95 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bqrl.kernels.l1 import l1_rows_threads
-from bqrl.kernels.layout import Moves
-from bqrl.kernels.sweep import reduce_rows, sweep_rows, sweep_rows_threads
+from bqrl.kernels.l1 import l1_dense_rows
+from bqrl.kernels.layout import Ball, Goal, Moves, Rows, Stages, Tables
+from bqrl.kernels.sweep import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
 from bqrl.mdp.derived import per_model
-from bqrl.mdp.forms import FloatArray, IntArray
-from bqrl.mdp.grid import Grid
+from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
+from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP, Stage
-from bqrl.mdp.policy import ActionArray
+from bqrl.mdp.policy import ActionArray, action_dtype
 
 TIE_TOL = 1e-13  # values this close, relatively, are a tie for the mean to break
-DENSE_FROM = 0.3  # share of possible successors from which a matrix product beats walking the outcomes
+DENSE_FROM = 0.3  # share of possible successors from which a matrix product beats visiting the outcomes
 SMALL_STATES = 24  # below this many states a matrix product is all overhead
+SMALL_WORK = 200_000  # outcomes times columns of a stage up to which all stages run in one compiled call
 BLOCK_BYTES = 2**24  # rows of a product handled at once
 THREADS_FROM = 1_000_000  # outcomes times columns of a stage from which threads pay
 
 OPTIMISTIC, ROBUST = 1.0, -1.0
+SHORTFALL = np.array([0.0, 1.0])  # the terminal cost 1{n > 0}
+NO_TABLE = np.empty((0, 0))
+NO_ORDER = np.empty((0, 0), np.int64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sweep:
-    """Root values of one sweep by column, and what else was asked for."""
+    """Root values of one sweep by column, and what else was requested."""
 
     grid: Grid
     extra: int
     root: FloatArray  # (columns,) value from the first state, or averaged over the law of first states
-    mean: FloatArray | None  # (columns,) mean return of the policy of each column, or minus its second cost
-    actions: tuple[ActionArray, ...] | None  # per stage (S, columns)
-    values: tuple[FloatArray, ...] | None  # per stage 0..H (S, columns), where kept
-    means: tuple[FloatArray, ...] | None = None  # minus the second cost per stage 0..H (S, columns), where kept
+    mean: FloatArray | None = None  # (columns,) mean return of the policy of each column, or minus its second cost
+    actions: tuple[ActionArray, ...] | None = None  # per stage (S, columns)
+    values: tuple[FloatArray, ...] | None = None  # per stage 0..H (S, columns), with keep=True
+    means: tuple[FloatArray, ...] | None = None  # minus the second cost per stage 0..H (S, columns), with keep=True
+
+
+class Layout:
+    """A problem on a uniform grid, laid out for compiled loops: prepared once, reused by every sweep with its work arrays.
+
+    A learner sweeps before every episode with another kernel on the same outcomes, so it keeps one of these.
+    """
+
+    def __init__(self, mdp: MDP, grid: Lattice) -> None:
+        self.mdp, self.grid = mdp, grid
+        rows, H = mdp.S * mdp.A, mdp.H
+        widest = max(mdp.stage(h).successor.size for h in range(H))
+        gain = np.zeros((H, widest), np.int64)
+        for h in range(H):
+            units = grid.stage_units(mdp, h)
+            gain[h, : units.size] = units
+        drops = np.array([grid.drop(h) for h in range(H)], np.int64)
+        self.stages = Stages(
+            start=np.array(mdp.row_start), successor=np.array(mdp.successor), shift=drops[:, None] - gain, gain=gain,
+            shared=_shared_order(mdp), size=np.array(grid.size), lowest=np.array(grid.lowest), mu=np.array(mdp.mu),
+            A=mdp.A,
+        )  # fmt: skip
+        self.work = np.empty((2, 0))
+        self.largest = float(np.abs(grid.points(0)[[0, -1]]).max())  # size of the returns
+        self._begins = np.concatenate(([0], np.cumsum(grid.size[:-1])))
+        self._listed = np.flatnonzero(np.diff(mdp.row_start))
+        self._worth = (mdp.discount ** np.arange(H))[:, None]
+        self._fixed_means = None
+        if mdp.row_reward is not None:
+            by_stage = np.broadcast_to(mdp.row_reward.reshape(-1, rows), (H, rows))
+            self._fixed_means = np.ascontiguousarray(self._worth * by_stage)
+
+    def reserve(self, cells: int) -> FloatArray:
+        """Return work arrays for so many numbers per stage; the same ones as last time where they are large enough."""
+        if self.work.shape[1] < cells:
+            self.work = np.empty((2, cells))
+        return self.work
+
+    def table_starts(self, extra: int) -> IntArray:
+        """Return where the action table of each stage begins in one buffer, shape (H + 1,)."""
+        return self.mdp.S * (self._begins + extra * np.arange(self._begins.size))
+
+    def mean_rewards(self, probability: FloatArray) -> FloatArray:
+        """Return the discounted mean reward of every row at every stage, shape (H, S*A)."""
+        if self._fixed_means is not None:
+            return self._fixed_means
+        mdp, rows = self.mdp, self.mdp.S * self.mdp.A
+        means = np.zeros((len(mdp.reward), mdp.row_start.size - 1))
+        means[:, self._listed] = np.add.reduceat(probability * mdp.reward, mdp.row_start[self._listed], axis=1)
+        return np.ascontiguousarray(self._worth * np.broadcast_to(means.reshape(-1, rows), (mdp.H, rows)))
 
 
 def sweep(
     mdp: MDP,
     grid: Grid,
-    cost: FloatArray | None = None,
+    cost: FloatArray = SHORTFALL,
     *,
     extra: int = 1,
     weight: float = 0.0,
@@ -63,106 +117,187 @@ def sweep(
     sense: float = OPTIMISTIC,
     keep: bool = False,
     tick: Callable[[int], None] | None = None,
+    probability: FloatArray | None = None,
+    layout: Layout | None = None,
 ) -> Sweep:
-    """One backward pass; without `policy` only the root values.
+    """Run one backward pass.
 
-    `cost` (extra + 1,) is the terminal cost of needs 0, 1, ... steps; by default 0, 1: the probability of ending short.
-    `weight` minimises value - weight * mean return. `second` (extra + 1,) is a terminal cost whose smaller expectation
-    breaks ties (relative differences up to `tie`), in place of the larger mean. `half` (H, S*A) is half the l1 radius of
-    every row. `tick` is called with each finished stage.
+    Parameters
+    ----------
+    mdp, grid
+        The problem and its columns.
+    cost
+        Terminal cost of needs of 0, 1, ... steps, shape (extra + 1,); by default 0, 1: the probability of ending short.
+    extra
+        Columns above the highest return.
+    weight
+        Minimise value - weight * mean return.
+    second
+        A terminal cost, shape (extra + 1,), whose smaller expectation breaks ties in place of the larger mean.
+    tie
+        Relative difference of values up to which they tie.
+    policy
+        Without it only root values are computed.
+    half, sense
+        Half the l1 radius of every row, shape (H, S*A), and whether the ball helps (OPTIMISTIC) or hurts (ROBUST).
+    keep
+        Keep the values of every stage.
+    tick
+        Called with the number of each finished stage.
+    probability
+        Another kernel on the outcomes of `mdp`, shape (nnz,); not checked.
+    layout
+        What an earlier call prepared for the same problem and grid.
+
+    Returns:
+    -------
+    Sweep
     """
-    terminal = np.array([0.0, 1.0]) if cost is None else cost
+    kernel = mdp.probability if probability is None else probability
+    if second is not None:
+        largest = float(np.abs(second).max())
+    else:
+        largest = float(np.abs(grid.points(0)[[0, -1]]).max()) if layout is None else layout.largest
+    rule = Goal(NO_TABLE, weight, tie, 1e-12 * max(1.0, largest))
+    widest = int(grid.size.max()) + extra
+    small = mdp.successor.size // len(mdp.available) * widest <= SMALL_WORK
+    if isinstance(grid, Lattice) and second is None and not keep and tick is None and small:
+        layout = Layout(mdp, grid) if layout is None else layout
+        return _in_one_call(layout, kernel, cost, extra, rule, policy, half, sense)
     layers = 2 if policy else 1  # values of all columns, then their means
-    work = np.empty((2, mdp.S * layers * (int(grid.size.max()) + extra)))  # this stage and the next take turns
-    after = work[0, : mdp.S * layers * terminal.size].reshape(mdp.S, -1)
-    after[:, : terminal.size], after[:, terminal.size :] = terminal, 0.0 if second is None else -second
-    size = np.abs(grid.points(0)[[0, -1]] if second is None else second)
-    tie_for_mean = 1e-12 * max(1.0, float(size.max()))
+    work = np.empty((2, mdp.S * layers * widest))  # this stage and the next take turns
+    after = _terminal(work, mdp.S, cost, layers, second)
     actions: list[ActionArray] = []
-    kept = [after[:, : terminal.size].copy()] if keep else []
-    beside = [after[:, terminal.size :].copy()] if keep and second is not None else []
+    stored = [after[:, : cost.size].copy()] if keep else []
+    beside = [after[:, cost.size :].copy()] if keep and second is not None else []
     for h in range(mdp.H - 1, -1, -1):
         columns = int(grid.size[h]) + extra
-        step = _Stage(mdp, grid, h, mdp.stage(h), columns, None if half is None else half[h], sense, second is None)
         now = work[(mdp.H - h) % 2, : mdp.S * layers * columns].reshape(mdp.S, -1)
-        action = np.empty((mdp.S, columns) if policy else (0, 0), np.int16)
-        step.choose(after, weight, tie, tie_for_mean, now, action)
+        action = np.empty((mdp.S, columns) if policy else (0, 0), action_dtype(mdp.A))
+        paid = second is None  # a second cost is due at the end, and rewards do not count
+        stage = _Stage(mdp, grid, h, kernel, None if half is None else half[h], sense, paid)
+        stage.run(after, rule, now, action)
         actions.append(action)
         after = now
         if keep:
-            kept.append(now[:, :columns].copy())
+            stored.append(now[:, :columns].copy())
         if keep and second is not None:
             beside.append(now[:, columns:].copy())
         if tick is not None:
             tick(h)
     root = mdp.mu @ after
-    values = tuple(reversed(kept)) if keep else None
+    values = tuple(reversed(stored)) if keep else None
     if not policy:
-        return Sweep(grid, extra, root, None, None, values)
+        return Sweep(grid=grid, extra=extra, root=root, values=values)
     columns = root.size // 2
-    means = tuple(reversed(beside)) if beside else None
-    return Sweep(grid, extra, root[:columns], root[columns:], tuple(reversed(actions)), values, means)
+    return Sweep(
+        grid=grid, extra=extra, root=root[:columns], mean=root[columns:], actions=tuple(reversed(actions)), values=values,
+        means=tuple(reversed(beside)) if beside else None,
+    )  # fmt: skip
+
+
+def _terminal(work: FloatArray, S: int, cost: FloatArray, layers: int, second: FloatArray | None) -> FloatArray:
+    """Write the terminal values, and the means behind them, into the first work array."""
+    after = work[0, : S * layers * cost.size].reshape(S, -1)
+    after[:, : cost.size], after[:, cost.size :] = cost, 0.0 if second is None else -second
+    return after
+
+
+def _in_one_call(
+    layout: Layout, kernel: FloatArray, cost: FloatArray, extra: int, rule: Goal, policy: bool,
+    half: FloatArray | None, sense: float,
+) -> Sweep:  # fmt: skip
+    """All stages of a small problem in one compiled call."""
+    mdp, grid = layout.mdp, layout.grid
+    layers, S = 2 if policy else 1, mdp.S
+    work = layout.reserve(S * layers * (int(grid.size.max()) + extra))
+    _terminal(work, S, cost, layers, None)
+    begin = layout.table_starts(extra)
+    tables = Tables(np.empty(int(begin[-1]) if policy else 0, action_dtype(mdp.A)), begin)
+    ball = Ball(NO_TABLE if half is None else half, sense, NO_ORDER, NO_TABLE)
+    goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
+    writeable = kernel if kernel.flags.writeable else kernel.copy()  # read-only arrays would compile a second time
+    last = sweep_stages(layout.stages, writeable, ball, goal, work, extra, tables)
+    columns = int(grid.size[0]) + extra
+    root = mdp.mu @ work[last, : S * layers * columns].reshape(S, -1)
+    if not policy:
+        return Sweep(grid=grid, extra=extra, root=root)
+    bounds = begin.tolist()
+    actions = tuple(tables.flat[i:j].reshape(S, -1) for i, j in zip(bounds[:-1], bounds[1:], strict=True))
+    return Sweep(grid=grid, extra=extra, root=root[:columns], mean=root[columns:], actions=actions)
 
 
 class _Stage:
-    """One stage of a sweep: by matrix products where rows are dense, outcome by outcome elsewhere."""
+    """One stage of a large sweep: by matrix products where rows are dense, outcome by outcome elsewhere."""
 
     def __init__(
-        self, mdp: MDP, grid: Grid, h: int, stage: Stage, columns: int, half: FloatArray | None, sense: float, paid: bool
-    ) -> None:  # fmt: skip
-        self.mdp, self.grid, self.h, self.stage, self.columns = mdp, grid, h, stage, columns
+        self, mdp: MDP, grid: Grid, h: int, kernel: FloatArray, half: FloatArray | None, sense: float, paid: bool
+    ) -> None:
+        self.mdp, self.grid, self.h, self.stage = mdp, grid, h, mdp.stage(h)
         self.half, self.sense = half, sense
-        self.dense = by_products(mdp, grid, stage)
-        factor = mdp.discount**h if paid else 0.0  # a second cost is due at the end, rewards count for nothing
-        self.mean_reward = factor * mean_rewards(stage, mdp.S * mdp.A)
+        first = int(mdp.row_start[0 if mdp.stationary else h * mdp.S * mdp.A])
+        self.own = kernel is mdp.probability
+        self.probability = kernel[first : first + self.stage.successor.size]
+        self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * (
+            mdp.discount**h if paid else 0.0
+        )
 
-    def choose(
-        self, after: FloatArray, weight: float, tie: float, mean_tie: float, now: FloatArray, action: ActionArray
-    ) -> None:  # fmt: skip
-        """Values of the stage and, unless the array of actions is empty, means behind them, and actions."""
-        if self.dense:
-            self._choose_dense(after, weight, tie, mean_tie, now, action)
+    def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray) -> None:
+        """Fill the values of the stage and, unless the array of actions is empty, means and actions."""
+        goal = rule._replace(mean_reward=self.mean_reward)
+        if by_products(self.mdp, self.grid, self.stage):
+            self._run_dense(after, goal, now, action)
             return
         stage = self.stage
-        shift, jumps = self.grid.moves(self.mdp, self.h)
-        half = np.empty(0) if self.half is None else self.half
-        run = sweep_rows_threads if stage.successor.size * self.columns > THREADS_FROM else sweep_rows
-        run(
-            stage.row_start, stage.successor, stage.probability, shift, jumps, self.mean_reward, weight, half,
-            self.sense, after, tie, mean_tie, now, action,
-        )  # fmt: skip
+        rows = Rows(stage.row_start, stage.successor, self.probability)
+        ball = Ball(np.empty(0) if self.half is None else self.half, self.sense, NO_ORDER, NO_TABLE)
+        work = stage.successor.size * now.shape[1] // (2 if action.size else 1)
+        run = sweep_rows_threads if work > THREADS_FROM else sweep_rows
+        run(rows, self.grid.moves(self.mdp, self.h), ball, goal, after, now, action)
 
-    def _choose_dense(
-        self, after: FloatArray, weight: float, tie: float, mean_tie: float, now: FloatArray, action: ActionArray
-    ) -> None:  # fmt: skip
-        """One matrix product for a block of states, values and means at once, then shifts and minima."""
-        mdp, kernel = self.mdp, self.mdp.dense(self.h)
+    def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray) -> None:
+        """One matrix product per block of states, values and means at once, then shifts and minima."""
+        mdp, kernel = self.mdp, self._dense()
         shift = row_shift(mdp, self.grid.moves(mdp, self.h), self.h)
-        half = None
+        ball = None
         if self.half is not None and self.half.any():
+            values = np.ascontiguousarray((after[:, : after.shape[1] // 2] if action.size else after).T)
+            order = np.argsort(values, axis=1, kind="stable")
             half = np.where(self.stage.available.reshape(-1), self.half, 0.0)
-            values = after[:, : after.shape[1] // 2] if action.size else after
-            columns = np.ascontiguousarray(values.T)
-            order = np.argsort(columns, axis=1, kind="stable")
-            support = _support_kernel(mdp, 0 if mdp.stationary else self.h)
+            ball = Ball(half, self.sense, order, values)
+            support = np.where(_possible(mdp, 0 if mdp.stationary else self.h), kernel, -1.0)
         block = max(1, min(mdp.S, BLOCK_BYTES // (mdp.A * after.shape[1] * 8)))
         for first in range(0, mdp.S, block):
             states = slice(first, min(mdp.S, first + block))
             rows = slice(states.start * mdp.A, states.stop * mdp.A)
             product = kernel[rows] @ after
-            if half is not None:
-                l1_rows_threads(support[rows], columns, order, half[rows], self.sense, product)
-            reduce_rows(
-                product, shift[rows], self.stage.available[states], self.mean_reward[rows], weight, tie, mean_tie,
-                now[states], action[states],
-            )  # fmt: skip
+            if ball is not None:
+                l1_dense_rows(support[rows], ball._replace(half=ball.half[rows]), product)
+            part = goal._replace(mean_reward=goal.mean_reward[rows])
+            reduce_rows(product, shift[rows], self.stage.available[states], part, now[states], action[states])
+
+    def _dense(self) -> FloatArray:
+        """The kernel of the stage as a matrix (S*A, S)."""
+        if self.own:
+            return self.mdp.dense(self.h)
+        matrix = np.zeros((self.mdp.S * self.mdp.A, self.mdp.S))
+        rows = np.repeat(np.arange(len(matrix)), np.diff(self.stage.row_start))
+        np.add.at(matrix, (rows, self.stage.successor), self.probability)
+        return matrix
 
 
 def by_products(mdp: MDP, grid: Grid, stage: Stage) -> bool:
-    """Whether matrix products serve a stage best: dense rows, and every row moves the columns as a whole."""
+    """Return whether matrix products serve a stage best: dense rows, and every row moves the columns as a whole."""
     if not grid.uniform or stage.row_reward is None or mdp.S < SMALL_STATES:
         return False
     return bool(stage.successor.size >= DENSE_FROM * mdp.S * np.count_nonzero(stage.available))
+
+
+def _shared_order(mdp: MDP) -> BoolArray:
+    """Return per stage whether one order of the states serves all rows best: rewards by row, and enough outcomes."""
+    if mdp.row_reward is None:
+        return np.zeros(mdp.H, bool)
+    return np.array([mdp.stage(h).successor.size >= 4 * mdp.S for h in range(mdp.H)])
 
 
 def row_shift(mdp: MDP, moves: Moves, h: int) -> IntArray:
@@ -174,31 +309,33 @@ def row_shift(mdp: MDP, moves: Moves, h: int) -> IntArray:
     return shift
 
 
-def mean_rewards(stage: Stage, rows: int) -> FloatArray:
-    """Mean reward of every row (S*A,), undiscounted."""
+def mean_rewards(stage: Stage, probability: FloatArray, rows: int) -> FloatArray:
+    """Return the mean reward of every row (S*A,), undiscounted."""
     if stage.row_reward is not None:
         return np.ascontiguousarray(stage.row_reward.reshape(-1))
     listed = np.flatnonzero(np.diff(stage.row_start))
     means = np.zeros(rows)
-    means[listed] = np.add.reduceat(stage.probability * stage.reward, stage.row_start[listed])
+    means[listed] = np.add.reduceat(probability * stage.reward, stage.row_start[listed])
     return means
 
 
 @per_model
-def _support_kernel(mdp: MDP, k: int) -> FloatArray:
-    """Return the dense kernel of the stored stage `k` with -1 where a successor is impossible."""
+def _possible(mdp: MDP, k: int) -> BoolArray:
+    """Return which successors the rows of the stored stage `k` may have, shape (S*A, S)."""
     stage = mdp.stage(k)
     possible = np.zeros((mdp.S * mdp.A, mdp.S), bool)
     possible[np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start)), stage.successor] = True
-    return np.where(possible, mdp.dense(k), -1.0)
+    return possible
 
 
 def rounding_error(mdp: MDP, *, ball: bool = False) -> float:
-    """Bound gamma on the relative rounding error of a sweep's values: all terms are nonnegative.
+    """Return a bound gamma on the relative rounding error of a sweep's values: all terms are nonnegative.
 
-    Over a ball it is a bound on the error itself of values up to 1, and twice as large: each step also counts values as
-    level, and rests of mass as none, that lie within the rounding error of its sums (over all states, for dense rows).
+    Over a ball it bounds the absolute error of values up to 1, and is twice as large: each step also treats values as
+    level, and remaining masses as 0, that lie within the rounding error of its sums (over all states, where rows share one
+    order of them).
     """
-    terms = mdp.S if ball and mdp.max_outcomes >= DENSE_FROM * mdp.S else mdp.max_outcomes
+    over_states = ball and (mdp.max_outcomes >= DENSE_FROM * mdp.S or bool(_shared_order(mdp).any()))
+    terms = mdp.S if over_states else mdp.max_outcomes
     starts = np.count_nonzero(mdp.mu)  # an average over several first states is one more sum
     return ((4.0 if ball else 2.0) * mdp.H * (terms + 2) + (2.0 * starts if starts > 1 else 0.0)) * 2.0**-53

@@ -66,11 +66,7 @@ class GuaranteeCurve:
         return float(best) if levels.ndim == 0 else best
 
     def _column(self, tau: Any) -> Any:
-        # The shortfall grows with x, so the reached targets come first; rounding must not bring one back.
-        # A shortfall of exactly 0 reaches its target at every level (`reaches`).
-        grown = np.maximum.accumulate(self.shortfall)
-        below = np.searchsorted(grown, np.asarray(tau) - MASS_TOL, side="left")
-        return np.maximum(below, np.count_nonzero(grown == 0.0)) - 1
+        return best_column(self.shortfall, tau)
 
     def upper(self, tau: float) -> float:
         """Proven upper bound on the best quantile, rounding errors allowed for: the value where that is certain."""
@@ -124,6 +120,17 @@ class GuaranteeCurve:
         levels, values = self.steps
         kind = "exact" if self.exact else "bracketed"
         return f"GuaranteeCurve({levels.size} steps from {values[0]:.6g} to {values[-1]:.6g}, {kind})"
+
+
+def best_column(shortfall: FloatArray, tau: Any) -> Any:
+    """Return the column of the highest target that level(s) tau reach, given the shortfall of every target.
+
+    The shortfall grows with the target, so the targets reached come first; rounding must not bring one back. A shortfall
+    of exactly 0 reaches its target at every level (`reaches`).
+    """
+    grown = np.maximum.accumulate(shortfall)
+    below = np.searchsorted(grown, np.asarray(tau) - MASS_TOL, side="left")
+    return np.maximum(below, np.count_nonzero(grown == 0.0)) - 1
 
 
 def guarantee_curve(

@@ -20,16 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.ball import follow, improve_rows, push_needs, robust_stage
 from bqrl.laws.functionals import reaches
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid, Lattice, Sums
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
+from bqrl.planners.ball_loops import follow, improve_rows, push_needs, robust_stage
 from bqrl.planners.buffered import plan_buffered
-from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, sums_on
+from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
 from bqrl.planners.expected import settled
+from bqrl.planners.follow import sums_on
 from bqrl.planners.plan import GAP_TOL, TIED, Plan, objective_value
 from bqrl.planners.sweep import OPTIMISTIC, ROBUST, rounding_error, sweep
 from bqrl.planners.target import MAX_BYTES, as_law, check_memory, exact_grid, guarantee_curve, plan_target
@@ -148,7 +149,7 @@ def _robust_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, ma
 
 
 def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Lattice) -> Plan:
-    search = WidthSearch(mdp, columns, tau, beta, half=half, sense=OPTIMISTIC)
+    search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, half=half, sense=OPTIMISTIC)
     upper, column, width = search.upper()
     # The best policy is the one of the optimistic kernel, not the one that scores best in the nominal model.
     d = max(width, 1.0)
@@ -180,7 +181,7 @@ def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, column
     candidates = [TargetPolicy(columns, done.actions, float(targets[i])) for i in tried]
     if isinstance(nominal.policy, TargetPolicy):
         candidates.append(nominal.policy)
-    search = WidthSearch(mdp, columns, tau, beta, half=half, sense=ROBUST)
+    search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, half=half, sense=ROBUST)
     _, column, width = search.upper()
     candidates.append(best_deterministic(search, column, width)[0])
     error = _error(mdp, columns, beta)

@@ -1,9 +1,15 @@
 """The search for the width that decides a buffered quantile, and what the policies met on the way are worth.
 
-F(z, d) of buffered.py is convex in the width d, being a maximum of functions that are linear between lattice widths. The
-search moves to the target with the largest bound, narrows its minimum over lattice widths, then intersects supporting
-lines in the cells beside it. The policy that attains the bound's (z, d) may itself score far below it, so every policy
-met is evaluated.
+F(z, d) of buffered.py is convex in the width d. A sweep at one width gives F(z, d) for every target z and a policy that
+attains it, and the law of that policy gives F_pi(z, .) <= F(z, .) at every width. So at the target with the largest bound
+the search sweeps where the maximum of the functions F_pi met so far is lowest, until that maximum and the bound agree: the
+bound is then exactly min_d F(z, d). Few sweeps are needed from a cold start, and one to three where the search begins at
+the width at which an earlier one ended.
+
+Over an l1 ball the law of a policy says little about F, so there the search moves on the lattice of widths and ends when both
+neighbours of the best one have been swept. Any set of widths gives a valid bound.
+
+The policy that attains the bound's (z, d) may itself score far below it, so every policy met is evaluated.
 """
 
 from __future__ import annotations
@@ -12,29 +18,37 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from bqrl.laws.functionals import buffered_rows
 from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, TargetPolicy
 from bqrl.planners.evaluate import evaluate
-from bqrl.planners.sweep import OPTIMISTIC, Sweep, sweep
-from bqrl.planners.target import MAX_BYTES, as_law
+from bqrl.planners.follow import Follower, law_on_points
+from bqrl.planners.sweep import OPTIMISTIC, SMALL_WORK, Layout, Sweep, sweep
+from bqrl.planners.target import MAX_BYTES
 
-LINE_TOL = 1e-12  # bounds closer than this, relative to the returns' size, count as equal in the search
+LINE_TOL = 1e-12  # bounds closer than this, relative to the size of the returns, count as equal in the search
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Found:
-    """A policy met in the search and the exact law of its return."""
+    """A policy met in the search, and the masses of its return on the points of the grid."""
 
     policy: TargetPolicy
-    law: Law
+    points: FloatArray
+    mass: FloatArray
+
+    @property
+    def law(self) -> Law:
+        """The law of the return on the grid."""
+        return Law(self.points, self.mass)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class WidthSearch:
-    """Bounds F(z, d) for the widths swept so far, and the policies met; distances in steps of the lattice."""
+    """Bounds F(z, d) for the widths swept so far, and the policies met; distances in steps of the grid."""
 
     mdp: MDP
     grid: Lattice
@@ -42,126 +56,141 @@ class WidthSearch:
     beta: float
     half: FloatArray | None = None
     sense: float = OPTIMISTIC
-    evaluated: MDP | None = None  # where policies are scored; the problem itself unless rewards are rounded
-    max_bytes: int = MAX_BYTES  # of the action tables kept; a policy whose table is gone is swept for again
+    probability: FloatArray | None = None  # another kernel on the outcomes of `mdp`
+    layout: Layout | None = None  # prepared by an earlier search on the same problem and grid
+    follower: Follower | None = None
+    begin: float | None = None  # the width at which an earlier search ended
+    max_bytes: int = MAX_BYTES  # of the action tables stored; a policy whose table was dropped is swept for again
+    targets: FloatArray = field(init=False)  # every target z of the grid
     sweeps: dict[float, Sweep] = field(default_factory=dict)
     found: dict[tuple[float, int], Found] = field(default_factory=dict)
 
-    @property
-    def targets(self) -> FloatArray:
-        """Every lattice target z."""
-        return self.grid.points(0)
+    def __post_init__(self) -> None:
+        self.targets = self.grid.points(0)
+        cells = self.mdp.successor.size // len(self.mdp.available) * int(self.grid.size.max())
+        if self.layout is None and cells <= SMALL_WORK:
+            self.layout = Layout(self.mdp, self.grid)
+        if self.follower is None and self.layout is not None:
+            self.follower = Follower(self.layout)
 
     def bound(self, d: float) -> FloatArray:
-        """F(z, d) / beta for every target; d in steps."""
+        """Return F(z, d) / beta for every target; d in steps."""
         z = self.targets
         if d == 0.0:
             return z
         if d not in self.sweeps:
             self.sweeps[d] = self._sweep(d)
-            self._forget()
+            self._drop_tables()
         shortfall = self.sweeps[d].root[: z.size]
-        step = self.grid.step
-        return z + ((self.tau - self.beta) * d - shortfall) * (step / self.beta)
+        return z + ((self.tau - self.beta) * d - shortfall) * (self.grid.step / self.beta)
 
     def _sweep(self, d: float) -> Sweep:
         extra = max(1, int(np.ceil(d)))
         cost = np.minimum(np.arange(extra + 1.0), d)
-        return sweep(self.mdp, self.grid, cost, extra=extra, half=self.half, sense=self.sense)
+        return sweep(
+            self.mdp, self.grid, cost, extra=extra, half=self.half, sense=self.sense, probability=self.probability,
+            layout=self.layout,
+        )  # fmt: skip
 
-    def _forget(self) -> None:
+    def _drop_tables(self) -> None:
         """Drop the oldest action tables beyond `max_bytes`; the bounds stay."""
-        held = 0
+        stored = 0
         for d, done in reversed(self.sweeps.items()):
             if done.actions is not None:
-                held += sum(table.nbytes for table in done.actions)
-                if held > self.max_bytes:
+                stored += sum(table.nbytes for table in done.actions)
+                if stored > self.max_bytes:
                     self.sweeps[d] = replace(done, actions=None)
 
     def policy(self, d: float, column: int) -> Found:
-        """The policy that attains J_d(z) at the target of `column`, with its law."""
+        """Return the policy that attains J_d(z) at the target of `column`, with its law on the grid."""
         d = max(d, 1.0)  # below one step J_d = d W
         if (d, column) not in self.found:
             self.bound(d)
             done = self.sweeps[d] if self.sweeps[d].actions is not None else self._sweep(d)
             assert done.actions is not None
             policy = TargetPolicy(self.grid, done.actions, float(self.targets[column]), done.extra)
-            law = as_law(evaluate(self.evaluated or self.mdp, policy))
-            self.found[d, column] = Found(policy, law)
+            if self.follower is not None:
+                mass = self.follower.law(policy, self.probability)
+            else:
+                mass = law_on_points(self.mdp, policy, self.grid)
+            self.found[d, column] = Found(policy=policy, points=self.targets, mass=mass)
         return self.found[d, column]
 
-    def line(self, law: Law, column: int, d: FloatArray | float) -> FloatArray:
-        """F_pi(z, d) / beta of one law: a lower bound on F(z, .), linear between lattice widths."""
-        z = float(self.targets[column])
-        widths = np.atleast_1d(np.asarray(d, dtype=np.float64)) * self.grid.step
-        short = np.clip(z - law.values[None, :], 0.0, widths[:, None]) @ law.probabilities
-        return z + ((self.tau - self.beta) * widths - short) / self.beta
+    def line(self, found: Found, column: int) -> FloatArray:
+        """Return F_pi(z, d) / beta of one policy at the widths d = 0, 1, ..., column steps; it never exceeds F(z, .).
+
+        E[clip(z - G, 0, d)] is the sum of P(G < z - w) over w = 0, 1, ..., d - 1.
+        """
+        below = np.cumsum(found.mass[:column])[::-1]  # P(G < z - w) for w = 0, 1, ...
+        short = np.concatenate(([0.0], np.cumsum(below)))
+        widths = np.arange(column + 1.0)
+        return self.targets[column] + ((self.tau - self.beta) * widths - short) * (self.grid.step / self.beta)
 
     def upper(self) -> tuple[float, int, float]:
-        """U, its target column and its width, once the search has settled."""
+        """Return U, its target column and its width."""
         size = max(1.0, float(np.abs(self.targets[[0, -1]]).max()))
-        longest = float(self.targets.size - 1)
-        for start in (longest, 1.0):
-            if start > 0:
-                self.bound(start)
+        longest = float(max(self.targets.size - 1, 1))
+        first = np.sqrt(longest) if self.begin is None else self.begin
+        self.bound(float(np.clip(np.floor(first), 1.0, longest)))
         while True:
             widths = sorted({0.0, *self.sweeps})
             table = np.array([self.bound(d) for d in widths])
-            best_width = table.argmin(axis=0)
             ceiling = table.min(axis=0)
             column = int(ceiling.argmax())
-            w = int(best_width[column])
-            following = self._next_width(widths, table[:, column], w, column)
-            if following is None:
-                following = self._cut(widths, column, w, LINE_TOL * size)
-            if following is None:
-                return float(ceiling[column]), column, widths[w]
+            best = widths[int(table[:, column].argmin())]
+            if self.half is None:
+                following = self._lowest(column, float(ceiling[column]) - LINE_TOL * size)
+            else:
+                following = self._neighbour(best, column)
+            if following is None or any(abs(following - d) < 1e-9 for d in widths):
+                return float(ceiling[column]), column, best
             self.bound(following)
 
-    def _next_width(self, widths: list[float], values: FloatArray, w: int, column: int) -> float | None:
-        """A lattice width inside the wider interval beside the minimum, or None once both neighbours are known."""
-        whole = [(d, v) for d, v in zip(widths, values, strict=True) if d == int(d)]
-        d0 = widths[w]
-        left = max((d for d, _ in whole if d < d0), default=None)
-        right = min((d for d, _ in whole if d > d0), default=None)
-        top = float(column)  # a width beyond z - lowest changes nothing
-        choices = []
-        if left is not None and np.ceil(d0) - left > 1:
-            choices.append((d0 - left, left, d0))
-        if right is not None and right - np.floor(d0) > 1 and d0 < top:
-            choices.append((right - d0, d0, min(right, top + 1)))
-        for _, lo, hi in sorted(choices, reverse=True):
-            middle = (
-                float(np.floor((lo + hi) / 2))
-                if lo >= 4 or hi - lo <= 4
-                else max(np.floor(np.sqrt((lo + 1) * hi)), lo + 1)
-            )
-            for d in (float(middle), float(np.floor(lo)) + 1.0):
-                if lo < d < hi and d not in self.sweeps:
-                    return d
+    def _lowest(self, column: int, enough: float) -> float | None:
+        """Return the width at which the policies met leave F(z, .) lowest; None if that is not below `enough`.
+
+        Between lattice widths the functions are lines, so the lowest point lies on the lattice or where two lines meet.
+        """
+        lines = np.array([self.line(self.policy(d, column), column) for d in self.sweeps])
+        envelope = lines.max(axis=0)
+        i = int(envelope.argmin())
+        lowest, place = float(envelope[i]), float(i)
+        for cell in (i - 1, i):
+            if 0 <= cell < column:
+                d, value = _lowest_of_lines(lines[:, cell : cell + 2])
+                if value < lowest:
+                    lowest, place = value, cell + d
+        return place if lowest < enough else None
+
+    def _neighbour(self, best: float, column: int) -> float | None:
+        """Return the lattice width that the search over a ball sweeps next, or None if the best width is certified.
+
+        F(z, .) is convex, so the best width is certified once both its neighbours on the lattice have been swept. Away from
+        the widths swept so far the step doubles; between two of them it halves.
+        """
+        whole = sorted(d for d in self.sweeps if d == int(d))
+        for d in (np.floor(best), np.ceil(best)):
+            if d >= 1.0 and d not in self.sweeps:
+                return float(d)
+        if best != int(best):
+            return None
+        left = max((d for d in whole if d < best), default=None)
+        right = min((d for d in whole if d > best), default=None)
+        if best < max(column, 1) and (right is None or right > best + 1):
+            if right is None:
+                step = 1.0 if left is None else 2.0 * (best - left)
+                return min(best + step, float(column))
+            return float((best + right) // 2)
+        if best > 1 and (left is None or left < best - 1):
+            if left is None:
+                step = 1.0 if right is None else 2.0 * (right - best)
+                return max(best - step, 1.0)
+            return float((best + left + 1) // 2)
         return None
 
-    def _cut(self, widths: list[float], column: int, w: int, tol: float) -> float | None:
-        """The lowest point of the supporting lines in the cells beside the minimum, or None once it is attained."""
-        d0 = widths[w]
-        cells = {float(np.floor(d0)), float(np.ceil(d0)) - 1.0}
-        current = float(self.bound(d0)[column])
-        lowest, place = np.inf, d0
-        for cell in sorted(c for c in cells if 0.0 <= c < max(self.targets.size - 1, 1)):
-            ends = np.array([cell, cell + 1.0])
-            swept = [d for d in widths if cell <= d <= cell + 1.0]
-            laws = [self.policy(d, column).law for d in swept]
-            lines = np.array([self.line(law, column, ends) for law in laws])
-            d, value = _lowest_of_lines(ends, lines)
-            if value < lowest:
-                lowest, place = value, d
-        if lowest >= current - tol or place in self.sweeps or any(abs(place - d) < 1e-9 for d in widths):
-            return None
-        return place
 
-
-def _lowest_of_lines(ends: FloatArray, lines: FloatArray) -> tuple[float, float]:
-    """Where in a cell the maximum of lines, each given by its values at both ends, is lowest, and that value."""
+def _lowest_of_lines(lines: FloatArray) -> tuple[float, float]:
+    """Return where in [0, 1] the maximum of lines, each given by its values at both ends, is lowest, and that value."""
     candidates = [0.0, 1.0]
     for i in range(len(lines)):
         for j in range(i):
@@ -173,27 +202,49 @@ def _lowest_of_lines(ends: FloatArray, lines: FloatArray) -> tuple[float, float]
     t = np.array(candidates)
     envelope = (lines[:, :1] * (1 - t) + lines[:, 1:] * t).max(axis=0)
     best = int(envelope.argmin())
-    return float(ends[0] + t[best]), float(envelope[best])
+    return float(t[best]), float(envelope[best])
 
 
-def best_deterministic(search: WidthSearch, column: int, width: float) -> tuple[TargetPolicy, float]:
-    """The best buffered quantile among the policies met in the search and their neighbours."""
-    near = {float(np.floor(width)), float(np.ceil(width)), width, 1.0}
-    for d in sorted(near | {d for d in search.sweeps if abs(d - width) <= 2.0}):
-        if d in search.sweeps or d == 1.0:
+def best_deterministic(
+    search: WidthSearch, column: int, width: float, enough: float = np.inf, scored: MDP | None = None
+) -> tuple[TargetPolicy, float]:
+    """Return the best buffered quantile among the policies met in the search and, unless `enough` is reached, neighbours.
+
+    With `scored` the policies are evaluated in that problem instead of on the grid: their rewards are rounded there.
+    """
+    scores: dict[tuple[float, int], float] = {}
+
+    def score() -> tuple[float, int]:
+        for key in search.found.keys() - scores.keys():
+            scores[key] = _score(search, search.found[key], scored)
+        best = max(scores.values())
+        tied = [key for key in search.found if scores[key] == best]  # in the order in which they were met
+        return max(tied, key=lambda key: float(search.found[key].points @ search.found[key].mass))
+
+    search.policy(width, column)
+    best = score()
+    if scores[best] < enough:
+        near = {1.0, width, *(max(1.0, float(f(width)) + k) for f in (np.floor, np.ceil) for k in (-1, 0, 1))}
+        near = {d for d in near if d <= max(1, search.targets.size - 1)}
+        for d in sorted(near | {d for d in search.sweeps if abs(d - width) <= 2.0}):
             for c in (column - 1, column, column + 1):
                 if 0 <= c < search.targets.size:
                     search.policy(d, c)
-    scores = {key: found.law.buffered_quantile(search.tau, search.beta) for key, found in search.found.items()}
-    best = max(scores, key=lambda key: (scores[key], search.found[key].law.mean()))
+        best = score()
     return search.found[best].policy, scores[best]
 
 
+def _score(search: WidthSearch, found: Found, scored: MDP | None) -> float:
+    """Return the buffered quantile of a policy."""
+    if scored is not None:
+        return evaluate(scored, found.policy).buffered_quantile(search.tau, search.beta)
+    return float(buffered_rows(found.points, found.mass[None], search.tau, search.beta)[0])
+
+
 def best_mix(search: WidthSearch, column: int) -> tuple[MixturePolicy | TargetPolicy, float]:
-    """The coin between two policies with the target of `column` that attains the upper bound."""
+    """Return the coin between two policies with the target of `column` that attains the upper bound."""
     met = [found for (_, c), found in search.found.items() if c == column]
-    widths = np.arange(column + 1.0)
-    lines = np.array([search.line(found.law, column, widths) for found in met])
+    lines = np.array([search.line(found, column) for found in met])
     best, chosen = -np.inf, (0, 0, 1.0)
     for i in range(len(met)):
         for j in range(i + 1):
@@ -209,18 +260,17 @@ def best_mix(search: WidthSearch, column: int) -> tuple[MixturePolicy | TargetPo
 
 
 def _best_weight(a: FloatArray, b: FloatArray) -> tuple[float, float]:
-    """Weight w that maximises min(w a + (1 - w) b), a concave function of w, and that maximum."""
+    """Return the weight w that maximises min(w a + (1 - w) b), a concave function of w, and that maximum."""
     candidates = [0.0, 1.0]
     lo, hi = 0.0, 1.0
-    for _ in range(60):  # the slope at the middle tells the side; the last two active pieces then meet in the optimum
+    for _ in range(60):  # the slope at the middle gives the side; the last two active pieces then meet in the optimum
         w = (lo + hi) / 2
         k = int((w * a + (1 - w) * b).argmin())
         if a[k] > b[k]:
             lo, left = w, k
-            candidates.append(w)
         else:
             hi, right = w, k
-            candidates.append(w)
+        candidates.append(w)
     if 0.0 < lo and hi < 1.0:
         slope = (a[left] - b[left]) - (a[right] - b[right])
         if slope != 0.0:

@@ -1,41 +1,31 @@
-"""The theory as functions that can be checked: put a problem in and see what the results say about it.
+"""The theory as functions: the definitions, lemmas and theorems of the paper, evaluated on a given problem.
 
-Each function names its definition, lemma or theorem; lines beginning `Corrected:` say where it departs from the printed
-statement and why.
+One file per statement. A paragraph that begins `Corrected:` says where a function departs from the printed statement, and
+why.
+
+    weissman, containment, total_variation      confidence sets
+    perturbation                                how the return law depends on the kernel
+    plateau, shortfalls, buffering, schedule    what a buffer costs, and until when
+    decomposition, counting, regret             Theorem 1 and Corollary 1
+    hard, power_law                             Theorem 2
+    knapsack, support                           Theorem 3
+    levels                                      the scalar quantile level as a martingale
 """
 
+from bqrl.planners.confidence import confidence_constant, radius
 from bqrl.theory.buffering import GapProfile, OneSidedGap, buffering_gap, gap_profile, one_sided_gap
-from bqrl.theory.confidence import (
-    Coverage,
-    confidence_constant,
-    coverage,
-    inside,
-    radius,
-    total_variation_consequence,
-    weissman,
-    weissman_radius,
-)
-from bqrl.theory.decomposition import Counting, Decomposition, optimistic_decomposition, weighted_counting
+from bqrl.theory.containment import Coverage, coverage
+from bqrl.theory.counting import Counting, weighted_counting
+from bqrl.theory.decomposition import Decomposition, optimistic_decomposition
 from bqrl.theory.hard import (
     LowerBound,
     QuantileJumps,
-    Slope,
     bandit_upper_bound,
     hard_instance,
     hard_lower_bound,
-    loglog_slope,
     quantile_jumps,
 )
-from bqrl.theory.knapsack import (
-    KnapsackLaw,
-    SupportGrowth,
-    count_subsets,
-    knapsack_families,
-    knapsack_instance,
-    knapsack_law,
-    support_experiment,
-    support_growth,
-)
+from bqrl.theory.knapsack import KnapsackLaw, count_subsets, knapsack_instance, knapsack_law
 from bqrl.theory.levels import Drift, Levels, levels, martingale_drift
 from bqrl.theory.perturbation import (
     Perturbation,
@@ -43,11 +33,15 @@ from bqrl.theory.perturbation import (
     return_law_perturbation,
     reward_spans,
     sharp_weights,
-    total_variation,
 )
-from bqrl.theory.plateau import PlateauBounds, attainable_shortfalls, optimal_margin, plateau, plateau_bounds
+from bqrl.theory.plateau import PlateauBounds, optimal_margin, plateau, plateau_bounds
+from bqrl.theory.power_law import Slope, loglog_slope
 from bqrl.theory.regret import RegretBound, RegretBounds, regret_bound
 from bqrl.theory.schedule import buffer_horizon, buffering_sum
+from bqrl.theory.shortfalls import Shortfalls, attainable_shortfalls
+from bqrl.theory.support import SupportGrowth, knapsack_families, support_experiment, support_growth
+from bqrl.theory.total_variation import TotalVariation, inside, total_variation, total_variation_consequence
+from bqrl.theory.weissman import weissman, weissman_radius
 
 __all__ = [
     "Counting",
@@ -64,8 +58,10 @@ __all__ = [
     "QuantileJumps",
     "RegretBound",
     "RegretBounds",
+    "Shortfalls",
     "Slope",
     "SupportGrowth",
+    "TotalVariation",
     "attainable_shortfalls",
     "bandit_upper_bound",
     "buffer_horizon",

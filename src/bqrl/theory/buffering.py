@@ -1,12 +1,13 @@
-"""What a buffer costs: for every policy (the paper's Delta_beta), and for the best one alone.
+"""Buffering gap (lemma on the vanishing root-level buffering gap): what a buffer costs every policy, and the best one.
 
-    Delta_beta = max over deterministic policies of Q_tau(G) - Q_tau^beta(G)       two-sided, as in Theorem 1
-    x* - max over policies of Q_tau^beta(G)                                        one-sided: what regret really pays
+    Delta_beta = max over deterministic policies of Q_tau(G) - Q_tau^beta(G)        two-sided, as in Theorem 1
+    x* - max over policies of Q_tau^beta(G)                                         one-sided, the cost to the best policy
 
-Both are zero for small beta (up to rho_tau and rho*), and neither falls as beta grows.
-Corrected: since Q_tau^beta <= Q_tau always, the buffered value of the policy played is never above its quantile, so the
-second of the two terms 2 Delta_beta in the paper's decomposition can be dropped, and the first is needed for the
-optimal policy only.
+Both are zero for small beta (up to rho_tau and rho*, respectively), and neither decreases in beta.
+
+Corrected: Q_tau^beta <= Q_tau, so the buffered value of the policy played never exceeds its quantile. The paper's
+decomposition contains 2 Delta_beta; one of the two terms can be dropped, and the other is needed for the optimal policy
+only.
 """
 
 from __future__ import annotations
@@ -17,116 +18,203 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import MASS_TOL
+from bqrl.checks import number, whole
+from bqrl.errors import GridError, SizeError
+from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
-from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.confidence import log_buffer, power_buffer
 from bqrl.planners.frontier import MAX_LAWS, frontier
-from bqrl.planners.plan import check_levels
-from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve
-from bqrl.theory.checks import buffers, problem
+from bqrl.planners.solve import solve
+from bqrl.planners.target import GuaranteeCurve, exact_grid
+from bqrl.theory.inputs import NO_GRID, as_buffers, as_problem, exact_curve, exact_law, read_only
 from bqrl.theory.plateau import PlateauBounds, plateau_bounds
 from bqrl.theory.schedule import Schedule, buffer_horizon
 
 
 def buffering_gap(mdp: MDP, tau: float, beta: Any, *, max_laws: int = MAX_LAWS) -> Any:
-    """Delta_beta: the most that a buffer takes from any deterministic policy, for a number or an array of buffers.
+    """Delta_beta: the largest loss that a buffer causes to any deterministic policy.
 
-    Exact, through every achievable law; ValueError where there are more than `max_laws`. It is zero for beta up to
-    `plateau(mdp, tau)`, and `one_sided_gap` bounds what regret really pays at any size.
+    Parameters
+    ----------
+    mdp : MDP
+        A problem with returns on an exact grid.
+    tau : float
+        Quantile level in (0, 1).
+    beta : float or array_like
+        Buffers in (0, tau].
+    max_laws : int
+        Limit on the number of return laws. The gap is the maximum over all achievable laws, which grow exponentially in
+        number; beyond the limit a SizeError is raised. `one_sided_gap` has no such limit.
+
+    Returns
+    -------
+    float or ndarray
+        The exact gap of each buffer; zero for beta up to `plateau(mdp, tau)`.
+
+    Examples
+    --------
+    >>> from bqrl import theory
+    >>> buffering_gap(theory.hard_instance(0.5, 0.05, H=3), 0.5, [0.05, 0.1]).round(9).tolist()
+    [0.0, 1.0]
     """
-    tau, _ = check_levels(tau, 0.0)
-    betas = buffers(beta, tau)
+    tau = number(tau, "tau", 0.0, 1.0, "()")
+    betas = as_buffers(beta, tau)
     gaps = largest_gaps(achievable(mdp, max_laws), tau, betas.ravel()).reshape(betas.shape)
     return float(gaps) if gaps.ndim == 0 else gaps
 
 
 def achievable(mdp: MDP, max_laws: int = MAX_LAWS) -> Frontier:
-    """Every achievable law; a budget that does not suffice is an error that says what to use instead."""
+    """Every achievable return law; SizeError if they exceed the limits of the frontier."""
+    limit = whole(max_laws, "max_laws", 1)
+    if exact_grid(as_problem(mdp)) is None:
+        raise GridError(f"the buffering gap {NO_GRID}")
     try:
-        return frontier(problem(mdp), max_laws=max_laws)
-    except ValueError as fault:
-        reason = str(fault).split(";")[0]
-        raise ValueError(
-            f"the buffering gap goes through every achievable law: {reason}; plateau_bounds(mdp, tau) brackets where it "
-            "vanishes and one_sided_gap needs no frontier"
-        ) from None
+        return frontier(mdp, max_laws=limit)
+    except ValueError as error:
+        raise SizeError(
+            f"Delta_beta is a maximum over all achievable return laws, and these exceed max_laws={limit} or the memory; "
+            "raise max_laws, or use plateau_bounds or one_sided_gap, which need no list of laws",
+            needed=getattr(error, "needed", None),
+            limit=limit,
+        ) from error
 
 
 def largest_gaps(laws: Frontier, tau: float, betas: FloatArray) -> FloatArray:
-    """Delta_beta of every buffer (n,)."""
+    """Delta_beta of each buffer, shape (n,)."""
     point = laws.values(tau)
     return np.array([max(0.0, float((point - laws.values(tau, beta)).max())) for beta in betas.tolist()])
 
 
 def buffered_quantiles(law: Law, tau: float, betas: FloatArray) -> FloatArray:
-    """Q_tau^beta of one law for many buffers (n,): differences of the integral of Q_u, which is linear between atoms."""
+    """Q_tau^beta of one law for many buffers, shape (n,), from the integral of Q_u, which is linear between atoms."""
     mass = np.r_[0.0, law.running]
     area = np.r_[0.0, np.cumsum(law.values * law.probabilities)]
     return np.asarray((np.interp(tau, mass, area) - np.interp(tau - betas, mass, area)) / betas)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OneSidedGap:
-    """x* - max_pi Q_tau^beta(G_pi), bracketed for any buffer by the laws and bounds found at a few."""
+    """x* - max_pi Q_tau^beta(G_pi), bracketed for every buffer by the solutions at a few buffers.
+
+    Attributes
+    ----------
+    tau : float
+        Quantile level.
+    best : float
+        x*, the best tau-quantile.
+    margin : float
+        rho*; the gap is zero for buffers up to this value.
+    solved : ndarray of shape (n,)
+        Increasing buffers at which the buffered problem was solved.
+    bound : ndarray of shape (n,)
+        Proven upper bound on the best buffered quantile at each of them.
+    laws : tuple of Law
+        Return laws of the policies found; the first is that of the optimal policy.
+    """
 
     tau: float
-    best: float  # x*
-    margin: float  # rho*: the gap is zero up to here
-    solved: FloatArray  # increasing buffers at which the buffered problem was solved
-    bound: FloatArray  # proven upper bound on the best buffered quantile at each
-    laws: tuple[Law, ...]  # of the policies found, the optimal one first
+    best: float
+    margin: float
+    solved: FloatArray
+    bound: FloatArray
+    laws: tuple[Law, ...]
 
     def upper(self, beta: FloatArray) -> FloatArray:
-        """Proven upper ends (n,): the policies found, each with every buffer."""
+        """Proven upper ends (n,): the smallest gap of the policies found, each evaluated with every buffer."""
         reached = np.max([buffered_quantiles(law, self.tau, beta) for law in self.laws], axis=0)
         return np.where(beta > self.margin + MASS_TOL, np.maximum(self.best - reached, 0.0), 0.0)
 
     def lower(self, beta: FloatArray) -> FloatArray:
-        """Proven lower ends (n,): a gap never falls as the buffer grows, so those solved below a buffer hold for it."""
+        """Proven lower ends (n,): the gap does not decrease in beta, so bounds at smaller buffers remain valid."""
         proven = np.maximum.accumulate(np.maximum(np.r_[0.0, self.best - self.bound], 0.0))
         return np.asarray(proven[np.searchsorted(self.solved, beta + MASS_TOL)])
 
 
 def one_sided_gap(mdp: MDP, tau: float, betas: Any = None, *, curve: GuaranteeCurve | None = None) -> OneSidedGap:
-    """What a buffer takes from the best policy, for every buffer at once; exact at `betas` up to the planner's gap.
+    """What a buffer costs the best policy, bracketed for every buffer.
 
-    The buffered problem is solved at each of `betas` (by default eight from rho* to tau); between them the bracket uses the
-    policies found there. Needs no frontier.
+    Parameters
+    ----------
+    mdp : MDP
+        A problem with returns on an exact grid.
+    tau : float
+        Quantile level in (0, 1).
+    betas : float or array_like, optional
+        Buffers at which the buffered problem is solved; there the bracket is as wide as the gap of the planner. By
+        default eight buffers between rho* and tau.
+    curve : GuaranteeCurve, optional
+        The curve of `mdp`, if it is already known.
+
+    Returns
+    -------
+    OneSidedGap
+        Call `lower` and `upper` with an array of buffers.
+
+    Examples
+    --------
+    >>> from bqrl import theory
+    >>> one_sided_gap(theory.hard_instance(0.5, 0.05, H=3), 0.5).upper(np.array([0.05, 0.1])).round(9).tolist()
+    [0.0, 1.0]
     """
-    tau, _ = check_levels(tau, 0.0)
-    curve = guarantee_curve(problem(mdp)) if curve is None else curve
-    if not curve.exact:
-        raise ValueError("the one-sided gap needs returns on an exact grid; round the rewards or drop the discount")
+    tau = number(tau, "tau", 0.0, 1.0, "()")
+    if curve is None:
+        curve = exact_curve(mdp, "the one-sided gap")
+    elif not curve.exact:
+        raise GridError(f"the one-sided gap {NO_GRID}")
     margin = curve.margin(tau).below
-    chosen = np.geomspace(margin, tau, 9)[1:] if betas is None else np.unique(buffers(betas, tau))
+    chosen = np.geomspace(margin, tau, 9)[1:] if betas is None else np.unique(as_buffers(betas, tau, "betas"))
     chosen = np.minimum(chosen[chosen > margin + MASS_TOL], tau)
-    best = plan_from_curve(curve, tau)
-    assert isinstance(best.law, Law)
-    laws, bound = [best.law], []
+    optimal = exact_law(mdp, curve.policy(tau), "the one-sided gap")
+    laws, bound = [optimal], []
     for beta in chosen.tolist():
-        plan = plan_buffered(mdp, tau, beta)
+        plan = solve(mdp, tau, beta)
         assert plan.upper is not None
         bound.append(plan.upper)
         if isinstance(plan.law, Law):
             laws.append(plan.law)
-    return OneSidedGap(tau, best.value, margin, chosen, np.array(bound), tuple(laws))
+    return OneSidedGap(
+        tau=tau,
+        best=optimal.quantile(tau),
+        margin=margin,
+        solved=read_only(chosen),
+        bound=read_only(np.array(bound)),
+        laws=tuple(laws),
+    )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GapProfile:
-    """Buffering gaps against the buffer, ready to draw, and the episode from which each schedule is clear of them."""
+    """Both buffering gaps as functions of the buffer, and the episode from which each schedule avoids them.
+
+    Attributes
+    ----------
+    tau : float
+        Quantile level.
+    beta : ndarray of shape (n,)
+        Buffers, increasing.
+    two_sided : ndarray of shape (n,) or None
+        Delta_beta; None if there are too many return laws.
+    one_sided : tuple of two ndarrays of shape (n,)
+        Proven lower and upper ends of the one-sided gap.
+    plateau : PlateauBounds
+        Bracket of rho_tau.
+    margin : float
+        rho*.
+    clears : dict
+        For each schedule the first episode with a buffer of at most rho_tau (the upper end of its bracket), and the
+        first with a buffer of at most rho*.
+    """
 
     tau: float
-    beta: FloatArray  # (n,) increasing
-    two_sided: FloatArray | None  # (n,) Delta_beta; None where there are too many laws
-    one_sided: tuple[FloatArray, FloatArray]  # (n,) proven lower and upper ends
-    plateau: PlateauBounds  # rho_tau
-    margin: float  # rho*
-    clears: dict[str, tuple[float, float]]  # schedule -> episodes until below rho_tau (its upper end), and below rho*
+    beta: FloatArray
+    two_sided: FloatArray | None
+    one_sided: tuple[FloatArray, FloatArray]
+    plateau: PlateauBounds
+    margin: float
+    clears: dict[str, tuple[float, float]]
 
 
 def gap_profile(
@@ -137,25 +225,55 @@ def gap_profile(
     *,
     max_laws: int = MAX_LAWS,
 ) -> GapProfile:
-    """Both gaps for a range of buffers with the plateau and the margin, and when each schedule clears them.
+    """Both buffering gaps for a range of buffers, with the plateau, the margin and the horizon of each schedule.
 
-    By default 33 buffers from below the margin to tau, the logarithmic schedule and two powers.
+    Parameters
+    ----------
+    mdp : MDP
+        A problem with returns on an exact grid.
+    tau : float
+        Quantile level in (0, 1).
+    betas : array_like, optional
+        Buffers in (0, tau]; by default 33 from below the margin to tau.
+    schedules : mapping, optional
+        Named schedules; by default the logarithmic one and the powers 1/4 and 1/2.
+    max_laws : int
+        Limit on the number of return laws for the two-sided gap.
+
+    Returns
+    -------
+    GapProfile
+        Arrays ready to draw.
+
+    Examples
+    --------
+    >>> from bqrl import theory
+    >>> gap_profile(theory.hard_instance(0.5, 0.05), 0.5).clears["power 1/2"]
+    (99.0, 99.0)
     """
-    tau, _ = check_levels(tau, 0.0)
-    curve = guarantee_curve(problem(mdp))
+    tau = number(tau, "tau", 0.0, 1.0, "()")
+    curve = exact_curve(mdp, "the buffering gap")
     rho, margin = plateau_bounds(mdp, tau), curve.margin(tau).below
     if betas is None:
         betas = np.minimum(np.geomspace(max(min(rho.upper, margin) / 2.0, tau / 1e3), tau, 33), tau)
-    beta = np.unique(buffers(betas, tau))
+    beta = np.unique(as_buffers(betas, tau, "betas"))
     one = one_sided_gap(mdp, tau, beta, curve=curve)
     try:
-        two = largest_gaps(achievable(mdp, max_laws), tau, beta)
-    except ValueError:
+        two = read_only(largest_gaps(achievable(mdp, max_laws), tau, beta))
+    except SizeError:
         two = None
     if schedules is None:
         schedules = {"log": log_buffer(tau), "power 1/4": power_buffer(tau, 0.25), "power 1/2": power_buffer(tau, 0.5)}
     clears = {
-        name: (float(buffer_horizon(tau, rho.upper, given)), float(buffer_horizon(tau, margin, given)))
-        for name, given in schedules.items()
+        name: (float(buffer_horizon(tau, rho.upper, schedule)), float(buffer_horizon(tau, margin, schedule)))
+        for name, schedule in schedules.items()
     }
-    return GapProfile(tau, beta, two, (one.lower(beta), one.upper(beta)), rho, margin, clears)
+    return GapProfile(
+        tau=tau,
+        beta=read_only(beta),
+        two_sided=two,
+        one_sided=(read_only(one.lower(beta)), read_only(one.upper(beta))),
+        plateau=rho,
+        margin=margin,
+        clears=clears,
+    )

@@ -1,14 +1,15 @@
-"""Why exact quantiles are hard in general, and what saves them in practice (Theorem 3 and its proof).
+"""Theorem 3, the hardness of exact quantile evaluation: the reduction from counting knapsack solutions.
 
-A fair coin decides at every stage whether the weight w_h is packed; the return is the packed share of W = sum w_h. Then
+At every stage a fair coin decides whether the weight w_h is packed; the return is the packed share of W = sum_h w_h. Then
 
-    P(G <= K / W) = (number of subsets of weight at most K) / 2^n,
+    P(G <= K / W) = (number of subsets of weight at most K) / 2^n.
 
-so whoever decides Q_tau(G) <= K / W at the levels tau = (2M - 1) / 2^(n+1) decides whether there are at least M such
-subsets, and n + 1 decisions count them: a problem that is PP-hard. The same decisions on the quantile buffered by
-beta = 2^-(n+1) do it, too. The law of G may have 2^n atoms; the escape is pseudo-polynomial: with whole weights all sums
-lie on a lattice of W + 1 points, and one convolution a stage gives the law. Everything here is in whole numbers and
-fractions.
+Let tau = (2 M - 1) / 2^(n+1). Deciding whether Q_tau(G) <= K / W decides whether at least M subsets have weight at most K,
+which is PP-complete; n such decisions count the subsets by binary search. The quantile buffered by beta = 2^-(n+1) decides
+the same question.
+
+The law of G can have 2^n atoms. With integer weights all sums lie on a lattice of W + 1 points, and one convolution per
+stage computes the law: the problem is pseudo-polynomial. All computations here use integers and fractions.
 """
 
 from __future__ import annotations
@@ -18,24 +19,38 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from math import gcd
-from typing import Any
 
 import numpy as np
 
+from bqrl.checks import choice, shown, whole
+from bqrl.errors import ArgumentError, ArgumentTypeError, SizeError
 from bqrl.mdp.model import MDP
-from bqrl.theory.checks import whole
 
 MAX_ATOMS = 2**20
-ORACLES = ("quantile", "buffered")
+OBJECTIVES = ("quantile", "buffered")
 
-Decision = Callable[[Fraction, Fraction, Fraction], bool]  # (tau, beta, c) -> whether Q^beta_tau(G) <= c; beta 0: Q_tau
+Decision = Callable[
+    [Fraction, Fraction, Fraction], bool
+]  # (tau, beta, c) -> Q^beta_tau(G) <= c, with Q_tau for beta = 0
 
 
 def knapsack_instance(weights: Sequence[int]) -> MDP:
-    """The two-state, one-action problem of the hardness proof: H = n + 1, and state 1 at stage h pays w_h / W.
+    """The two-state, one-action problem of the hardness proof: H = n + 1, and state 1 pays w_h / W at stage h.
 
-    Its return law in exact fractions is `knapsack_law(weights)`.
+    Parameters
+    ----------
+    weights : sequence of int
+        Positive integers w_1, ..., w_n.
+
+    Returns
+    -------
+    MDP
+        The problem. `knapsack_law(weights)` is its return law in exact fractions.
+
+    Examples
+    --------
+    >>> knapsack_instance([1, 2, 3])
+    MDP(H=4, S=2, A=1, start=0, 4 transitions, stationary)
     """
     w = check_weights(weights)
     total = sum(w)
@@ -44,21 +59,33 @@ def knapsack_instance(weights: Sequence[int]) -> MDP:
     return MDP(np.full((2, 1, 2), 0.5), rewards, horizon=len(w) + 1, state_names=["left", "packed"])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnapsackLaw:
-    """The law of the packed weight: increasing whole sums and how many of the 2^n subsets lie at or below each."""
+    """The law of the packed weight, in integers.
+
+    Attributes
+    ----------
+    sums : tuple of int
+        Attainable weights, increasing.
+    running : tuple of int
+        Number of subsets, of 2^n, with weight at most each of `sums`.
+    n : int
+        Number of weights.
+    total : int
+        W, the sum of all weights.
+    """
 
     sums: tuple[int, ...]
     running: tuple[int, ...]
     n: int
-    total: int  # W
+    total: int
 
     def quantile(self, tau: Fraction) -> Fraction:
-        """Q_tau(G) of the return G = sum / W."""
+        """Q_tau(G) of the return G = packed weight / W."""
         return Fraction(self.sums[bisect_left(self.running, tau * 2**self.n)], self.total)
 
     def buffered_quantile(self, tau: Fraction, beta: Fraction) -> Fraction:
-        """Average of Q_u over u in [tau - beta, tau] (Definition 1), atom by atom."""
+        """Average of Q_u over u in [tau - beta, tau] (Definition 1), summed over the atoms."""
         low, high = (tau - beta) * 2**self.n, tau * 2**self.n
         first, last = bisect_left(self.running, low), bisect_left(self.running, high)
         area, before = Fraction(0), max(low, Fraction(0))
@@ -69,21 +96,43 @@ class KnapsackLaw:
         return area / (beta * 2**self.n * self.total)
 
     def decide(self, tau: Fraction, beta: Fraction, c: Fraction) -> bool:
-        """Whether Q_tau(G) <= c, or the buffered quantile where beta > 0."""
+        """Whether Q_tau(G) <= c, or for beta > 0 whether Q_tau^beta(G) <= c."""
         return (self.buffered_quantile(tau, beta) if beta else self.quantile(tau)) <= c
 
 
 def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int = MAX_ATOMS) -> KnapsackLaw:
-    """The exact law of the return, on the lattice 0, 1, ..., W (a convolution a stage) or atom by atom.
+    """The exact law of the packed weight.
 
-    Both give the same law; the first costs n W steps however many subsets there are, the second one step per atom.
+    Parameters
+    ----------
+    weights : sequence of int
+        Positive integers.
+    lattice : bool
+        Compute the law by one convolution per weight on the lattice 0, 1, ..., W, in n W steps; otherwise atom by atom,
+        with one step per atom. Both give the same law.
+    max_atoms : int
+        Limit on lattice points or atoms; more raise a SizeError.
+
+    Returns
+    -------
+    KnapsackLaw
+        The law, in integers.
+
+    Examples
+    --------
+    >>> knapsack_law([1, 2, 3]).running
+    (1, 2, 3, 5, 6, 7, 8)
     """
-    w = check_weights(weights)
+    w, limit = check_weights(weights), whole(max_atoms, "max_atoms", 1)
     total = sum(w)
     ways: dict[int, int]
     if lattice:
-        if total >= max_atoms:
-            raise ValueError(f"weights sum to {total}, more than {max_atoms - 1} lattice points; raise max_atoms")
+        if total >= limit:
+            raise SizeError(
+                f"weights sum to {total}, more than {limit - 1} lattice points; raise max_atoms or use lattice=False",
+                needed=total + 1,
+                limit=limit,
+            )
         row = [1] + [0] * total
         for x in w:
             row = [here + (row[k - x] if k >= x else 0) for k, here in enumerate(row)]
@@ -94,30 +143,46 @@ def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int
             grown = dict(ways)
             for k, count in ways.items():
                 grown[k + x] = grown.get(k + x, 0) + count
-            if len(grown) > max_atoms:
-                raise ValueError(f"the law has more than {max_atoms} atoms; raise max_atoms, or take lattice=True")
+            if len(grown) > limit:
+                raise SizeError(
+                    f"the law has more than {limit} atoms; raise max_atoms or use lattice=True",
+                    needed=len(grown),
+                    limit=limit,
+                )
             ways = grown
     sums = tuple(sorted(ways))
-    return KnapsackLaw(sums, tuple(accumulate(ways[k] for k in sums)), len(w), total)
+    return KnapsackLaw(sums=sums, running=tuple(accumulate(ways[k] for k in sums)), n=len(w), total=total)
 
 
 def count_subsets(weights: Sequence[int], capacity: int, by: str = "quantile", decide: Decision | None = None) -> int:
-    """Number of subsets of weight at most `capacity`, through quantile decisions alone (proof of Theorem 3).
+    """Number of subsets of weight at most `capacity`, from quantile decisions alone (proof of Theorem 3).
 
-    `by` "quantile" asks Q_tau(G) <= capacity / W, "buffered" asks it of the buffered quantile; a binary search over M needs
-    at most n + 1 answers. `decide(tau, beta, c)` gives them (beta = 0: the plain quantile), by default from the exact
-    law: on the lattice, or atom by atom where the weights are too large for it.
+    Parameters
+    ----------
+    weights : sequence of int
+        Positive integers w_1, ..., w_n.
+    capacity : int
+        From 0 to the sum of the weights.
+    by : {"quantile", "buffered"}
+        Whether the decisions are about Q_tau or about the buffered quantile.
+    decide : callable, optional
+        decide(tau, beta, c) tells whether the quantile (beta = 0) or the buffered quantile is at most c; it is called n
+        times. By default the exact law answers: on the lattice, or atom by atom if the weights are too large for it.
 
+    Returns
+    -------
+    int
+        The number of subsets, from 1 to 2^n.
+
+    Examples
+    --------
     >>> count_subsets([1, 2, 3], 3), count_subsets([1, 2, 3], 3, by="buffered")
     (5, 5)
     """
     w = check_weights(weights)
     n, total = len(w), sum(w)
-    capacity = whole(capacity, "capacity", 0)
-    if capacity > total:
-        raise ValueError(f"capacity is {capacity}, but all weights together are {total}; it must lie in [0, {total}]")
-    if by not in ORACLES:
-        raise ValueError(f"by must be one of {', '.join(ORACLES)}, got {by!r}")
+    capacity = whole(capacity, "capacity", 0, total)
+    choice(by, "by", OBJECTIVES)
     answer = knapsack_law(w, lattice=total < MAX_ATOMS).decide if decide is None else decide
     beta = Fraction(1, 2 ** (n + 1)) if by == "buffered" else Fraction(0)
     low, high = 1, 2**n  # the empty set always fits
@@ -130,60 +195,15 @@ def count_subsets(weights: Sequence[int], capacity: int, by: str = "quantile", d
     return low
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SupportGrowth:
-    """How a law grows with the horizon; one entry for each number of weights n = 1, 2, ..."""
-
-    horizon: tuple[int, ...]  # n + 1 stages
-    histories: tuple[int, ...]  # 2^n
-    support: tuple[int | None, ...]  # distinct returns, None where there are too many to list
-    lattice: tuple[int, ...]  # points of the lattice that holds them: W / gcd + 1
-
-
-def support_growth(weights: Sequence[int], max_atoms: int = MAX_ATOMS) -> SupportGrowth:
-    """Atoms of the return law against the lattice as the weights are added one by one.
-
-    Small weights: the lattice grows with their sum, far slower than 2^n. Weights of about n bits: the support has nearly
-    2^n atoms and the lattice still more points: no grid helps there, which is what the theorem says.
-    """
-    w = check_weights(weights)
-    sums: Any = {0}
-    support: list[int | None] = []
-    for x in w:
-        if sums is not None:
-            sums |= {k + x for k in sums}
-            if len(sums) > max_atoms:
-                sums = None
-        support.append(None if sums is None else len(sums))
-    steps = accumulate(w, gcd)
-    lattice = tuple(total // step + 1 for total, step in zip(accumulate(w), steps, strict=True))
-    n = range(1, len(w) + 1)
-    return SupportGrowth(tuple(k + 1 for k in n), tuple(2**k for k in n), tuple(support), lattice)
-
-
-def knapsack_families(n: int = 16, seed: int = 0) -> dict[str, list[int]]:
-    """Weights for the picture of support against horizon: equal, small, and as long as the horizon."""
-    n = whole(n, "n", 1)
-    rng = np.random.default_rng(seed)
-    return {
-        "all equal": [1] * n,
-        "up to 10": [int(x) for x in rng.integers(1, 11, n)],
-        "up to 100": [int(x) for x in rng.integers(1, 101, n)],
-        f"of {n} bits": [int(x) for x in rng.integers(2 ** (n - 1), 2**n, n)],
-    }
-
-
-def support_experiment(families: dict[str, Iterable[int]] | None = None) -> dict[str, SupportGrowth]:
-    """Support size against horizon for every family of weights, full support beside the lattice."""
-    chosen = knapsack_families() if families is None else families
-    return {name: support_growth(list(weights)) for name, weights in chosen.items()}
-
-
 def check_weights(weights: Sequence[int]) -> list[int]:
-    """Positive whole weights as a list; else one clear line."""
+    """The weights as a list of positive integers."""
     if isinstance(weights, str | bytes) or not isinstance(weights, Iterable):
-        raise TypeError(f"weights must be a list of positive whole numbers, got {weights!r}")
+        raise ArgumentTypeError(
+            f"weights must be a list of positive whole numbers, got {shown(weights)}", name="weights", value=weights
+        )
     found = [whole(x, f"weights[{i}]", 1) for i, x in enumerate(weights)]
     if not found:
-        raise ValueError("weights is empty; give at least one positive whole number")
+        raise ArgumentError(
+            "weights must contain at least one positive whole number, got none", name="weights", value=weights
+        )
     return found

@@ -1,21 +1,24 @@
-"""The scalar state-quantile view of a target policy: a level that starts at tau and is a martingale.
+"""The scalar quantile level of a target policy: a process that starts at tau and is a martingale.
 
-The quantile-MDP literature (and the paper's pi[mu, Gamma]) carries a level q_h in place of the need. With W_h(s, n) the
-smallest probability of missing the need n and margin rho* = tau - W_0(start, x*),
+The quantile-MDP literature (and the paper's pi[mu, Gamma]) carries a level q_h instead of the need. With W_h(s, n) the
+smallest probability of missing the need n, and the margin rho* = tau - W_0(start, x*),
 
     q_h = W_h(s, n) + rho*.
 
-W is the probability of missing under the policy played, so q is a martingale along its episodes: the share of bad luck
-that is still allowed, plus what the optimum leaves unused. It starts at tau and ends at rho* (reached) or 1 + rho* (missed).
-Corrected: clipped at 1, as a level in [0, 1] has to be, it is still a martingale until the need is nearly lost; where
-q_{h+1} would exceed 1 the clipped level falls short of it, so in general it is a supermartingale. `martingale_drift` tells
-both apart.
+Under the policy that attains W, the probability of missing the need is a martingale, and so is q: it is the probability of
+a miss that the policy still allows, plus the part of tau that the optimum leaves unused. It starts at tau and ends at rho*
+(need reached) or 1 + rho* (need missed).
 
-Act on the need, not on the level: several needs may have one level (all that are safe have rho*, all that are lost 1 + rho*,
-and steps of the return law that no policy can hit lie between), and their actions need not agree. The policy that is
-re-targeted from its level, `GuaranteeCurve.level_policy`, takes the most demanding need of the level; the probability of
-missing is the same for it, so it attains the same quantile, though it may play differently and have another mean. Once
-its need is lost the clipped level 1 makes it aim anew, at the highest need that it misses with probability 1 - rho* at most.
+Corrected: a level must lie in [0, 1], so q is clipped at 1. The clipped level remains a martingale until the need is
+almost certainly missed; where q_{h+1} would exceed 1 its clipped value is smaller, so that in general the clipped level is
+a supermartingale. `martingale_drift` measures the drift of both.
+
+A policy should act on the need rather than on the level. Several needs may share one level: all needs that are certain to
+be reached have rho*, all that are certain to be missed have 1 + rho*, and returns that no policy can attain lie between
+equal levels. The actions for these needs may differ. `GuaranteeCurve.level_policy` acts on the level and chooses the
+largest need with that level. Its probability of a miss is the same, so it attains the same quantile, but its actions and
+its mean may differ. After a miss the clipped level 1 makes it choose a new need: the largest that it misses with
+probability at most 1 - rho*.
 """
 
 from __future__ import annotations
@@ -25,31 +28,62 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.ball import follow
+from bqrl.checks import number
+from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
+from bqrl.planners.ball_loops import follow
 from bqrl.mdp.forms import FloatArray
-from bqrl.planners.plan import Plan, check_levels
+from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve
+from bqrl.theory.inputs import NO_GRID, read_only
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Levels:
-    """Levels of every stage, state and need for one tau; call it with (h, s, need)."""
+    """Levels of every stage, state and need at one tau; call it with (h, s, need).
+
+    Attributes
+    ----------
+    curve : GuaranteeCurve
+        The curve that the levels belong to.
+    tau : float
+        Quantile level at the start.
+    target : float
+        x*, the need before the first stage.
+    margin : float
+        rho*.
+    table : tuple of ndarray
+        H + 1 arrays of shape (S, columns), clipped at 1. Columns are those of the grid; the last one is a certain miss.
+    """
 
     curve: GuaranteeCurve
     tau: float
-    target: float  # x*: the need before the first stage
-    margin: float  # rho*
-    table: tuple[FloatArray, ...]  # H + 1 arrays (S, columns), clipped at 1; columns as in the grid, the last is 'lost'
+    target: float
+    margin: float
+    table: tuple[FloatArray, ...]
 
     def __call__(self, h: int, s: int, need: float) -> float:
-        """q_h(s, need)."""
+        """The level q_h(s, need)."""
         return float(self.table[h][s, self.curve.sweep.grid.column(h, need)])
 
     def path(self, states: Any, rewards: Any) -> FloatArray:
-        """Levels along one episode of H + 1 states and H rewards, shape (H + 1,)."""
+        """Levels along one episode.
+
+        Parameters
+        ----------
+        states : sequence of int, length H + 1
+            States of the episode.
+        rewards : sequence of float, length H
+            Rewards of the episode.
+
+        Returns
+        -------
+        ndarray of shape (H + 1,)
+            The level before each stage and at the end.
+        """
         H, grid = self.curve.mdp.H, self.curve.sweep.grid
-        if len(states) != H + 1 or len(rewards) != H:
-            raise ValueError(f"an episode has {H + 1} states and {H} rewards, got {len(states)} and {len(rewards)}")
+        for name, value, length in (("states", states, H + 1), ("rewards", rewards, H)):
+            if len(value) != length:
+                raise ArgumentError(f"{name} must have length {length}, got {len(value)}", name=name, value=value)
         need, q = self.target, np.empty(H + 1)
         for h in range(H):
             q[h] = self(h, int(states[h]), need)
@@ -58,58 +92,113 @@ class Levels:
         return q
 
 
-def levels(found: GuaranteeCurve | Plan, tau: float | None = None) -> Levels:
-    """The levels that belong to the optimal target policy at `tau`.
+def levels(curve: GuaranteeCurve | Plan, tau: float | None = None) -> Levels:
+    """The levels of the optimal target policy at `tau`.
 
-    `found` is a curve made by `guarantee_curve(mdp, keep=True)`, or a plan by the target planner that holds one (its own
-    tau by default).
+    Parameters
+    ----------
+    curve : GuaranteeCurve or Plan
+        A curve made by `guarantee_curve(mdp, keep=True)`, or a plan of the target planner that contains one.
+    tau : float, optional
+        Quantile level in (0, 1); for a plan its own level by default.
+
+    Returns
+    -------
+    Levels
+        The levels of every stage, state and need.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> found = levels(bqrl.guarantee_curve(bqrl.envs.make("AssetSelling"), keep=True), 0.1)
+    >>> round(found(0, 5, found.target), 12)
+    0.1
     """
-    curve = found.details.get("curve") if isinstance(found, Plan) else found
+    if isinstance(curve, Plan):
+        tau = curve.tau if tau is None else tau
+        curve = curve.details.get("curve")  # type: ignore[assignment]
     if not isinstance(curve, GuaranteeCurve):
-        raise TypeError("levels needs a GuaranteeCurve, or a Plan of planner='target' with beta=0")
+        raise ArgumentTypeError(
+            f"curve must be a GuaranteeCurve, or a Plan of planner='target' with beta=0, got {type(curve).__name__}; make "
+            "one with guarantee_curve(mdp, keep=True)",
+            name="curve",
+            value=curve,
+        )
     if tau is None:
-        if not isinstance(found, Plan):
-            raise TypeError("tau is missing; give the level, e.g. levels(curve, 0.1)")
-        tau = found.tau
-    tau, _ = check_levels(tau, 0.0)
+        raise ArgumentTypeError("tau must be a number in (0, 1), got None; write levels(curve, 0.1)", name="tau")
+    tau = number(tau, "tau", 0.0, 1.0, "()")
     if curve.sweep.values is None:
-        raise ValueError(
-            "levels need the shortfalls of every stage; make the curve with guarantee_curve(mdp, keep=True)"
+        raise ArgumentError(
+            "curve must contain the shortfalls of every stage; make it with guarantee_curve(mdp, keep=True)",
+            name="curve",
+            value=curve,
         )
     if not curve.exact:
-        raise ValueError("levels need returns on an exact grid; this curve is bracketed")
+        raise GridError(f"the table of levels {NO_GRID}")
     margin = curve.margin(tau).below
-    table = tuple(np.minimum(W + margin, 1.0) for W in curve.sweep.values)
-    return Levels(curve, tau, float(curve(tau)), margin, table)
+    table = tuple(read_only(np.minimum(W + margin, 1.0)) for W in curve.sweep.values)
+    return Levels(curve=curve, tau=tau, target=float(curve(tau)), margin=margin, table=table)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """How far E[q_{h+1} | h, s, n] is from q_h, over all stages, states and needs."""
+    """Difference between q_h and E[q_{h+1} | h, s, n], over all stages, states and needs.
 
-    unclipped: float  # largest |drift| of W + rho*: rounding only
-    clipped: float  # largest fall of the level clipped at 1: at most rho*
-    start: float  # distance of the (mean) first level from tau
+    Attributes
+    ----------
+    unclipped : float
+        Largest absolute drift of W + rho*; rounding error only.
+    clipped : float
+        Largest decrease of the level clipped at 1; at most rho*.
+    start : float
+        Distance between tau and the mean level at the start.
+    """
+
+    unclipped: float
+    clipped: float
+    start: float
 
 
 def martingale_drift(found: Levels) -> Drift:
-    """What is left of the martingale property, exactly, on every cell under the action played there."""
+    """The exact drift of the level, with and without clipping, under the actions of the optimal policy.
+
+    Parameters
+    ----------
+    found : Levels
+        The levels of a curve.
+
+    Returns
+    -------
+    Drift
+        The largest deviations from the martingale property.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> curve = bqrl.guarantee_curve(bqrl.envs.make("AssetSelling"), keep=True)
+    >>> martingale_drift(levels(curve, 0.1)).unclipped < 1e-12
+    True
+    """
+    if not isinstance(found, Levels):
+        raise ArgumentTypeError(
+            f"found must be Levels, got {type(found).__name__}; make them with levels(curve, tau)",
+            name="found",
+            value=found,
+        )
     curve, mdp = found.curve, found.curve.mdp
     grid, values, actions = curve.sweep.grid, curve.sweep.values, curve.sweep.actions
-    if values is None or actions is None:
-        raise ValueError("the drift needs the values and actions of every stage; make the curve with keep=True")
+    assert values is not None
+    assert actions is not None
     raw = clipped = 0.0
     for h in range(mdp.H):
         stage, met = mdp.stage(h), mdp.reachable[h]
         shift, jumps = grid.moves(mdp, h)
-        for W, W_next, which in ((values[h], values[h + 1], "raw"), (found.table[h], found.table[h + 1], "clipped")):
-            out = np.empty(W.shape)
-            rows = (stage.row_start, stage.successor, stage.probability, shift, jumps, mdp.A, actions[h])
-            follow(*rows, np.ascontiguousarray(W_next), out)
-            fall = (W - out)[met]
-            if which == "raw":
-                raw = max(raw, float(np.abs(fall).max()))
-            else:
-                clipped = max(clipped, float(fall.max()))
-    first = found.curve.sweep.grid.column(0, found.target)
-    return Drift(raw, clipped, abs(float(mdp.mu @ values[0][:, first]) + found.margin - found.tau))
+        rows = (stage.row_start, stage.successor, stage.probability, shift, jumps, mdp.A, actions[h])
+        expected, expected_clipped = np.empty(values[h].shape), np.empty(values[h].shape)
+        follow(*rows, np.ascontiguousarray(values[h + 1]), expected)
+        follow(*rows, np.array(found.table[h + 1]), expected_clipped)
+        raw = max(raw, float(np.abs(values[h] - expected)[met].max()))
+        clipped = max(clipped, float((found.table[h] - expected_clipped)[met].max()))
+    first = grid.column(0, found.target)
+    start = abs(float(mdp.mu @ values[0][:, first]) + found.margin - found.tau)
+    return Drift(unclipped=raw, clipped=clipped, start=start)

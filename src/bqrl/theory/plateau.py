@@ -1,78 +1,112 @@
-"""How fragile a quantile is: the left plateau of every policy, and the margin of the best one.
+"""Root-level left-plateau threshold (Definition 2), and the margin of the optimal policy.
 
-    rho_pi = tau - P(G_pi < Q_tau(G_pi)),    rho_tau = min over deterministic policies of rho_pi       (Definition 2)
-    rho*   = tau - W_0(start, x*) = rho_pi of the optimal policy with the smallest shortfall
+    rho_pi  = tau - P(G_pi < Q_tau(G_pi))
+    rho_tau = min over deterministic policies of rho_pi                                    (Definition 2)
+    rho*    = tau - W_0(start, x*) = rho_pi of the optimal policy with the smallest shortfall
 
-A buffer beta <= rho_pi changes nothing for pi. The paper lets the buffer sink below rho_tau; only the optimal policy has to
-be clear of it (see `regret`), so rho* >= rho_tau does, and one sweep gives it at any size.
+A buffer beta <= rho_pi does not change the value of pi. The paper requires the buffer to fall below rho_tau. It suffices
+that it falls below rho* >= rho_tau (see `regret`), which one sweep computes.
 
-P(G < x) is below tau exactly for x <= Q_tau(G), and it grows with x, so
+P(G < x) is below tau exactly if x <= Q_tau(G), and it does not decrease in x. Hence
 
-    rho_tau = tau - max{ P_pi(G < x) : pi deterministic, x real, P_pi(G < x) < tau }.
+    rho_tau = tau - max{ P_pi(G < x) : pi deterministic, x real, P_pi(G < x) < tau },
 
-So the frontier of whole laws is not needed, only the numbers P_pi(G < x) that policies attain: from (h, s) with need n
-a row attains every sum of p_i v_i with v_i attained from its outcome i. These sets may still grow exponentially.
-Policies are those that see states, actions and, where rewards are random, rewards.
+so the numbers P_pi(G < x) of `shortfalls` determine rho_tau, and the return laws themselves are not needed.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from bqrl.checks import number, whole
+from bqrl.errors import GridError
 from bqrl.laws.functionals import reaches
-from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
-from bqrl.planners.evaluate import evaluate
-from bqrl.planners.plan import check_levels
 from bqrl.planners.rational import read_rows
-from bqrl.planners.target import exact_grid, guarantee_curve
-from bqrl.theory.checks import problem, whole
+from bqrl.planners.target import exact_grid
+from bqrl.theory.inputs import NO_GRID, as_problem, exact_curve, exact_law
+from bqrl.theory.shortfalls import MAX_VALUES, attainable_shortfalls
 
-SAME = 1e-14  # probabilities closer than this are one number
-MAX_VALUES = 200_000  # numbers kept for one stage, and made in adding up two sets
-MAX_CELLS = 300_000  # (stage, state, need) cells whose sets are followed one by one
+MAX_CELLS = 300_000  # limit on (stage, state, need) cells for which sets of probabilities are computed
 
 
 def optimal_margin(mdp: MDP, tau: float) -> float:
-    """rho* = tau - W_0(start, x*), from one sweep; never smaller than `plateau(mdp, tau)`.
+    """Margin of the optimum, rho* = tau - W_0(start, x*).
 
+    Parameters
+    ----------
+    mdp : MDP
+        A problem with returns on an exact grid.
+    tau : float
+        Quantile level in (0, 1).
+
+    Returns
+    -------
+    float
+        rho*, never smaller than `plateau(mdp, tau)`.
+
+    Examples
+    --------
     >>> import bqrl
     >>> round(optimal_margin(bqrl.envs.make("AssetSelling"), 0.1), 5)
     0.01541
     """
-    tau, _ = check_levels(tau, 0.0)
-    curve = guarantee_curve(problem(mdp))
-    if not curve.exact:
-        raise ValueError("the margin needs returns on an exact grid; round the rewards or drop the discount")
-    return curve.margin(tau).below
+    tau = number(tau, "tau", 0.0, 1.0, "()")
+    return exact_curve(mdp, "the margin").margin(tau).below
 
 
 def plateau(mdp: MDP, tau: float, policy: Policy | None = None, *, max_values: int = MAX_VALUES) -> float:
-    """rho_tau (Definition 2): how far tau can fall before the quantile of some deterministic policy does.
+    """The plateau rho_tau of a problem (Definition 2), or rho_pi of one policy.
 
-    With `policy` the plateau of that policy alone. Exact; ValueError where more than `max_values` numbers would have to be
-    kept, which is the rule beyond small problems: `plateau_bounds` brackets it there.
+    Parameters
+    ----------
+    mdp : MDP
+        A problem with returns on an exact grid.
+    tau : float
+        Quantile level in (0, 1).
+    policy : Policy, optional
+        Compute rho_pi of this policy instead of the minimum over all deterministic policies.
+    max_values : int
+        Limit on the numbers stored per stage. Most problems beyond a few states and stages exceed it and raise a
+        SizeError; `plateau_bounds` brackets rho_tau there.
+
+    Returns
+    -------
+    float
+        How far the level can fall below tau before the quantile of some deterministic policy (or of `policy`) changes.
+
+    Examples
+    --------
+    >>> from bqrl import theory
+    >>> round(plateau(theory.hard_instance(0.5, 0.05), 0.5), 12)
+    0.05
     """
-    tau, _ = check_levels(tau, 0.0)
-    problem(mdp)
+    tau = number(tau, "tau", 0.0, 1.0, "()")
+    as_problem(mdp)
     if policy is not None:
-        law = evaluate(mdp, policy)
-        if not isinstance(law, Law):
-            raise ValueError("the plateau of a policy needs its exact law; round the rewards or drop the discount")
-        return law.margin(tau).below
-    found = attainable_shortfalls(mdp, max_values=whole(max_values, "max_values", 1))
+        return exact_law(mdp, policy, "the plateau of a policy").margin(tau).below
+    found = attainable_shortfalls(mdp, max_values=max_values)
     return tau - _largest_below(found.by_target, tau)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlateauBounds:
-    """A bracket of rho_tau and the reasons of its ends."""
+    """A bracket of rho_tau.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Proven ends of the bracket.
+    reason : str
+        How each end was proven.
+    """
 
     lower: float
     upper: float
@@ -80,45 +114,61 @@ class PlateauBounds:
 
 
 def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
-    """A bracket of rho_tau at any size that a sweep can take, with its reasons.
+    """A bracket of the plateau rho_tau, for any problem that one sweep can solve.
 
-    At most `keep` of the attained probabilities are followed from each (stage, state, need), the smallest and largest among
-    them. Each is attained by some policy, which proves the upper end: it is never above rho*. Where even the largest
-    P(G < x) is below tau the lower end follows from it; elsewhere from arithmetic: all P(G < x) are multiples of 1 / N,
-    with N the product of the stages' common denominators, so tau - P(G < x) > 0 is at least 1 / lcm(N, q) for tau = p / q.
-    That is a proof and often a tiny number: where many probabilities are attained, some come close to any tau.
+    At most `keep` attainable probabilities are stored per (stage, state, need). Each of them is attained by a policy, which
+    proves the upper end; it is never larger than rho*. If even the largest P(G < x) is below tau, the lower end follows
+    from it. Otherwise it follows from arithmetic: every P(G < x) is a multiple of 1 / N, where N is the product of the
+    common denominators of the stages, so a positive tau - P(G < x) is at least 1 / lcm(N, q) for tau = p / q. This bound is
+    valid and often tiny: where many probabilities are attainable, some are close to any tau.
+
+    Parameters
+    ----------
+    mdp : MDP
+        A problem with returns on an exact grid.
+    tau : float
+        Quantile level in (0, 1).
+    keep : int
+        Probabilities stored per (stage, state, need), at least 2.
+
+    Returns
+    -------
+    PlateauBounds
+        The bracket and its proof.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> bounds = plateau_bounds(bqrl.envs.make("AssetSelling"), 0.1)
+    >>> 0 < bounds.lower < bounds.upper < 1e-4
+    True
     """
-    tau, _ = check_levels(tau, 0.0)
-    keep = whole(keep, "keep", 2)
-    columns = exact_grid(problem(mdp))
+    tau, keep = number(tau, "tau", 0.0, 1.0, "()"), whole(keep, "keep", 2)
+    columns = exact_grid(as_problem(mdp))
     if columns is None:
-        raise ValueError("the plateau needs returns on an exact grid; round the rewards or drop the discount")
+        raise GridError(f"the plateau {NO_GRID}")
     if columns.cells * mdp.S > MAX_CELLS:
-        upper, low, followed = optimal_margin(mdp, tau), 0.0, "rho* itself, the optimal policy's"
+        upper, low, source = optimal_margin(mdp, tau), 0.0, "rho*, attained by the optimal policy"
     else:
         found = attainable_shortfalls(mdp, keep=keep)
         upper = tau - _largest_below(found.by_target, tau)
         if found.complete:
-            return PlateauBounds(upper, upper, "exact: every attainable P(G < x) was followed")
-        followed = f"of a policy found by following {keep} probabilities per need"
-        # Targets that every policy, or none, misses with probability below tau need no arithmetic.
-        torn = any(reaches(float(v[0]), tau) and not reaches(float(v[-1]), tau) for v in found.by_target)
-        low = 0.0 if torn else upper
+            return PlateauBounds(lower=upper, upper=upper, reason="exact: every attainable P(G < x) was computed")
+        source = f"attained by a policy, found among {keep} probabilities per need"
+        # A target that every policy, or no policy, misses with probability below tau needs no arithmetic.
+        undecided = any(reaches(float(v[0]), tau) and not reaches(float(v[-1]), tau) for v in found.by_target)
+        low = 0.0 if undecided else upper
     if low > 0.0:
-        return PlateauBounds(low, upper, f"upper end: {followed}; lower end: no P(G < x) can lie between")
+        return PlateauBounds(lower=low, upper=upper, reason=f"upper end: {source}; lower end: no P(G < x) lies between")
     N = common_denominator(mdp)
     least = float(Fraction(1, math.lcm(N, Fraction(repr(tau)).denominator)))
-    digits = f"1/{N}" if N < 10**9 else f"about 1e-{math.ceil(math.log10(N))}"
-    return PlateauBounds(
-        min(least, upper), upper, f"upper end: {followed}; lower end: every P(G < x) is a multiple of {digits}"
-    )
+    unit = f"1/{N}" if N < 10**9 else f"about 1e-{math.ceil(math.log10(N))}"
+    reason = f"upper end: {source}; lower end: every P(G < x) is a multiple of {unit}"
+    return PlateauBounds(lower=min(least, upper), upper=upper, reason=reason)
 
 
 def common_denominator(mdp: MDP) -> int:
-    """N such that every event of an episode has a probability k / N under any deterministic policy.
-
-    Probabilities are read as the fractions a person means, 0.1 as 1/10.
-    """
+    """N such that every event of an episode has a probability k / N; decimals are read as fractions, 0.1 as 1/10."""
     N = math.lcm(*(p.denominator for p in read_rows(mdp.mu, np.array([0, mdp.S]))))
     for h in range(mdp.H):
         stage = mdp.stage(h)
@@ -129,81 +179,7 @@ def common_denominator(mdp: MDP) -> int:
     return N
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shortfalls:
-    """The numbers P_pi(G < x) over deterministic policies, increasing, for every target x."""
-
-    targets: FloatArray
-    by_target: list[FloatArray]
-    complete: bool  # False: some were left out
-
-
-def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int | None = None) -> Shortfalls:
-    """Every P_pi(G < x), or with `keep` at most that many from each (stage, state, need), both extremes among them."""
-    columns = exact_grid(mdp)
-    if columns is None:
-        raise ValueError("the plateau needs returns on an exact grid; round the rewards or drop the discount")
-    sets = _Sets(max_values, keep)
-    here: list[list[FloatArray]]
-    after: list[list[FloatArray]] = [[np.zeros(1), np.ones(1)]] * mdp.S
-    for h in range(mdp.H - 1, -1, -1):
-        stage, last = mdp.stage(h), int(columns.size[h + 1])
-        shift, jumps = columns.moves(mdp, h)
-        here, kept = [[]] * mdp.S, 0
-        known: dict[tuple[int, bytes, bytes, bytes], FloatArray] = {}  # rows that agree attain the same
-        for s in np.flatnonzero(mdp.reachable[h]).tolist():
-            here[s] = []
-            for c in range(int(columns.size[h]) + 1):
-                rows = []
-                for a in np.flatnonzero(stage.available[s]).tolist():
-                    row = slice(stage.row_start[s * mdp.A + a], stage.row_start[s * mdp.A + a + 1])
-                    p, u, t = stage.probability[row], shift[row], stage.successor[row]
-                    key = (c, p.tobytes(), u.tobytes(), t.tobytes())
-                    if key not in known:
-                        land = jumps[u, c] if jumps.size else np.clip(c + u, 0, last)
-                        known[key] = sets.combine(
-                            [(q, after[i][j]) for q, i, j in zip(p, t, land, strict=True) if q > 0.0]
-                        )
-                    rows.append(known[key])
-                here[s].append(sets.merge(np.concatenate(rows)))
-                kept += here[s][-1].size
-                sets.check(kept)
-        after = here
-    starts = np.flatnonzero(mdp.mu).tolist()
-    by_target = [sets.combine([(mdp.mu[s], after[s][c]) for s in starts]) for c in range(int(columns.size[0]))]
-    return Shortfalls(columns.points(0), by_target, not sets.thinned)
-
-
-class _Sets:
-    """Finite sets of probabilities as increasing arrays, merged, thinned to `keep`, never beyond a budget."""
-
-    def __init__(self, max_values: int, keep: int | None) -> None:
-        self.max_values, self.keep, self.thinned = max_values, keep, False
-
-    def combine(self, parts: list[tuple[float, FloatArray]]) -> FloatArray:
-        """All sums of p_i v_i with one v_i from each part."""
-        total = np.zeros(1)
-        for p, values in parts:
-            self.check(total.size * values.size)
-            total = self.merge(np.add.outer(total, p * values).ravel())
-        return total
-
-    def merge(self, values: FloatArray) -> FloatArray:
-        """Sorted distinct values, at most `keep` of them, spread evenly between the extremes."""
-        values = np.sort(values)
-        values = values[np.r_[True, np.diff(values) > SAME]]
-        if self.keep is not None and values.size > self.keep:
-            self.thinned = True
-            values = values[np.linspace(0, values.size - 1, self.keep).round().astype(np.int64)]
-        return values
-
-    def check(self, size: int) -> None:
-        if self.keep is None and size > self.max_values:
-            raise ValueError(
-                f"the plateau needs more than {self.max_values} numbers here; plateau_bounds(mdp, tau) brackets it"
-            )
-
-
-def _largest_below(by_target: list[FloatArray], tau: float) -> float:
+def _largest_below(by_target: Sequence[FloatArray], tau: float) -> float:
+    """The largest attainable P(G < x) below tau."""
     every = np.concatenate(by_target)
     return float(every[reaches(every, tau)].max())

@@ -1,21 +1,22 @@
-"""What UCB-BQRL is proven to lose in T episodes: Theorem 1, Corollary 1 and our sharper form, term by term.
+"""Theorem 1, Corollary 1 and a sharper form: upper bounds on the regret of UCB-BQRL, term by term.
 
-With probability at least 1 - 2 delta, for a schedule beta_t in (0, tau] that never grows,
+With probability at least 1 - 2 delta, for a non-increasing schedule beta_t in (0, tau],
 
     Theorem 1     Reg_tau(T) <= 2 sum_t Delta_{beta_t} + (C / beta_{T-1}) H^2 (sqrt(S A T) + sqrt(T log(1/delta) / 2))
-    Corollary 1   the same with beta_t = tau / log(e + t) and 2 H min(T, K_tau) in place of the first term
+    Corollary 1   the same with beta_t = tau / log(e + t) and 2 H min(T, K_tau) as first term
     ours          Reg_tau(T) <= sum_t [x* - max_pi Q^{beta_t}(pi)] + sum_t g_t
                                 + (C / beta_{T-1}) 2 Lambda (sqrt(S A T) + sqrt(T log(1/delta) / 2))
 
-with C = c sqrt(log(2 S A T H / delta)) = max{2, sqrt(2 log(S A T H (2^S - 2) / delta))}, Lambda = sum_h w_h the weights
-`sharp_weights` of the perturbation lemma (at most H^2 / 2), and g_t the gap of the planner in episode t: its optimistic
-value minus the buffered quantile of its policy under the kernel it chose.
+where C = c sqrt(log(2 S A T H / delta)) = max{2, sqrt(2 log(S A T H (2^S - 2) / delta))}; Lambda = sum_h w_h, at most
+H^2 / 2, is the sum of the weights `sharp_weights` of the perturbation lemma; and g_t is the gap of the planner in episode t,
+that is, its optimistic value minus the buffered quantile of its policy under the kernel it chose.
 
-Corrected: c is no universal constant: C grows like sqrt(1.39 S), so the true rate has another sqrt(S); the terms here carry
-it. The first term is needed once and for the optimal policy only, because Q^beta <= Q: it vanishes when beta_t <= rho*,
-never later than the paper's rho_tau. Confidence sets for adaptive data need a union over the number of visits in place of
-the episode, with the same constant. Rewards on (s, a, s') have Lambda = H (H + 1) / 2, for which H^2 is too small: the
-printed forms then use H (H + 1). Rewards of any range: everything but the probabilities scales with the reward span r of a stage.
+Corrected: c is not a universal constant. C grows like sqrt(1.39 S), so the rate contains another factor sqrt(S), which the
+terms here include. Because Q^beta <= Q, the first term is needed once, and for the optimal policy only; it vanishes when
+beta_t <= rho*, never later than with the paper's rho_tau. For adaptively collected data the confidence sets need a union
+over the number of visits instead of the episodes, with the same constant. If rewards depend on (s, a, s'), Lambda can be as
+large as H (H + 1) / 2, and H^2 is too small: the printed forms then use H (H + 1). For rewards of any range all terms scale
+with the largest reward span r of a stage; the probability does not change.
 """
 
 from __future__ import annotations
@@ -23,106 +24,186 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from bqrl.checks import choice, number, whole
+from bqrl.errors import ArgumentError, SizeError
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
 from bqrl.planners.confidence import confidence_constant, log_term
-from bqrl.planners.plan import check_levels
-from bqrl.theory.buffering import achievable, largest_gaps, one_sided_gap
-from bqrl.theory.checks import open_share, problem, whole
+from bqrl.theory.buffering import OneSidedGap, achievable, largest_gaps, one_sided_gap
+from bqrl.theory.inputs import as_numbers, as_problem
 from bqrl.theory.perturbation import reward_spans, sharp_weights
-from bqrl.theory.plateau import plateau_bounds
-from bqrl.theory.schedule import LONGEST, Schedule, as_function, buffer_horizon, buffering_sum
+from bqrl.theory.plateau import PlateauBounds, plateau_bounds
+from bqrl.theory.schedule import LONGEST, Schedule, as_function, buffer_horizon, buffering_sum, is_list
 
-MAX_SUMMED_LAWS = 5_000  # laws up to which Delta_beta is summed exactly
+MAX_SUMMED_LAWS = 5_000  # number of laws up to which Delta_beta is summed exactly
+STATEMENTS = ("theorem 1", "corollary 1", "ours")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegretBound:
-    """One bound on Reg_tau(T), its terms apart; it holds with probability at least `probability`."""
+    """An upper bound on Reg_tau(T), term by term.
+
+    Attributes
+    ----------
+    statement : str
+        "theorem 1", "corollary 1" or "ours".
+    T : int
+        Number of episodes.
+    buffering : float
+        Cost of planning with a buffer.
+    counting : float
+        Cost of the unknown kernel along the episodes played.
+    martingale : float
+        Deviation of that cost from its expectation.
+    planner : float
+        Cost of an inexact planner.
+    trivial : float
+        T H r, which the regret of no learner exceeds.
+    probability : float
+        Probability with which the bound holds, at least.
+    notes : tuple of str
+        How the buffering term was computed.
+    """
 
     statement: str
     T: int
-    buffering: float  # what planning with a buffer costs
-    counting: float  # what not knowing the kernel costs along the episodes played
-    martingale: float  # what chance adds to that
-    planner: float  # what an inexact planner adds
-    trivial: float  # T H r: what no learner can exceed
+    buffering: float
+    counting: float
+    martingale: float
+    planner: float
+    trivial: float
     probability: float
     notes: tuple[str, ...] = ()
 
     @property
     def total(self) -> float:
-        """The bound."""
+        """The bound: the sum of its terms."""
         return self.buffering + self.counting + self.martingale + self.planner
 
     @property
     def informative(self) -> bool:
-        """Whether it says more than T H r."""
+        """Whether the bound is smaller than the trivial T H r."""
         return self.total < self.trivial
 
 
 class RegretBounds:
-    """The bounds of one problem, for any number of episodes: prepare once, call with a statement and T.
+    """The bounds of one problem for any number of episodes; call it with T and a statement.
 
-    `support` is the largest number of successors of a row that the learner knows to be possible; it replaces S in the
-    confidence constant (2^k - 2 in place of 2^S - 2). `planner_gap` is g_t, one number or one for each episode.
+    Parameters
+    ----------
+    mdp : MDP
+        A problem with returns on an exact grid.
+    tau : float
+        Quantile level in (0, 1).
+    delta : float
+        Failure probability in (0, 1) of the confidence sets and of the martingale term, each.
+    schedule : Buffer, callable, sequence, float or None
+        The buffers beta_t; None is the paper's tau / log(e + t).
+    planner_gap : float or array_like
+        g_t, one number or one per episode.
+    support : int, optional
+        Largest number k of successors of a row that the learner knows to be possible; 2^k - 2 then replaces 2^S - 2 in the
+        confidence constant.
+
+    Examples
+    --------
+    >>> from bqrl import theory
+    >>> bounds = RegretBounds(theory.hard_instance(0.5, 0.05, H=3), 0.5)
+    >>> bounds(1000).total < bounds(1000, "theorem 1").total
+    True
     """
 
     def __init__(
         self, mdp: MDP, tau: float, *, delta: float = 0.05, schedule: Schedule = None, planner_gap: Any = 0.0,
         support: int | None = None,
     ) -> None:  # fmt: skip
-        self.tau, _ = check_levels(tau, 0.0)
-        self.mdp, self.delta, self.schedule = problem(mdp), open_share(delta, "delta"), schedule
+        self.mdp, self.tau = as_problem(mdp), number(tau, "tau", 0.0, 1.0, "()")
+        self.delta, self.schedule = number(delta, "delta", 0.0, 1.0, "()"), schedule
         self.support = mdp.S if support is None else whole(support, "support", 1)
         self.beta = as_function(schedule, self.tau)
-        self.gap_t = np.asarray(planner_gap, dtype=np.float64)
-        if np.any(~(self.gap_t >= 0.0)) or self.gap_t.ndim > 1:
-            raise ValueError("planner_gap must be a number, or one for each episode, and not negative")
-        spans = reward_spans(mdp)
-        self.span = float(spans.max())
+        self.gaps = as_numbers(planner_gap, "planner_gap")
+        if np.any(self.gaps < 0.0) or self.gaps.ndim > 1:
+            raise ArgumentError(
+                f"planner_gap must be a number of at least 0, or one per episode, got {planner_gap}",
+                name="planner_gap",
+                value=planner_gap,
+            )
+        self.span = float(reward_spans(mdp).max())
         self.reach = float(2.0 * sharp_weights(mdp).sum())  # 2 Lambda
         self.printed_reach = self.span * mdp.H * (mdp.H if mdp.row_reward is not None else mdp.H + 1)
-        self._made: dict[Any, Any] = {}
+        self._sums: dict[tuple[str, int], float] = {}
+        self._horizons: dict[float, float] = {}
 
     def __call__(self, T: int, statement: str = "ours") -> RegretBound:
-        """The bound for T episodes; `statement` is "theorem 1", "corollary 1" or "ours"."""
-        if statement not in STATEMENTS:
-            raise ValueError(f"statement must be one of {', '.join(map(repr, STATEMENTS))}, got {statement!r}")
+        """The bound for T episodes.
+
+        Parameters
+        ----------
+        T : int
+            Number of episodes, at least 1.
+        statement : {"theorem 1", "corollary 1", "ours"}
+            Which bound.
+
+        Returns
+        -------
+        RegretBound
+            The bound, term by term.
+        """
         T, mdp = whole(T, "T", 1), self.mdp
-        buffering, notes = STATEMENTS[statement](self, T)
+        term = {"theorem 1": self._theorem, "corollary 1": self._corollary, "ours": self._ours}
+        buffering, note = term[choice(statement, "statement", STATEMENTS)](T)
         reach = self.reach if statement == "ours" else self.printed_reach
         level = log_term(mdp.S, mdp.A, T, mdp.H, self.delta)
         C = confidence_constant(mdp.S, mdp.A, T, mdp.H, self.delta, self.support) * math.sqrt(level)
         scale = C * reach / float(self.beta(float(T - 1)))
-        gaps = self.gap_t
-        if gaps.ndim and gaps.size < T:
-            raise ValueError(f"planner_gap has {gaps.size} entries, fewer than the {T} episodes")
-        planner = float(gaps[:T].sum()) if gaps.ndim else float(gaps) * T
         return RegretBound(
-            statement, T, buffering, scale * math.sqrt(mdp.S * mdp.A * T),
-            scale * math.sqrt(T * math.log(1.0 / self.delta) / 2.0), planner, T * mdp.H * self.span,
-            1.0 - 2.0 * self.delta, notes,
-        )  # fmt: skip
+            statement=statement,
+            T=T,
+            buffering=buffering,
+            counting=scale * math.sqrt(mdp.S * mdp.A * T),
+            martingale=scale * math.sqrt(T * math.log(1.0 / self.delta) / 2.0),
+            planner=self._planner(T),
+            trivial=T * mdp.H * self.span,
+            probability=1.0 - 2.0 * self.delta,
+            notes=(note,),
+        )
 
     def informative_from(self, statement: str = "ours") -> int | float:
-        """The number of episodes from which the bound stays below the trivial T H r; infinite where it never does.
+        """The number of episodes from which the bound stays below the trivial T H r.
 
-        Powers of two are tried up to 2^300, and the last crossing is found by bisection.
+        Powers of two are tried up to 2^300; bisection then finds the last crossing.
+
+        Parameters
+        ----------
+        statement : {"theorem 1", "corollary 1", "ours"}
+            Which bound.
+
+        Returns
+        -------
+        int or float
+            Number of episodes; inf if there is none.
         """
-        if self.schedule is not None and not callable(self.schedule) and np.ndim(self.schedule):
-            raise ValueError("a listed schedule ends; give a function of the episode to ask for every T")
-        if self.gap_t.ndim:
-            raise ValueError("planner_gap must be one number to ask for every T")
-        idle = [k for k in range(int(math.log2(LONGEST))) if not self(2**k, statement).informative]
+        if is_list(self.schedule):
+            raise ArgumentError(
+                "schedule must be a function of the episode or a constant here, got a list, which ends",
+                name="schedule",
+                value=self.schedule,
+            )
+        if self.gaps.ndim:
+            raise ArgumentError(
+                "planner_gap must be one number here, got a list, which ends", name="planner_gap", value=self.gaps
+            )
+        powers = int(math.log2(LONGEST))
+        idle = [k for k in range(powers) if not self(2**k, statement).informative]
         if not idle:
             return 1
-        if idle[-1] + 1 >= int(math.log2(LONGEST)):
+        if idle[-1] + 1 >= powers:
             return math.inf
         low, high = 2 ** idle[-1], 2 ** (idle[-1] + 1)
         while high - low > max(1, low >> 40):
@@ -130,65 +211,108 @@ class RegretBounds:
             low, high = (low, middle) if self(middle, statement).informative else (middle, high)
         return high
 
-    # -- the first term of each statement ---------------------------------------------------------------------------
+    # -- the terms ----------------------------------------------------------------------------------------------------
 
-    def _theorem(self, T: int) -> tuple[float, tuple[str, ...]]:
-        """Twice the sum of Delta_beta, over every achievable law where these are few."""
-        rho = self._once("plateau", lambda: plateau_bounds(self.mdp, self.tau))
-        laws = self._once("laws", self._laws)
+    def _theorem(self, T: int) -> tuple[float, str]:
+        """Twice the sum of Delta_beta; H r stands for Delta_beta if there are too many laws."""
+        rho, laws = self._plateau, self._laws
         if laws is None:
             most = self.mdp.H * self.span
-            note = f"too many laws: Delta_beta is taken as H r = {most:g} for beta > {rho.lower:.3g} ({rho.reason})"
-            return 2.0 * most * self._paying(T, rho.lower), (note,)
-        total = self._sum(lambda beta: largest_gaps(laws, self.tau, beta), T, rho.lower)
-        return 2.0 * total, (f"Delta_beta over {len(laws)} achievable laws, zero from rho_tau = {rho.lower:.6g} down",)
+            note = f"too many laws: Delta_beta is bounded by H r = {most:g} for beta > {rho.lower:.3g} ({rho.reason})"
+            return 2.0 * most * self._costly(T, rho.lower), note
+        total = self._sum("theorem 1", lambda beta: largest_gaps(laws, self.tau, beta), T, rho.lower)
+        return 2.0 * total, f"Delta_beta over {len(laws)} achievable laws, zero up to rho_tau = {rho.lower:.6g}"
 
-    def _corollary(self, T: int) -> tuple[float, tuple[str, ...]]:
-        """Corrected: 2 H K_tau as printed exceeds what T episodes can cost; only the first min(T, K_tau) of them pay."""
+    def _corollary(self, T: int) -> tuple[float, str]:
+        """2 H r times the number of costly episodes.
+
+        Corrected: the printed term 2 H K_tau can exceed the cost of T episodes; only the first min(T, K_tau) are costly.
+        """
         if not (self.schedule is None or getattr(self.schedule, "kind", "") == "log"):
-            raise ValueError("corollary 1 is about the logarithmic schedule; ask for 'theorem 1' with any other")
-        rho = self._once("plateau", lambda: plateau_bounds(self.mdp, self.tau))
-        note = f"K_tau = {self._paying(math.inf, rho.lower):.6g} from rho_tau >= {rho.lower:.3g} ({rho.reason})"
-        return 2.0 * self.mdp.H * self.span * self._paying(T, rho.lower), (note,)
+            raise ArgumentError(
+                "schedule must be the logarithmic one for 'corollary 1', got another; use 'theorem 1'",
+                name="schedule",
+                value=self.schedule,
+            )
+        rho = self._plateau
+        note = f"K_tau = {self._costly(math.inf, rho.lower):.6g} for rho_tau >= {rho.lower:.3g} ({rho.reason})"
+        return 2.0 * self.mdp.H * self.span * self._costly(T, rho.lower), note
 
-    def _ours(self, T: int) -> tuple[float, tuple[str, ...]]:
-        """The sum of what the buffer takes from the best policy."""
-        found = self._once("one-sided", lambda: one_sided_gap(self.mdp, self.tau))
-        K = self._paying(math.inf, found.margin)
+    def _ours(self, T: int) -> tuple[float, str]:
+        """The sum of the one-sided gaps."""
+        found = self._one_sided
+        K = self._costly(math.inf, found.margin)
         note = f"no buffering cost from episode {K:.6g} on: rho* = {found.margin:.6g}"
-        return self._sum(found.upper, T, found.margin), (note,)
+        return self._sum("ours", found.upper, T, found.margin), note
 
-    def _paying(self, T: float, rho: float) -> float:
-        """Episodes before T whose buffer exceeds rho."""
-        K = math.inf if rho <= 0.0 else self._once(("K", rho), lambda: buffer_horizon(self.tau, rho, self.schedule))
-        return min(float(T), float(K))
+    def _planner(self, T: int) -> float:
+        """The sum of g_t."""
+        if self.gaps.ndim == 0:
+            return float(self.gaps) * T
+        if self.gaps.size < T:
+            raise ArgumentError(
+                f"planner_gap must have an entry per episode ({T}), got {self.gaps.size}",
+                name="planner_gap",
+                value=self.gaps,
+            )
+        return float(self.gaps[:T].sum())
 
-    def _sum(self, gap: Callable[[FloatArray], FloatArray], T: int, rho: float) -> float:
-        paying = int(self._paying(T, rho))
-        if paying == 0:
+    def _costly(self, T: float, rho: float) -> float:
+        """Number of episodes before T whose buffer exceeds rho."""
+        if rho not in self._horizons:
+            self._horizons[rho] = math.inf if rho <= 0.0 else float(buffer_horizon(self.tau, rho, self.schedule))
+        return min(float(T), self._horizons[rho])
+
+    def _sum(self, statement: str, gap: Callable[[FloatArray], FloatArray], T: int, rho: float) -> float:
+        """Sum of a statement's gap over the costly episodes."""
+        key = (statement, int(self._costly(T, rho)))
+        if key[1] == 0:
             return 0.0
-        key = ("sum", rho, paying)
-        return float(self._once(key, lambda: buffering_sum(gap, self.tau, paying, self.schedule)))
+        if key not in self._sums:
+            self._sums[key] = buffering_sum(gap, self.tau, key[1], self.schedule)
+        return self._sums[key]
 
+    @cached_property
+    def _plateau(self) -> PlateauBounds:
+        return plateau_bounds(self.mdp, self.tau)
+
+    @cached_property
     def _laws(self) -> Frontier | None:
         try:
             return achievable(self.mdp, MAX_SUMMED_LAWS)
-        except ValueError:
+        except SizeError:
             return None
 
-    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
-
-
-STATEMENTS: dict[str, Callable[[RegretBounds, int], tuple[float, tuple[str, ...]]]] = {
-    "theorem 1": RegretBounds._theorem,
-    "corollary 1": RegretBounds._corollary,
-    "ours": RegretBounds._ours,
-}
+    @cached_property
+    def _one_sided(self) -> OneSidedGap:
+        return one_sided_gap(self.mdp, self.tau)
 
 
 def regret_bound(mdp: MDP, tau: float, T: int, statement: str = "ours", **options: Any) -> RegretBound:
-    """The bound on Reg_tau(T) of UCB-BQRL on this problem, term by term; options as in `RegretBounds`."""
+    """The bound on Reg_tau(T) of UCB-BQRL on one problem, term by term.
+
+    Parameters
+    ----------
+    mdp : MDP
+        A problem with returns on an exact grid.
+    tau : float
+        Quantile level in (0, 1).
+    T : int
+        Number of episodes.
+    statement : {"theorem 1", "corollary 1", "ours"}
+        Which bound.
+    **options
+        `delta`, `schedule`, `planner_gap` and `support`, as in `RegretBounds`.
+
+    Returns
+    -------
+    RegretBound
+        The bound.
+
+    Examples
+    --------
+    >>> from bqrl import theory
+    >>> regret_bound(theory.hard_instance(0.5, 0.05, H=3), 0.5, T=1000).trivial
+    3000.0
+    """
     return RegretBounds(mdp, tau, **options)(T, statement)

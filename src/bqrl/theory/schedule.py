@@ -1,7 +1,14 @@
-"""When a buffer schedule has sunk below a margin, and what it has cost until then.
+"""Constant buffering cost under a decreasing buffer (lemma of that name), for any schedule.
 
-A schedule is a `Buffer` of the planners (`log_buffer`, `power_buffer`, `constant_buffer`), any function of the episode, a
-list with one buffer an episode, or None for the paper's tau / log(e + t). It must stay in (0, tau] and never grow.
+A gap Delta_beta that vanishes for beta <= rho costs nothing from the first episode K with beta_t <= rho on, so
+
+    sum_{t < T} Delta_{beta_t} = sum_{t < min(T, K)} Delta_{beta_t},
+
+with K = max(0, ceil(exp(tau / rho) - e)) for the paper's beta_t = tau / log(e + t).
+
+A schedule is a `Buffer` of the planners (`log_buffer`, `power_buffer`, `constant_buffer`), a function of the episode, a
+list with one buffer per episode, a constant, or None for tau / log(e + t). Its buffers must lie in (0, tau] and must not
+increase.
 """
 
 from __future__ import annotations
@@ -12,35 +19,50 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import MASS_TOL, as_number
+from bqrl.checks import number, whole
+from bqrl.errors import ArgumentError
+from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.forms import FloatArray
 from bqrl.planners.confidence import Buffer, check_schedule, log_buffer
-from bqrl.theory.checks import open_share, whole
+from bqrl.theory.inputs import as_numbers
 
-Schedule = Callable[[Any], Any] | Sequence[float] | None
+Schedule = Callable[[Any], Any] | Sequence[float] | float | None
 
-EDGE = 1e-15
-ONE_BY_ONE = 4_096  # episodes whose buffers are looked at one by one; later ones in blocks
-BLOCKS = 128  # blocks in which the number of episodes grows by the factor e
-PROBED = np.unique(np.r_[np.arange(64.0), 2.0 ** np.arange(6, 40)])  # episodes at which a function must not have grown
-LONGEST = 2.0**300  # episodes beyond which nothing is asked
+EDGE = 1e-15  # rounding error of tau - (tau - rho)
+ONE_BY_ONE = 4_096  # episodes summed one by one; later ones are summed in blocks
+BLOCKS = 128  # blocks per factor e in the number of episodes
+PROBED = np.unique(np.r_[np.arange(64.0), 2.0 ** np.arange(6, 40)])  # episodes at which a function is checked
+LONGEST = 2.0**300  # largest number of episodes considered
 
 
 def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | float:
-    """K: the first episode from which every buffer is at most rho (K_tau of Corollary 1, for any schedule).
+    """The first episode K from which every buffer is at most rho (K_tau of Corollary 1, for any schedule).
 
-    For the logarithmic buffer it is max(0, ceil(exp(tau / rho) - e)), for the powers tau (t + 1)^-a it is
-    max(0, ceil((tau / rho)^(1/a) - 1)). Infinite where the schedule never gets there, or not within 2^300 episodes (1e90).
+    Parameters
+    ----------
+    tau : float
+        Quantile level in (0, 1).
+    rho : float
+        Margin or plateau in (0, tau].
+    schedule : Buffer, callable, sequence, float or None
+        The buffers; None is the paper's tau / log(e + t).
 
+    Returns
+    -------
+    int or float
+        max(0, ceil(exp(tau / rho) - e)) for the logarithmic buffer, max(0, ceil((tau / rho)^(1/a) - 1)) for the power
+        tau (t + 1)^-a; inf if the schedule never falls to rho, or not within 2^300 (about 1e90) episodes.
+
+    Examples
+    --------
     >>> buffer_horizon(0.5, 0.1)
     146
     """
-    tau = open_share(tau, "tau")
-    rho = as_number(rho, "rho", "a number in (0, tau]")
+    tau, rho = number(tau, "tau", 0.0, 1.0, "()"), number(rho, "rho")
     if not 0.0 < rho <= tau + MASS_TOL:
-        raise ValueError(f"rho must lie in (0, tau] = (0, {tau:g}], got {rho:g}")
+        raise ArgumentError(f"rho must be in (0, tau] = (0, {tau:g}], got {rho:g}", name="rho", value=rho)
     beta = as_function(schedule, tau)
-    if _listed(schedule):
+    if is_list(schedule):
         listed = check_schedule(schedule, tau, len(schedule))  # type: ignore[arg-type]
         reached = np.flatnonzero(_clear(listed, rho))
         return int(reached[0]) if reached.size else math.inf
@@ -57,54 +79,42 @@ def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | f
     return int(high)
 
 
-def _clear(beta: Any, rho: float) -> Any:
-    """Whether a buffer is at most rho, up to the rounding of tau - (tau - rho)."""
-    return beta <= rho + EDGE
-
-
-def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
-    """The schedule as a function of (arrays of) episodes, which checks what it returns."""
-    if schedule is None:
-        return log_buffer(tau)
-    if isinstance(schedule, Buffer):
-        check_schedule(schedule, tau, 2)
-        return schedule
-
-    def beta(t: Any) -> Any:
-        episodes = np.atleast_1d(np.asarray(t, dtype=np.float64))
-        if callable(schedule):
-            listed = np.array([schedule(x) for x in episodes.tolist()], dtype=np.float64)
-        elif np.ndim(schedule) == 0:
-            listed = np.full(episodes.shape, float(schedule))  # type: ignore[arg-type]
-        else:
-            if episodes.max() >= len(schedule):
-                raise ValueError(
-                    f"the schedule lists {len(schedule)} buffers, but episode {episodes.max():.0f} is asked for"
-                )
-            listed = np.asarray(schedule, dtype=np.float64)[episodes.astype(np.int64)]
-        checked = check_schedule(listed.tolist(), tau, listed.size)
-        return float(checked[0]) if np.ndim(t) == 0 else checked
-
-    if callable(schedule):
-        beta(PROBED)  # a function can only be asked here and there
-    return beta
-
-
 def buffering_sum(
     gap: Callable[[FloatArray], FloatArray], tau: float, T: int, schedule: Schedule = None, rho: float | None = None
 ) -> float:
-    """Sum over t < T of gap(beta_t), for a gap that never falls as beta grows and is zero up to rho.
+    """Sum of gap(beta_t) over the episodes t < T.
 
-    Exact up to ONE_BY_ONE episodes; later episodes are taken in blocks that count by their first, largest buffer, so that
-    the sum is never too small and at most 1 / BLOCKS of its tail too large, for any T.
+    Parameters
+    ----------
+    gap : callable
+        Maps an array of buffers to their gaps. It must not decrease in beta.
+    tau : float
+        Quantile level in (0, 1).
+    T : int
+        Number of episodes.
+    schedule : Buffer, callable, sequence, float or None
+        The buffers; None is the paper's tau / log(e + t).
+    rho : float, optional
+        The gap is zero for buffers up to rho, so that the sum ends at `buffer_horizon`.
+
+    Returns
+    -------
+    float
+        Exact up to 4,096 episodes. Later episodes are summed in blocks, each with its first and largest buffer: the
+        result is never too small, and too large by at most 1/128 of the tail.
+
+    Examples
+    --------
+    >>> buffering_sum(lambda beta: beta, 0.5, 4, schedule=[0.5, 0.25, 0.125, 0.125])
+    1.0
     """
-    T = whole(T, "T", 1)
+    tau, T = number(tau, "tau", 0.0, 1.0, "()"), whole(T, "T", 1)
     beta = as_function(schedule, tau)
-    if rho is not None and rho > 0.0:
+    if rho is not None and number(rho, "rho", 0.0) > 0.0:
         T = int(min(T, buffer_horizon(tau, rho, schedule)))
     if T == 0:
         return 0.0
-    if T <= ONE_BY_ONE or _listed(schedule):
+    if T <= ONE_BY_ONE or is_list(schedule):
         return float(gap(np.asarray(beta(np.arange(float(T))))).sum())
     tail = math.log(T / ONE_BY_ONE)
     edges = ONE_BY_ONE * np.exp(np.linspace(0.0, tail, 2 + int(BLOCKS * tail)))
@@ -113,6 +123,42 @@ def buffering_sum(
     return float(gap(distinct)[which] @ np.diff(edges))
 
 
-def _listed(schedule: Schedule) -> bool:
-    """Whether the schedule is a list, which ends."""
+def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
+    """The schedule as a function of (arrays of) episodes that checks the buffers it returns."""
+    if schedule is None:
+        return log_buffer(tau)
+    if isinstance(schedule, Buffer):
+        check_schedule(schedule, tau, 2)
+        return schedule
+    given = None if callable(schedule) else as_numbers(schedule, "schedule")
+
+    def beta(t: Any) -> Any:
+        episodes = np.atleast_1d(np.asarray(t, dtype=np.float64))
+        if given is None:
+            listed = np.array([schedule(x) for x in episodes.tolist()], dtype=np.float64)  # type: ignore[operator]
+        elif given.ndim == 0:
+            listed = np.full(episodes.shape, float(given))
+        elif episodes.max() >= given.size:
+            raise ArgumentError(
+                f"schedule must list a buffer for every episode up to {episodes.max():.0f}, got {given.size} buffers",
+                name="schedule",
+                value=schedule,
+            )
+        else:
+            listed = given[episodes.astype(np.int64)]
+        checked = check_schedule(listed.tolist(), tau, listed.size)
+        return float(checked[0]) if np.ndim(t) == 0 else checked
+
+    if given is None:
+        beta(PROBED)
+    return beta
+
+
+def is_list(schedule: Schedule) -> bool:
+    """Whether the schedule is a list, and hence finite."""
     return schedule is not None and not callable(schedule) and np.ndim(schedule) > 0
+
+
+def _clear(beta: Any, rho: float) -> Any:
+    """Whether a buffer is at most rho, up to rounding."""
+    return beta <= rho + EDGE

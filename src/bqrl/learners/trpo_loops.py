@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from bqrl.kernels.softmax import add_parts, collect_parts, softmax_table
+from bqrl.learners.actor_critic_loops import add_parts, collect_parts, softmax_table
 
 ENOUGH = 1e-10  # conjugate gradients stop when the squared residual has shrunk by this factor
 

@@ -23,7 +23,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from bqrl.learners.baselines.checks import available_by_stage
+from bqrl.learners.common import available_by_stage
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.mdp.forms import BoolArray
 from bqrl.mdp.policy import MarkovPolicy, Policy
@@ -98,11 +98,11 @@ class SB3(Learner):
         actions, _ = self._model.predict(self._observations, deterministic=True, **masks)
         return MarkovPolicy(np.asarray(actions, dtype=np.int64).reshape(self.task.H, self.task.S))
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Refused: the algorithm's loop cannot be saved in its middle."""
         raise ValueError("a run of an sb3 algorithm cannot be checkpointed; run it in one go")
 
-    def recall(self, memory: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Refused likewise."""
         raise ValueError("a run of an sb3 algorithm cannot be continued; run it in one go")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.induction import value_bounds
 from bqrl.learners.counts import Counts
+from bqrl.learners.model_based_loops import value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.mdp.policy import MarkovPolicy
 
@@ -54,12 +54,12 @@ class ModelBased(Learner):
         self._policy = MarkovPolicy(self.actions)
         return self._policy
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Counts and the plan in force."""
-        return {**self.counts.memory(), "Q": self.Q.copy(), "V": self.V.copy(), "actions": self.actions.copy()}
+        return {**self.counts.state(), "Q": self.Q.copy(), "V": self.V.copy(), "actions": self.actions.copy()}
 
-    def recall(self, memory: dict[str, Any]) -> None:
-        """Continue from what `memory()` returned."""
-        self.counts.recall(memory)
-        self.Q, self.V, self.actions = (np.array(memory[name]) for name in ("Q", "V", "actions"))
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state()` returned."""
+        self.counts.restore(state)
+        self.Q, self.V, self.actions = (np.array(state[name]) for name in ("Q", "V", "actions"))
         self._planned()

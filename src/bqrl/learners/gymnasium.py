@@ -19,8 +19,9 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit
 
+from bqrl.errors import ArgumentError
 from bqrl.learners.play import GymWorld, ModelWorld, World
-from bqrl.learners.protocol import Learner, Task, blank_model
+from bqrl.learners.protocol import Task, blank_model
 from bqrl.mdp.forms import IntArray, check_horizon
 from bqrl.mdp.gym import MDPEnv, from_gymnasium
 from bqrl.mdp.model import MDP, Structure
@@ -30,31 +31,43 @@ MOST = 100_000_000  # possible transitions of an environment of which nothing is
 
 
 def gym_task(
-    env: Any, kind: type[Learner], tau: float, T: int, delta: float, horizon: int | None, rng: np.random.Generator
-) -> tuple[MDP | None, Task, World]:
-    """The MDP to score on or None, the learner's task, and the world of an environment (or of an id for gymnasium.make).
+    env: Any, maker: Any, grant: bool, require: bool, horizon: int | None, start: Any, rng: np.random.Generator,
+    facts: dict[str, Any],
+) -> tuple[MDP | None, Task, World]:  # fmt: skip
+    """Return the MDP that scores policies or None, the learner's task, and the world of an environment or its id.
 
-    Episodes last `horizon` stages: by default as many as the environment's own time limit.
+    Episodes last `horizon` stages: by default as many as the environment's own time limit. `grant` gives the learner the
+    reward function where it is known; `require` refuses environments where it is not.
     """
     env = _environment(env)
     core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
     if plain and isinstance(core, MDPEnv):
-        mdp = core.mdp if horizon is None or horizon == core.mdp.H else core.mdp.replace(horizon=horizon)
+        mdp = core.mdp
+        if (horizon is not None and horizon != mdp.H) or start is not None:
+            mdp = mdp.replace(horizon=horizon, start=start)
         _check_limit(env, mdp.H)
-        return mdp, _task(mdp, kind, tau, T, delta), ModelWorld(mdp, rng)
+        return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
     _check_spaces(env)
     H = _horizon(env, horizon)
     if plain and getattr(core, "P", None) is not None:
         _check_limit(env, H)
         mdp = from_gymnasium(env, horizon=H)
-        return mdp, _task(mdp, kind, tau, T, delta), GymWorld(env, H, rng, _ends(mdp, int(env.observation_space.n)))
-    if kind.needs_rewards:
-        raise ValueError(
-            f"{kind.name} plans with the rewards, which {type(core).__name__} does not tell; "
-            "use q-learning, sarsa, ppo or trpo, or build an MDP"
+        if start is not None:  # the environment draws its own first state, so the table plays in its place
+            mdp = mdp.replace(start=start)
+            return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
+        return mdp, _task(mdp, grant, facts), GymWorld(env, H, rng, _ends(mdp, int(env.observation_space.n)))
+    if start is not None:
+        raise ArgumentError(
+            f"start needs a transition table, which {type(core).__name__} does not expose; leave start out",
+            name="start",
         )
+    if require:
+        raise ArgumentError(
+            f"{maker.name} needs the reward function, which {type(core).__name__} does not expose; "
+            "use q-learning, sarsa, ppo or trpo, or build an MDP", name="learner",
+        )  # fmt: skip
     S, A = int(env.observation_space.n), int(env.action_space.n)
-    task = Task(open_structure(S, A, H), None, 1.0, tau, T, delta)
+    task = Task(structure=open_structure(S, A, H), model=None, discount=1.0, **facts)
     return None, task, GymWorld(env, H, rng, np.full(S, S))
 
 
@@ -118,9 +131,9 @@ def _check_limit(env: Any, H: int) -> None:
         )
 
 
-def _task(mdp: MDP, kind: type[Learner], tau: float, T: int, delta: float) -> Task:
-    model = blank_model(mdp) if kind.needs_rewards else None
-    return Task(mdp.structure, model, mdp.discount, tau, T, delta)
+def _task(mdp: MDP, grant: bool, facts: dict[str, Any]) -> Task:
+    model = blank_model(mdp) if grant else None
+    return Task(structure=mdp.structure, model=model, discount=mdp.discount, **facts)
 
 
 def _ends(mdp: MDP, S: int) -> IntArray:

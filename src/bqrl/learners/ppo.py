@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.ppo import ppo_epochs
-from bqrl.learners.baselines.actor_critic import ActorCritic
-from bqrl.learners.baselines.checks import number, whole
+from bqrl.learners.actor_critic import ActorCritic
+from bqrl.learners.common import number, whole
+from bqrl.learners.ppo_loops import ppo_epochs
 from bqrl.learners.protocol import Task
 from bqrl.mdp.forms import FloatArray
 
@@ -47,13 +47,13 @@ class PPO(ActorCritic):
             self.minibatch, self.clip, self.entropy, self.learning_rate, self.mean, self.square, self.steps,
         )  # fmt: skip
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """What every actor-critic keeps, and Adam's moments."""
         moments = {"mean": self.mean.copy(), "square": self.square.copy(), "steps": self.steps}
-        return super().memory() | moments
+        return super().state() | moments
 
-    def recall(self, memory: dict[str, Any]) -> None:
-        """Continue from what `memory()` returned."""
-        super().recall(memory)
-        self.mean, self.square = np.array(memory["mean"]), np.array(memory["square"])
-        self.steps = int(memory["steps"])
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state()` returned."""
+        super().restore(state)
+        self.mean, self.square = np.array(state["mean"]), np.array(state["square"])
+        self.steps = int(state["steps"])

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bqrl.kernels.trpo import trust_region_step
-from bqrl.learners.baselines.actor_critic import ActorCritic
-from bqrl.learners.baselines.checks import number, whole
+from bqrl.learners.actor_critic import ActorCritic
+from bqrl.learners.common import number, whole
 from bqrl.learners.protocol import Task
+from bqrl.learners.trpo_loops import trust_region_step
 from bqrl.mdp.forms import FloatArray
 
 SHRINK, TRIES = 0.8, 10  # the line search

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from bqrl.kernels.softmax import add_parts, collect_parts, softmax_row
+from bqrl.learners.actor_critic_loops import add_parts, collect_parts, softmax_row
 
 KEEP_MEAN, KEEP_SQUARE, TINY = 0.9, 0.999, 1e-8  # Adam's usual constants
 

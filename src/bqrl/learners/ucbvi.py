@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bqrl.kernels.induction import ucbvi_values
-from bqrl.learners.baselines.checks import number
-from bqrl.learners.baselines.model_based import ModelBased
+from bqrl.learners.common import number
+from bqrl.learners.model_based import ModelBased
+from bqrl.learners.model_based_loops import ucbvi_values
 from bqrl.learners.protocol import Task
 from bqrl.mdp.policy import MarkovPolicy
 

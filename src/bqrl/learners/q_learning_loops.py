@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from bqrl.kernels.induction import best_action
+from bqrl.learners.model_based_loops import best_action
 
 
 @njit(cache=True)

@@ -7,7 +7,7 @@ Behaviour, epsilon, evaluated policy and the optimistic start are those of Q-lea
 
 from __future__ import annotations
 
-from bqrl.learners.baselines.q_learning import QLearning
+from bqrl.learners.q_learning import QLearning
 
 
 class Sarsa(QLearning):

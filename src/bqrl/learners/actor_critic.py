@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.softmax import add_parts, advantages, fit_values, softmax_table
-from bqrl.learners.baselines.checks import available_by_stage, number, update_discount, whole
+from bqrl.learners.actor_critic_loops import add_parts, advantages, fit_values, softmax_table
+from bqrl.learners.common import available_by_stage, number, update_discount, whole
 from bqrl.learners.protocol import Episode, Learner, Randomised, Task
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.policy import MarkovPolicy
@@ -89,14 +89,14 @@ class ActorCritic(Learner):
             self.improve((advantage - advantage.mean()) / spread)
             self._renew()
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Parts of the policy and the values, and the batch so far."""
         kept = ("parts", "value_parts", "V", "states", "actions", "rewards")
         return {name: getattr(self, name).copy() for name in kept} | {"filled": self.filled}
 
-    def recall(self, memory: dict[str, Any]) -> None:
-        """Continue from what `memory()` returned."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state()` returned."""
         for name in ("parts", "value_parts", "V", "states", "actions", "rewards"):
-            setattr(self, name, np.array(memory[name]))
-        self.filled = int(memory["filled"])
+            setattr(self, name, np.array(state[name]))
+        self.filled = int(state["filled"])
         self._renew()

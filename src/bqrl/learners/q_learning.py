@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.temporal import explore, td_episode
-from bqrl.learners.baselines.checks import available_by_stage, number, update_discount
+from bqrl.learners.common import available_by_stage, number, update_discount
 from bqrl.learners.protocol import Episode, Learner, Randomised, Task
+from bqrl.learners.q_learning_loops import explore, td_episode
 from bqrl.mdp.policy import MarkovPolicy
 
 FALLING, LOW = (1.0, 0.05), (0.05, 0.05)
@@ -82,12 +82,12 @@ class QLearning(Learner):
         """The greedy policy."""
         return self._policy
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """The tables and how many episodes they have seen."""
         return {"Q": self.Q.copy(), "visits": self.visits.copy(), "actions": self.actions.copy(), "t": self.t}
 
-    def recall(self, memory: dict[str, Any]) -> None:
-        """Continue from what `memory()` returned."""
-        self.Q, self.visits, self.actions = (np.array(memory[name]) for name in ("Q", "visits", "actions"))
-        self.t = int(memory["t"])
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state()` returned."""
+        self.Q, self.visits, self.actions = (np.array(state[name]) for name in ("Q", "visits", "actions"))
+        self.t = int(state["t"])
         self._policy = MarkovPolicy(self.actions)

@@ -1,1 +1,0 @@
-"""Six standard methods, each as its source describes it, behind the same protocol."""

@@ -1,0 +1,85 @@
+"""Target planning before every episode: the planner's own sweep and search, on arrays that are laid out once.
+
+The search over widths begins where the last one ended, so planning on a slightly different kernel takes a few sweeps.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bqrl.laws.functionals import Margin, buffered_rows
+from bqrl.mdp.derived import per_structure
+from bqrl.mdp.find_grid import lattice, rounded
+from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.grid import Lattice
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import TargetPolicy
+from bqrl.planners.follow import Follower
+from bqrl.planners.sweep import Layout, sweep
+from bqrl.planners.target import best_column
+from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic
+
+MAX_COLUMNS = 20_000  # a finer lattice is replaced by a rounded grid
+ROUNDED_POINTS = 2_000  # of that grid
+
+
+@per_structure
+def planning_grid(model: MDP) -> Lattice:
+    """Return the uniform grid on which learners plan: the lattice of the rewards, or returns rounded down."""
+    found = lattice(model, MAX_COLUMNS)
+    return rounded(model, ROUNDED_POINTS) if found is None else found
+
+
+class Choice(NamedTuple):
+    """A plan for the next episode."""
+
+    policy: TargetPolicy
+    bound: float  # on every policy, and on every kernel of the ball
+    nominal: float  # what the policy attains under the kernel itself
+    sweeps: int
+    margin: Margin | None = None  # of the best target, where the plain quantile was planned for
+
+
+class Replanner:
+    """Plans on kernels that share the outcomes of one model.
+
+    On a problem without a lattice of moderate size, returns are rounded down to a grid of 2,000 points: the learner then
+    plans for slightly smaller rewards than it collects.
+    """
+
+    def __init__(self, model: MDP) -> None:
+        self.model, self.grid = model, planning_grid(model)
+        self.layout = Layout(model, self.grid)
+        self.follower = Follower(self.layout)
+        self.points = self.grid.points(0)
+        self.width: float | None = None  # where the last search ended, in steps
+
+    def point(self, probability: FloatArray, tau: float, half: FloatArray | None = None) -> Choice:
+        """Return the (optimistic) plan for the plain quantile."""
+        done = sweep(self.model, self.grid, half=half, probability=probability, layout=self.layout)
+        shortfall = done.root[:-1]
+        column = int(best_column(shortfall, tau))
+        after = float(np.max(shortfall[: column + 2])) if column + 1 < shortfall.size else 1.0
+        assert done.actions is not None
+        policy = TargetPolicy(self.grid, done.actions, float(self.points[column]), done.extra)
+        margin = Margin(tau - float(shortfall[column]), after - tau)
+        nominal = float(buffered_rows(self.points, self.follower.law(policy, probability)[None], tau, 0.0)[0])
+        return Choice(policy, policy.target, nominal, 1, margin)
+
+    def window(self, probability: FloatArray, tau: float, beta: float, half: FloatArray | None = None) -> Choice:
+        """Return the (optimistic) plan for the buffered quantile, with the bound that the search certifies."""
+        search = WidthSearch(
+            mdp=self.model, grid=self.grid, tau=tau, beta=beta, half=half, probability=probability,
+            layout=self.layout, follower=self.follower, begin=self.width,
+        )  # fmt: skip
+        bound, column, width = search.upper()
+        self.width = width
+        if half is None:  # without a ball the policy's own score decides
+            enough = bound - LINE_TOL * max(1.0, abs(bound))
+            policy, nominal = best_deterministic(search, column, width, enough)
+        else:
+            found = search.policy(width, column)
+            policy, nominal = found.policy, float(buffered_rows(self.points, found.mass[None], tau, beta)[0])
+        return Choice(policy, bound, nominal, len(search.sweeps))

@@ -1,0 +1,108 @@
+"""What the policies of a learner are worth: exact laws where an exact grid fits, else laws on a rounded grid.
+
+On a rounded grid each reward is rounded down, so a quantile or mean read off such a law lies at most `error` below the true
+one; the record then calls its scores a bracket.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import number
+from bqrl.laws.functionals import check_level
+from bqrl.mdp.derived import per_model, per_structure
+from bqrl.mdp.find_grid import grid, rounded
+from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.grid import Grid, Lattice
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import Policy
+from bqrl.planners.evaluate import evaluate
+from bqrl.planners.expected import best_mean
+from bqrl.planners.follow import Follower
+from bqrl.planners.sweep import Layout, sweep
+from bqrl.planners.target import best_column
+
+ROUNDED_POINTS = 20_000
+
+
+@per_structure
+def scoring_grid(mdp: MDP) -> Grid:
+    """Return the grid on which laws of this problem are scored: its exact grid, or a rounded one."""
+    found = grid(mdp)
+    return rounded(mdp, ROUNDED_POINTS) if found is None else found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Optimum:
+    """The best achievable quantile of a problem at every level, and the best mean; `error` is 0 where both are exact."""
+
+    points: FloatArray  # (m,)
+    shortfall: FloatArray  # (m,) smallest probability of ending below each point
+    best_mean: float
+    error: float = 0.0  # the true best quantile lies in [quantile, quantile + error]
+
+    def quantile(self, tau: float) -> float:
+        """Return the best achievable tau-quantile."""
+        return float(self.points[int(best_column(self.shortfall, check_level(tau)))])
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the optimum as plain arrays."""
+        return {
+            "optimum_points": self.points,
+            "optimum_shortfall": self.shortfall,
+            "best_mean": np.array(self.best_mean),
+            "optimum_error": np.array(self.error),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> Optimum:
+        """Return the optimum that `arrays` describe."""
+        return cls(
+            points=np.asarray(arrays["optimum_points"], np.float64),
+            shortfall=np.asarray(arrays["optimum_shortfall"], np.float64),
+            best_mean=number(arrays["best_mean"].item(), "best_mean"),
+            error=number(arrays["optimum_error"].item(), "optimum_error", 0.0) if "optimum_error" in arrays else 0.0,
+        )
+
+
+@per_model
+def optimum(mdp: MDP) -> Optimum:
+    """Return the optimum of a problem, computed once."""
+    columns = scoring_grid(mdp)
+    points, shortfall = columns.points(0).copy(), sweep(mdp, columns, policy=False).root[:-1].copy()
+    for array in (points, shortfall):
+        array.flags.writeable = False
+    return Optimum(points=points, shortfall=shortfall, best_mean=best_mean(mdp)[0], error=columns.error)
+
+
+class Scorer:
+    """Laws of policies in one problem, as masses on the points of its grid."""
+
+    def __init__(self, mdp: MDP) -> None:
+        self.mdp, self.grid = mdp, scoring_grid(mdp)
+        self.points = self.grid.points(0).copy()
+        self.points.flags.writeable = False
+        self.follower = Follower(Layout(mdp, self.grid)) if isinstance(self.grid, Lattice) else None
+        self._last: tuple[Any, FloatArray] | None = None
+
+    def law(self, policy: Policy) -> FloatArray:
+        """Return the mass of every point under the policy; an unchanged policy is not scored again."""
+        if self._last is None or self._last[0] is not policy:
+            self._last = policy, self._law(policy)
+        return self._last[1]
+
+    def _law(self, policy: Policy) -> FloatArray:
+        if self.follower is not None and self.follower.fits(policy):
+            return self.follower.law(policy)  # type: ignore[arg-type]
+        found = evaluate(self.mdp, policy)
+        mass = np.zeros(self.points.size)
+        slack = 1e-9 * max(1.0, float(np.ptp(self.points)))
+        if self.grid.exact:
+            place = np.searchsorted(self.points, found.values - slack)
+        else:  # rounded down
+            place = np.maximum(np.searchsorted(self.points, found.values + slack, side="right") - 1, 0)
+        np.add.at(mass, place, found.probabilities)
+        return mass

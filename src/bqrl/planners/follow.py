@@ -1,0 +1,149 @@
+"""Following a policy forward in time: the masses of the sums it collects, and single episodes.
+
+The forward pass carries, for every state, the mass of each sum of rewards collected so far:
+
+    m_0(s, 0) = mu(s),    m_{h+1}(s', g + r) += P_h(s', r | s, a) m_h(s, g)    with a = the policy's action at (h, s, g).
+
+A target policy sees its need, target - g, in the sum itself, so one pass serves Markov and target policies.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import get_num_threads
+
+from bqrl.errors import PolicyError
+from bqrl.kernels.layout import Rows, Sums, Tables, Trace
+from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
+from bqrl.mdp.derived import per_structure
+from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.grid import Grid, Lattice, SumRange
+from bqrl.mdp.grid import Sums as SumColumns
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import ActionArray, MarkovPolicy, Policy, TargetPolicy
+from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, by_products, row_shift
+
+
+class Follower:
+    """Markov and target policies on one uniform grid, followed by compiled loops: prepared once, used every episode."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self.mdp, self.grid = layout, layout.mdp, layout.grid
+        sums = sums_on(self.mdp, self.grid)
+        H = self.mdp.H
+        assert isinstance(sums, SumRange)
+        self._sums = Sums(sums.lowest, sums.size)
+        self._work = np.empty((2, self.mdp.S, int(sums.size.max())))
+        self._first = int(self._sums.lowest[-1] - self.grid.lowest[0])  # where final sums begin among the returns
+        self._kernel, self._reward = np.array(self.mdp.probability), np.array(self.mdp.reward)
+        self._markov = np.arange(H + 1) * self.mdp.S
+        self._alike: Grid = self.grid
+
+    def fits(self, policy: object) -> bool:
+        """Return whether the policy can be followed here: Markov, or a target policy with the columns of this grid."""
+        if isinstance(policy, MarkovPolicy):
+            return True
+        if not isinstance(policy, TargetPolicy):
+            return False
+        if policy.grid is not self._alike and self.grid.same_columns(policy.grid):
+            self._alike = policy.grid  # the policies of a learner share one grid
+        return policy.grid is self._alike
+
+    def _tables(self, policy: MarkovPolicy | TargetPolicy) -> tuple[Tables, int]:
+        if isinstance(policy, MarkovPolicy):
+            return Tables(policy.actions.reshape(-1), self._markov), 0
+        return Tables(*policy.flat()), int(policy.column(0, policy.target)) + int(self.grid.lowest[0])
+
+    def law(self, policy: MarkovPolicy | TargetPolicy, probability: FloatArray | None = None) -> FloatArray:
+        """Return the mass of every point of stage 0; under another kernel on the same outcomes if one is given."""
+        kernel = self._kernel if probability is None else probability
+        tables, target = self._tables(policy)
+        found = push_stages(self.layout.stages, self._sums, kernel, tables, target, self._work)
+        mass = np.zeros(int(self.grid.size[0]))
+        mass[self._first : self._first + found.size] = found
+        return mass
+
+    def play(self, policy: MarkovPolicy | TargetPolicy, u: FloatArray, trace: Trace) -> None:
+        """Play one episode with the given uniforms: one for the first state, one per stage."""
+        tables, target = self._tables(policy)
+        play_tables(self.layout.stages, self._kernel, self._reward, tables, target, u, trace)
+
+
+@per_structure
+def sums_on(mdp: MDP, columns: Grid) -> SumColumns:
+    """Return the sums on a grid, computed once per problem and grid."""
+    return columns.sums(mdp)
+
+
+def push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -> tuple[FloatArray, FloatArray]:
+    """Return the final sums and their masses under a policy that looks at the state and the sum alone."""
+    sums = sums_on(mdp, columns)
+    mass = mdp.mu[:, None].copy()
+    for h in range(mdp.H):
+        stage = mdp.stage(h)
+        action, column = _actions_by_sum(policy, h, sums)
+        if action.max() >= mdp.A or not stage.available.all():
+            met = np.repeat(np.flatnonzero(mdp.reachable[h]), action.shape[1])
+            check_played(mdp, h, met, action[mdp.reachable[h]].ravel())
+        shape = (mdp.S, sums.count(h + 1))
+        if by_products(mdp, columns, stage):
+            out = np.empty(shape)
+            _push_products(mdp.dense(h), row_shift(mdp, sums.moves(h), h), action, column, mass, out)
+        else:
+            out = np.zeros(shape)
+            rows, moves = Rows(stage.row_start, stage.successor, stage.probability), sums.moves(h)
+            if stage.successor.size // mdp.A * out.shape[1] > THREADS_FROM:
+                push_mass_threads(rows, moves, action, column, mass, out, get_num_threads())
+            else:
+                push_mass(rows, moves, action, column, mass, out, 0, out.shape[1])
+        mass = out
+    return sums.values(mdp.H), mass.sum(axis=0)
+
+
+def law_on_points(mdp: MDP, policy: TargetPolicy, columns: Lattice) -> FloatArray:
+    """Return the mass of every point of stage 0 of a uniform grid."""
+    sums = sums_on(mdp, columns)
+    assert isinstance(sums, SumRange)
+    first = int(sums.lowest[-1] - columns.lowest[0])
+    mass = np.zeros(int(columns.size[0]))
+    found = push_forward(mdp, policy, columns)[1]
+    mass[first : first + found.size] = found
+    return mass
+
+
+def _push_products(
+    kernel: FloatArray, gain: IntArray, action: ActionArray, column: IntArray, mass: FloatArray, out: FloatArray
+) -> None:
+    """`push_mass` for dense rows: the mass that plays each row, shifted by its reward, times the rows of the kernel."""
+    S, A = mass.shape[0], kernel.shape[0] // mass.shape[0]
+    block = max(1, BLOCK_BYTES // (8 * out.shape[1] * (A if action.shape[1] > 1 else 1)))
+    for first in range(0, S, block):
+        states = slice(first, min(S, first + block))
+        rows, spread = spread_rows(first, mass[states], action[states], column, gain, A, out.shape[1])
+        if first == 0:
+            np.matmul(kernel[rows].T, spread, out=out)
+        else:
+            out += kernel[rows].T @ spread
+
+
+def _actions_by_sum(policy: Policy, h: int, sums: SumColumns) -> tuple[ActionArray, IntArray]:
+    if isinstance(policy, MarkovPolicy):
+        return policy.actions[h][:, None], np.zeros(sums.count(h), np.int64)
+    assert isinstance(policy, TargetPolicy)
+    return policy.actions[h], policy.column(h, policy.target - sums.values(h))
+
+
+def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
+    """Raise PolicyError unless every action `a` exists in its state `s` at stage `h`."""
+    if a.max() >= mdp.A:
+        raise PolicyError(
+            f"the policy plays action {a.max()} at stage {h}; this problem has actions 0 to {mdp.A - 1}",
+            stage=h, action=int(a.max()),
+        )  # fmt: skip
+    missing = ~mdp.stage(h).available[s, a]
+    if missing.any():
+        i = int(missing.argmax())
+        raise PolicyError(
+            f"the policy plays an action that does not exist in state {mdp.state_label(int(s[i]))} at stage {h}",
+            stage=h, state=int(s[i]), action=int(a[i]),
+        )  # fmt: skip

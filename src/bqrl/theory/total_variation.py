@@ -1,0 +1,175 @@
+"""Total-variation consequence of the confidence set (lemma of that name).
+
+If the true kernel P* and the optimistic kernel P^t both lie within the l1 radius f(N) of the empirical kernel, the
+triangle inequality gives, for every row,
+
+    TV(P^t, P*) = ||P^t - P*||_1 / 2 <= f(N).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bqrl.errors import ArgumentError
+from bqrl.mdp.forms import BoolArray, FloatArray
+from bqrl.mdp.model import MDP
+from bqrl.theory.inputs import as_numbers, as_problem, read_only
+
+ROUNDING = 1e-12
+
+
+def total_variation(mdp: MDP, other: MDP) -> FloatArray:
+    """Total-variation distance between the rows of two kernels.
+
+    Parameters
+    ----------
+    mdp, other : MDP
+        Problems of the same size with the same actions and, where rewards depend on (s, a) only, the same rewards.
+
+    Returns
+    -------
+    ndarray of shape (H, S, A)
+        TV between the laws of the next state; between the laws of (s', reward) where rewards depend on the outcome.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> fair, biased = (bqrl.MDP([[[1 - p, p]], [[0, 1]]], [[0], [1]], horizon=1) for p in (0.5, 0.75))
+    >>> float(total_variation(fair, biased)[0, 0, 0])
+    0.25
+    """
+    as_problem(mdp)
+    if (mdp.H, mdp.S, mdp.A) != (as_problem(other, "other").H, other.S, other.A):
+        raise ArgumentError(f"other must have the size of mdp, {mdp!r}, got {other!r}", name="other", value=other)
+    by_row = mdp.row_reward is not None and other.row_reward is not None
+    if mdp.successor is other.successor:  # one was made from the other by with_probability
+        rows = np.repeat(np.arange(mdp.row_start.size - 1), np.diff(mdp.row_start))
+        if not by_row or np.unique(rows * mdp.S + mdp.successor).size == rows.size:
+            halves = np.bincount(rows, np.abs(mdp.probability - other.probability), mdp.row_start.size - 1) / 2.0
+            return np.array(np.broadcast_to(halves.reshape(mdp.available.shape), (mdp.H, mdp.S, mdp.A)))
+    distance = np.empty((mdp.H, mdp.S, mdp.A))
+    for h in range(mdp.H):
+        if h and mdp.stationary and other.stationary and (by_row or len(mdp.reward) == len(other.reward) == 1):
+            distance[h] = distance[0]
+        else:
+            distance[h] = _stage_distance(mdp, other, h, by_row)
+    return distance
+
+
+def _stage_distance(mdp: MDP, other: MDP, h: int, by_row: bool) -> FloatArray:
+    """TV per row of one stage (S, A); the two problems may list their outcomes differently."""
+    here, there = mdp.stage(h), other.stage(h)
+    if not np.array_equal(here.available, there.available):
+        raise ArgumentError(
+            f"other must have the same actions as mdp, but they differ at stage {h}", name="other", value=other
+        )
+    if by_row and not np.array_equal(here.row_reward, there.row_reward):  # type: ignore[arg-type]
+        raise ArgumentError(
+            f"other must have the same rewards as mdp, but they differ at stage {h}; only the kernels may differ",
+            name="other",
+            value=other,
+        )
+    keys, mass = [], []
+    for stage, sign in ((here, 1.0), (there, -1.0)):
+        rows = np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start))
+        reward = np.zeros(rows.size) if by_row else stage.reward
+        keys.append(np.column_stack([rows, stage.successor, reward]))
+        mass.append(sign * stage.probability)
+    outcome, which = np.unique(np.concatenate(keys), axis=0, return_inverse=True)
+    moved = np.abs(np.bincount(which.ravel(), weights=np.concatenate(mass), minlength=len(outcome)))
+    halves = np.bincount(outcome[:, 0].astype(np.int64), weights=moved, minlength=mdp.S * mdp.A) / 2.0
+    return np.asarray(halves.reshape(mdp.S, mdp.A))
+
+
+def inside(mdp: MDP, estimate: MDP, radius: Any) -> BoolArray:
+    """Which rows of `mdp` lie in the l1 balls around the rows of `estimate`.
+
+    Parameters
+    ----------
+    mdp, estimate : MDP
+        The kernel to test, and the kernel at the centre of the balls.
+    radius : float or array_like of shape (S, A) or (H, S, A)
+        l1 radii of the balls.
+
+    Returns
+    -------
+    ndarray of bool, shape (H, S, A)
+        True where the l1 distance is at most the radius, up to rounding.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> mdp = bqrl.envs.make("AssetSelling")
+    >>> bool(inside(mdp, mdp, 0.0).all())
+    True
+    """
+    distance = 2.0 * total_variation(mdp, estimate)
+    return np.asarray(distance <= _radii(mdp, radius) + ROUNDING)
+
+
+def _radii(mdp: MDP, radius: Any) -> FloatArray:
+    reach = as_numbers(radius, "radius")
+    if reach.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
+        raise ArgumentError(
+            f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)}, got shape {reach.shape}",
+            name="radius",
+            value=radius,
+        )
+    return reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TotalVariation:
+    """The lemma on the confidence set of one episode; every array has shape (H, S, A).
+
+    Attributes
+    ----------
+    variation : ndarray
+        TV between the optimistic and the true kernel.
+    bound : ndarray
+        f(N), which bounds `variation` where both kernels lie in the set.
+    covered : ndarray of bool
+        Where both kernels lie in the set.
+    """
+
+    variation: FloatArray
+    bound: FloatArray
+    covered: BoolArray
+
+    @property
+    def holds(self) -> bool:
+        """Whether the bound holds on every covered row."""
+        return bool(np.all(self.variation[self.covered] <= self.bound[self.covered] + ROUNDING))
+
+
+def total_variation_consequence(mdp: MDP, optimistic: MDP, estimate: MDP, radius: Any) -> TotalVariation:
+    """TV(P^t, P*) of every row beside its bound f(N).
+
+    Parameters
+    ----------
+    mdp, optimistic, estimate : MDP
+        The true, the optimistic and the empirical kernel.
+    radius : float or array_like of shape (S, A) or (H, S, A)
+        l1 radii f(N) of the confidence set.
+
+    Returns
+    -------
+    TotalVariation
+        Distances, bounds, and the rows to which the lemma applies.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> mdp = bqrl.envs.make("AssetSelling")
+    >>> total_variation_consequence(mdp, mdp, mdp, 0.1).holds
+    True
+    """
+    covered = inside(mdp, estimate, radius) & inside(optimistic, estimate, radius)
+    return TotalVariation(
+        variation=read_only(total_variation(mdp, optimistic)),
+        bound=read_only(np.broadcast_to(_radii(mdp, radius), covered.shape)),
+        covered=read_only(covered),
+    )

@@ -1,0 +1,59 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from bqrl.theory import confidence_constant, coverage, radius
+
+
+def test_constant_and_radius_in_closed_form():
+    S, A, T, H, delta = 4, 3, 1000, 5, 0.1
+    L = math.log(2 * S * A * T * H / delta)
+    c = math.sqrt(2 * math.log(S * A * T * H * (2**S - 2) / delta)) / math.sqrt(L)
+    assert confidence_constant(S, A, T, H, delta) == pytest.approx(c)
+    assert radius(50, S, A, T, H, delta) == pytest.approx(c * math.sqrt(L / 50))
+    assert radius(0, S, A, T, H, delta) == radius(1, S, A, T, H, delta) >= 2.0
+    assert math.isfinite(confidence_constant(1, A, T, H, delta))
+    assert radius([3, 3], S, A, T, H, delta, support=[1, 2]).tolist() == [0.0, radius(3, S, A, T, H, delta, 2)]
+
+
+def test_constant_is_not_universal():
+    large, larger = (
+        confidence_constant(S, 2, 100, 5, 0.1) ** 2 * math.log(2 * S * 1000 / 0.1) / S for S in (500, 5000)
+    )
+    assert large == pytest.approx(2 * math.log(2), abs=0.1)  # c^2 log(2SATH/delta) grows like 1.39 S
+    assert larger == pytest.approx(2 * math.log(2), abs=0.02)
+
+
+def test_adaptive_data_stay_in_the_sets_as_often_as_promised():
+    # A row is visited again while its estimate looks good: given N = n its draws are not independent. 300 runs at
+    # delta = 0.2; the promise holds, so the exact interval refutes it with probability below 0.025.
+    delta, T, A = 0.2, 60, 3
+    p = np.array([[0.5, 0.3, 0.2]] * A)
+    rng = np.random.default_rng(11)
+    contained = []
+    for _ in range(300):
+        counts, fine = np.zeros((A, 3)), True
+        for _ in range(T):
+            n = counts.sum(axis=1)
+            estimate = counts / np.maximum(1, n)[:, None]
+            a = int((estimate[:, 0] + 0.3 * (n == 0) + 0.01 * rng.random(A)).argmax())
+            counts[a] += rng.multinomial(1, p[a])
+            n = counts.sum(axis=1)
+            off = np.abs(counts / np.maximum(1, n)[:, None] - p).sum(axis=1)
+            fine &= bool(np.all(off[n > 0] <= radius(n, 3, A, T, 1, delta)[n > 0]))
+        contained.append(fine)
+    found = coverage(np.array(contained), delta)
+    assert not found.refuted
+    assert found.low <= found.share <= found.high
+    assert found.promised == pytest.approx(0.8)
+
+
+def test_coverage_interval_is_the_exact_binomial_one():
+    found = coverage(np.array([True] * 8 + [False] * 2), 0.1)
+    assert (found.share, found.runs) == (0.8, 10)
+    assert binom.cdf(8, 10, found.high) == pytest.approx(0.025)
+    assert binom.sf(7, 10, found.low) == pytest.approx(0.025)
+    assert coverage(np.zeros(2000, bool), 0.1).refuted
+    assert (coverage(np.ones(5, bool), 0.1).high, coverage(np.zeros(5, bool), 0.1).low) == (1.0, 0.0)

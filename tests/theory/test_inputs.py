@@ -1,0 +1,51 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.theory.inputs import as_buffers, as_numbers, read_only
+
+
+def test_numbers_are_copied():
+    given = np.array([1.0, 2.0])
+    found = as_numbers(given, "x")
+    found[0] = 9.0
+    assert given.tolist() == [1.0, 2.0]
+    assert as_numbers(3, "x").shape == ()
+
+
+def test_fractions_and_large_integers_are_numbers():
+    assert as_numbers([Fraction(1, 4), 10**30, 2], "x").tolist() == [0.25, 1e30, 2.0]
+
+
+@pytest.mark.parametrize(
+    "value", ["1", ["1", "2"], None, object(), [[1.0], [1.0, 2.0]], {"a": 1}, 1j, 10**400, ["a", 1]]
+)
+def test_not_numbers(value):
+    with pytest.raises(ArgumentTypeError, match="x must be a number or an array of numbers") as error:
+        as_numbers(value, "x")
+    assert error.value.name == "x"
+
+
+@pytest.mark.parametrize("value", [np.inf, [0.1, np.nan]])
+def test_not_finite(value):
+    with pytest.raises(ArgumentError, match="x must be finite"):
+        as_numbers(value, "x")
+
+
+def test_buffers_reach_from_above_zero_to_tau():
+    assert as_buffers([0.1, 0.5], 0.5).tolist() == [0.1, 0.5]
+    for wrong in (0.0, -0.1, 0.6):
+        with pytest.raises(ArgumentError) as error:
+            as_buffers([0.1, wrong], 0.5, "betas")
+        assert error.value.name == "betas"
+
+
+def test_read_only_is_a_view():
+    array = np.zeros(2)
+    view = read_only(array)
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 1.0
+    array[0] = 2.0
+    assert view[0] == 2.0
