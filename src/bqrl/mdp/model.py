@@ -14,8 +14,8 @@ from bqrl.checks import number
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import MAX_ID, Table, check_horizon, names, read
-from bqrl.mdp.columns import is_frame, read_frame
 from bqrl.mdp.derived import per_model, per_structure
+from bqrl.mdp.frame import is_frame, read_frame
 from bqrl.mdp.validation import (
     ROW_TOL,
     check_length,

@@ -16,7 +16,8 @@ from typing import Any
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError, ModelError, SizeError
 from bqrl.mdp.build import check_horizon
 from bqrl.mdp.files.atomic import write_whole
-from bqrl.mdp.files.csv import read_csv, read_facts, write_csv
+from bqrl.mdp.files.csv import read_csv, read_facts
+from bqrl.mdp.files.csv_writer import write_csv
 from bqrl.mdp.files.json import read_json, write_json
 from bqrl.mdp.files.npz import pack, read_npz, unpack, write_npz
 from bqrl.mdp.files.regular import MAX_BYTES, gunzip, read_regular, size_limit
