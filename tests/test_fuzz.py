@@ -198,6 +198,21 @@ def test_a_mutated_file_gives_an_object_or_one_line(tmp_path, seeds, name, mutat
     assert growth < MAX_GROWTH
 
 
+@pytest.mark.parametrize("learner", ["ucbvi", "ucb-bqrl"])
+def test_a_mutated_checkpoint_continues_or_gives_one_line(tmp_path, learner):
+    def run():
+        return bqrl.learn(MODEL, learner, tau=0.3, episodes=6, seed=7, checkpoint=path)
+
+    path = tmp_path / "run.npz"
+    first = run()
+    content = path.read_bytes()
+    for i in range(INPUTS):
+        path.write_bytes(mutated_arrays(content, np.random.default_rng([i, 5])))
+        record, refused = outcome(run, FileFormatError)
+        assert len(str(refused).splitlines()) == 1, f"input {i}"
+        assert refused is not None or record.returns.shape == first.returns.shape, f"input {i}"
+
+
 def test_the_seeds_themselves_are_good(tmp_path, seeds):
     for name, content in seeds.items():
         path = tmp_path / name

@@ -103,7 +103,7 @@ def _array_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
         if version not in readers:
             raise ValueError(f"its format has the version {version}")
         shape, fortran, dtype = readers[version](file)
-        if dtype.kind not in "biufcSU":
+        if dtype.kind not in "biufSU":
             raise ValueError("object arrays are not read" if dtype.hasobject else f"its type is {shown(dtype)}")
         size = math.prod(shape) * dtype.itemsize
         if min((*shape, 0)) < 0 or size != member.file_size - file.tell():
