@@ -96,3 +96,9 @@ def test_errors_carry_the_row():
     with pytest.raises(ModelError) as caught:
         MDP(stages, R)
     assert caught.value.row == (3, 1, 1)
+
+
+@pytest.mark.parametrize("option", ["horizon", "start", "discount"])
+def test_numbers_of_thousands_of_digits_get_one_line(option):
+    with pytest.raises((ValueError, TypeError), match=rf"^{option}[^\n]*$"):
+        MDP(P, R, **{"horizon": 2} | {option: 10**5000})

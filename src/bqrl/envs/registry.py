@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from bqrl.envs.asset_selling import asset_selling
-from bqrl.mdp.gym import MDPEnv
+from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 
 ENVS: dict[str, Callable[..., MDP]] = {"AssetSelling": asset_selling}

@@ -23,7 +23,7 @@ from bqrl.errors import ArgumentError
 from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model
 from bqrl.mdp.forms import IntArray, check_horizon
-from bqrl.mdp.gym import MDPEnv, from_gymnasium
+from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
 from bqrl.mdp.model import MDP, Structure
 
 HARMLESS = (OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit)

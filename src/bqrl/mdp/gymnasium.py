@@ -156,25 +156,8 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
     MDP(H=20, S=16, A=4, start=0, 148 transitions, stationary)
     """
     horizon = check_horizon(horizon)
-    if isinstance(env, str):
-        try:
-            env = gym.make(env)
-        except gym.error.Error as error:
-            raise ArgumentError(" ".join(str(error).split()), name="env") from None
-    core = getattr(env, "unwrapped", env)
+    core, table = _table_of(env)
     name = type(core).__name__
-    if isinstance(core, MDPEnv):
-        raise ArgumentError(f"{name} plays a model already; read it from env.unwrapped.mdp", name="env")
-    table = getattr(core, "P", None)
-    if not isinstance(table, (Mapping, list)) or not len(table):
-        raise ArgumentError(
-            f"{name} has no transition table P, as FrozenLake, CliffWalking and Taxi have; build an MDP instead",
-            name="env",
-        )
-    if getattr(core, "fickle_passenger", False):
-        raise ArgumentError(
-            f"{name} with fickle_passenger does not follow its table P; make it without that option", name="env"
-        )
     rows = _rows(table, name)
     S = max(len(table), 1 + max((max(s, s_next) for s, _, s_next, *_ in rows), default=0))
     leaving = {s for s, _, s_next, p, r, _ in rows if p > 0 and (s_next != s or r != 0)}
@@ -195,6 +178,30 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
     if names is not None and np.shape(start) == (S,):
         start = np.append(start, 0.0)  # no episode starts in the added state
     return MDP(listed, start=start, horizon=horizon, discount=discount, state_names=names)
+
+
+def _table_of(env: Any) -> tuple[Any, Any]:
+    """The environment below all wrappers, and its transition table."""
+    if isinstance(env, str):
+        try:
+            env = gym.make(env)
+        except gym.error.Error as error:
+            raise ArgumentError(" ".join(str(error).split()), name="env") from None
+    core = getattr(env, "unwrapped", env)
+    name = type(core).__name__
+    if isinstance(core, MDPEnv):
+        raise ArgumentError(f"{name} plays a model already; read it from env.unwrapped.mdp", name="env")
+    table = getattr(core, "P", None)
+    if not isinstance(table, (Mapping, list)) or not len(table):
+        raise ArgumentError(
+            f"{name} has no transition table P, as FrozenLake, CliffWalking and Taxi have; build an MDP instead",
+            name="env",
+        )
+    if getattr(core, "fickle_passenger", False):
+        raise ArgumentError(
+            f"{name} with fickle_passenger does not follow its table P; make it without that option", name="env"
+        )
+    return core, table
 
 
 def _rows(table: Any, name: str) -> list[tuple[int, int, int, float, float, bool]]:
