@@ -64,6 +64,16 @@ def test_ids_of_a_pandas_frame_with_gaps_in_its_index():
     assert_same(MDP(text, horizon=2), MDP(TABLE, horizon=2))
 
 
+def test_missing_ids_are_empty():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(TABLE | {"next_state": ["Sick", None, "Well"]})
+    for kind in ("object", "string"):
+        with pytest.raises(ModelError, match="row 1: the state is empty"):
+            MDP(frame.astype({"next_state": kind}), horizon=2)
+    whole = pandas.DataFrame(TABLE | {"action": [0, 0, 1]}).astype({"action": "Int64"})
+    assert_same(MDP(whole, horizon=2), MDP(TABLE, horizon=2), but=("action_names",))
+
+
 def test_given_names_fix_the_order():
     mdp = MDP(TABLE, horizon=2, state_names=["Sick", "Well", "Dead"], action_names=["cure", "wait"])
     assert (mdp.S, mdp.start) == (3, 0)
@@ -105,7 +115,7 @@ FAULTS = [
     ("an unknown name", lambda: MDP(TABLE, horizon=2, state_names=["Well", "Sik"]), "row 2: there is no state 'Sick'; did you mean 'Sik'?", "state"),
     ("ids from 2", lambda: MDP(table(state=[2, 2, 3], next_state=[3, 2, 2]), horizon=2), "the smallest state id is 2", "state"),
     ("half an id", lambda: MDP(table(action=[0.5, 0.5, 1]), horizon=2), "row 0: the action must be a name or a whole number", "action"),
-    ("a NaN id", lambda: MDP(table(action=[0.0, 0.0, np.nan]), horizon=2), "row 2: the action 'nan' is a name", "action"),
+    ("a NaN id", lambda: MDP(table(action=[0.0, 0.0, np.nan]), horizon=2), "row 2: the action is empty", "action"),
     ("percentages", lambda: MDP(table(probability=[25, 75, 100]), horizon=2), "the row sums to 100: percentages? divide them by 100", "probability"),
     ("a negative probability", lambda: MDP(table(probability=[-0.25, 1.25, 1]), horizon=2), "row 0: the probability must be a number in [0, 1]", "probability"),
     ("a row below 1", lambda: MDP(table(probability=[0.25, 0.5, 1]), horizon=2), "row 0: row (s=Well, a=wait) sums to 0.75", "probability"),

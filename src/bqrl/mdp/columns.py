@@ -25,10 +25,22 @@ STAGE = "stage"
 SYNONYMS = {
     "state": ("s", "from", "idstatefrom", "statefrom", "fromstate", "currentstate", "source", "stateid", "idstate"),
     "action": ("a", "idaction", "actionid", "decision", "choice"),
-    "next_state": ("s'", "next", "to", "idstateto", "stateto", "tostate", "snext", "sprime", "newstate", "successor"),
+    "next_state": (
+        "s'",
+        "next",
+        "to",
+        "idstateto",
+        "stateto",
+        "tostate",
+        "snext",
+        "sprime",
+        "newstate",
+        "successor",
+        "nextstateid",
+    ),
     "probability": ("p", "prob", "proba", "pr", "transitionprobability"),
     "reward": ("r", "rewards", "payoff"),
-    "stage": ("h", "idstage", "stageid", "period", "time", "step"),
+    "stage": ("h", "idstage", "stageid"),  # not time or step: such columns often mean a duration
 }
 IDS = {"state": "state", "next_state": "state", "action": "action"}  # which roles share their ids
 
@@ -66,8 +78,8 @@ class Listing:
 def match_columns(header: Sequence[str], columns: Mapping[str, str] | None, *, ignored: bool = True) -> dict[str, int]:
     """Position of each role's column; warns about columns that have no role if `ignored`."""
     names = [str(name).strip() for name in header]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
         raise ModelError(f"the column {shown(twice)} appears twice; rename one of them", column=twice)
     found = _chosen(names, columns)
     taken = set(found.values())
@@ -86,8 +98,8 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None, *, i
             found[role] = (exact or near)[0]
             taken.add(found[role])
         elif role != STAGE:
-            raise ModelError(_missing(role, [n for i, n in enumerate(names) if i not in taken]), column=role)
-    extra = [name for i, name in enumerate(names) if i not in taken]
+            raise ModelError(_missing(role, [n for i, n in enumerate(names) if n and i not in taken]), column=role)
+    extra = [name for i, name in enumerate(names) if name and i not in taken]
     if extra and ignored:
         listed = ", ".join(shown(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
         warnings.warn(f"columns ignored: {listed}", ModelWarning, stacklevel=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,7 +69,9 @@ def _coded(column: Any) -> Ids:
 
 
 def _text(cell: Any) -> str:
-    """An id as text; 3.0 is 3."""
+    """An id as text; 3.0 is 3, and a missing value is empty."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
     if isinstance(cell, float) and cell.is_integer() and abs(cell) <= MAX_ID:
         return str(int(cell))
     return str(cell).strip()

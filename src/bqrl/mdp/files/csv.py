@@ -85,7 +85,7 @@ def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
     facts: dict[str, Any] = {}
     for i, line in enumerate(lines):
         text = line.strip()
-        if not text:
+        if not text or (not i and text.lower().startswith("sep=")):  # spreadsheets state the separator
             continue
         if not text.startswith("#"):
             return facts, i
