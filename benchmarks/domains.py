@@ -32,11 +32,22 @@ def main() -> None:
         neutral = bqrl.solve(mdp, 0.1, planner="expected")
         seconds = time.perf_counter() - begun
         points = plan.details["curve"].points.size
-        exact.append((name, horizon, points, plan.value, neutral.value, plan.margin.below, str(plan.certain), seconds))
+        exact.append(
+            (name, horizon, points, plan.value, neutral.value, plan.policy_margin.below, str(plan.certain), seconds)
+        )
         mdp = bqrl.load(FOLDER / f"{name}.csv", horizon=100, start=str(start), discount=0.9)
         begun = time.perf_counter()
         plan = bqrl.solve(mdp, 0.1, points=4000 if name == "inventory2" else 20_000)
-        bracket.append((name, plan.value, plan.upper, plan.gap, type(plan.law).__name__, time.perf_counter() - begun))
+        bracket.append(
+            (
+                name,
+                plan.value,
+                plan.upper,
+                plan.gap,
+                "exact" if plan.law_upper is None else "bracket",
+                time.perf_counter() - begun,
+            )
+        )
     table(
         "Undiscounted, tau 0.1",
         ("domain", "horizon", "points", "best quantile", "risk-neutral", "margin", "certain", "seconds"),

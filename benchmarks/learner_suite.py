@@ -33,7 +33,7 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
 def one(job: tuple[int, str, int, int]) -> dict[str, Any]:
     """One run: its share, the share of its last episodes, and its seconds."""
     import bqrl
-    from bqrl.planners.uniform import uniform_law
+    from bqrl.planners.convert import uniform
 
     place, title, episodes, seed = job
     problem, build, tau = ROWS[place]
@@ -45,7 +45,7 @@ def one(job: tuple[int, str, int, int]) -> dict[str, Any]:
     record = bqrl.learn(mdp, learner, tau, episodes, seed, progress=False, **params)
     seconds = time.perf_counter() - begun
     gap = record.gap(tau)
-    loss = float(bqrl.guarantee_curve(mdp)(tau)) - float(uniform_law(mdp).quantile(tau))
+    loss = float(bqrl.guarantee_curve(mdp)(tau)) - float(bqrl.evaluate(mdp, uniform(mdp)).quantile(tau))
     return {
         "problem": problem, "tau": tau, "learner": title, "seed": seed, "gap": float(gap.sum()),
         "share": float(gap.mean() / loss), "last": float(gap[-LAST:].mean() / loss), "seconds": round(seconds, 3),

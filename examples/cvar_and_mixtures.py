@@ -31,7 +31,7 @@ def coin() -> None:
     contracts = [(0, 0, 0, 0.5, 4.0), (0, 0, 0, 0.5, 7.0), (0, 1, 0, 0.6, 7.0), (0, 1, 0, 0.4, 0.0)]
     mdp = bqrl.MDP(contracts, horizon=1, action_names=["steady", "bold"])
     tau, beta = 0.5, 0.25
-    alone = bqrl.solve(mdp, tau, beta, exact=True)  # the best policy without a coin, proven
+    alone = bqrl.solve(mdp, tau, beta, randomized=False)  # the best policy without a coin, proven
     mixed = bqrl.solve(mdp, tau, beta, randomized=True)  # one coin before the first stage
     print(f"\nwithout a coin {alone.value:g}, with one {mixed.value:g}, upper bound {mixed.upper:g}")
     for weight, part in zip(mixed.policy.weights, mixed.policy.policies, strict=True):

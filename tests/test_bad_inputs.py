@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 import bqrl
-from bqrl import MDP, Law
+from bqrl import MDP
 
 LOOP = np.ones((1, 1, 1))
 P = np.array([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.25, 0.75]]])  # (S, A, S)
@@ -258,28 +258,7 @@ ENVIRONMENTS = [
 ]  # fmt: skip
 
 
-# -- laws and parameters -------------------------------------------------------------------------------------------------
-
-COIN = Law([0.0, 1.0], [0.5, 0.5])
-
-LAWS = [
-    ("a law without values", lambda: Law([], []), ValueError, "values is empty; give at least one entry"),
-    ("a law of words", lambda: Law(["a"], [1.0]), TypeError, "values must be a flat list of numbers"),
-    ("a law of a matrix", lambda: Law([[1.0, 2.0]], [1.0]), ValueError, "values has shape (1, 2); give a one-dimensional array"),
-    ("NaN value", lambda: Law([0.0, np.nan], [0.5, 0.5]), ValueError, "values[1] is nan; every entry must be finite"),
-    ("infinite value", lambda: Law([np.inf], [1.0]), ValueError, "values[0] is inf; every entry must be finite"),
-    ("more values than probabilities", lambda: Law([1.0, 2.0], [1.0]), ValueError, "values has 2 entries and probabilities 1"),
-    ("negative mass", lambda: Law([1.0, 2.0], [-0.5, 1.5]), ValueError, "probabilities[0] is -0.5; probabilities must be >= 0"),
-    ("mass below 1", lambda: Law([1.0, 2.0], [0.5, 0.4]), ValueError, "probabilities sum to 0.9; they must sum to 1"),
-    ("a level above 1", lambda: COIN.quantile(1.5), ValueError, "tau must lie in [0, 1], got 1.5"),
-    ("a level below 0", lambda: COIN.quantile(-0.1), ValueError, "tau must lie in [0, 1], got -0.1"),
-    ("a NaN level", lambda: COIN.cvar(np.nan), ValueError, "tau must lie in "),
-    ("a level in words", lambda: COIN.quantile("low"), TypeError, "tau must be "),
-    ("a NaN point", lambda: COIN.cdf(np.nan), ValueError, "x is nan; give a number to compare the return with"),
-    ("a distance to a number", lambda: COIN.wasserstein(3), TypeError, "must be a Law, got int"),
-]  # fmt: skip
-
-TABLE = [*MODELS, *FILES, *ENVIRONMENTS, *LAWS]
+TABLE = [*MODELS, *FILES, *ENVIRONMENTS]
 
 
 @pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])

@@ -121,12 +121,12 @@ OPTIONS = {
     "optimistic": ["--radius", "0.2", "--attitude", "optimistic"],
     "robust buffered": ["--radius", "0.2", "--attitude", "robust", "--beta", "0.2"],
     "randomized": ["--randomized", "--beta", "0.2"],
-    "exact": ["--exact", "--beta", "0.2"],
+    "no-randomized": ["--no-randomized", "--beta", "0.2"],
     "secondary": ["--secondary", "mean"],
     "rational": ["--arithmetic", "rational"],
     "points": ["--points", "50"],
     "gap": ["--points", "50", "--gap", "0.5"],
-    "memory": ["--memory", "1"],
+    "memory": ["--max-memory", "1"],
     "longer": ["--horizon", "4"],
     "discounted": ["--discount", "0.9"],
     "elsewhere": ["--start", "out"],
@@ -211,9 +211,9 @@ BAD = {
     "tiny.json --tau 0.1 --horizon 2.5": "--horizon must be a whole number, got '2.5'",
     "tiny.json --tau 0.1 --horizon 1000000000": "--horizon 1000000000 is too long: at most 1000000 stages fit",
     "tiny.json --tau 0.1 --horizon 1000000000000000000000": "--horizon 1000000000000000000000 is too long",
-    "tiny.json --tau 0.1 --memory 0": "--memory must be a number of GiB above 0, got 0",
-    "tiny.json --tau 0.1 --memory -1": "--memory must be a number of GiB above 0, got -1",
-    "tiny.json --tau 0.1 --memory inf": "--memory must be a number of GiB above 0, got inf",
+    "tiny.json --tau 0.1 --max-memory 0": "--max-memory must be a number of GiB above 0, got 0",
+    "tiny.json --tau 0.1 --max-memory -1": "--max-memory must be a number of GiB above 0, got -1",
+    "tiny.json --tau 0.1 --max-memory inf": "--max-memory must be a number of GiB above 0, got inf",
     "tiny.json --tau 0.1 --gap -1": "--gap must be a number above 0, got -1",
     "tiny.json --tau 0.1 --gap 0": "--gap must be a number above 0, got 0",
     "tiny.json --tau 0.1 --gap nan": "--gap must be a number above 0, got nan",
@@ -230,12 +230,12 @@ BAD = {
     "tiny.json --tau 0.1 --horizon 0": "horizon must be a whole number at least 1",
     "tiny.json --tau 0.1 --discount 2": "discount must be a number in (0, 1]",
     "tiny.json --tau 0.1 --points 1": "at least 2 points",
-    "tiny.json --tau 0.1 --points 50 --memory 1e-9": "raise --memory",
+    "tiny.json --tau 0.1 --points 50 --max-memory 1e-9": "raise --max-memory",
     "tiny.json --tau 0.1 --out empty.csv/here": "cannot write to the folder",
     "tiny.json --tau 0.1 --out empty.csv": "cannot write to the folder empty.csv: it is a file",
     "tiny.json --tau 0.1 --out=": "'--out': it is empty; name a folder",
     "tiny.json --tau 0.1 --out new/made --planner targt": "did you mean 'target'?",
-    "tiny.json --tau 0.1 --out new/made --points 50 --memory 1e-9": "raise --memory",
+    "tiny.json --tau 0.1 --out new/made --points 50 --max-memory 1e-9": "raise --max-memory",
     "tinny.json --tau 0.1 --out new/made": "there is no file tinny.json",
     "tiny.json --tau 0.1 --tua 0.5": "No such option",
 }
@@ -316,7 +316,10 @@ def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
 
 def test_messages_are_spelled_as_options():
     assert spoken("needs planner='target', got planner='x'") == "needs --planner target, got --planner x"
-    assert spoken("exact=True needs points=20; raise max_bytes") == "--exact needs --points 20; raise --memory"
+    assert (
+        spoken("randomized=False needs points=20; raise max_bytes")
+        == "--no-randomized needs --points 20; raise --max-memory"
+    )
     assert spoken("rows sum to 0.9") == "rows sum to 0.9"
 
 

@@ -16,7 +16,7 @@ from bqrl.cli.compare import EVERYONE, read_learners, spelled
 from bqrl.cli.problem import read_problem
 from bqrl.cli.settings import read_params, read_value
 from bqrl.learners.run import LEARNERS
-from bqrl.planners.uniform import uniform_law
+from bqrl.planners.convert import uniform
 
 SHORT = ("--episodes", 25, "--seeds", 2)
 
@@ -58,7 +58,7 @@ def test_learn_measures_what_the_library_measures(cli):
     found = strict(out)
     assert found["format"] == "bqrl learn 1"
     assert found["best"]["quantile"] == bqrl.solve(mdp, 0.3).value
-    assert found["random"]["quantile"] == uniform_law(mdp).quantile(0.3)
+    assert found["random"]["quantile"] == bqrl.evaluate(mdp, uniform(mdp)).quantile(0.3)
     (learner,) = found["learners"]
     assert [row["seed"] for row in learner["runs"]] == [5, 6]
     for row in learner["runs"]:
@@ -280,7 +280,7 @@ def test_compare_measures_every_learner_as_learn_does(cli, tiny, tmp_path):
     assert [one["label"] for one in found["learners"]] == ["UCBVI", "Q-learning, epsilon=0.5,0.1, learning_rate=0.2"]
     alone = strict(cli("learn", tiny, "--tau", 0.4, *SHORT, "--learner", "ucbvi", "--json")[1])
     assert found["learners"][0]["runs"] == alone["learners"][0]["runs"]
-    assert found["random"]["quantile"] == uniform_law(bqrl.load(tiny)).quantile(0.4)
+    assert found["random"]["quantile"] == bqrl.evaluate(bqrl.load(tiny), uniform(bqrl.load(tiny))).quantile(0.4)
     assert found["random"]["gap"] == pytest.approx(25 * (found["best"]["quantile"] - found["random"]["quantile"]))
     named = {"compare.json", "curves.csv", "learning.png", "learning.pdf"}
     assert {"record_ucbvi_seed42.npz", "record_ucbvi_seed43.npz"} | named <= set(os.listdir(tmp_path / "o"))

@@ -1,9 +1,10 @@
 """Planning and learning for quantiles of the total return.
 
-Names load on first use, so that `import bqrl` stays quick: Numba, SciPy and the plotting libraries wait until something
-needs them. Importing also registers our problems with Gymnasium, e.g. `gymnasium.make("bqrl/AssetSelling-v0")`.
+Names are imported on first use, which keeps `import bqrl` fast: Numba, SciPy and the plotting libraries are imported only
+when needed. Importing also registers our problems with Gymnasium, e.g. `gymnasium.make("bqrl/AssetSelling-v0")`.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,23 +18,35 @@ if TYPE_CHECKING:
     from bqrl.learners.run import learn
     from bqrl.mdp.gymnasium import from_gymnasium
     from bqrl.mdp.model import MDP
-    from bqrl.mdp.policy import LabelPolicy, MarkovPolicy, MixturePolicy, QuantileLevelPolicy, TargetPolicy
+    from bqrl.mdp.policy import (
+        LabelPolicy,
+        MarkovPolicy,
+        MixturePolicy,
+        Policy,
+        QuantileLevelPolicy,
+        TargetPolicy,
+    )
+    from bqrl.planners.confidence import constant_buffer, log_buffer, power_buffer
     from bqrl.planners.evaluate import evaluate, simulate
     from bqrl.planners.plan import Plan
-    from bqrl.planners.solve import guarantee_curve, solve
+    from bqrl.planners.solve import solve
+    from bqrl.planners.target import GuaranteeCurve, guarantee_curve
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MDP",
+    "GuaranteeCurve",
     "LabelPolicy",
     "Law",
     "MarkovPolicy",
     "MixturePolicy",
     "Plan",
+    "Policy",
     "QuantileLevelPolicy",
     "Record",
     "TargetPolicy",
+    "constant_buffer",
     "envs",
     "evaluate",
     "from_gymnasium",
@@ -41,6 +54,8 @@ __all__ = [
     "learn",
     "load",
     "load_policy",
+    "log_buffer",
+    "power_buffer",
     "save",
     "simulate",
     "solve",
@@ -56,22 +71,31 @@ _HOME = {
     "LabelPolicy": "bqrl.mdp.policy",
     "MarkovPolicy": "bqrl.mdp.policy",
     "MixturePolicy": "bqrl.mdp.policy",
+    "Policy": "bqrl.mdp.policy",
     "QuantileLevelPolicy": "bqrl.mdp.policy",
     "TargetPolicy": "bqrl.mdp.policy",
     "load_policy": "bqrl.files",
+    "constant_buffer": "bqrl.planners.confidence",
+    "log_buffer": "bqrl.planners.confidence",
+    "power_buffer": "bqrl.planners.confidence",
     "evaluate": "bqrl.planners.evaluate",
     "simulate": "bqrl.planners.evaluate",
     "Plan": "bqrl.planners.plan",
-    "guarantee_curve": "bqrl.planners.solve",
     "solve": "bqrl.planners.solve",
+    "GuaranteeCurve": "bqrl.planners.target",
+    "guarantee_curve": "bqrl.planners.target",
     "Record": "bqrl.learners.record",
     "learn": "bqrl.learners.run",
 }
 _MODULES = ("envs", "theory")
+_DEPRECATED: dict[str, str] = {}  # old public name -> new public name; kept for one version
 
 
 def __getattr__(name: str) -> Any:
-    """The public object called `name`, imported from its home on first use."""
+    """The public object called `name`, imported from its module on first use."""
+    if name in _DEPRECATED:
+        warnings.warn(f"bqrl.{name} is deprecated; use bqrl.{_DEPRECATED[name]}", DeprecationWarning, stacklevel=2)
+        name = _DEPRECATED[name]
     if name in _MODULES:
         return import_module(f"bqrl.{name}")
     if name not in _HOME:
@@ -82,11 +106,11 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Every public name, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """The public names, whether imported yet or not."""
+    return sorted(__all__)
 
 
 for _name in ("AssetSelling",):
-    # The guard keeps a reload quiet: Gymnasium warns about an id that is registered twice.
+    # Gymnasium warns if an id is registered twice, for example on reload.
     if f"bqrl/{_name}-v0" not in registry:
         register(f"bqrl/{_name}-v0", entry_point="bqrl.envs:make_env", kwargs={"name": _name})

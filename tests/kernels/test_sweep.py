@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from bqrl.kernels.columns import shifted_add
-from bqrl.kernels.l1 import l1_expectation, l1_moved, l1_row, moved_expectation, sorted_by_value
-from bqrl.kernels.rollout import draw_outcomes, push_mass
+from bqrl.kernels.l1 import l1_expectation, l1_moved, l1_ordered, sorted_by_value
+from bqrl.kernels.layout import Ball, Goal, Moves, Rows
 from bqrl.kernels.sweep import extremes, reduce_rows, sweep_rows
+
+NO_JUMPS = np.empty((0, 0), np.int64)
+NO_BALL = Ball(np.empty(0), 1.0, NO_JUMPS, np.empty((0, 0)))
 
 
 @pytest.mark.parametrize("shift", [-7, -3, -1, 0, 1, 2, 9])
@@ -50,15 +53,9 @@ def test_the_l1_step_solves_its_linear_programme(seed, sense):
         assert row.sum() == pytest.approx(1.0)
         assert np.abs(row - p).sum() <= eps + 1e-12
         assert row @ v == pytest.approx(value, abs=1e-12)
-        dense = np.array([[p @ v]])
-        kernel, column = p[None].copy(), v[:, None].copy()
-        full = np.argsort(column, axis=0, kind="stable")
-        by_need = column.T.copy(), full.T.copy()
+        full = np.argsort(v, kind="stable")
         if eps > 0:
-            l1_row(0, kernel, *by_need, np.array([eps / 2]), sense, dense)
-            assert dense[0, 0] == pytest.approx(value, abs=1e-12)
-            if sense > 0:
-                assert moved_expectation(full[:, 0], p, column, 0, eps / 2, p @ v) == pytest.approx(value, abs=1e-12)
+            assert l1_ordered(full, p, v, eps / 2, sense, p @ v) == pytest.approx(value, abs=1e-12)
 
 
 def small_stage(rng):
@@ -80,27 +77,24 @@ def test_a_stage_by_rows_and_by_products(seed):
     wanted_mean = (np.take_along_axis(P @ mean, columns, axis=1) + reward[:, None]).reshape(S, A, n)
     both, exists = np.hstack((value, mean)), np.ones((S, A), bool)
     out, action = np.empty((S, 2 * n)), np.empty((S, n), np.int16)
-    nothing, rows = np.empty((0, 0), np.int64), (row_start, successor, P.ravel())
-    sweep_rows(
-        *rows, np.repeat(shift, S), nothing, reward, 0.0, np.empty(0), 1.0, both, 1e-13, 1e-13, out, action
-    )  # fmt: skip
+    rows, moves = Rows(row_start, successor, P.ravel()), Moves(np.repeat(shift, S), NO_JUMPS)
+    goal = Goal(reward, 0.0, 1e-13, 1e-13)
+    sweep_rows(rows, moves, NO_BALL, goal, both, out, action)
     assert np.allclose(out[:, :n], wanted.min(axis=1))
     assert np.array_equal(action, wanted.argmin(axis=1))
     assert np.allclose(out[:, n:], np.take_along_axis(wanted_mean, action[:, None].astype(int), axis=1)[:, 0])
     again, again_action = np.empty((S, 2 * n)), np.empty((S, n), np.int16)
-    reduce_rows(P @ both, shift, exists, reward, 0.0, 1e-13, 1e-13, again, again_action)
+    reduce_rows(P @ both, shift, exists, goal, again, again_action)
     assert np.allclose(again, out)
     assert np.array_equal(again_action, action)
     alone, no_action = np.empty((S, n)), np.empty((0, 0), np.int16)
-    reduce_rows(P @ value, shift, exists, reward, 0.0, 1e-13, 1e-13, alone, no_action)
+    reduce_rows(P @ value, shift, exists, goal, alone, no_action)
     assert np.allclose(alone, out[:, :n])
-    sweep_rows(
-        *rows, np.repeat(shift, S), nothing, reward, 0.0, np.empty(0), 1.0, value, 1e-13, 1e-13, alone, no_action
-    )  # fmt: skip
+    sweep_rows(rows, moves, NO_BALL, goal, value, alone, no_action)
     assert np.allclose(alone, out[:, :n])
     table = np.clip(np.arange(n)[None, :] + np.unique(shift)[:, None], 0, m - 1)
     which = np.repeat(np.searchsorted(np.unique(shift), shift), S)
-    sweep_rows(*rows, which, table, reward, 0.0, np.empty(0), 1.0, both, 1e-13, 1e-13, again, again_action)
+    sweep_rows(rows, Moves(which, table), NO_BALL, goal, both, again, again_action)
     assert np.allclose(again, out)
 
 
@@ -110,10 +104,8 @@ def test_any_number_of_outcomes_adds_up_in_order(k, shift):
     rng = np.random.default_rng(k)
     after, p, successor = rng.random((4, 10)), rng.random(k), rng.integers(0, 4, k).astype(np.int32)
     now, action = np.empty((1, 12)), np.empty((1, 6), np.int16)
-    sweep_rows(
-        np.array([0, k]), successor, p, np.full(k, shift), np.empty((0, 0), np.int64), np.zeros(1), 0.0, np.empty(0), 1.0,
-        after, 1e-13, 1e-13, now, action,
-    )  # fmt: skip
+    rows, moves = Rows(np.array([0, k]), successor, p), Moves(np.full(k, shift), NO_JUMPS)
+    sweep_rows(rows, moves, NO_BALL, Goal(np.zeros(1), 0.0, 1e-13, 1e-13), after, now, action)
     columns = np.clip(np.arange(6) + shift, 0, 4)
     wanted = np.zeros(12)
     for i in range(k):  # in this order, so the bits agree
@@ -125,10 +117,8 @@ def test_ties_go_to_the_larger_mean_then_to_the_lower_action():
     row_start, successor = np.array([0, 1, 2, 3]), np.array([0, 0, 0], np.int32)
     after, now, action = np.array([[0.5, 0.5, 0.0, 0.0]]), np.empty((1, 4)), np.empty((1, 2), np.int16)
     rewards = np.array([1.0, 2.0, 2.0])
-    sweep_rows(
-        row_start, successor, np.ones(3), np.zeros(3, np.int64), np.empty((0, 0), np.int64), rewards, 0.0, np.empty(0), 1.0,
-        after, 1e-13, 1e-13, now, action,
-    )  # fmt: skip
+    rows, moves = Rows(row_start, successor, np.ones(3)), Moves(np.zeros(3, np.int64), NO_JUMPS)
+    sweep_rows(rows, moves, NO_BALL, Goal(rewards, 0.0, 1e-13, 1e-13), after, now, action)
     assert action.tolist() == [[1, 1]]
     assert now.tolist() == [[0.5, 0.5, 2.0, 2.0]]
 
@@ -139,22 +129,3 @@ def test_extremes_of_a_chain():
         row_start, successor, np.array([1.0, 5.0, 2.0]), 1, np.array([0.0, 10.0]), np.array([3.0, 20.0])
     )
     assert (low.tolist(), high.tolist()) == ([1.0, 12.0], [25.0, 22.0])
-
-
-def test_mass_is_pushed_and_kept():
-    row_start, successor = np.array([0, 2, 3]), np.array([0, 1, 1], np.int32)
-    mass, out = np.array([[0.25, 0.25], [0.5, 0.0]]), np.zeros((2, 4))
-    action, column = np.zeros((2, 1), np.int16), np.zeros(2, np.int64)
-    push_mass(
-        row_start, successor, np.array([0.5, 0.5, 1.0]), np.array([0, 2, 1]), np.empty((0, 0), np.int64), 1, action, column,
-        mass, out, 0, 4,
-    )  # fmt: skip
-    assert out.tolist() == [[0.125, 0.125, 0.0, 0.0], [0.0, 0.5, 0.125, 0.125]]
-
-
-def test_draws_never_pick_an_impossible_outcome():
-    row_start, probability = np.array([0, 4]), np.array([0.0, 0.5, 0.5 - 1e-17, 0.0])
-    u = np.array([0.0, 0.4999, 0.5, 0.999999, 1.0 - 2**-53])
-    outcome = np.empty(5, np.int64)
-    draw_outcomes(row_start, probability, np.zeros(5, np.int64), u, outcome)
-    assert outcome.tolist() == [1, 1, 2, 2, 2]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bqrl.envs import asset_selling
-from bqrl.learners.sb3 import find_algorithm
 from bqrl.learners.run import Run, learn
+from bqrl.learners.sb3 import find_algorithm
 from bqrl.mdp.model import MDP
 
 

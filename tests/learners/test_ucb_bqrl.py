@@ -1,17 +1,17 @@
 import numpy as np
 import pytest
+from bqrl.learners.scoring import Scorer
+from bqrl.learners.targets import TargetReplanner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import random_mdp, small_mdps
 
 import bqrl
 from bqrl import MDP, evaluate
-from bqrl.laws.functionals import Margin
+from bqrl.laws.law import Margin
 from bqrl.learners.play import ModelWorld
 from bqrl.learners.protocol import Episode, Task, blank_model
 from bqrl.learners.run import Run, learn
-from bqrl.learners.scoring import Scorer
-from bqrl.learners.targets import TargetReplanner
 from bqrl.learners.ucb_bqrl import UCBBQRL, read_buffer
 from bqrl.mdp.find_grid import lattice
 from bqrl.planners.sweep import sweep

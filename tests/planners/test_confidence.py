@@ -57,7 +57,7 @@ def test_extreme_sizes_stay_finite():
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"delta": 0.0}, "delta must lie strictly between 0 and 1, got 0.0"), ({"T": 0}, "T must be at least 1, got 0")],
+    [({"delta": 0.0}, "delta must be"), ({"T": 0}, "T must be")],
 )
 def test_bad_sizes_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
@@ -86,11 +86,11 @@ def test_buffer_schedules():
 @pytest.mark.parametrize(
     ("schedule", "message"),
     [
-        ([0.1, 0.2], "the buffer grows from 0.1 to 0.2 at episode 1"),
-        ([0.6, 0.2], r"the buffer of episode 0 is 0.6; it must lie in \(0, tau\] = \(0, 0.5\]"),
-        ([0.1, 0.0], "the buffer of episode 1 is 0"),
-        ([0.1, np.nan], "the buffer of episode 1 is nan"),
-        ([0.1], r"one number an episode \(2\), got \(1,\)"),
+        ([0.1, 0.2], "must not increase, got 0.1 and then 0.2"),
+        ([0.6, 0.2], "got 0.6 in episode 0"),
+        ([0.1, 0.0], "got 0 in episode 1"),
+        ([0.1, np.nan], "got nan in episode 1"),
+        ([0.1], "one number per episode"),
     ],
 )
 def test_bad_schedules_are_refused(schedule, message):
@@ -99,9 +99,9 @@ def test_bad_schedules_are_refused(schedule, message):
 
 
 def test_bad_buffers_are_refused():
-    with pytest.raises(ValueError, match="the power a must not be negative"):
+    with pytest.raises(ValueError, match="a must be a number of at least 0"):
         power_buffer(0.5, -1.0)
-    with pytest.raises(ValueError, match=r"beta must lie in \(0, 1\], got 0"):
+    with pytest.raises(ValueError, match="beta must be"):
         constant_buffer(0)
 
 
@@ -172,7 +172,7 @@ def test_asset_selling_keeps_its_known_rows():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"probability": np.ones(3)}, r"probability must have shape \(652,\) here, got \(3,\)"),
+        ({"probability": np.ones(3)}, r"probability must have shape \(652,\), got \(3,\)"),
         ({"half_radius": np.ones(3)}, r"half_radius must have shape \(52,\)"),
         ({"retained": np.ones((2, 2))}, r"retained must have shape \(11, 26\)"),
         ({"uniforms": np.ones((4, 3, 2))}, r"uniforms must have shape \(52, 2\)"),

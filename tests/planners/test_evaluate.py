@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from oracles import exact_outcomes, fraction, random_mdp, small_mdps, to_law
 
 import bqrl
-from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, TargetPolicy, evaluate, simulate
-from bqrl.laws.bracket import LawBracket
+from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, TargetPolicy, evaluate, simulate, solve
 from bqrl.mdp.find_grid import grid, lattice, return_set, rounded
 from bqrl.planners.evaluate import _law_on
 from bqrl.planners.target import guarantee_curve
@@ -111,11 +110,12 @@ def test_a_bracket_holds_the_exact_law_and_narrows_with_the_grid(mdp, seed, disc
     assert isinstance(exact, Law)
     widths = []
     for points in (10, 1000):
-        bracket = evaluate(mdp, policy, points=points, max_points=0, max_set=0, max_atoms=0)
-        assert isinstance(bracket, LawBracket)
-        assert bracket.upper.shift(1e-9).dominates(exact)
-        assert exact.shift(1e-9).dominates(bracket.lower)
-        widths.append(bracket.mean().width)
+        limits = {"points": points, "max_points": 0, "max_set": 0, "max_atoms": 0}
+        lower, upper = evaluate(mdp, policy, bracket=True, **limits)
+        assert evaluate(mdp, policy, **limits).equals(lower, tol=0.0)
+        assert upper.shift(1e-9).dominates(exact)
+        assert exact.shift(1e-9).dominates(lower)
+        widths.append(upper.mean() - lower.mean())
     span = max(1e-12, rounded(mdp, 10).step * 10)
     assert widths[1] <= 2 * mdp.H * span / 1000 + 1e-9
 
@@ -152,15 +152,14 @@ def test_simulation_of_a_bracketed_policy_lies_within_its_bracket():
     # 10000 draws, Dvoretzky-Kiefer-Wolfowitz: P(miss by more than 0.02) <= 2 exp(-8) < 0.0007.
     mdp = bqrl.envs.make("AssetSelling").replace(discount=0.93)
     policy = bqrl.solve(mdp, 0.2, points=300).policy
-    law = evaluate(mdp, policy, max_atoms=0)
-    assert isinstance(law, LawBracket)
+    lower, upper = evaluate(mdp, policy, max_atoms=0, bracket=True)
+    assert upper.mean() > lower.mean()
     exact = evaluate(mdp, policy)  # its own support is small
-    assert law.upper.dominates(exact)
-    assert exact.dominates(law.lower)
+    assert upper.dominates(exact)
+    assert exact.dominates(lower)
     draws = simulate(mdp, policy, seed=5)
     for x in np.linspace(draws.min(), draws.max(), 20):
-        share, bounds = float((draws <= x).mean()), law.cdf(x)
-        assert bounds.low - 0.02 <= share <= bounds.high + 0.02
+        assert upper.cdf(x) - 0.02 <= float((draws <= x).mean()) <= lower.cdf(x) + 0.02
 
 
 def test_the_same_seed_gives_the_same_bits_and_generators_are_accepted():
@@ -216,6 +215,27 @@ def test_policies_of_another_problem_are_refused():
         evaluate(mdp, MarkovPolicy(np.full((mdp.H, mdp.S), 9)))
     only = MDP([(0, 0, 0, 1.0, 0.0), (1, 1, 1, 1.0, 0.0)], horizon=2)
     for use in (evaluate, simulate):
-        with pytest.raises(ValueError, match="an action that does not exist in state 0 at stage 0"):
+        with pytest.raises(ValueError, match="not available there in state 0 at stage 0"):
             use(only, MarkovPolicy(np.ones((2, 2), int)))
     assert isinstance(guarantee_curve(only).policy(0.5), TargetPolicy)
+
+
+@pytest.mark.parametrize("attitude", [None, "robust", "optimistic"])
+@pytest.mark.parametrize("base", [0.1, 5.1, 127.3, 1000.1])
+def test_a_policy_on_a_rounded_grid_counts_rewards_as_its_plan_did(attitude, base):
+    ball = {} if attitude is None else {"radius": 0.05, "attitude": attitude}
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        mdp = bqrl.MDP(
+            rng.dirichlet(np.ones(2), (2, 2)), base + rng.integers(0, 90, (2, 2, 2)) / 7, horizon=3, discount=0.9
+        )
+        plan = solve(mdp, 0.3, points=2000, **ball)
+        columns = plan.policy.grid
+        for h in range(mdp.H):
+            counted = columns.base[h] + columns.stage_units(mdp, h) * columns.step
+            np.testing.assert_allclose(
+                -columns.reduced(0.0, h, mdp.stage(h).reward), counted, rtol=0, atol=1e-9 * columns.step
+            )
+        own = evaluate(mdp, plan.policy).quantile(0.3)  # followed return by return, as it is executed
+        assert plan.nominal == own
+        assert attitude == "optimistic" or own >= plan.value - 1e-12

@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import achievable_laws, best_objective, fraction, random_mdp, small_mdps
+from planner_problems import FAIR, RISKY
 
 import bqrl
-from bqrl import MDP, evaluate, solve
+from bqrl import MDP, evaluate, simulate, solve
 from bqrl.planners.uncertain import half_radius, robust_value
 
 LEVELS = st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9])
@@ -157,3 +158,37 @@ def test_the_joint_optimum_of_one_row_is_found():
     plan = solve(mdp, 0.45, radius=0.2, attitude="optimistic")
     assert (plan.upper, plan.nominal, plan.details["joint_lower"]) == (1.0, 0.0, 1.0)
     assert float(best_objective(achievable_laws(mdp), fraction(0.45))) == 0.0
+
+
+def test_a_tie_in_the_ball_leaves_the_next_return_open():
+    plan = solve(FAIR, 0.5, radius=1e-12, attitude="optimistic")
+    assert (plan.value, plan.upper, plan.certain) == (0.0, 1.0, False)
+
+
+@pytest.mark.parametrize("beta", [1e-13, 1e-11, 1e-8, 1e-3])
+def test_a_robust_buffered_value_never_exceeds_the_robust_quantile(beta):
+    plan = solve(RISKY, 0.6, beta=beta, radius=0.2, attitude="robust")
+    assert plan.value == pytest.approx(2.0, abs=1e-9)
+    assert plan.value <= solve(RISKY, 0.6, radius=0.2, attitude="robust").value
+
+
+@pytest.mark.parametrize("attitude", ["robust", "optimistic"])
+@pytest.mark.parametrize(("beta", "points"), [(0.0, None), (0.1, None), (0.0, 30)])
+def test_radius_zero_is_the_nominal_plan(attitude, beta, points):
+    mdp = bqrl.envs.make("AssetSelling")
+    plan, nominal = (
+        solve(mdp, 0.3, beta, radius=0.0, attitude=attitude, points=points),
+        solve(mdp, 0.3, beta, points=points),
+    )
+    assert (plan.value, plan.upper, plan.nominal) == (nominal.value, nominal.upper, nominal.nominal)
+    assert plan.attitude == attitude
+
+
+def test_a_law_rounded_up_is_bracketed_from_above():
+    rng = np.random.default_rng(0)
+    mdp = bqrl.MDP(rng.dirichlet(np.ones(6), (6, 2)), rng.random((6, 2, 6)), horizon=12, discount=0.95)
+    plan = solve(mdp, 0.3, radius=0.01, attitude="optimistic", points=200)
+    assert plan.law_upper is not None
+    returns = simulate(mdp, plan.policy, 20_000, seed=0)
+    assert plan.law.mean() < returns.mean() < plan.law_upper.mean()
+    assert plan.value < np.quantile(returns, 0.3)

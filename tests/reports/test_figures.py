@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.laws.bracket import LawBracket
 from bqrl.laws.law import Law
 from bqrl.planners.expected import best_mean
 from bqrl.planners.occupancy import play_shares
@@ -106,11 +105,10 @@ def test_the_policy_map_shows_the_action_played(solved):
 
 
 def test_a_bracket_is_drawn_as_a_band():
-    bracket = LawBracket(LAW, LAW.shift(0.5))
-    figure = guarantee_figure([quantile_steps("plan", bracket)], [(0.5, 1.0, "#000000")], "t", "s")
+    figure = guarantee_figure([quantile_steps("plan", LAW, LAW.shift(0.5))], [(0.5, 1.0, "#000000")], "t", "s")
     assert len(figure.axes[0].collections) == 1
     assert "≥ 1\nat 0.5" in texts(figure)
-    figure = cdf_figure([Spread("plan", bracket, 0.5, 1.0)], "t", "s")
+    figure = cdf_figure([Spread("plan", LAW, 0.5, 1.0, law_upper=LAW.shift(0.5))], "t", "s")
     assert len(figure.axes[0].collections) == 1
 
 

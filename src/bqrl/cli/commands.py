@@ -23,7 +23,7 @@ from bqrl.cli.solve import solve
 from bqrl.cli.theory import theory
 
 BAD_INPUT = (ValueError, TypeError, OSError)
-OPTIONS = "arithmetic|attitude|beta|discount|exact|gap|horizon|planner|points|radius|randomized|secondary|start|tau"
+OPTIONS = "arithmetic|attitude|beta|discount|gap|horizon|planner|points|radius|randomized|secondary|start|tau"
 
 app = typer.Typer(
     name="bqrl",
@@ -114,8 +114,9 @@ def spoken(message: str) -> str:
     >>> spoken("give both, e.g. radius=0.1, attitude='robust'")
     'give both, e.g. --radius 0.1, --attitude robust'
     """
+    message = message.replace("randomized=False", "--no-randomized")
     message = re.sub(rf"\b({OPTIONS})=True", r"--\1", message)
     message = re.sub(rf"\b({OPTIONS})='([\w-]+)'", r"--\1 \2", message)
     message = re.sub(rf"\b({OPTIONS})=([\w.+-]*\w)", r"--\1 \2", message)
     message = re.sub(r"\bmax_nodes\b", "--max-nodes", message)
-    return re.sub(r"\bmax_bytes(=\d+)?", "--memory", message)
+    return re.sub(r"\bmax_bytes(=\d+)?", "--max-memory", message)

@@ -181,7 +181,6 @@ def _run_seeds(problem: Problem, entry: Entry, task: Task, watch: Watch, kept: K
     """All runs of one learner; each record is written as soon as it is there."""
     from bqrl.learners.run import learn as learn_once
     from bqrl.planners.evaluate import evaluate
-    from bqrl.planners.target import as_law
     from bqrl.reports.learning import Runs, label_of
 
     records: list[Record] = []
@@ -195,7 +194,7 @@ def _run_seeds(problem: Problem, entry: Entry, task: Task, watch: Watch, kept: K
                 callback=_callback(task, stem, watch, open_files, kept), progress=False, **entry.params,
             )  # fmt: skip
         if problem.mdp is not None and record.final_policy is not None:
-            finals.append(as_law(evaluate(problem.mdp, record.final_policy)))
+            finals.append(evaluate(problem.mdp, record.final_policy))
         if task.out is not None:
             record.save(task.out / f"record_{stem}.npz")
             kept.files.append(f"record_{stem}.npz")
@@ -229,11 +228,11 @@ def _references(problem: Problem, tau: float) -> tuple[float | None, float | Non
     if problem.mdp is None:
         return None, None, None
     from bqrl.learners.score import optimum
-    from bqrl.planners.target import as_law
-    from bqrl.planners.uniform import uniform_law
+    from bqrl.planners.convert import uniform
+    from bqrl.planners.evaluate import evaluate
 
     best = optimum(problem.mdp)
-    return best.quantile(tau), best.best_mean, as_law(uniform_law(problem.mdp))
+    return best.quantile(tau), best.best_mean, evaluate(problem.mdp, uniform(problem.mdp))
 
 
 def show(content: dict[str, Any], out: Path | None, left_out: Sequence[str], *, as_json: bool) -> None:

@@ -41,28 +41,42 @@ def solve(
     planner: Annotated[str, typer.Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target",
     radius: Annotated[float | None, typer.Option(help="l1 radius of the ball around every uncertain row.")] = None,
     attitude: Annotated[str | None, typer.Option(help="robust or optimistic, with --radius.")] = None,
-    randomized: Annotated[bool, typer.Option("--randomized", help="Allow one coin at the start (beta > 0).")] = False,
-    exact: Annotated[bool, typer.Option("--exact", help="Prove the best policy without a coin (beta > 0).")] = False,
+    randomized: Annotated[
+        bool | None,
+        typer.Option(
+            "--randomized/--no-randomized",
+            help="With a buffer: allow one coin at the start, or prove the best deterministic policy.",
+        ),
+    ] = None,
+    exact: Annotated[bool, typer.Option("--exact", hidden=True)] = False,
     secondary: Annotated[str | None, typer.Option(help="mean: the best mean among the optimal policies.")] = None,
     arithmetic: Annotated[str, typer.Option(help="float, or rational to settle ties on small problems.")] = "float",
     points: Annotated[int | None, typer.Option(help="Grid size where no exact grid of returns fits.")] = None,
     gap: Annotated[
-        float | None, typer.Option(help="Refine such a grid until the gap is this small; --exact: prove no more.")
+        float | None,
+        typer.Option(help="Refine such a grid until the gap is this small; with --no-randomized: the gap to prove."),
     ] = None,
-    max_nodes: Annotated[int | None, typer.Option(help="Limit on the search of --exact.")] = None,
-    memory: Annotated[float | None, typer.Option(help="Limit on the memory of a sweep, in GiB.")] = None,
+    max_nodes: Annotated[int | None, typer.Option(help="Limit on the search of --no-randomized.")] = None,
+    max_memory: Annotated[float | None, typer.Option(help="Limit on the memory of a sweep, in GiB.")] = None,
+    memory: Annotated[float | None, typer.Option("--memory", hidden=True)] = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Plan for the tau-quantile of the total return: the best result that is reached with certainty 1 - tau."""
-    _check_limits(points, gap, memory)
+    if exact:
+        typer.echo("bqrl: --exact is deprecated; use --no-randomized", err=True)
+        randomized = False
+    if memory is not None:
+        typer.echo("bqrl: --memory is deprecated; use --max-memory", err=True)
+        max_memory = memory
+    _check_limits(points, gap, max_memory)
     discount = discount_of(discount, discount_rate)
     settings = {
         "model": model, "tau": tau, "beta": beta, "horizon": horizon, "start": start, "discount": discount,
-        "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized, "exact": exact,
+        "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized,
         "secondary": secondary, "arithmetic": arithmetic, "points": points, "gap": gap,
         "max_nodes": max_nodes,
-        "max_bytes": None if memory is None else int(memory * 2**30),
+        "max_bytes": None if max_memory is None else max_memory * 2**30,
     }  # fmt: skip
     from bqrl.cli.problem import read_problem
     from bqrl.planners.plan import check_levels
@@ -107,14 +121,14 @@ def solve(
         typer.echo(f"bqrl: {line}", err=True)
 
 
-def _check_limits(points: int | None, gap: float | None, memory: float | None) -> None:
+def _check_limits(points: int | None, gap: float | None, max_memory: float | None) -> None:
     """ValueError for numbers that mean nothing, also where the problem would not use them."""
     if points is not None and points < 2:
         raise ValueError(f"--points must be at least 2 points, got {points}")
     if gap is not None and not gap > 0.0:
         raise ValueError(f"--gap must be a number above 0, got {gap:g}")
-    if memory is not None and not 0.0 < memory < math.inf:
-        raise ValueError(f"--memory must be a number of GiB above 0, got {memory:g}")
+    if max_memory is not None and not 0.0 < max_memory * 2**30 < math.inf:
+        raise ValueError(f"--max-memory must be a number of GiB above 0, got {max_memory:g}")
 
 
 def solve_levels(
@@ -132,12 +146,12 @@ def solve_levels(
         watch.say(in_words(*expected))
     plans, curve = _plans(mdp, taus, settings, watch)
     watch.phase("comparing with the risk-neutral policy")
-    neutral = None
+    neutral = neutral_upper = None
     if settings["planner"] != "expected":  # on a grid as fine as the plans'
         finest = max(
             (int(plan.policy.grid.size[0]) for plan in plans if isinstance(plan.policy, TargetPolicy)), default=0
         )
-        neutral = risk_neutral(mdp, finest)[1]
+        _, neutral, neutral_upper = risk_neutral(mdp, finest)
     shares = []
     if full:
         watch.phase("guarantee curve", mdp.H)
@@ -148,7 +162,7 @@ def solve_levels(
                 shares.append(play_shares(mdp, plan.policy))
                 watch.tick()
     seconds = time.perf_counter() - begun
-    return Solved(name, mdp, tuple(plans), neutral, settings, curve, tuple(shares), seconds)
+    return Solved(name, mdp, tuple(plans), neutral, settings, curve, tuple(shares), seconds, neutral_upper)
 
 
 def _plans(
@@ -159,8 +173,8 @@ def _plans(
     from bqrl.planners.solve import solve as solve_one
     from bqrl.planners.target import plan_from_curve
 
-    special = {key: settings[key] for key in ("radius", "attitude", "randomized", "exact", "secondary", "arithmetic")}
-    asked = any(value not in (None, False, "float") for value in special.values())
+    special = {key: settings[key] for key in ("radius", "attitude", "randomized", "secondary", "arithmetic")}
+    asked = any(special[key] not in (None, "float") for key in ("radius", "secondary", "arithmetic"))
     options = {key: settings[key] for key in ("points", "gap", "max_nodes", "max_bytes") if settings[key] is not None}
     if (
         settings["planner"] == "target"

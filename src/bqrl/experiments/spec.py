@@ -42,7 +42,7 @@ class Entry:
         """Name of the tuned parameter."""
         from bqrl.learners.run import find_learner
 
-        return None if self.grid is None else find_learner(self.learner).tuned
+        return None if self.grid is None else getattr(find_learner(self.learner), "tuned", None)
 
     def values(self, points: int) -> tuple[float, ...]:
         """The grid, from low to high, to six digits."""

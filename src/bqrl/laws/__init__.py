@@ -1,1 +1,1 @@
-"""What a return is: finite laws and their functionals; knows nothing of MDPs."""
+"""Finite probability laws of the return and their functionals; independent of MDPs."""

@@ -1,36 +1,81 @@
-"""Law: a finite probability law, the form in which every return is handed over."""
+"""Law: a finite probability law, the form in which every return is handed over.
+
+    Q_tau = inf{x : P(G <= x) >= tau}                                            the lower quantile
+    Q_tau^beta = (1 / l) * integral of Q_u over [tau - l, tau],  l = min{beta, tau}      (paper, Definition 1)
+
+beta = tau gives the lower CVaR, beta -> 0 the quantile (Value-at-Risk).
+
+One tolerance decides every comparison of a probability with a level: eight weights of 0.1 sum to 0.7999999999999999, so
+Q_tau is the first atom whose running mass is at least tau - MASS_TOL. `reaches` is the same decision in terms of P(G < x).
+Level 0 is the smallest value.
+Deviation: Definition 1 states its endpoint rule twice for level 0 and not at all for level 1; at level 1 the integral
+decides. `laws/rows.py` has the same functionals for many laws on a shared grid.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from reprlib import repr as short_repr
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from bqrl.laws import functionals
-from bqrl.laws.functionals import MASS_TOL, VALUE_TOL, FloatArray, Margin
+from bqrl.checks import number, shown, whole
+from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["MASS_TOL", "VALUE_TOL", "Law", "Margin"]
+FloatArray = NDArray[np.float64]
 
+VALUE_TOL = 1e-12  # values closer than this times max(1, |value|) are the same value
 SUM_TOL = 1e-9  # how far from 1 the given probabilities may sum
 EXACT_TOL = 4 * np.finfo(np.float64).eps  # a sum this close to 1 is left untouched
 
 
+class Margin(NamedTuple):
+    """Distances of the level tau from both ends of the quantile's atom x; a tiny distance marks a fragile answer.
+
+    `above` may be negative, by at most MASS_TOL, where the tolerance decided.
+    """
+
+    below: float  # tau - P(G < x)
+    above: float  # P(G <= x) - tau
+
+
+@overload
+def reaches(short: float, tau: float) -> bool: ...
+@overload
+def reaches(short: FloatArray, tau: float | FloatArray) -> NDArray[np.bool_]: ...
+def reaches(short: Any, tau: Any) -> Any:
+    """Whether Q_tau(G) >= x, given short = P(G < x): strictly below tau, or exactly 0."""
+    return (short < tau - MASS_TOL) | (short == 0.0)
+
+
+def check_level(tau: Any, name: str = "tau") -> float:
+    """`tau` as a float in [0, 1]."""
+    return number(tau, name, 0.0, 1.0)
+
+
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Law:
-    """A finite law with increasing values and positive probabilities.
+    """A finite probability law with increasing values and positive probabilities.
 
-    Values may come unsorted: equal ones are merged, and so are neighbours closer than VALUE_TOL * max(1, |value|),
-    where the smaller value stays. Atoms of zero mass are dropped. Probabilities that sum to 1 only up to SUM_TOL are
-    rescaled. Arrays are read-only; two laws are compared with `equals`, and a law hashes by identity.
+    Values that are equal, or closer than VALUE_TOL * max(1, |value|), are merged into the smaller one. Atoms of zero mass
+    are dropped. Probabilities that sum to 1 only up to SUM_TOL are rescaled. The arrays are read-only; compare two laws
+    with `equals`.
 
+    Parameters
+    ----------
+    values : array_like of shape (m,)
+        Values in any order.
+    probabilities : array_like of shape (m,)
+        One probability per value.
+
+    Examples
+    --------
     >>> law = Law([0, 1, 2], [0.25, 0.25, 0.5])
     >>> law.quantile(0.5), law.buffered_quantile(0.5, 0.5), law.cvar(1)
     (1.0, 0.5, 1.25)
@@ -45,9 +90,11 @@ class Law:
     def __init__(self, values: ArrayLike, probabilities: ArrayLike) -> None:
         x, p = _numbers(values, "values"), _masses(probabilities, "probabilities")
         if x.size != p.size:
-            raise ValueError(f"values has {x.size} entries and probabilities {p.size}; give one probability per value")
+            raise ArgumentError(
+                f"probabilities must hold one entry per value ({x.size}), got {p.size}", name="probabilities"
+            )
         x, p = _merged(x[p > 0.0], p[p > 0.0])
-        running = np.minimum(np.maximum.accumulate(functionals.running_mass(p)), 1.0)
+        running = np.minimum(np.maximum.accumulate(_running_mass(p)), 1.0)
         running[-1] = 1.0
         for name, array in (("values", x), ("probabilities", p), ("running", running)):
             array.flags.writeable = False
@@ -63,7 +110,7 @@ class Law:
         """The law of a draw from laws[i], where i is drawn with probability weights[i]."""
         parts, w = [_law(part, "laws") for part in laws], _masses(weights, "weights")
         if len(parts) != w.size:
-            raise ValueError(f"laws has {len(parts)} entries and weights {w.size}; give one weight per law")
+            raise ArgumentError(f"weights must hold one entry per law ({len(parts)}), got {w.size}", name="weights")
         masses = [share * part.probabilities for share, part in zip(w, parts, strict=True)]
         return cls(np.concatenate([part.values for part in parts]), np.concatenate(masses))
 
@@ -71,32 +118,41 @@ class Law:
     def from_dict(cls, data: Mapping[str, Any]) -> Law:
         """The law that `to_dict` wrote."""
         if not isinstance(data, Mapping) or set(data) != {"values", "probabilities"}:
-            raise ValueError(f"a law is stored under the keys values and probabilities, got {short_repr(data)}")
+            raise ArgumentError(
+                f"data must have the keys 'values' and 'probabilities', got {shown(data)}", name="data", value=data
+            )
         return cls(data["values"], data["probabilities"])
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Values and probabilities as lists, ready for JSON and exact on the way back."""
+        """Values and probabilities as lists: ready for JSON, and read back exactly."""
         return {"values": self.values.tolist(), "probabilities": self.probabilities.tolist()}
+
+    # -- functionals ----------------------------------------------------------------------------------------------------
 
     def mean(self) -> float:
         """E G."""
-        return functionals.mean(self)
+        return float(self.values @ self.probabilities)
 
     def std(self) -> float:
         """Standard deviation of G."""
-        return functionals.std(self)
+        return float(np.sqrt(self.probabilities @ (self.values - self.mean()) ** 2))
 
     def expect(self, f: Callable[[float], float]) -> float:
         """E f(G) for any function of one number."""
-        return functionals.expect(self, f)
+        images = np.array([f(x) for x in self.values.tolist()], dtype=np.float64)
+        if np.isnan(images).any():
+            x = self.values[np.isnan(images)][0]
+            raise ArgumentError(f"f must be defined on every value of the law, got f({x:g}) = nan", name="f")
+        return float(images @ self.probabilities)
 
     @overload
     def cdf(self, x: float) -> float: ...
     @overload
     def cdf(self, x: FloatArray) -> FloatArray: ...
     def cdf(self, x: Any) -> Any:
-        """P(G <= x), for a number or an array; a value within VALUE_TOL of x counts as x."""
-        return functionals.cdf(self, x)
+        """P(G <= x), for a number or an array; a value within VALUE_TOL of x counts as x, so 0.1 + 0.2 is not above 0.3."""
+        mass = self._mass_left_of(x, 1, VALUE_TOL)
+        return mass if mass.ndim else float(mass)
 
     @overload
     def shortfall(self, x: float) -> float: ...
@@ -104,50 +160,108 @@ class Law:
     def shortfall(self, x: FloatArray) -> FloatArray: ...
     def shortfall(self, x: Any) -> Any:
         """P(G < x), for a number or an array; a value within VALUE_TOL of x counts as x."""
-        return functionals.shortfall(self, x)
+        mass = self._mass_left_of(x, -1, VALUE_TOL)
+        return mass if mass.ndim else float(mass)
 
     def quantile(self, tau: float) -> float:
         """Lower quantile inf{x : P(G <= x) >= tau}, mass compared up to MASS_TOL; level 0 is the smallest value."""
-        return functionals.quantile(self, tau)
+        return float(self.values[self._atom_of(check_level(tau))])
 
     def upper_quantile(self, tau: float) -> float:
-        """Upper quantile sup{x : P(G < x) <= tau}, mass compared up to MASS_TOL; level 1 is the largest value."""
-        return functionals.upper_quantile(self, tau)
+        """Upper quantile sup{x : P(G < x) <= tau}, mass compared up to MASS_TOL; level 1 is the largest value.
+
+        It differs from `quantile` only where some running mass equals tau: it is then the next atom.
+        """
+        tau = check_level(tau)
+        if tau == 0.0:
+            return float(self.values[0])
+        above = int(np.searchsorted(self.running, tau + MASS_TOL, side="right"))
+        return float(self.values[min(above, self.values.size - 1)])
 
     def margin(self, tau: float) -> Margin:
-        """Distances tau - P(G < x) and P(G <= x) - tau at x = quantile(tau): a tiny one is a fragile answer."""
-        return functionals.margin(self, tau)
+        """Distances tau - P(G < x) and P(G <= x) - tau at x = quantile(tau): a tiny distance marks a fragile answer."""
+        tau = check_level(tau)
+        i = self._atom_of(tau)
+        below = float(self.running[i - 1]) if i else 0.0
+        return Margin(tau - below, float(self.running[i]) - tau)
 
     def buffered_quantile(self, tau: float, beta: float) -> float:
-        """Average of the quantiles of levels tau - min{beta, tau} to tau (paper, Definition 1); beta = 0: quantile."""
-        return functionals.buffered_quantile(self, tau, beta)
+        """Average of the quantiles of levels tau - min{beta, tau} to tau (paper, Definition 1).
+
+        It is the closed sum of the paper: atom j is Q_u for u in (c_{j-1}, c_j], so its weight is the overlap of that
+        interval with the buffer. If all levels of the buffer lie in one atom, the answer is exactly that atom; it never
+        exceeds Q_tau.
+
+        Parameters
+        ----------
+        tau : float
+            Level in [0, 1].
+        beta : float
+            Width of the buffer in [0, 1]. 0 gives the quantile and tau the lower CVaR. As in the paper, a buffer wider
+            than tau is cut at level 0: `buffered_quantile(0.5, 0.6)` equals `cvar(0.5)`.
+
+        Returns
+        -------
+        float
+            The buffered quantile.
+
+        Examples
+        --------
+        >>> Law([0, 1, 2], [0.25, 0.25, 0.5]).buffered_quantile(0.75, 0.5)
+        1.5
+        """
+        tau, beta = check_level(tau), check_level(beta, "beta")
+        width = min(beta, tau)
+        if width == 0.0:
+            return self.quantile(tau)
+        low, c = tau - width, self.running
+        top = self._atom_of(tau) if tau < 1.0 else c.size - 1
+        below = c[top - 1] if top else 0.0
+        if below <= (low + MASS_TOL if low > 0.0 else 0.0):
+            return float(self.values[top])
+
+        first = int(np.searchsorted(c, low, side="right"))
+        last = int(np.searchsorted(c, tau))
+        x, overlap = self.values[first : last + 1], self.probabilities[first : last + 1].copy()
+        # Only the end atoms are cut; the others keep their own mass, because c_j - c_{j-1} is rounded.
+        if (c[first - 1] if first else 0.0) < low:
+            overlap[0] = c[first] - low
+        if c[last] > tau:
+            overlap[-1] = tau - c[last - 1]
+        # Divide by the sum of the overlaps rather than by the width, since tau - (tau - width) loses digits of a tiny width.
+        # Sum in the order of the loop over rows, so that both give the same bits.
+        average = np.cumsum(x * overlap)[-1] / np.cumsum(overlap)[-1]
+        return float(min(max(average, x[0]), self.values[top]))
 
     def cvar(self, tau: float) -> float:
-        """Mean of the worst share tau of outcomes: the buffered quantile at beta = tau; level 1 is the mean."""
-        return functionals.cvar(self, tau)
+        """Lower CVaR, the mean of the worst share tau of outcomes: the buffered quantile at beta = tau; level 1 is the mean."""
+        return self.buffered_quantile(tau, tau)
+
+    # -- comparison and arithmetic --------------------------------------------------------------------------------------
 
     def wasserstein(self, other: Law) -> float:
-        """Wasserstein-1 distance to `other`."""
-        return functionals.wasserstein(self, _law(other, "other"))
+        """Wasserstein-1 distance to `other`: the integral of |F - F_other|."""
+        x = np.union1d(self.values, _law(other, "other").values)
+        gap = np.abs(self._mass_left_of(x, 1, 0.0) - other._mass_left_of(x, 1, 0.0))
+        return float(gap[:-1] @ np.diff(x))
 
     def dominates(self, other: Law) -> bool:
-        """First-order dominance, weak: P(G <= x) is nowhere above that of `other`, up to MASS_TOL."""
-        return functionals.dominates(self, _law(other, "other"))
+        """Weak first-order dominance: P(G <= x) is nowhere above that of `other`, up to MASS_TOL."""
+        return self._under(_law(other, "other"), MASS_TOL, VALUE_TOL)
 
     def equals(self, other: Law, tol: float = 1e-9) -> bool:
         """Whether the laws agree up to `tol` in mass and in max(1, |value|): their Lévy distance is at most tol."""
-        other = _law(other, "other")
-        return functionals.under(self, other, tol, tol) and functionals.under(other, self, tol, tol)
+        return self._under(_law(other, "other"), tol, tol) and other._under(self, tol, tol)
 
     def shift(self, c: float) -> Law:
         """The law of G + c."""
-        with np.errstate(over="ignore"):  # the constructor names what overflowed
-            return Law(self.values + _finite(c, "shift"), self.probabilities)
+        with np.errstate(over="ignore"):  # the constructor reports an overflow
+            return Law(self.values + number(c, "shift"), self.probabilities)
 
     def scale(self, c: float) -> Law:
         """The law of c * G, for any finite c."""
         with np.errstate(over="ignore"):  # as in shift
-            return Law(self.values * _finite(c, "scale"), self.probabilities)
+            return Law(self.values * number(c, "scale"), self.probabilities)
 
     def __add__(self, c: float) -> Law:
         return NotImplemented if isinstance(c, Law) else self.shift(c)
@@ -155,43 +269,76 @@ class Law:
     __radd__ = __add__
 
     def __sub__(self, c: float) -> Law:
-        return NotImplemented if isinstance(c, Law) else self.shift(-_finite(c, "shift"))
+        return NotImplemented if isinstance(c, Law) else self.shift(-number(c, "shift"))
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Array of n independent draws, by inverting the CDF at uniforms of `rng`."""
         if not isinstance(rng, np.random.Generator):
-            raise TypeError(f"rng must be a Generator such as np.random.default_rng(0), got {short_repr(rng)}")
-        if n < 0:
-            raise ValueError(f"n is {n}; the number of draws must be >= 0")
-        return self.values[np.searchsorted(self.running, rng.random(n), side="right")]
+            raise ArgumentTypeError(
+                f"rng must be a Generator, got {shown(rng)}; pass np.random.default_rng(0)", name="rng", value=rng
+            )
+        return self.values[np.searchsorted(self.running, rng.random(whole(n, "n")), side="right")]
+
+    # -- display --------------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return self.values.size
 
     def __reduce__(self) -> tuple[type[Law], tuple[FloatArray, FloatArray]]:
-        return Law, (self.values, self.probabilities)  # arrays come back read-only, unlike a pickled state
+        return Law, (self.values, self.probabilities)  # rebuilt, so that its arrays are read-only again
 
     def __repr__(self) -> str:
-        shown = [f"{x:.6g}: {p:.4g}" for x, p in zip(self.values, self.probabilities, strict=True)]
+        atoms = [f"{x:.6g}: {p:.4g}" for x, p in zip(self.values, self.probabilities, strict=True)]
         if len(self) > 6:
-            shown[3:-2] = ["..."]
+            atoms[3:-2] = ["..."]
         count = "1 atom" if len(self) == 1 else f"{len(self)} atoms"
-        return f"Law({', '.join(shown)}; {count}, mean {self.mean():.6g})"
+        return f"Law({', '.join(atoms)}; {count}, mean {self.mean():.6g})"
 
     def __rich__(self) -> Table:
-        """A table of the atoms, the middle of a long one left out."""
+        """A table of the atoms; the middle of a long one is left out."""
         from rich.table import Table
 
         table = Table("value", "probability", "P(G <= value)", caption=f"{len(self)} atoms, mean {self.mean():.6g}")
-        rows = [(f"{x:.6g}", f"{p:.4g}", f"{c:.6g}") for x, p, c in zip(*self._columns(), strict=True)]
+        columns = zip(self.values, self.probabilities, self.running, strict=True)
+        rows = [(f"{x:.6g}", f"{p:.4g}", f"{c:.6g}") for x, p, c in columns]
         if len(rows) > 24:
             rows[12:-11] = [("...", "...", "...")]
         for row in rows:
             table.add_row(*row)
         return table
 
-    def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return self.values, self.probabilities, self.running
+    # -- private --------------------------------------------------------------------------------------------------------
+
+    def _atom_of(self, tau: float) -> int:
+        """Index of the atom Q_tau."""
+        return int(np.searchsorted(self.running, tau - MASS_TOL))
+
+    def _mass_left_of(self, x: ArrayLike, side: int, tol: float) -> FloatArray:
+        """Mass of the values up to x + slack (side 1) or below x - slack (side -1), with slack = tol * max(1, |x|)."""
+        points = np.asarray(x, dtype=np.float64)
+        if np.isnan(points).any():
+            raise ArgumentError("x must be a number to compare the return with, got nan", name="x", value=x)
+        slack = np.where(np.isinf(points), 0.0, tol * np.maximum(1.0, np.abs(points)))
+        count = np.searchsorted(self.values, points + side * slack, side="right" if side > 0 else "left")
+        mass: FloatArray = np.concatenate(([0.0], self.running))[count]
+        return mass
+
+    def _under(self, other: Law, mass_tol: float, value_tol: float) -> bool:
+        """Whether F(x) <= F_other(x + slack) + mass_tol for all x; only the jumps of F need checking."""
+        return bool(np.all(self.running <= other._mass_left_of(self.values, 1, value_tol) + mass_tol))
+
+
+def _running_mass(probabilities: FloatArray) -> FloatArray:
+    """Running sums, each within about an ulp of the exact one.
+
+    The rounding errors of the plain cumulative sum (Knuth's two-sum) are summed separately and added back: a small buffer
+    divides these sums by beta, rounding errors included.
+    """
+    total = np.cumsum(probabilities)
+    before = np.concatenate(([0.0], total[:-1]))
+    part = total - before
+    error = (before - (total - part)) + (probabilities - part)
+    return np.asarray(total + np.cumsum(error), dtype=np.float64)
 
 
 def _numbers(given: ArrayLike, name: str) -> FloatArray:
@@ -202,31 +349,33 @@ def _numbers(given: ArrayLike, name: str) -> FloatArray:
             raise TypeError
         array = array.astype(np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a flat list of numbers, got {' '.join(short_repr(given).split())}") from None
-    if array.ndim != 1:
-        raise ValueError(f"{name} has shape {array.shape}; give a one-dimensional array")
-    if array.size == 0:
-        raise ValueError(f"{name} is empty; give at least one entry")
+        raise ArgumentTypeError(
+            f"{name} must be a flat list of numbers, got {shown(given)}", name=name, value=given
+        ) from None
+    if array.ndim != 1 or array.size == 0:
+        raise ArgumentError(
+            f"{name} must be a one-dimensional array with at least one entry, got shape {array.shape}", name=name
+        )
     if not np.isfinite(array).all():
         i = int(np.argmin(np.isfinite(array)))
-        raise ValueError(f"{name}[{i}] is {array[i]}; every entry must be finite")
+        raise ArgumentError(f"{name} must be finite, got {name}[{i}] = {array[i]}", name=name, value=array[i])
     return array + 0.0  # turns -0.0 into 0.0
 
 
 def _masses(given: ArrayLike, name: str) -> FloatArray:
-    """Nonnegative floats that sum to 1, left untouched where they already do."""
+    """Nonnegative floats that sum to 1; unchanged if they already do."""
     p = _numbers(given, name)
     if p.min() < -MASS_TOL:
-        raise ValueError(f"{name}[{p.argmin()}] is {p.min():g}; {name} must be >= 0")
+        raise ArgumentError(f"{name} must not be negative, got {name}[{p.argmin()}] = {p.min():g}", name=name)
     p = np.maximum(p, 0.0)
-    total = float(functionals.running_mass(p)[-1])
+    total = float(_running_mass(p)[-1])
     if abs(total - 1.0) > SUM_TOL:
-        raise ValueError(f"{name} sum to {total:.12g}; they must sum to 1 (tolerance 1e-9)")
+        raise ArgumentError(f"{name} must sum to 1 (tolerance {SUM_TOL:g}), got {total:.12g}", name=name, value=total)
     return p if abs(total - 1.0) <= EXACT_TOL else p / total
 
 
 def _merged(x: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Increasing values with the masses of equal neighbours added up."""
+    """Increasing values; the masses of equal neighbours are added."""
     order = np.argsort(x, kind="stable")
     x, p = x[order], p[order]
     new = np.concatenate(([True], np.diff(x) > VALUE_TOL * np.maximum(1.0, np.abs(x[1:]))))
@@ -234,13 +383,9 @@ def _merged(x: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _law(given: object, name: str) -> Law:
+    """`given` if it is a Law."""
     if not isinstance(given, Law):
-        raise TypeError(f"{name} must be a Law, got {type(given).__name__}; make one with Law(values, probabilities)")
+        raise ArgumentTypeError(
+            f"{name} must be a Law, got {type(given).__name__}; make one with Law(values, probabilities)", name=name
+        )
     return given
-
-
-def _finite(c: object, name: str) -> float:
-    number = functionals.as_number(c, name, "a finite number")
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number, got {number}")
-    return number

@@ -67,7 +67,7 @@ class Learner(ABC):
     rng
         The learner's own random stream.
 
-    Examples:
+    Examples
     --------
     >>> import bqrl, numpy as np
     >>> class First(bqrl.Learner):

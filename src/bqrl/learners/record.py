@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import FileFormatError
-from bqrl.laws.functionals import buffered_rows, mean_rows, quantile_rows
 from bqrl.laws.law import Law
+from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.learners.score import Optimum
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.files import read_arrays, write_arrays
@@ -87,7 +87,7 @@ class Record:
             "exact": the true optimum. "capped": the paper's numerical reference, with gaps cut at zero as in the paper. A
             number: itself, cut likewise.
 
-        Returns:
+        Returns
         -------
         array of shape (T,)
             Exact if `scores` is "exact"; else each entry may be off by `score_error`.

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bqrl.laws.functionals import Margin, buffered_rows
+from bqrl.laws.law import Margin
+from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.forms import FloatArray

@@ -18,7 +18,7 @@ from rich.progress import Progress
 from bqrl.checks import choice, nearest, number, random_seed, shown, whole
 from bqrl.envs import make, names
 from bqrl.errors import ArgumentTypeError, FileFormatError
-from bqrl.laws.functionals import mean_rows, quantile_rows
+from bqrl.laws.rows import mean_rows, quantile_rows
 from bqrl.learners.gymnasium import gym_task
 from bqrl.learners.play import ModelWorld, World
 from bqrl.learners.ppo import PPO
@@ -90,11 +90,11 @@ def learn(
     **params
         Parameters of the learner, e.g. planner="target" for "ucb-bqrl".
 
-    Returns:
+    Returns
     -------
     Record
 
-    Examples:
+    Examples
     --------
     >>> import bqrl
     >>> record = bqrl.learn("AssetSelling", "ucbvi", tau=0.1, episodes=20, seed=1)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number
-from bqrl.laws.functionals import check_level
+from bqrl.laws.law import check_level
 from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.find_grid import grid, rounded
 from bqrl.mdp.forms import FloatArray

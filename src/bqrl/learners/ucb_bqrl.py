@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import Margin
+from bqrl.laws.law import Margin
 from bqrl.learners.counts import Counts
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.replan import Replanner

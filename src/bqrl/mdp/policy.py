@@ -166,9 +166,7 @@ class TargetPolicy(Policy):
 
     def __init__(self, grid: Grid, actions: Sequence[ActionArray], target: float, extra: int = 1) -> None:
         self.grid, self.target, self.extra = grid, float(target), int(extra)
-        self.actions = tuple(actions)
-        for table in self.actions:
-            table.flags.writeable = False
+        self.actions = tuple(map(_read_only, actions))
         self.H, self.S = len(self.actions), int(self.actions[0].shape[0])
         self._flat: tuple[ActionArray, IntArray] | None = None
 
@@ -238,8 +236,8 @@ class LabelPolicy(Policy):
         child: IntArray,
     ) -> None:  # fmt: skip
         self.H, self.S = H, root.size
-        self.root, self.action, self.child_start = root, action, child_start
-        self.successor, self.reward, self.child = successor, reward, child
+        self.root, self.action, self.child_start = _read_only(root), _read_only(action), _read_only(child_start)
+        self.successor, self.reward, self.child = _read_only(successor), _read_only(reward), _read_only(child)
 
     def start(self, u: float | None = None) -> int:
         """No node yet: the first state chooses it."""
@@ -301,7 +299,7 @@ class QuantileLevelPolicy(Policy):
     kind = "quantile-level"
 
     def __init__(self, targets: TargetPolicy, shortfall: Sequence[FloatArray], tau: float, margin: float) -> None:
-        self.targets, self.shortfall = targets, tuple(shortfall)  # H + 1 arrays (S, columns)
+        self.targets, self.shortfall = targets, tuple(map(_read_only, shortfall))  # H + 1 arrays (S, columns)
         self.tau, self.margin = float(tau), float(margin)
         self.H, self.S = targets.H, targets.S
 
@@ -356,7 +354,7 @@ class MixturePolicy(Policy):
 
     def __init__(self, policies: Sequence[Policy], weights: Any, seed: int = 0) -> None:
         self.policies = tuple(policies)
-        self.weights = np.asarray(weights, dtype=np.float64)
+        self.weights: FloatArray = _read_only(np.array(weights, dtype=np.float64))
         if not self.policies or self.weights.shape != (len(self.policies),):
             raise ValueError(
                 f"weights must hold one number per policy ({len(self.policies)}), got {self.weights.shape}"
@@ -420,17 +418,17 @@ def policy_from_arrays(arrays: dict[str, Any]) -> Policy:
     return KINDS[kind].from_arrays(arrays)
 
 
-def load_policy(path: str | Path) -> Policy:
-    """The policy saved at `path`."""
-    from bqrl.mdp.files import read_arrays
-
-    return policy_from_arrays(read_arrays(path))
+def _read_only(array: Any) -> Any:
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def check_fits(policy: Policy, mdp: MDP) -> None:
     """ValueError unless the policy has this problem's stages, states and actions."""
     if not isinstance(policy, Policy):
-        raise TypeError(f"a policy is wanted, got {type(policy).__name__}; of a plan give plan.policy")
+        remedy = "; pass plan.policy" if type(policy).__name__ == "Plan" else ""
+        raise TypeError(f"expected a Policy, got {type(policy).__name__}{remedy}")
     if (policy.H, policy.S) != (mdp.H, mdp.S):
         raise ValueError(
             f"the policy is for H={policy.H}, S={policy.S}, the problem has H={mdp.H}, S={mdp.S}; plan on this problem"

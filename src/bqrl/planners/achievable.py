@@ -4,8 +4,8 @@
     D_h(s) = { law of r + G' : an action a, and for every outcome (r, s') of (h, s, a) one law of D_{h+1}(s') for G' }.
 
 Every law has a label L = (h, s, a, L_1, L_2, ...): an action, and a reference to one label for each of its outcomes. It
-encodes one deterministic history-dependent policy that attains the law. Which combinations are formed and which laws are
-kept is up to `Rules`; on which columns the masses lie is up to `Columns`.
+encodes one deterministic history-dependent policy that attains the law. `Rules` decide which combinations are formed and
+which laws are retained; `Columns` decide on which columns the masses lie.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import Protocol
 
 import numpy as np
 
-from bqrl.laws.functionals import buffered_rows, mean_rows, quantile_rows
 from bqrl.laws.law import Law
+from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP, Stage
 from bqrl.mdp.policy import LabelPolicy
 from bqrl.planners.greedy import MEAN_TIE, TIE, first_best
+from bqrl.planners.plan import read_only
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Laws:
     """The laws of one (stage, state) with their labels: an action, and after each of its outcomes a law of the next stage."""
 
@@ -34,8 +35,12 @@ class Laws:
     child: IntArray  # (n, most outcomes of an action)
     usual: int  # the law to continue with after an outcome of probability zero
 
+    def __post_init__(self) -> None:
+        for name in ("pmf", "action", "child"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Frontier:
     """The laws at the root, `pmf` (n, m) on `points` (m,), and the labels below them."""
 
@@ -44,7 +49,11 @@ class Frontier:
     pmf: FloatArray
     child: IntArray  # (n, first states)  which law of each first state
     stages: tuple[list[Laws | None], ...]
-    slack: float  # how far distribution functions may have moved where laws were taken for equal or dominated
+    slack: float  # how far distribution functions may have moved because laws were treated as equal or dominated
+
+    def __post_init__(self) -> None:
+        for name in ("points", "pmf", "child"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def __len__(self) -> int:
         return len(self.pmf)
@@ -58,14 +67,14 @@ class Frontier:
         return objective_rows(self.points, self.pmf, tau, beta)
 
     def best(self, tau: float, beta: float = 0.0) -> int:
-        """The root law of the largest objective value; ties by the larger mean, then the first."""
+        """The root law with the largest objective value; ties are broken by the larger mean, then the first."""
         values, means = self.values(tau, beta), mean_rows(self.points, self.pmf)
         scale = max(1.0, float(np.abs(self.points).max()))
         tied = np.flatnonzero(values >= values.max() - TIE * scale)
         return int(tied[first_best(means[tied], MEAN_TIE * scale)])
 
     def policy(self, i: int) -> LabelPolicy:
-        """The policy that the label of root law `i` encodes; a label that is referred to twice is one node."""
+        """The policy that the label of root law `i` encodes; a label with several references is one node."""
         mdp, first = self.mdp, np.flatnonzero(self.mdp.mu)
         layer = [(0, int(s), int(k)) for s, k in zip(first, self.child[i], strict=True)]
         node = {key: v for v, key in enumerate(layer)}
@@ -101,7 +110,7 @@ def objective_rows(points: FloatArray, pmf: FloatArray, tau: float, beta: float)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """What one outcome of a row contributes: its probability, the laws to choose from, and the columns they land on."""
+    """The contribution of one outcome of a row: its probability, the laws to choose from, and their columns."""
 
     weight: float
     pmf: FloatArray
@@ -114,30 +123,30 @@ class Part:
         out, columns = np.zeros((len(pmf), width)), self.landing[live]
         if np.all(np.diff(columns) > 0):
             out[:, columns] = self.weight * pmf[:, live]
-        else:  # rounding brought some together
+        else:  # rounding merged some columns
             for column, j in zip(columns, live, strict=True):
                 out[:, column] += self.weight * pmf[:, j]
         return out
 
 
 class Columns(Protocol):
-    """On which returns the masses of every stage lie."""
+    """The returns on which the masses of every stage lie."""
 
     def points(self, h: int) -> FloatArray:
         """Returns from stage h on, increasing."""
 
     def landing(self, h: int, i: int) -> IntArray:
-        """Columns of stage h to which outcome i of the stage takes those of stage h + 1; without mass any column will do."""
+        """Columns of stage h to which outcome i moves the columns of stage h + 1; arbitrary where there is no mass."""
 
 
 class Rules(Protocol):
-    """Which laws are formed and kept."""
+    """The rules by which laws are formed and retained."""
 
     def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
         """Laws of a row, the choice from each part behind them, and how far a distribution function may have moved."""
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
-        """Which of a state's laws stay, and how far a distribution function may have moved."""
+        """Which laws of a state are retained, and how far a distribution function may have moved."""
 
     def usual(self, points: FloatArray, pmf: FloatArray) -> int:
         """The law to continue with after an outcome of probability zero."""
@@ -164,8 +173,8 @@ class GridColumns:
 
 
 def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
-    """The frontiers of all states that can be met, from the last stage to the root; a law of first states is one more row."""
-    end = Laws(np.ones((1, 1)), np.zeros(1, np.int64), np.zeros((1, 0), np.int64), 0)
+    """The frontiers of all reachable states, from the last stage to the root; a law of first states is one more row."""
+    end = Laws(pmf=np.ones((1, 1)), action=np.zeros(1, np.int64), child=np.zeros((1, 0), np.int64), usual=0)
     after: list[Laws | None] = [end] * mdp.S
     stages, slack = [], 0.0
     for h in range(mdp.H - 1, -1, -1):
@@ -185,13 +194,20 @@ def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
     ]
     pmf, child, lost = rules.combine(parts, points.size, "the first state")
     kept, moved = rules.keep(points, pmf)
-    return Frontier(mdp, points, pmf[kept], child[kept], tuple(reversed(stages)), slack + lost + moved)
+    return Frontier(
+        mdp=mdp,
+        points=points,
+        pmf=pmf[kept],
+        child=child[kept],
+        stages=tuple(reversed(stages)),
+        slack=slack + lost + moved,
+    )
 
 
 def _state(
     mdp: MDP, h: int, s: int, stage: Stage, after: Sequence[Laws | None], columns: Columns, rules: Rules
 ) -> tuple[Laws, float]:
-    """Laws of one (stage, state): those of all its actions, as far as the rules keep them."""
+    """Laws of one (stage, state): those of all its actions that the rules retain."""
     points, lost = columns.points(h), 0.0
     rows = [s * mdp.A + int(a) for a in np.flatnonzero(stage.available[s])]
     most = max(int(stage.row_start[q + 1] - stage.row_start[q]) for q in rows)
@@ -216,6 +232,5 @@ def _state(
     pmf = np.concatenate(pmfs)
     kept, moved = rules.keep(points, pmf)
     pmf = pmf[kept]
-    return Laws(
-        pmf, np.concatenate(actions)[kept], np.concatenate(children)[kept], rules.usual(points, pmf)
-    ), lost + moved
+    action, child = np.concatenate(actions)[kept], np.concatenate(children)[kept]
+    return Laws(pmf=pmf, action=action, child=child, usual=rules.usual(points, pmf)), lost + moved

@@ -1,13 +1,13 @@
-"""The best policy without a coin for a buffered quantile, by branching over histories.
+"""The best deterministic policy for a buffered quantile, by branching over histories.
 
-A node of the search has settled what to do after some histories. After all others it lets every width d have a policy of
-its own, J_d (see buffered.py), so no policy that keeps to what is settled exceeds
+A node of the search fixes the actions after some histories. After all other (open) histories every width d may have a
+policy of its own, J_d (see buffered.py), so no policy that agrees with the fixed actions exceeds
 
-    max_z min_d { beta z + (tau - beta) d - sum over open histories of chance * J_d(h, s, z - collected) } / beta.
+    max_z min_d { beta z + (tau - beta) d - sum over open histories of probability * J_d(h, s, z - collected) } / beta.
 
-The open history where one policy for all deciding widths loses the most is settled next: a node for every action. Nodes
-that have the same bounds and open histories are one. Each node is completed to a policy, and its exact value counts. The
-search ends when no node left can exceed the best value found, or after so many nodes.
+The search branches on the open history at which a single policy for the decisive widths loses the most, with one child per
+action. Nodes with the same bounds and open histories are merged. Each node is completed to a policy, which is evaluated
+exactly. The search ends when no remaining node can exceed the best value found, or after a given number of nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from bqrl.laws.functionals import buffered_rows
+from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
@@ -31,13 +31,13 @@ from bqrl.mdp.unroll import label_graph
 MAX_NODES = 20_000
 MAX_MOVES = 2_000_000  # outcomes between all (state, sum) pairs
 MAX_CELLS = 20_000_000  # pairs times widths times targets
-MAX_WIDTHS = 100  # with more lattice widths than this only those near the deciding one are bounded
-History = tuple[int, ...]  # first state, sum, second state, sum, ...: everything that was seen
+MAX_WIDTHS = 100  # with more lattice widths than this, only those near the decisive one are bounded
+History = tuple[int, ...]  # first state, sum, second state, sum, ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layers:
-    """The pairs (state, sum collected) that can be met at each stage 0..H, and the chances of moving between them."""
+    """The reachable pairs (state, sum collected) of each stage 0..H, and the transition probabilities between them."""
 
     columns: Lattice
     state: list[IntArray]
@@ -51,14 +51,14 @@ class Layers:
         return float(self.columns.offset[0] - self.columns.offset[-1])
 
     def units(self, h: int, reward: float) -> int:
-        """Steps that a reward of stage `h` is worth."""
+        """A reward of stage `h` in steps."""
         offset = self.columns.offset
         worth = self.columns.discount**h * reward - (offset[h] - offset[h + 1])
         return int(np.rint(worth / self.columns.step))
 
 
 def layers(mdp: MDP, columns: Lattice) -> Layers | None:
-    """All pairs and moves; None where they are too many."""
+    """All pairs and transitions; None if there are too many."""
     state, steps = [np.flatnonzero(mdp.mu)], [np.zeros(np.count_nonzero(mdp.mu), np.int64)]
     moves, available, size = [], [], 0
     for h in range(mdp.H):
@@ -79,27 +79,27 @@ def layers(mdp: MDP, columns: Lattice) -> Layers | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Completion:
-    """One policy for a target and the widths that decide there: its loss against the best one for each of them."""
+    """One policy for a target and its decisive widths, and its loss against the best policy of each width."""
 
     loss: list[FloatArray]  # per stage (pairs,)
     action: list[IntArray]  # per stage (pairs,)
-    onward: list[csr_array]  # per stage (pairs of the next stage, pairs): the chances under these actions
+    onward: list[csr_array]  # per stage (pairs of the next stage, pairs): transition probabilities under these actions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """What is settled, and the histories that are open."""
+    """The fixed actions and the open histories."""
 
-    cost: FloatArray  # (widths * targets,) of the settled part and the least of the open one
-    settled: Any  # chain of (what was settled before, history, action)
-    ended: FloatArray  # (last pairs,) chances of the histories settled to their end
+    cost: FloatArray  # (widths * targets,) cost of the fixed part plus the smallest cost of the open part
+    settled: Any  # linked list of (earlier part, history, action)
+    ended: FloatArray  # (last pairs,) probabilities of the histories fixed up to their end
     histories: list[History]
-    chance: FloatArray  # of each open history, and the stage and pair it has led to
+    chance: FloatArray  # of each open history, with its stage and pair
     stage: IntArray
     pair: IntArray
 
     def digest(self, all_widths: bool) -> bytes:
-        """Equal for nodes from which the same can follow; the costs at all widths tell what has ended, those at some do not."""
+        """Equal for equivalent nodes; costs at all widths determine the ended histories, costs at some widths do not."""
         order = np.lexsort((self.chance, self.pair, self.stage))
         rest = [np.round(self.cost, 10), self.stage[order], self.pair[order], np.round(self.chance[order], 12)]
         if not all_widths:
@@ -109,25 +109,25 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Search:
-    """Best-first search; `value` and what is beside it belong to the best policy found so far."""
+    """Best-first search; `value` and `best` belong to the best policy found so far."""
 
     mdp: MDP
     layers: Layers
     tau: float
     beta: float
     targets: FloatArray
-    widths: FloatArray  # in the money of the problem
+    widths: FloatArray  # in units of the rewards
     value: float
     all_widths: bool  # whether these are all widths of the lattice
-    best: tuple[Node, Completion] | None = None  # None: the policy the search began with
+    best: tuple[Node, Completion] | None = None  # None: the policy from which the search started
     nodes: int = 0
     least: list[FloatArray] = field(init=False)  # J per stage (pairs, widths * targets)
     completions: dict[tuple[int, int], Completion] = field(default_factory=dict)
     returns: FloatArray = field(init=False)  # in increasing order
-    place: IntArray = field(init=False)  # of each last pair among them
+    place: IntArray = field(init=False)  # index of each last pair in `returns`
 
     def __post_init__(self) -> None:
-        """Fill the bounds of all pairs, from the last stage on."""
+        """Compute the bounds of all pairs, backwards from the last stage."""
         steps, self.place = np.unique(self.layers.steps[-1], return_inverse=True)
         self.returns = self.layers.lowest + self.layers.columns.step * steps.astype(np.float64)
         short = np.clip(self.targets - self.returns[self.place][:, None, None], 0.0, self.widths[None, :, None])
@@ -150,7 +150,7 @@ class Search:
         return float(ceiling[z]), z, int(line[:, z].argmin())
 
     def run(self, gap: float, max_nodes: int) -> float:
-        """Search until no policy can exceed `value` by more than `gap`, or the budget is spent; the bound that is left."""
+        """Search until no policy can exceed `value` by more than `gap`, or the budget is used up; return the remaining bound."""
         first = np.flatnonzero(self.mdp.mu)
         chances = self.mdp.mu[first]
         root = Node(
@@ -180,7 +180,7 @@ class Search:
         return self.value
 
     def completion(self, z: int, d: int) -> Completion:
-        """The policy that loses least at the widths beside width `d`, for target `z`."""
+        """The policy with the smallest loss at the widths next to width `d`, for target `z`."""
         if (z, d) in self.completions:
             return self.completions[z, d]
         near = [k for k in (d - 1, d, d + 1) if 0 <= k < self.widths.size]
@@ -200,7 +200,7 @@ class Search:
         return self.completions[z, d]
 
     def _complete(self, node: Node, completion: Completion) -> None:
-        """Count the value of a node's completed policy."""
+        """Evaluate the completed policy of a node, and keep it if it is the best so far."""
         mass = [np.zeros(state.size) for state in self.layers.state]
         for h in np.unique(node.stage).tolist():
             here = node.stage == h
@@ -215,7 +215,7 @@ class Search:
 
     @staticmethod
     def _most_lossy(node: Node, completion: Completion) -> int:
-        """The open history to settle next: where one policy loses the most, else the most likely one."""
+        """The open history to branch on: the one with the largest loss, else the most likely one."""
         losses = np.empty(node.chance.size)
         for h in np.unique(node.stage).tolist():
             here = node.stage == h
@@ -223,7 +223,7 @@ class Search:
         return int(losses.argmax() if losses.max() > 1e-15 else node.chance.argmax())
 
     def _children(self, node: Node, k: int) -> list[Node]:
-        """The nodes that settle open history `k`, one for each action."""
+        """The nodes that fix open history `k`, one per action."""
         chance, h, pair, history = float(node.chance[k]), int(node.stage[k]), int(node.pair[k]), node.histories[k]
         moves, found = self.layers.moves[h], []
         kept = np.delete(np.arange(node.chance.size), k)
@@ -244,7 +244,7 @@ class Search:
         return found
 
     def policy(self) -> LabelPolicy:
-        """The best policy found, as a graph of labels."""
+        """The best policy found, as a label graph."""
         assert self.best is not None
         node, completion = self.best
         settled, link = {}, node.settled
@@ -260,18 +260,18 @@ class Search:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """Plays what is settled, else a completion; the memory is (history, or None once none is settled, and the sum)."""
+    """Plays the fixed actions, else a completion; the memory is (history, or None once no action is fixed, and the sum)."""
 
     layers: Layers
     settled: dict[History, int]
     action: list[dict[tuple[int, int], int]]  # per stage, by state and sum
 
     def start(self) -> tuple[History | None, int]:
-        """Nothing seen, nothing collected."""
+        """The empty history and the sum 0."""
         return (), 0
 
     def act(self, h: int, s: int, memory: tuple[History | None, int]) -> int:
-        """The settled action, or the completion's."""
+        """The fixed action, or that of the completion."""
         history, steps = memory
         if history is not None and (*history, s) in self.settled:
             return self.settled[*history, s]
@@ -298,10 +298,10 @@ def begin(
     width: float,
     value: float,
 ) -> Search | None:
-    """The search from a policy worth `value` on; None where the problem is too large for it.
+    """The search, starting from a policy of value `value`; None if the problem is too large.
 
-    `targets` are those that may exceed it, `width` (in steps) is the one that decides, `swept` are others worth a bound.
-    All widths of the lattice are bounded where they are few, else those near the deciding one.
+    `targets` are those whose bound exceeds the value, `width` (in steps) is the decisive width, and `swept` are further
+    widths to bound. All widths of the lattice are bounded if they are few, else those near the decisive one.
     """
     graph = layers(mdp, columns)
     if graph is None:

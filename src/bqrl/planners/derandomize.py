@@ -1,11 +1,12 @@
-"""A mix of two policies without its coin: the problem's own chance plays it.
+"""Derandomising a mix of two policies: the randomness of the problem replaces the coin.
 
-The bound U of buffered.py is attained by a coin between two policies with one target z, both best at the width d where
-F(z, .) is lowest. They differ in X = P(z - G > k), k steps <= d <= k + 1, and the coin brings X to tau - beta, where
-F_pi(z, .) is level between k and k + 1. Where many histories lead to the decision in which the two differ, some of them
-can take one side and the rest the other, without a coin. So one history is walked down: of the outcomes of each step the
-first go on with the largest X that a policy best at d can have, the last with the least, and the one between is walked on.
-What X then misses of tau - beta shrinks with the probability of the history walked.
+The bound U of buffered.py is attained by a coin between two policies with one target z, both optimal at the width d that
+minimises F(z, .). They differ in X = P(z - G > k), k steps <= d <= k + 1, and the coin brings X to tau - beta, where
+F_pi(z, .) is constant between k and k + 1. If many histories lead to the decision at which the two policies differ, some
+histories can follow one policy and the rest the other. To do so, one history is followed: among the outcomes of each step,
+the first ones continue with the largest X of all policies optimal at d, the last ones with the smallest, and the history
+continues with the outcome in between. The remaining distance of X from tau - beta is at most the probability of the
+history followed.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from bqrl.mdp.policy import LabelPolicy, TargetPolicy
 from bqrl.mdp.unroll import label_graph
 from bqrl.planners.sweep import sweep
 
-LEVEL_TIE = 1e-11  # relative: the width is known to rounding only, so actions level at it may differ by as much
+LEVEL_TIE = 1e-11  # relative: the width is known only up to rounding, and so are the values of actions that tie at it
 MAX_MOVES = 5_000_000  # outcomes of all (state, need) pairs under a policy
-MAX_WALKS = 500  # orders tried
-ENOUGH = 1e-12  # steps: a loss this small needs no further walk
-LEAST, MOST, START = -1, -2, -3  # what a history goes on with; a number from 0 on is a step of the walk
-Memory = tuple[int, float]  # that, and the remaining need
+MAX_WALKS = 500  # orders of the outcomes that are tried
+ENOUGH = 1e-12  # in steps: a loss this small ends the search
+LEAST, MOST, START = -1, -2, -3  # how a history continues; numbers from 0 on are steps of the history followed
+Memory = tuple[int, float]  # the continuation and the remaining need
 
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """The policies best at a width that end more than k steps short least often, and most often, and how often."""
+    """The policies optimal at a width with the smallest and the largest probability X of missing by more than k steps."""
 
     least: TargetPolicy
     most: TargetPolicy
@@ -40,14 +41,14 @@ class Ways:
     high: tuple[FloatArray, ...]  # X of `most`
 
     def ends(self, h: int, s: IntArray, need: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Least and largest X from stage `h` on."""
+        """Smallest and largest X from stage `h` on."""
         column = self.least.column(h, need)
         return self.low[h][s, column], self.high[h][s, column]
 
 
 @dataclass(slots=True)
 class Walk:
-    """A policy that walks down one history and leaves it for `least` or `most`; the memory is (way, need)."""
+    """A policy that follows one history and continues with `least` or `most` elsewhere; the memory is (way, need)."""
 
     ways: Ways
     first: dict[int, int] = field(default_factory=dict)  # way of each first state
@@ -55,7 +56,7 @@ class Walk:
     after: list[dict[tuple[int, float], int]] = field(default_factory=list)  # way by (successor, reward) after each
 
     def start(self) -> Memory:
-        """The whole target is needed, and the first state chooses the way."""
+        """The need is the target, and the first state determines the way."""
         return START, self.ways.least.target
 
     def act(self, h: int, s: int, memory: Memory) -> int:
@@ -74,7 +75,7 @@ class Walk:
 
 
 def without_coin(mdp: MDP, columns: Lattice, target: float, width: float, level: float) -> Iterator[LabelPolicy]:
-    """Policies without a coin that are best at (target, width), each with P(target - G > k steps) close to `level`."""
+    """Deterministic policies optimal at (target, width), each with P(target - G > k steps) close to `level`."""
     if columns.cells * mdp.successor.size // (mdp.A * (1 if mdp.stationary else mdp.H)) > MAX_MOVES:
         return
     for k in sorted({max(int(np.ceil(width)) - 1, 0), int(width)}):
@@ -85,7 +86,7 @@ def without_coin(mdp: MDP, columns: Lattice, target: float, width: float, level:
         rng = np.random.default_rng(0)
         for _ in range(MAX_WALKS):
             walk, miss = _walk(mdp, ways, level, rng)
-            lost = miss * (k + 1 - width) if miss > 0.0 else -miss * (width - k)  # F falls that far within the cell
+            lost = miss * (k + 1 - width) if miss > 0.0 else -miss * (width - k)  # the decrease of F within the cell
             if lost < loss:
                 best, loss = walk, lost
             if loss <= ENOUGH:
@@ -96,7 +97,7 @@ def without_coin(mdp: MDP, columns: Lattice, target: float, width: float, level:
 def _extreme(
     mdp: MDP, columns: Lattice, target: float, width: float, k: int, sign: float
 ) -> tuple[TargetPolicy, tuple[FloatArray, ...]]:
-    """Of the policies best at (target, width) the one with the least X (sign +1) or the largest (-1), and its X."""
+    """Among the policies optimal at (target, width), the one with the smallest X (sign +1) or the largest (-1), and its X."""
     steps = np.arange(max(k, int(np.ceil(width)) - 1) + 2.0)
     second = np.where(steps > k, sign, 0.0)
     done = sweep(
@@ -109,9 +110,9 @@ def _extreme(
 
 
 def _walk(mdp: MDP, ways: Ways, level: float, rng: np.random.Generator) -> tuple[Walk, float]:
-    """A walk that brings X as close to `level` as its own history allows, and by how much X exceeds that in the end.
+    """A walk that brings X as close to `level` as its history allows, and the remaining excess of X.
 
-    Which outcomes come first is drawn: each order comes close in another way.
+    The order of the outcomes is random, because different orders come differently close.
     """
     walk, chance, columns = Walk(ways), 1.0, ways.least.grid
     s: IntArray = np.flatnonzero(mdp.mu)
@@ -142,7 +143,7 @@ def _walk(mdp: MDP, ways: Ways, level: float, rng: np.random.Generator) -> tuple
 def _share(
     p: FloatArray, low: FloatArray, high: FloatArray, level: float, step: int, rng: np.random.Generator
 ) -> tuple[IntArray, int | None, float]:
-    """The way of each outcome, the outcome to walk on with (if any), and the X that is wanted: of it, else of all."""
+    """The way of each outcome, the outcome that continues the history (if any), and the required X: of it, else of all."""
     order = rng.permutation(p.size)
     gain = p * np.maximum(high - low, 0.0)
     lowest = float(p @ low)

@@ -4,24 +4,26 @@ The forward pass carries, for every state, the mass of each sum of rewards colle
 
     m_0(s, 0) = mu(s),    m_{h+1}(s', g + r) += P_h(s', r | s, a) m_h(s, g)    with a = the policy's action at (h, s, g).
 
-A target policy sees its need, target - g, in the sum itself, so one pass serves Markov and target policies; the other
-kinds walk through their (finitely many) memories.
+A target policy reads its need, target - g, off the sum, so one pass serves Markov and target policies; for the other kinds
+the pass runs over their (finitely many) memories.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypedDict, overload
 
 import numpy as np
 
+from bqrl.checks import random_seed, whole
+from bqrl.errors import GridError, PolicyError
 from bqrl.kernels.rollout import draw_many
-from bqrl.laws.bracket import LawBracket
 from bqrl.laws.law import Law
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
+from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
+from bqrl.planners.convert import bind
 from bqrl.planners.follow import check_played, push_forward, sums_on
 
 BRACKET_POINTS = 20_000
@@ -29,7 +31,81 @@ MAX_ATOMS = 20_000  # (state, memory, sum) triples of one stage up to which a po
 THREADS_FROM = 1_000_000  # outcomes times columns of a stage from which threads pay
 
 
+class Limits(TypedDict, total=False):
+    """Sizes of the grids that `evaluate` may use."""
+
+    points: int
+    max_points: int
+    max_set: int
+    max_atoms: int
+
+
+@overload
 def evaluate(
+    mdp: MDP, policy: Any, *, bracket: Literal[False] = False, labels: bool = ..., points: int = ..., max_points: int = ...,
+    max_set: int = ..., max_atoms: int = ...,
+) -> Law: ...  # fmt: skip
+@overload
+def evaluate(
+    mdp: MDP, policy: Any, *, bracket: Literal[True], labels: bool = ..., points: int = ..., max_points: int = ...,
+    max_set: int = ..., max_atoms: int = ...,
+) -> tuple[Law, Law]: ...  # fmt: skip
+def evaluate(
+    mdp: MDP,
+    policy: Any,
+    *,
+    bracket: bool = False,
+    labels: bool = False,
+    points: int = BRACKET_POINTS,
+    max_points: int = MAX_POINTS,
+    max_set: int = MAX_SET,
+    max_atoms: int = MAX_ATOMS,
+) -> Law | tuple[Law, Law]:
+    """Law of the return of a policy.
+
+    The law is exact if the returns of the problem lie on an exact grid or this policy has few returns. Otherwise returns
+    are rounded, which gives a proven lower and a proven upper law in the sense of first-order dominance.
+
+    Parameters
+    ----------
+    mdp : MDP
+        The problem.
+    policy : Policy, callable, object with `predict`, array_like or str
+        A Policy; a function f(stage, state); an object with predict(observation, deterministic=True); actions of shape
+        (S,) or (H, S); action probabilities of shape (H, S, A); or "always:NAME".
+    bracket : bool
+        Return both ends of the bracket instead of the lower law.
+    labels : bool
+        Pass states to a function or to `predict` as their labels instead of their indices.
+    points : int
+        Size of the rounded grid; the bracket narrows in proportion to it.
+    max_points, max_set : int
+        Limits on the exact grid of all returns.
+    max_atoms : int
+        Limit on the number of returns of this policy that are followed one by one.
+
+    Returns
+    -------
+    Law or tuple of two Laws
+        The law of the return, or a proven lower law; with `bracket` the lower and the upper law, which are equal if exact.
+
+    Examples
+    --------
+    >>> mdp = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
+    >>> evaluate(mdp, [0, 0])
+    Law(0: 0.25, 1: 0.25, 2: 0.5; 3 atoms, mean 1.25)
+    """
+    limits: Limits = {
+        "points": whole(points, "points", 2), "max_points": whole(max_points, "max_points"),
+        "max_set": whole(max_set, "max_set"), "max_atoms": whole(max_atoms, "max_atoms"),
+    }  # fmt: skip
+    lower, upper = law_bracket(*bind(mdp, policy, labels=labels), **limits)
+    if bracket:
+        return lower, lower if upper is None else upper
+    return lower
+
+
+def law_bracket(
     mdp: MDP,
     policy: Policy,
     *,
@@ -37,43 +113,34 @@ def evaluate(
     max_points: int = MAX_POINTS,
     max_set: int = MAX_SET,
     max_atoms: int = MAX_ATOMS,
-) -> Law | LawBracket:
-    """Exact law of the return of `policy` in `mdp`; a LawBracket where neither an exact grid nor its own support fits.
-
-    `max_points` and `max_set` bound the grid of all returns, `max_atoms` the returns that this policy can have. Beyond
-    them `points` is the size of a rounded grid, and the bracket narrows in proportion to it.
-    """
-    check_fits(policy, mdp)
+) -> tuple[Law, Law | None]:
+    """The law and None, or a proven lower and a proven upper law; the policy must fit the problem."""
     if isinstance(policy, MixturePolicy):
-        limits = {"points": points, "max_points": max_points, "max_set": max_set, "max_atoms": max_atoms}
-        return _mixture([evaluate(mdp, part, **limits) for part in policy.policies], policy.weights)
+        limits: Limits = {"points": points, "max_points": max_points, "max_set": max_set, "max_atoms": max_atoms}
+        parts = [law_bracket(mdp, part, **limits) for part in policy.policies]
+        lower = Law.mixture([low for low, _ in parts], policy.weights)
+        if all(high is None for _, high in parts):
+            return lower, None
+        return lower, Law.mixture([low if high is None else high for low, high in parts], policy.weights)
     rounds = isinstance(policy, TargetPolicy) and not policy.grid.exact
     exact = None if rounds else grid(mdp, max_points, max_set)
     if exact is not None:
-        return _law_on(mdp, policy, exact)
+        return _law_on(mdp, policy, exact), None
     if isinstance(policy, (MarkovPolicy, TargetPolicy)):
         own = _own_support(mdp, policy, max_atoms)
         if own is not None:
-            return own
+            return own, None
     if isinstance(policy, TargetPolicy) and isinstance(policy.grid, Rounded):
         if policy.grid.units.shape[-1] != mdp.reward.shape[-1]:
-            raise ValueError("a policy on a rounded grid can be evaluated only on the problem it was planned for")
+            raise PolicyError("a policy on a rounded grid can be evaluated only on the problem it was planned for")
         law, error = _law_on(mdp, policy, policy.grid), policy.grid.error
-        return LawBracket(law.shift(-error), law) if policy.grid.up else LawBracket(law, law.shift(error))
+        return (law.shift(-error), law) if policy.grid.up else (law, law.shift(error))
     if isinstance(policy, MarkovPolicy):
-        return LawBracket(*(_law_on(mdp, policy, rounded(mdp, points, up=up)) for up in (False, True)))
-    raise ValueError(
-        f"the returns of this problem fit no exact grid (max_points={max_points}, max_set={max_set}), and a {policy.kind} "
-        "policy can then not be followed; evaluate policy.to_labels(mdp) with larger limits, or a policy planned here"
+        return _law_on(mdp, policy, rounded(mdp, points)), _law_on(mdp, policy, rounded(mdp, points, up=True))
+    raise GridError(
+        f"a {policy.kind} policy requires an exact grid of returns, and this problem has none within max_points={max_points}"
+        f" and max_set={max_set}; raise them or plan on this problem"
     )
-
-
-def _mixture(parts: list[Law | LawBracket], weights: FloatArray) -> Law | LawBracket:
-    exact = [part for part in parts if isinstance(part, Law)]
-    if len(exact) == len(parts):
-        return Law.mixture(exact, weights)
-    ends = [(part, part) if isinstance(part, Law) else (part.lower, part.upper) for part in parts]
-    return LawBracket(Law.mixture([low for low, _ in ends], weights), Law.mixture([high for _, high in ends], weights))
 
 
 def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
@@ -84,7 +151,7 @@ def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
 
 
 def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) -> Law | None:
-    """Law on the returns that this policy can have, followed one by one; None where they are more than `max_atoms`."""
+    """Law on the returns of this policy, followed one by one; None if there are more than `max_atoms`."""
     s = np.flatnonzero(mdp.mu)
     mass, total = mdp.mu[s], np.zeros(s.size)
     memory = policy.start_many(np.zeros(s.size))
@@ -114,7 +181,7 @@ def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) 
 
 
 def _walk_memories(mdp: MDP, policy: Policy, columns: Grid) -> Law:
-    """Law under any deterministic policy, following every (state, memory) that can be met."""
+    """Law under any deterministic policy: the forward pass over all reachable (state, memory) pairs."""
     sums = sums_on(mdp, columns)
     mass: dict[tuple[int, Any], FloatArray] = {}
     for s in np.flatnonzero(mdp.mu).tolist():
@@ -125,7 +192,7 @@ def _walk_memories(mdp: MDP, policy: Policy, columns: Grid) -> Law:
         first, n = mdp.row_start[stored * mdp.S * mdp.A], sums.count(h + 1)
         after: dict[tuple[int, Any], FloatArray] = {}
         for (s, memory), row in mass.items():
-            some = np.flatnonzero(row)  # sums that this state cannot have might leave the range of the next stage
+            some = np.flatnonzero(row)  # other sums of this state might leave the range of the next stage
             a = policy.act(h, s, memory)
             q = (stored * mdp.S + s) * mdp.A + a
             successors, probabilities, rewards = mdp.outcomes(h, s, a)
@@ -139,23 +206,54 @@ def _walk_memories(mdp: MDP, policy: Policy, columns: Grid) -> Law:
     return Law(sums.values(mdp.H), sum(mass.values()))
 
 
-def simulate(mdp: MDP, policy: Policy, episodes: int = 10_000, seed: int | np.random.Generator = 0) -> FloatArray:
-    """Returns of `episodes` sampled episodes, shape (episodes,); the same seed gives the same bits."""
-    check_fits(policy, mdp)
-    if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
-        raise ValueError(f"episodes must be a whole number of at least 1, got {episodes!r}")
-    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
-    u = rng.random((episodes, mdp.H + 2))  # the policy's coin, the first state, then one draw a transition
-    memory = policy.start_many(u[:, 0])
+def simulate(
+    mdp: MDP,
+    policy: Any,
+    episodes: int = 10_000,
+    seed: int | np.random.Generator | None = None,
+    *,
+    labels: bool = False,
+) -> FloatArray:
+    """Returns of sampled episodes.
+
+    Parameters
+    ----------
+    mdp : MDP
+        The problem.
+    policy : Policy, callable, object with `predict`, array_like or str
+        A policy in any form that `evaluate` accepts.
+    episodes : int
+        Number of episodes.
+    seed : int, Generator or None
+        Source of randomness; None draws fresh entropy. The same int gives the same bits.
+    labels : bool
+        Pass states to a function or to `predict` as their labels instead of their indices.
+
+    Returns
+    -------
+    ndarray of shape (episodes,)
+        The (discounted) return of every episode.
+
+    Examples
+    --------
+    >>> mdp = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
+    >>> simulate(mdp, [0, 0], episodes=4, seed=1).shape
+    (4,)
+    """
+    mdp, played = bind(mdp, policy, labels=labels)
+    episodes = whole(episodes, "episodes", 1)
+    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
+    u = rng.random((episodes, mdp.H + 2))  # the policy's coin, the first state, then one draw per transition
+    memory = played.start_many(u[:, 0])
     s = np.minimum(np.searchsorted(np.cumsum(mdp.mu), u[:, 1], side="right"), np.flatnonzero(mdp.mu)[-1])
     total, outcome = np.zeros(episodes), np.empty(episodes, np.int64)
     for h in range(mdp.H):
         stage = mdp.stage(h)
-        a = policy.act_many(h, s, memory)
+        a = played.act_many(h, s, memory)
         check_played(mdp, h, s, a)
         draw_many(stage.row_start, stage.probability, s * mdp.A + a, u[:, 2 + h], outcome)
         reward, after = stage.reward[outcome], stage.successor[outcome].astype(np.int64)
-        memory = policy.next_many(memory, h, s, a, reward, after)
+        memory = played.next_many(memory, h, s, a, reward, after)
         total += mdp.discount**h * reward
         s = after
     return total

@@ -2,13 +2,12 @@
 
     V_H(s) = 0,    V_h(s) = max_a E[ r + gamma V_{h+1}(s') | s, a ],    a_h(s) = the maximising action.
 
-It maximises the mean and knows nothing of tau: what its policy is worth as a quantile is read off the policy's own return
-law. Every other planner is compared with it. It needs no grid of returns, so it works for any problem.
+It maximises the mean and ignores tau; the quantile of its policy is read off the policy's own return law. Every other
+planner is compared with it. It needs no grid of returns, so it works for any problem.
 """
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,15 @@ from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP, Stage
 from bqrl.mdp.policy import MarkovPolicy, Policy
-from bqrl.planners.evaluate import evaluate
+from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error, objective_value
 from bqrl.planners.sweep import rounding_error
 
-TIE_TOL = 1e-12  # means this close, relative to the best, tie; the lower action is kept
+TIE_TOL = 1e-12  # means this close, relative to the best, tie; the lower action is chosen
 
 
 def best_mean(mdp: MDP) -> tuple[float, MarkovPolicy]:
-    """The largest mean return and a policy that attains it; of equally good actions the one with the lower index."""
+    """The largest mean return and a policy that attains it; among equally good actions the lowest index."""
     value = np.zeros(mdp.S)
     actions = np.zeros((mdp.H, mdp.S), np.int64)
     for h in range(mdp.H - 1, -1, -1):
@@ -33,7 +32,7 @@ def best_mean(mdp: MDP) -> tuple[float, MarkovPolicy]:
         gain = stage.reward + mdp.discount * value[stage.successor]
         means = _row_sums(stage, stage.probability * gain).reshape(mdp.S, mdp.A)
         best = means.max(axis=1)
-        best[np.isneginf(best)] = 0.0  # a state without actions, which is never met
+        best[np.isneginf(best)] = 0.0  # a state without actions, which is never reached
         actions[h] = np.argmax(means >= (best - TIE_TOL * np.maximum(1.0, np.abs(best)))[:, None], axis=1)
         value = best
     return float(mdp.mu @ value), MarkovPolicy(actions)
@@ -50,33 +49,29 @@ def _row_sums(stage: Stage, per_outcome: FloatArray) -> FloatArray:
 
 def plan_expected(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
     """The policy with the largest mean return, and its (buffered) tau-quantile; proves no upper bound."""
-    begun = time.perf_counter()
     tau, beta = check_levels(tau, beta)
     mean, policy = best_mean(mdp)
-    return plan_of(mdp, policy, tau, beta, "expected", details={"mean": mean}).with_time(time.perf_counter() - begun)
+    return plan_of(mdp, policy, tau, beta, "expected", details={"mean": mean})
 
 
 def plan_of(
-    mdp: MDP, policy: Policy, tau: float, beta: float, planner: str, *, notes: tuple[str, ...] = (),
-    details: dict[str, Any] | None = None,
-) -> Plan:  # fmt: skip
-    """A given policy as a plan: its own law and objective value in `mdp`, without an upper bound.
-
-    Where the law is only bracketed the value is the proven lower one.
-    """
-    law = evaluate(mdp, policy)
-    proven = law if isinstance(law, Law) else law.lower
-    value = objective_value(proven, tau, beta)
-    certain = settled(proven, tau, beta, rounding_error(mdp))
-    exact = isinstance(law, Law)
-    return Plan(tau, beta, planner, policy, law, value, None, value, certain, exact, notes=notes, details=details or {})
+    mdp: MDP, policy: Policy, tau: float, beta: float, planner: str, *, details: dict[str, Any] | None = None
+) -> Plan:
+    """The plan of a given policy: its own law and objective value in `mdp`, without an upper bound."""
+    law, law_upper = law_bracket(mdp, policy)
+    value = objective_value(law, tau, beta)
+    return Plan(
+        tau=tau, beta=beta, planner=planner, policy=policy, law=law, law_upper=law_upper, value=value, upper=None,
+        nominal=value, certain=settled(law, tau, beta, rounding_error(mdp)), exact=law_upper is None,
+        details=details or {},
+    )  # fmt: skip
 
 
 def settled(law: Law, tau: float, beta: float, gamma: float) -> bool:
-    """Whether masses with a relative error of `gamma` settle the objective value of a law.
+    """Whether the objective value of a law is certain if its masses have a relative error of `gamma`.
 
-    A quantile x is settled when the errors move neither P(G < x) up to tau nor P(G <= x) below it; so is a buffered one
-    when all its levels lie in that atom. Otherwise it is smooth in the masses, and only the size of the error counts.
+    A quantile x is certain if the errors neither raise P(G < x) to tau nor lower P(G <= x) below it, and so is a buffered
+    quantile with all its levels in that atom. Otherwise it is smooth in the masses, and the error must be below GAP_TOL.
     """
     below, above = law.margin(tau)
     short, reached = tau - below, tau + above

@@ -77,7 +77,7 @@ def sums_on(mdp: MDP, columns: Grid) -> SumColumns:
 
 def push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -> tuple[FloatArray, FloatArray]:
     """Return the final sums and their masses under a policy that looks at the state and the sum alone."""
-    sums = sums_on(mdp, columns)
+    sums = sums_on(mdp, columns) if columns.exact else columns.sums(mdp)  # a rounded grid is used once
     mass = mdp.mu[:, None].copy()
     for h in range(mdp.H):
         stage = mdp.stage(h)
@@ -135,15 +135,13 @@ def _actions_by_sum(policy: Policy, h: int, sums: SumColumns) -> tuple[ActionArr
 
 def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
     """Raise PolicyError unless every action `a` exists in its state `s` at stage `h`."""
-    if a.max() >= mdp.A:
+    wrong = (a >= mdp.A) | (a < 0)
+    if not wrong.any():
+        wrong = ~mdp.stage(h).available[s, a]
+    if wrong.any():
+        state, action = int(s[wrong.argmax()]), int(a[wrong.argmax()])
+        known = f"{mdp.action_label(action)}, which is not available there" if 0 <= action < mdp.A else f"{action}"
         raise PolicyError(
-            f"the policy plays action {a.max()} at stage {h}; this problem has actions 0 to {mdp.A - 1}",
-            stage=h, action=int(a.max()),
-        )  # fmt: skip
-    missing = ~mdp.stage(h).available[s, a]
-    if missing.any():
-        i = int(missing.argmax())
-        raise PolicyError(
-            f"the policy plays an action that does not exist in state {mdp.state_label(int(s[i]))} at stage {h}",
-            stage=h, state=int(s[i]), action=int(a[i]),
+            f"the policy plays action {known} in state {mdp.state_label(state)} at stage {h}; "
+            f"the problem has actions 0 to {mdp.A - 1}", stage=h, state=state, action=action,
         )  # fmt: skip

@@ -2,26 +2,27 @@
 
 `frontier` holds every law that a deterministic history-dependent policy attains (see achievable.py), so the best root law
 is the exact optimum over these policies, for any objective. The number of laws grows exponentially: this is the oracle for
-small problems. A budget on laws and bytes is checked before a product is formed, and what exceeds it is refused, never
-cut. Duplicates (all masses within MASS_TOL) are removed, also among the partial sums within a row; with `dominance` so
-are laws that another one dominates in first order, which keeps the maximum of every monotone objective. Outcomes of
-probability zero offer no choice; should they happen after all, the law of the largest mean is continued with.
+small problems. A budget on laws and bytes is checked before a product is formed; a larger product is refused, never
+truncated. Duplicates (all masses within MASS_TOL) are removed, also among the partial sums within a row; with `dominance`,
+so are laws dominated in first order, which preserves the maximum of every monotone objective. Outcomes of probability zero
+offer no choice; if one occurs, the policy continues with the law of the largest mean.
 
-`plan_capped` is the paper's numerical reference: the same recursion, cut down by four rules.
+`plan_capped` is the paper's numerical reference: the same recursion with four pruning rules.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bqrl.laws.bracket import LawBracket
-from bqrl.laws.functionals import MASS_TOL, cdf_rows, mean_rows, quantile_rows
+from bqrl.checks import whole
+from bqrl.errors import SizeError
+from bqrl.laws.law import MASS_TOL
+from bqrl.laws.rows import cdf_rows, mean_rows, quantile_rows
 from bqrl.mdp.find_grid import grid
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.grid import Grid
@@ -33,7 +34,6 @@ from bqrl.planners.frontier_loops import distinct, undominated
 from bqrl.planners.greedy import MEAN_TIE, TIE, exact_columns
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error, objective_value
 from bqrl.planners.sweep import rounding_error
-from bqrl.planners.target import as_law
 
 MAX_LAWS = 100_000
 MAX_BYTES = 2**30
@@ -59,14 +59,13 @@ def plan_frontier(
 ) -> Plan:  # fmt: skip
     """EVI-BQ: the best law of the whole frontier and its label policy; with `kernels` (n, nnz) the optimistic choice.
 
-    `upper` is the value itself. It is `certain` when neither rounding (relative error gamma of every mass) nor what was
-    taken for equal (`Frontier.slack`) can move the best law's P(G < x) up to tau or the least P(G < x') of any law below
-    it, x' the next higher return; otherwise `upper` is the highest return that they leave open. A buffered value is smooth
-    in the masses: certain when the errors move it by at most GAP_TOL.
+    `upper` is the value itself. It is `certain` if neither rounding (relative error gamma of every mass) nor the merging of
+    equal laws (`Frontier.slack`) can raise the best law's P(G < x) to tau or lower the smallest P(G < x') below it, where x'
+    is the next higher return; otherwise `upper` is the highest return that remains possible. A buffered value is smooth in
+    the masses: it is certain if the errors move it by at most GAP_TOL.
     With `kernels` the plan is optimistic: `upper` is the value under the chosen kernel (`details["kernel"]`, the first of
-    equals), `value` that of its policy in `mdp` itself.
+    equals), and `value` is the value of its policy in `mdp` itself.
     """
-    begun = time.perf_counter()
     tau, beta = check_levels(tau, beta)
     columns = exact_columns(mdp)
     models = [mdp] if kernels is None else [mdp.with_probability(p) for p in np.atleast_2d(kernels)]
@@ -82,15 +81,17 @@ def plan_frontier(
     if kernels is None:
         law, value, attitude = found[k].law(picks[k]), values[k], "nominal"
     else:
-        law = as_law(evaluate(mdp, policy))
+        law = evaluate(mdp, policy)
         value, attitude = objective_value(law, tau, beta), "optimistic"
         details |= {"kernel": k, "values": values}
-    seconds = time.perf_counter() - begun
-    return Plan(tau, beta, "frontier", policy, law, value, upper, value, certain, True, attitude, seconds, (), details)
+    return Plan(
+        tau=tau, beta=beta, planner="frontier", policy=policy, law=law, value=value, upper=upper, nominal=value,
+        certain=certain, exact=True, attitude=attitude, details=details,
+    )  # fmt: skip
 
 
 def _certainty(found: Frontier, i: int, value: float, tau: float, beta: float) -> tuple[bool, float]:
-    """Whether errors leave the optimum where it is, and the highest value that they leave open."""
+    """Whether errors cannot change the optimum, and the highest value that remains possible."""
     gamma, slack = rounding_error(found.mdp), found.slack
     if beta > 0.0:
         error = level_error(found.law(i), tau, beta, gamma + slack)
@@ -104,12 +105,12 @@ def _certainty(found: Frontier, i: int, value: float, tau: float, beta: float) -
 
 @dataclass(slots=True)
 class EveryLaw:
-    """Rules of the exact frontier: every combination, within a budget."""
+    """Rules of the exact frontier: all combinations, within a budget."""
 
     dominance: bool
     max_laws: int  # of one product
-    max_bytes: int  # of one product and all laws kept before it
-    held: int = 0  # bytes of the laws kept so far
+    max_bytes: int  # of one product and all laws retained before it
+    held: int = 0  # bytes of the laws retained so far
 
     def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
         """All choices, one outcome after the other; equal (or dominated) partial sums are merged at once."""
@@ -124,15 +125,17 @@ class EveryLaw:
         return pmf, picks, slack
 
     def check(self, laws: int, width: int, outcomes: int, where: str) -> None:
-        """ValueError where the next product would exceed the budget."""
-        wanted = self.held + laws * (3 * width + 2 * outcomes) * 8
-        if laws <= self.max_laws and wanted <= self.max_bytes:
+        """SizeError if the next product would exceed the budget."""
+        needed = self.held + laws * (3 * width + 2 * outcomes) * 8
+        if laws <= self.max_laws and needed <= self.max_bytes:
             return
-        limit = f"max_laws={self.max_laws}" if laws > self.max_laws else f"max_bytes={self.max_bytes}"
-        raise ValueError(
-            f"the frontier needs {laws} laws and {math.ceil(wanted / 2**20)} MiB at {where}, more than {limit}; raise it"
-            f"{'' if self.dominance else ', set dominance=True'} or use planner='target', which needs no frontier"
-        )
+        many = laws > self.max_laws
+        raise SizeError(
+            f"the frontier needs {laws} laws and {math.ceil(needed / 2**20)} MiB at {where}, more than "
+            f"{f'max_laws={self.max_laws}' if many else f'max_bytes={self.max_bytes}'}; raise it"
+            f"{'' if self.dominance else ', set dominance=True'} or use planner='target', which needs no frontier",
+            needed=laws if many else needed, limit=self.max_laws if many else self.max_bytes,
+        )  # fmt: skip
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
         """All but duplicates (and dominated laws)."""
@@ -146,7 +149,7 @@ class EveryLaw:
 
 
 def keep_laws(pmf: FloatArray, dominance: bool) -> tuple[IntArray, float]:
-    """Rows left without duplicates (or dominated laws), and how far a distribution function may have moved by that."""
+    """Rows that remain without duplicates (or dominated laws), and how far a distribution function may have moved."""
     keep = np.empty(len(pmf), np.bool_)
     if dominance:
         cdf = np.cumsum(pmf, axis=1)
@@ -165,42 +168,36 @@ def plan_capped(
     mdp: MDP, tau: float, beta: float = 0.0, *, decimals: int = 6, max_laws: int = 16, max_combinations: int = 4000,
     dominance: bool = True,
 ) -> Plan:  # fmt: skip
-    """The paper's numerical reference: the frontier recursion cut down by four rules; proves no upper bound.
+    """The paper's numerical reference: the frontier recursion with four pruning rules; proves no upper bound.
 
     Returns are rounded to `decimals`; laws dominated in first order are removed; at most `max_laws` are retained for every
-    (stage, state); and where the children of an action allow more than `max_combinations` combinations, the best
-    retained law of each child is taken instead. `value` is the true one of the policy found, `details["reference"]` that
-    of its rounded law.
-    Deviation: the paper names neither what "best" means nor which 16 laws stay: here the largest plain tau-quantile, then
-    the largest mean, then the first found. The order of the rules is merge, round, drop duplicates, drop dominated, keep 16.
+    (stage, state); and if the children of an action allow more than `max_combinations` combinations, only the best retained
+    law of each child is used. `value` is the true value of the policy found, `details["reference"]` the value of its
+    rounded law.
+    Deviation: the paper defines neither "best" nor which 16 laws are retained: here those with the largest plain
+    tau-quantile, then the largest mean, then the first found. The order of the rules is merge, round, drop duplicates, drop
+    dominated laws, retain 16.
     """
-    begun = time.perf_counter()
     tau, beta = check_levels(tau, beta)
-    for name, number in (("max_laws", max_laws), ("max_combinations", max_combinations)):
-        if number < 1:
-            raise ValueError(f"{name} must be at least 1, got {number}")
+    whole(max_laws, "max_laws", 1)
+    whole(max_combinations, "max_combinations", 1)
     found = all_laws(mdp, RoundedColumns(mdp, decimals), CappedLaws(tau, max_laws, max_combinations, dominance))
     i = found.best(tau, beta)
     policy, law = found.policy(i), found.law(i)
     details = {"reference": objective_value(law, tau, beta), "frontier": found, "laws": len(found)}
     if grid(mdp) is not None:
-        return plan_of(mdp, policy, tau, beta, "capped-frontier", details=details).with_time(
-            time.perf_counter() - begun
-        )
+        return plan_of(mdp, policy, tau, beta, "capped-frontier", details=details)
     error = 0.5 * mdp.H * 10.0**-decimals
-    bracket = LawBracket(law.shift(-error), law.shift(error))
-    value = objective_value(bracket.lower, tau, beta)
-    certain = settled(bracket.lower, tau, beta, rounding_error(mdp))
-    notes = (f"no exact grid of returns fits: the law is known up to the rounding, {error:.1g}",)
-    seconds = time.perf_counter() - begun
+    lower, value = law.shift(-error), objective_value(law.shift(-error), tau, beta)
     return Plan(
-        tau, beta, "capped-frontier", policy, bracket, value, None, value, certain, False, "nominal", seconds, notes,
-        details,
+        tau=tau, beta=beta, planner="capped-frontier", policy=policy, law=lower, law_upper=law.shift(error), value=value,
+        upper=None, nominal=value, certain=settled(lower, tau, beta, rounding_error(mdp)), exact=False,
+        notes=(f"no exact grid of returns fits: the law is known up to a rounding error of {error:.1g}",), details=details,
     )  # fmt: skip
 
 
 class RoundedColumns:
-    """The returns that occur when every sum is rounded to some decimals, built from the last stage on."""
+    """The returns that occur if every sum is rounded to some decimals, built backwards from the last stage."""
 
     def __init__(self, mdp: MDP, decimals: int) -> None:
         after = np.zeros(1)
@@ -211,9 +208,10 @@ class RoundedColumns:
             stage = mdp.stage(h)
             worth, unit = np.unique(mdp.discount**h * stage.reward, return_inverse=True)
             if worth.size * after.size > 4 * MAX_COLUMNS:
-                raise ValueError(
-                    f"stage {h} has too many returns of {decimals} decimals; use planner='target' or fewer decimals"
-                )
+                raise SizeError(
+                    f"stage {h} has too many returns with {decimals} decimals; use planner='target' or fewer decimals",
+                    needed=worth.size * after.size, limit=4 * MAX_COLUMNS,
+                )  # fmt: skip
             sums = np.round(worth[:, None] + after[None, :], decimals) + 0.0
             after = np.unique(sums)
             self.columns.insert(0, after)

@@ -4,25 +4,26 @@
     D_h^a(s) = law of r + G',  G' ~ D_{h+1}(s'),  s' ~ P_h(. | s, a),
     a_h(s) = argmax_a Q_tau^beta(D_h^a(s)),    D_h(s) = D_h^{a_h(s)}(s),
 
-ties by the larger mean, then by the lower action index. It applies the same tau at every stage, so it is
-time-inconsistent: the policy is Markov and often not the best for the quantile, and the planner proves no upper bound.
-What makes it useful is speed: a few kernels are planned for in one call, before every episode of a learner.
+with ties broken by the larger mean, then by the lower action index. It applies the same tau at every stage, so it is
+time-inconsistent: the policy is Markov and often not optimal for the quantile, and the planner proves no upper bound.
+It is fast: one call plans for several kernels, before every episode of a learner.
 
 Algorithm 3 as a whole, the choice among candidate kernels of a confidence set, is `optimistic_greedy`.
-Deviation: values within TIE of each other tie, and so do means within MEAN_TIE; the paper does not say when values are
-equal. Kernels of equal value tie towards the first.
+Deviation: values within TIE of each other tie, and so do means within MEAN_TIE; the paper does not define equality. Among
+kernels of equal value the first is chosen.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.laws.functionals import MASS_TOL
+from bqrl.errors import ArgumentError, GridError
+from bqrl.laws.law import MASS_TOL
+from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import grid
 from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import Grid
@@ -54,8 +55,8 @@ def greedy_policies(
 ) -> Greedy:
     """Algorithm 3's recursion for many kernels at once, each on the outcomes and rewards of `mdp`.
 
-    `probabilities` is (n, nnz): one entry for each outcome that `mdp` stores; `mdp.staged()` stores every stage apart.
-    beta = 0 means the plain quantile. In states that cannot be met a law may leave the grid; it is then clipped to it.
+    `probabilities` is (n, nnz): one entry per outcome that `mdp` stores; `mdp.staged()` stores every stage separately.
+    beta = 0 is the plain quantile. In unreachable states a law may leave the grid; it is then clipped to it.
     """
     tau, beta = check_levels(tau, beta)
     return _recursion(mdp, _kernels(mdp, probabilities), tau, beta, columns)
@@ -78,12 +79,10 @@ def _recursion(mdp: MDP, kernels: FloatArray, tau: float, beta: float, columns: 
 
 
 def plan_greedy(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
-    """The greedy policy of `mdp` itself; its value is the true one of the policy, no upper bound is proven."""
-    begun = time.perf_counter()
+    """The greedy policy of `mdp` itself and its true value; proves no upper bound."""
     tau, beta = check_levels(tau, beta)
     found = greedy_policies(mdp, mdp.probability[None], tau, beta)
-    plan = plan_of(mdp, MarkovPolicy(found.actions[0]), tau, beta, "greedy")
-    return plan.with_time(time.perf_counter() - begun)
+    return plan_of(mdp, MarkovPolicy(found.actions[0]), tau, beta, "greedy")
 
 
 class Choice(NamedTuple):
@@ -115,58 +114,57 @@ def optimistic_greedy(
 
 def first_best(values: FloatArray, tie: float) -> int:
     """Index of the first value within `tie` of the largest."""
-    listed = values.tolist()  # plain numbers: for a handful of them that is quicker
+    listed = values.tolist()  # faster than NumPy for a handful of numbers
     least = max(listed) - tie
     return next(i for i, value in enumerate(listed) if value >= least)
 
 
 def exact_columns(mdp: MDP) -> Grid:
-    """The exact grid of returns; ValueError where there is none."""
+    """The exact grid of returns; GridError if there is none."""
     columns = grid(mdp)
     if columns is None:
-        raise ValueError(
-            "the returns of this problem fit no exact grid (a discount, or rewards without a common step), which this "
-            "planner needs; use planner='target', which brackets the optimum, or planner='expected'"
+        raise GridError(
+            "this planner requires an exact grid of returns, and this problem has none (a discount, or rewards without a "
+            "common step); use planner='target', which brackets the optimum, or planner='expected'"
         )
     return columns
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Layout:
-    """What the compiled loops need to know of a problem, worked out once."""
+    """Everything the compiled loops need of a problem, computed once."""
 
     grid: Grid
     points: FloatArray  # (H + 1, width) padded with the highest point
     scale: float  # size of the returns, at least 1
     drops: IntArray  # (H,)
-    bases: FloatArray  # (H,) worth of a reward of 0 steps
+    bases: FloatArray  # (H,) value of a reward of 0 steps
     common: BoolArray  # (1 or H, S*A) rows whose outcomes share a reward
-    dense: IntArray  # (1 or H, S*A) place of a row in the matrix product, or -1
-    cells: IntArray  # (2, c) where each outcome of a dense row comes from and goes to
+    dense: IntArray  # (1 or H, S*A) position of a row in the matrix product, or -1
+    cells: IntArray  # (2, c) source and target of each outcome of a dense row
     cell_start: IntArray  # (stages + 1,)
 
 
+@per_structure
 def _layout(mdp: MDP, columns: Grid) -> _Layout:
-    key = ("greedy", columns)
-    if key not in mdp._cache:
-        if not columns.exact:
-            raise ValueError(
-                "the greedy planner needs an exact grid, got a rounded one; use planner='target', which brackets"
-            )
-        check_memory(mdp, columns, MAX_BYTES)
-        width = -(-int(columns.size.max()) // LANES) * LANES
-        points = np.empty((mdp.H + 1, width))
-        for h in range(mdp.H + 1):
-            points[h] = np.resize(columns.points(h)[-1:], width)
-            points[h, : columns.size[h]] = columns.points(h)
-        drops = np.array([columns.drop(h) for h in range(mdp.H)], np.int64)
-        bases = points[:-1, 0] - points[1:, 0] - drops * columns.step
-        common = _common(mdp, columns)
-        dense, cells, cell_start = _dense_rows(mdp, common, width)
-        scale = max(1.0, float(np.abs(points[0]).max()))
-        mdp._cache[key] = _Layout(columns, points, scale, drops, bases, common, dense, cells, cell_start)
-    layout: _Layout = mdp._cache[key]
-    return layout
+    if not columns.exact:
+        raise GridError(
+            "the greedy planner requires an exact grid, got a rounded one; use planner='target', which brackets"
+        )
+    check_memory(mdp, columns, MAX_BYTES)
+    width = -(-int(columns.size.max()) // LANES) * LANES
+    points = np.empty((mdp.H + 1, width))
+    for h in range(mdp.H + 1):
+        points[h] = np.resize(columns.points(h)[-1:], width)
+        points[h, : columns.size[h]] = columns.points(h)
+    drops = np.array([columns.drop(h) for h in range(mdp.H)], np.int64)
+    common = _common(mdp, columns)
+    dense, cells, cell_start = _dense_rows(mdp, common, width)
+    return _Layout(
+        grid=columns, points=points, scale=max(1.0, float(np.abs(points[0]).max())), drops=drops,
+        bases=points[:-1, 0] - points[1:, 0] - drops * columns.step, common=common, dense=dense, cells=cells,
+        cell_start=cell_start,
+    )  # fmt: skip
 
 
 def _common(mdp: MDP, columns: Grid) -> BoolArray:
@@ -182,7 +180,7 @@ def _common(mdp: MDP, columns: Grid) -> BoolArray:
 
 
 def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Rows worth a matrix product: place of each, and source and target of their outcomes stage by stage."""
+    """Rows handled by a matrix product: the position of each, and source and target of their outcomes by stage."""
     per_stage = mdp.S * mdp.A
     dense = np.full(common.shape, -1, np.int64)
     cells: list[IntArray] = []
@@ -204,15 +202,16 @@ def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntA
 def _kernels(mdp: MDP, probabilities: FloatArray) -> FloatArray:
     given = np.ascontiguousarray(probabilities, dtype=np.float64)
     if given.ndim != 2 or given.shape[1] != mdp.successor.size:
-        raise ValueError(
-            f"probabilities must have shape (n, {mdp.successor.size}), one entry an outcome, got {given.shape}"
-        )
-    # Read-only arrays would make the loops compile a second time.
+        raise ArgumentError(
+            f"probabilities must have shape (n, {mdp.successor.size}), one entry per outcome, got {given.shape}",
+            name="probabilities", value=given.shape,
+        )  # fmt: skip
+    # The loops would be compiled a second time for read-only arrays.
     return given if given.flags.writeable else given.copy()
 
 
 def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: Any, found: Greedy) -> None:
-    """The stages one by one: a set of returns has a table of columns for each, too large to hold for all."""
+    """Stage by stage: a set of returns has one table of columns per stage, and all of them together are too large."""
     columns, per_stage = layout.grid, mdp.S * mdp.A
     width, nothing = layout.points.shape[1], np.full(per_stage, -1, np.int64)
     no_cells: NDArray[np.int64] = np.empty((2, 0), np.int64)

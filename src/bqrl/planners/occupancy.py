@@ -1,8 +1,8 @@
-"""Where a policy goes and what it plays there.
+"""State-action occupancy of a policy.
 
     share_h(s, a) = P(the episode is in s at stage h and the policy plays a).
 
-The forward pass of `evaluate`, of which only who is where and what they do is kept.
+This is the forward pass of `evaluate`; only states and actions are recorded.
 """
 
 from __future__ import annotations

@@ -1,90 +1,143 @@
-"""What a planner returns: a policy, what it is worth, and a proof of how far it can be from the optimum."""
+"""What a planner returns: a policy, its value, and a proof of how far it can be from the optimum."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import warnings
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bqrl.laws.bracket import LawBracket
-from bqrl.laws.functionals import MASS_TOL, Margin, as_number
-from bqrl.laws.law import Law
+from bqrl.checks import number
+from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.laws.law import MASS_TOL, FloatArray, Law, Margin
+from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
+from bqrl.planners.sweep import Sweep
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-TIED = "a probability ties with the level up to rounding"  # said of plans that are not certain
-GAP_TOL = 1e-9  # objective values this close, relative to the returns' size, are equal
+TIED = "a probability equals the level up to rounding"  # note of every plan that is not certain
+GAP_TOL = 1e-9  # objective values this close, relative to the size of the returns, are equal
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Plan:
-    """A policy for the (buffered) tau-quantile and what is known of it."""
+    """A policy for the (buffered) tau-quantile and what is proven about it.
+
+    Attributes
+    ----------
+    tau, beta : float
+        Level and buffer; beta = 0 is the plain quantile.
+    planner : str
+        Name of the planner.
+    policy : Policy
+        The policy.
+    law : Law
+        Law of its return in the given problem; if `law_upper` is not None, a proven lower law.
+    law_upper : Law or None
+        The proven upper law; None where `law` is exact.
+    value : float
+        Objective value of `policy`; a proven lower value if `exact` is False, a guaranteed value if `attitude` is "robust".
+    upper : float or None
+        Proven upper bound on the optimum over all policies; None if the planner proves none.
+    nominal : float
+        Objective value of `policy` in the given problem.
+    certain : bool
+        Whether floating-point error cannot have changed the answer.
+    exact : bool
+        False if `value` and `upper` are a bracket computed on rounded returns.
+    attitude : str
+        "nominal", "optimistic" or "robust".
+    seconds : float
+        Running time of `solve`.
+    notes : tuple of str
+        What a reader should know.
+    details : dict
+        Results of this planner only: sweeps, widths, the guarantee curve, the frontier.
+    """
 
     tau: float
-    beta: float  # 0: the plain quantile
+    beta: float
     planner: str
     policy: Policy
-    law: Law | LawBracket  # of the return under `policy` in the given problem
-    value: float  # true objective value of `policy`; bracketed: proven lower value; robust: guaranteed value
-    upper: float | None  # proven upper bound on the optimum over all policies, None where the planner proves none
-    nominal: float  # objective value of `policy` in the given problem itself
-    certain: bool  # whether floating-point error can not have changed the answer
-    exact: bool  # False: value and upper are a bracket, because no exact grid of returns fits
-    attitude: str = "nominal"  # "nominal", "optimistic" or "robust"
+    law: Law
+    law_upper: Law | None = None
+    value: float
+    upper: float | None
+    nominal: float
+    certain: bool
+    exact: bool
+    attitude: str = "nominal"
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
-    details: dict[str, Any] = field(default_factory=dict)  # what one planner alone knows: sweeps, widths, frontier
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "details", {key: read_only(value) for key, value in self.details.items()})
 
     @property
     def gap(self) -> float | None:
-        """How far `value` can be from the optimum; None where the planner proves no upper bound."""
+        """Largest possible distance of `value` from the optimum; None if the planner proves no upper bound."""
         return None if self.upper is None else max(0.0, self.upper - self.value)
 
     @property
-    def margin(self) -> Margin:
-        """How far the level lies inside its atom: tau - P(G < x) and P(G <= x) - tau at the quantile x."""
-        if self.beta == 0.0 and self.attitude == "nominal" and isinstance(self.law, Law):
+    def policy_margin(self) -> Margin:
+        """How far the level can fall and rise before the quantile x of this policy changes.
+
+        These are tau - P(G < x) and P(G <= x) - tau under the policy's own law. `GuaranteeCurve.margin` refers to the best
+        policy of every target instead.
+        """
+        if self.beta == 0.0 and self.attitude == "nominal" and self.law_upper is None:
             return Margin(self.tau - self.law.shortfall(self.value), float(self.law.cdf(self.value)) - self.tau)
-        return (self.law if isinstance(self.law, Law) else self.law.lower).margin(self.tau)
+        return self.law.margin(self.tau)
+
+    @property
+    def margin(self) -> Margin:
+        """Old name of `policy_margin`."""
+        warnings.warn("Plan.margin is deprecated; use Plan.policy_margin", DeprecationWarning, stacklevel=2)
+        return self.policy_margin
 
     @property
     def mean(self) -> float:
-        """Mean return of the policy (a proven lower value where the law is bracketed)."""
-        return (self.law if isinstance(self.law, Law) else self.law.lower).mean()
+        """Mean return of the policy; a proven lower value if the law is bracketed."""
+        return self.law.mean()
 
     @property
     def objective(self) -> str:
-        """What was maximised, in words."""
+        """The objective in words."""
         return objective_name(self.tau, self.beta)
 
     def compare(self, other: Plan) -> Comparison:
         """The two return laws side by side."""
         if not isinstance(other, Plan):
-            raise TypeError(f"compare needs another plan, got {type(other).__name__}; solve makes one")
-        return Comparison((self, other))
+            raise ArgumentTypeError(
+                f"other must be a Plan, got {type(other).__name__}; make one with solve", name="other"
+            )
+        return Comparison(plans=(self, other))
 
     def with_time(self, seconds: float) -> Plan:
         """The same plan with its running time."""
         return replace(self, seconds=seconds)
 
     def summary(self) -> dict[str, Any]:
-        """The plan's numbers for JSON."""
-        return {
-            "objective": self.objective,
-            "tau": self.tau,
-            "beta": self.beta,
-            "planner": self.planner,
-            "attitude": self.attitude,
-            "value": self.value,
-            "upper": self.upper,
-            "gap": self.gap,
-            "nominal": self.nominal,
-            "certain": self.certain,
-            "exact": self.exact,
-            "margin": {"below": self.margin.below, "above": self.margin.above},
+        """The numbers of the plan, ready for JSON."""
+        names = (
+            "objective",
+            "tau",
+            "beta",
+            "planner",
+            "attitude",
+            "value",
+            "upper",
+            "gap",
+            "nominal",
+            "certain",
+            "exact",
+        )
+        return {name: getattr(self, name) for name in names} | {
+            "margin": self.policy_margin._asdict(),
             "mean": self.mean,
             "policy": self.policy.kind,
             "seconds": self.seconds,
@@ -92,22 +145,17 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        lines = [f"{self.objective} by {self.planner}" + ("" if self.attitude == "nominal" else f", {self.attitude}")]
+        nominal = self.attitude == "nominal"
+        lines = [f"{self.objective} by {self.planner}" + ("" if nominal else f", {self.attitude}")]
         lines.append(f"  value    {self.value:.6g}" + ("" if self.exact else "  (proven lower value)"))
         if self.upper is not None:
-            tight = (
-                "  (optimal)"
-                if self.attitude == "nominal"
-                and self.gap is not None
-                and self.gap <= GAP_TOL * max(1.0, abs(self.value))
-                else ""
-            )
-            lines.append(f"  upper    {self.upper:.6g}{tight}")
-        if self.attitude != "nominal":
+            optimal = nominal and self.upper - self.value <= GAP_TOL * max(1.0, abs(self.value))
+            lines.append(f"  upper    {self.upper:.6g}" + ("  (optimal)" if optimal else ""))
+        if not nominal:
             lines.append(f"  nominal  {self.nominal:.6g}  (the same policy in the model as given)")
-        below, above = self.margin
+        below, above = self.policy_margin
         lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
-        lines.append(f"  certain  {'yes' if self.certain else 'no: a probability ties with the level up to rounding'}")
+        lines.append(f"  certain  {'yes' if self.certain else f'no: {TIED}'}")
         lines.append(f"  mean     {self.mean:.6g}")
         lines.append(f"  policy   {self.policy!r}")
         lines.append(f"  time     {self.seconds:.3g} s")
@@ -119,16 +167,16 @@ class Plan:
         return f"Plan({self.objective}: value={self.value:.6g}{upper}, {self.policy.kind} policy by {self.planner})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Comparison:
-    """Return laws of several plans beside each other; prints as a table."""
+    """Return laws of several plans side by side; prints as a table."""
 
     plans: tuple[Plan, ...]
     levels: tuple[float, ...] = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a statistic: its name and its value under each plan (lower values where a law is bracketed)."""
-        laws = [plan.law if isinstance(plan.law, Law) else plan.law.lower for plan in self.plans]
+        """One row per statistic: its name and its value under each plan (lower values where a law is bracketed)."""
+        laws = [plan.law for plan in self.plans]
         rows = [{"statistic": "mean", "values": [law.mean() for law in laws]}]
         rows += [
             {"statistic": f"{tau:g}-quantile", "values": [law.quantile(tau) for law in laws]} for tau in self.levels
@@ -161,11 +209,11 @@ class Comparison:
 
 def _heading(plan: Plan) -> str:
     what = plan.planner if plan.attitude == "nominal" else f"{plan.attitude} {plan.planner}"
-    return f"{what}, {plan.objective}" + (" (lower values)" if isinstance(plan.law, LawBracket) else "")
+    return f"{what}, {plan.objective}" + ("" if plan.law_upper is None else " (lower values)")
 
 
 def objective_name(tau: float, beta: float) -> str:
-    """What is maximised, in words."""
+    """The objective in words."""
     if beta == 0.0:
         return f"{tau:g}-quantile"
     return f"CVaR at {tau:g}" if beta == tau else f"{tau:g}-quantile buffered by {beta:g}"
@@ -177,25 +225,49 @@ def objective_value(law: Law, tau: float, beta: float) -> float:
 
 
 def level_error(law: Law, tau: float, beta: float, gamma: float) -> float:
-    """How far the buffered quantile of a law can be off: its masses have a relative error of `gamma`.
+    """Bound on the error of a buffered quantile whose masses have a relative error of `gamma`.
 
-    Where a level comes as close as MASS_TOL to a step of the distribution function, it was taken for level with it.
+    MASS_TOL is added if a level lies that close to a step of the distribution function and was taken as equal to it.
     """
     distances = np.abs(np.cumsum(law.probabilities)[:-1] - np.array([[tau - beta], [tau]]))
     taken = MASS_TOL if np.any(distances <= 2 * MASS_TOL) else 0.0
     return (gamma + taken) * max(1.0, float(np.ptp(law.values))) / beta
 
 
-def check_levels(tau: Any, beta: Any) -> tuple[float, float]:
-    """The levels as floats, tau in (0, 1) and beta in [0, tau]; else one clear line."""
-    for name, number in (("tau", tau), ("beta", beta)):
-        if isinstance(number, bool):
-            raise TypeError(f"{name} must be a number, got {number!r}")
-    tau, beta = as_number(tau, "tau", "a number"), as_number(beta, "beta", "a number")
-    if not 0.0 < tau < 1.0:
-        raise ValueError(f"tau must lie strictly between 0 and 1, got {tau:g}")
+def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
+    """Level and buffer as floats: tau in (0, 1), or 1 with a positive buffer, and beta in [0, tau]."""
+    tau = number(tau, "tau", 0.0, 1.0, "(]")
+    beta = number(beta, "beta")
     if not 0.0 <= beta <= tau:
-        raise ValueError(
-            f"beta must lie in [0, tau] = [0, {tau}], got {beta}; beta = tau is CVaR, beta = 0 the quantile"
+        raise ArgumentError(
+            f"beta must be a number in [0, tau] = [0, {tau:g}], got {beta:g}; beta = tau is CVaR, beta = 0 the quantile",
+            name="beta", value=beta,
+        )  # fmt: skip
+    if tau == 1.0 and beta == 0.0:
+        raise ArgumentError(
+            "tau must be below 1 if beta is 0, got 1; give a buffer, e.g. beta=0.1", name="tau", value=tau
         )
     return tau, beta
+
+
+def check_mdp(given: Any, name: str = "mdp") -> MDP:
+    """`given` if it is an MDP."""
+    if not isinstance(given, MDP):
+        raise ArgumentTypeError(
+            f"{name} must be an MDP, got {type(given).__name__}; build one with bqrl.MDP, bqrl.load or bqrl.from_gymnasium",
+            name=name, value=given,
+        )  # fmt: skip
+    return given
+
+
+def read_only(value: Any) -> Any:
+    """A read-only view of an array, also of the arrays in a tuple or a Sweep; anything else unchanged."""
+    if type(value) is tuple:
+        return tuple(map(read_only, value))
+    if isinstance(value, Sweep):
+        return replace(value, **{part.name: read_only(getattr(value, part.name)) for part in fields(value)})
+    if not isinstance(value, np.ndarray):
+        return value
+    view: FloatArray = value.view()
+    view.flags.writeable = False
+    return view

@@ -1,57 +1,55 @@
-"""The target sweep in exact fractions: settles ties that rounding leaves open, on small problems.
+"""The target sweep in exact fractions, which decides ties on small problems.
 
-Probabilities and the level are read as the numbers a person means: 0.1 is 1/10, 5/6 is 5/6 though its float lies above it. A
-row whose readings do not sum to 1 keeps its floats exactly as they are, divided by their sum.
+Probabilities and the level are read as short fractions: 0.1 is 1/10, and the float next to 5/6 is 5/6. If the fractions of
+a row do not sum to 1, the exact values of its floats are used, divided by their sum.
 """
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import numpy as np
 
+from bqrl.errors import GridError, SizeError
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import Plan, check_levels
-from bqrl.planners.target import as_law, exact_grid
+from bqrl.planners.target import exact_grid
 
-MAX_WORK = 3_000_000  # products of fractions, about two seconds a million
+MAX_WORK = 3_000_000  # products of fractions; a million takes about two seconds
 READ_DENOMINATOR = 10**6
 
 
 def plan_rational(mdp: MDP, tau: float) -> Plan:
-    """The best policy for the tau-quantile by exact arithmetic; ValueError where the problem is too large for it."""
-    begun = time.perf_counter()
-    tau, _ = check_levels(tau, 0.0)
+    """The best policy for the tau-quantile by exact arithmetic; SizeError if the problem is too large for it."""
+    tau, _ = check_levels(tau)
     columns = exact_grid(mdp)
     if columns is None or mdp.discount < 1.0:
-        raise ValueError("arithmetic='rational' needs undiscounted returns on a lattice or in a small set")
+        raise GridError("arithmetic='rational' requires undiscounted returns on a lattice or in a small set")
     work = sum(mdp.stage(h).successor.size * int(columns.size[h]) for h in range(mdp.H))
     if work > MAX_WORK:
-        raise ValueError(
-            f"arithmetic='rational' would take {work} products of fractions, the limit is {MAX_WORK}; use the default"
-            " arithmetic, whose plan.certain says whether rounding matters"
-        )
+        raise SizeError(
+            f"arithmetic='rational' needs {work} products of fractions, the limit is {MAX_WORK}; use arithmetic='float', "
+            "whose plan.certain says whether rounding matters", needed=work, limit=MAX_WORK,
+        )  # fmt: skip
     shortfall, actions = rational_sweep(mdp, columns)
     level = _meant(tau)
     if not _faithful(level, tau):
-        level = Fraction(repr(tau))  # no short fraction: the decimal as it is written
+        level = Fraction(repr(tau))  # no short fraction is close: use the decimal expansion
     best = max(i for i, short in enumerate(shortfall) if short < level)
     target = float(columns.points(0)[best])
     policy = TargetPolicy(columns, actions, target)
-    law = as_law(evaluate(mdp, policy))
     note = f"decided in exact fractions: the shortfall {shortfall[best]} is below {level}"
     return Plan(
-        tau, 0.0, "target", policy, law, target, target, target, True, True, seconds=time.perf_counter() - begun,
-        notes=(note,), details={"shortfall": shortfall},
+        tau=tau, beta=0.0, planner="target", policy=policy, law=evaluate(mdp, policy), value=target, upper=target,
+        nominal=target, certain=True, exact=True, notes=(note,), details={"shortfall": shortfall},
     )  # fmt: skip
 
 
 def rational_sweep(mdp: MDP, columns: Grid) -> tuple[list[Fraction], list[np.ndarray]]:
-    """W_0 of every target as fractions, and the action tables; ties by the exact mean, then the lower action."""
+    """W_0 of every target as fractions, and the action tables; ties are broken by the exact mean, then the lower action."""
     short = [[Fraction(0), Fraction(1)] for _ in range(mdp.S)]
     mean = [[Fraction(0)] * 2 for _ in range(mdp.S)]
     reading = {float(r): _meant(r) for r in np.unique(mdp.reward)}
@@ -103,10 +101,10 @@ def read_rows(probability: np.ndarray, row_start: np.ndarray) -> list[Fraction]:
 
 
 def _meant(number: float) -> Fraction:
-    """The short fraction next to a float: 0.8333333333333334 is 5/6."""
+    """The short fraction closest to a float: 0.8333333333333334 is 5/6."""
     return Fraction(float(number)).limit_denominator(READ_DENOMINATOR)
 
 
 def _faithful(fraction: Fraction, number: float) -> bool:
-    """Whether the two differ by rounding alone."""
+    """Whether the two differ only by rounding."""
     return abs(float(fraction) - number) <= min(4e-16, 4e-10 * number)  # a tiny level is not 0

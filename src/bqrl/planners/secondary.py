@@ -3,40 +3,40 @@
     maximise E[G]  subject to  P(G < x*) <= tau - margin.
 
 For a multiplier m >= 0 one sweep minimises m P(G < x*) - E[G]; its value bounds the constrained optimum from above
-(over randomized policies, too), and its policy is a candidate. The multiplier moves along the hull of the pairs
-(shortfall, mean) until no new policy appears; what is left between bound and best candidate is reported.
+(also over randomized policies), and its policy is a candidate. The multiplier moves along the convex hull of the pairs
+(shortfall, mean) until no new policy appears; the gap between the bound and the best candidate is reported.
 """
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from bqrl.checks import number
+from bqrl.errors import ArgumentError, GridError
 from bqrl.kernels.tolerance import MASS_TOL
-from bqrl.laws.functionals import reaches
-from bqrl.laws.law import Law
+from bqrl.laws.law import Law, reaches
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import Plan
 from bqrl.planners.sweep import sweep
-from bqrl.planners.target import plan_target
+from bqrl.planners.target import MAX_BYTES, plan_target
 
 MAX_SWEEPS = 40
 
 
-def plan_best_mean(mdp: MDP, tau: float, *, margin: float = 0.0, **options: Any) -> Plan:
-    """The plan for the tau-quantile whose mean is the best found; `details` holds the bound on that mean and the gap."""
-    begun = time.perf_counter()
-    if not 0.0 <= margin < tau:
-        raise ValueError(f"margin must lie in [0, tau) = [0, {tau:g}), got {margin:g}")
-    base = plan_target(mdp, tau, **options)
-    if not isinstance(base.law, Law):
-        raise ValueError("secondary='mean' needs an exact grid of returns; this problem has none of a fitting size")
-    assert isinstance(base.policy, TargetPolicy)
+def plan_best_mean(
+    mdp: MDP, tau: float, *, margin: float = 0.0, points: int | None = None, gap: float | None = None,
+    max_bytes: float = MAX_BYTES, tick: Callable[[int], None] | None = None,
+) -> Plan:  # fmt: skip
+    """The plan for the tau-quantile with the best mean found; `details` holds a bound on that mean and the gap."""
+    margin = number(margin, "margin", 0.0, tau, "[)")
+    base = plan_target(mdp, tau, points=points, gap=gap, max_bytes=max_bytes, tick=tick)
+    if base.law_upper is not None or not isinstance(base.policy, TargetPolicy):
+        raise GridError("secondary='mean' requires an exact grid of returns; this problem has none of a suitable size")
     columns, target = base.policy.grid, base.policy.target
     column = int(columns.column(0, target))
     allowed = tau - margin + MASS_TOL
@@ -48,13 +48,14 @@ def plan_best_mean(mdp: MDP, tau: float, *, margin: float = 0.0, **options: Any)
         done = sweep(mdp, columns, np.array([0.0, multiplier]), weight=1.0)
         assert done.actions is not None
         policy = TargetPolicy(columns, done.actions, target)
-        return policy, evaluate(mdp, policy), float(done.root[column])  # type: ignore[return-value]
+        return policy, evaluate(mdp, policy), float(done.root[column])
 
     safe, safe_law = base.policy, base.law
     if not fits(safe_law):
-        raise ValueError(
-            f"margin={margin:g} leaves no policy: the smallest shortfall is {safe_law.shortfall(target):.6g}"
-        )
+        raise ArgumentError(
+            f"margin must leave a policy, got {margin:g}; the smallest shortfall is {safe_law.shortfall(target):.6g}",
+            name="margin", value=margin,
+        )  # fmt: skip
     free, free_law, value = solve(0.0)
     bound = -value
     sweeps = 1
@@ -73,12 +74,14 @@ def plan_best_mean(mdp: MDP, tau: float, *, margin: float = 0.0, **options: Any)
             free, free_law = policy, law
     if fits(free_law):
         safe, safe_law, bound = free, free_law, free_law.mean()
-    gap = max(0.0, bound - safe_law.mean())
-    note = f"best mean among {tau:g}-optimal policies: {safe_law.mean():.6g}, at most {gap:.3g} below the best possible"
+    left = max(0.0, bound - safe_law.mean())
+    note = (
+        f"best mean among {tau:g}-optimal policies: {safe_law.mean():.6g}, at most {left:.3g} below the best possible"
+    )
     return replace(
         base, policy=safe, law=safe_law, value=safe_law.quantile(tau), nominal=safe_law.quantile(tau),
-        seconds=time.perf_counter() - begun, notes=(*base.notes, note),
-        details=base.details | {"mean_bound": bound, "mean_gap": gap, "sweeps": sweeps},
+        notes=(*base.notes, note),
+        details=base.details | {"mean_bound": bound, "mean_gap": left, "sweeps": sweeps},
     )  # fmt: skip
 
 

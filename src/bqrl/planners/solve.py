@@ -1,40 +1,43 @@
-"""One door to every planner."""
+"""One entry point to every planner."""
 
 from __future__ import annotations
 
-import difflib
 import inspect
-import math
+import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
-from bqrl.laws.functionals import as_number
+from bqrl.checks import choice, nearest, number, whole
+from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.model import MDP
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.expected import plan_expected
 from bqrl.planners.frontier import plan_capped, plan_frontier
 from bqrl.planners.greedy import plan_greedy
-from bqrl.planners.plan import Plan, check_levels
+from bqrl.planners.plan import Plan, check_levels, check_mdp
 from bqrl.planners.rational import plan_rational
 from bqrl.planners.secondary import plan_best_mean
 from bqrl.planners.target import guarantee_curve as guarantee_curve
 from bqrl.planners.target import plan_target
 from bqrl.planners.uncertain import plan_uncertain
 
-
-def _target(mdp: MDP, tau: float, beta: float, **options: Any) -> Plan:
-    return plan_target(mdp, tau, **options) if beta == 0.0 else plan_buffered(mdp, tau, beta, **options)
-
-
-LEAST = {"points": 2, "max_nodes": 1, "max_laws": 1, "gap": 0, "max_bytes": 0}  # options that every planner reads alike
-
+# A planner takes the problem and those arguments of `solve` that its signature names; its keyword arguments are its options.
 PLANNERS: dict[str, Callable[..., Plan]] = {
-    "target": _target,
+    "target": plan_target,
     "greedy": plan_greedy,
     "frontier": plan_frontier,
     "capped-frontier": plan_capped,
     "expected": plan_expected,
 }
+VARIANTS: dict[str, Callable[..., Plan]] = {  # of the planner "target"
+    "radius": plan_uncertain,
+    "beta > 0": plan_buffered,
+    "secondary='mean'": plan_best_mean,
+    "arithmetic='rational'": plan_rational,
+}
+WHOLE_OPTIONS = {"points": 2, "max_nodes": 1, "max_laws": 1, "max_combinations": 1, "decimals": 0}  # with least values
+POSITIVE_OPTIONS = ("gap", "max_bytes")
 
 
 def solve(
@@ -45,90 +48,120 @@ def solve(
     *,
     radius: Any = None,
     attitude: str | None = None,
-    randomized: bool = False,
-    exact: bool = False,
+    randomized: bool | None = None,
+    exact: bool | None = None,
     secondary: str | None = None,
     arithmetic: str = "float",
     **options: Any,
 ) -> Plan:
-    """The plan for the tau-quantile of the return, buffered by `beta` (beta = tau is CVaR), by the named planner.
+    """The best policy for the (buffered) tau-quantile of the return, and what is proven about it.
 
-    `radius` (a number, or (H,S,A)) and `attitude` "robust" or "optimistic" plan over the l1 ball around every row.
-    `randomized` allows one coin at the start, `exact` proves the best deterministic policy for a buffered quantile,
-    `secondary="mean"` asks for the best mean among the optimal policies, `arithmetic="rational"` settles ties.
-    `options` go to the planner: `points` or `gap` where no exact grid fits, budgets of the frontier, `max_bytes`.
+    Parameters
+    ----------
+    mdp : MDP
+        The problem.
+    tau : float
+        Quantile level in (0, 1); 1 is allowed with a positive buffer.
+    beta : float
+        Width of the buffer in [0, tau]: 0 is the quantile, tau is CVaR, and tau = beta = 1 is the mean.
+    planner : str
+        "target", "greedy", "frontier", "capped-frontier" or "expected".
+    radius : float or array_like of shape (S, A) or (H, S, A), optional
+        l1 radius of the ball around every row of the kernel; known rows always have radius 0.
+    attitude : str, optional
+        "robust" or "optimistic"; required with `radius`.
+    randomized : bool, optional
+        For buffered quantiles. True: one coin before the first stage may choose between two policies, which attains the
+        upper bound. False: prove the best deterministic policy. By default the best deterministic policy found is
+        returned. At beta = 0 a deterministic policy is optimal, so this has no effect.
+    exact : bool, optional
+        Deprecated: `exact=True` is `randomized=False`.
+    secondary : str, optional
+        "mean": among all optimal policies, the one with the best mean (beta = 0).
+    arithmetic : str
+        "float", or "rational" to decide ties in exact fractions on small problems (beta = 0).
+    **options
+        Options of the planner, such as `points` or `gap` where no exact grid of returns fits, `max_nodes`, `max_bytes`.
 
+    Returns
+    -------
+    Plan
+        The policy, its return law, its value and a proven upper bound.
+
+    Examples
+    --------
     >>> import bqrl
     >>> plan = solve(bqrl.envs.make("AssetSelling"), tau=0.1)
     >>> round(plan.value * 24), plan.certain
     (19, True)
     """
-    if not isinstance(mdp, MDP):
-        raise TypeError(
-            f"solve needs an MDP, got {type(mdp).__name__}; build one with bqrl.MDP, load or from_gymnasium"
-        )
+    check_mdp(mdp)
     tau, beta = check_levels(tau, beta)
-    if planner not in PLANNERS:
-        near = difflib.get_close_matches(str(planner), PLANNERS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"planner must be one of {', '.join(PLANNERS)}, got {planner!r}{hint}")
-    if attitude not in (None, "robust", "optimistic"):
-        raise ValueError(f"attitude must be 'robust' or 'optimistic', got {attitude!r}")
+    choice(planner, "planner", PLANNERS)
+    choice(arithmetic, "arithmetic", ("float", "rational"))
+    if attitude is not None:
+        choice(attitude, "attitude", ("robust", "optimistic"))
+    if secondary is not None:
+        choice(secondary, "secondary", ("mean",))
     if (radius is None) != (attitude is None):
-        raise ValueError("radius and attitude go together: give both, e.g. radius=0.1, attitude='robust'")
-    if arithmetic not in ("float", "rational"):
-        raise ValueError(f"arithmetic must be 'float' or 'rational', got {arithmetic!r}")
-    if secondary not in (None, "mean"):
-        raise ValueError(f"secondary must be 'mean', got {secondary!r}")
-    special = {
-        "radius": radius is not None,
-        "randomized": randomized,
-        "exact": exact,
-        "secondary": secondary is not None,
-        "arithmetic='rational'": arithmetic == "rational",
-    }
-    asked = [name for name, wanted in special.items() if wanted]
-    if asked and planner != "target":
-        raise ValueError(f"{asked[0]} needs planner='target', got planner={planner!r}")
-    if len(asked) > 1 and set(asked) != {"randomized", "exact"}:
-        raise ValueError(f"{asked[0]} and {asked[1]} cannot be combined; drop one of them")
-    if randomized and exact:
-        raise ValueError("randomized and exact exclude each other: a coin, or the best policy without one")
-    if beta == 0.0 and (randomized or exact):
-        name = "randomized" if randomized else "exact"
-        raise ValueError(
-            f"{name} is for buffered quantiles (beta > 0): at beta = 0 the plan is already exact and needs no coin"
+        raise ArgumentError(
+            "radius and attitude must be given together, e.g. radius=0.1, attitude='robust'", name="radius"
         )
-    if beta > 0.0 and (secondary is not None or arithmetic == "rational"):
-        name = "secondary='mean'" if secondary is not None else "arithmetic='rational'"
-        raise ValueError(f"{name} is for the plain quantile (beta = 0), got beta={beta:g}")
-    for name, least in LEAST.items():
-        if options.get(name) is not None:
-            _check_option(name, options[name], least)
-    try:
-        if radius is not None:
-            return plan_uncertain(mdp, tau, beta, radius, str(attitude), **options)
-        if arithmetic == "rational":
-            return plan_rational(mdp, tau, **options)
-        if secondary == "mean":
-            return plan_best_mean(mdp, tau, **options)
-        if randomized or exact:
-            return plan_buffered(mdp, tau, beta, randomized=randomized, exact=exact, **options)
-        return PLANNERS[planner](mdp, tau, beta, **options)
-    except TypeError as fault:
-        if "unexpected keyword argument" in str(fault):
-            name = str(fault).rsplit("'", 2)[-2]
-            asked_for = f" with {asked[0]}" if asked else (" and beta > 0" if beta > 0.0 else "")
-            near = difflib.get_close_matches(name, {*inspect.signature(solve).parameters, *LEAST} - {name}, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else "leave it out"
-            raise TypeError(f"planner {planner!r}{asked_for} takes no option {name!r}; {remedy}") from None
-        raise
+    randomized = _randomized(randomized, exact)
+    variant = _variant(planner, beta, radius is not None, randomized, secondary, arithmetic)
+    function = PLANNERS[planner] if variant is None else VARIANTS[variant]
+    _check_options(function, planner if variant is None else f"{planner} with {variant}", options)
+    given = {"tau": tau, "beta": beta, "radius": radius, "attitude": attitude, "randomized": randomized}
+    taken = {name: given[name] for name in inspect.signature(function).parameters if name in given}
+    begun = time.perf_counter()
+    return function(mdp, **taken, **options).with_time(time.perf_counter() - begun)
 
 
-def _check_option(name: str, given: Any, least: int) -> None:
-    """One line for a size that is none; `least` 0 means any positive number."""
-    number = as_number(given, name, "a number")
-    if least == 0 and not 0.0 < number < float("inf"):
-        raise ValueError(f"{name} must be positive and finite, got {given}")
-    if least > 0 and not (math.isfinite(number) and number == int(number) and number >= least):
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {given}")
+def _randomized(randomized: Any, exact: Any) -> bool | None:
+    """The option `randomized`, from its deprecated form `exact` if necessary."""
+    if randomized is not None and not isinstance(randomized, bool):
+        raise ArgumentTypeError(f"randomized must be True, False or None, got {randomized!r}", name="randomized")
+    if exact is None:
+        return randomized
+    warnings.warn("exact=True is deprecated; use randomized=False", DeprecationWarning, stacklevel=3)
+    if exact and randomized:
+        raise ArgumentError(
+            "randomized must be False with exact=True, got True; drop exact", name="randomized", value=True
+        )
+    return False if exact else randomized
+
+
+def _variant(
+    planner: str, beta: float, ball: bool, randomized: bool | None, secondary: str | None, arithmetic: str
+) -> str | None:
+    """The variant of the planner "target" that the arguments ask for."""
+    plain = {"secondary='mean'": secondary is not None, "arithmetic='rational'": arithmetic == "rational"}
+    asked = [name for name, given in {"radius": ball, **plain}.items() if given]
+    if randomized is not None and (beta > 0.0 or planner != "target"):
+        asked.append(f"randomized={randomized}")
+    if asked and planner != "target":
+        raise ArgumentError(f"{asked[0]} requires planner='target', got {planner!r}", name="planner", value=planner)
+    if len(asked) > 1:
+        raise ArgumentError(f"{asked[0]} and {asked[1]} cannot be combined; drop one of them", name=asked[0])
+    if beta > 0.0 and asked and plain.get(asked[0]):
+        raise ArgumentError(
+            f"{asked[0]} requires the plain quantile, beta=0, got beta={beta:g}", name="beta", value=beta
+        )
+    if planner != "target":
+        return None
+    return asked[0] if asked and asked[0] in VARIANTS else "beta > 0" if beta > 0.0 else None
+
+
+def _check_options(function: Callable[..., Plan], planner: str, options: dict[str, Any]) -> None:
+    """Refuse options that the planner does not have, and sizes that are not valid."""
+    parameters = inspect.signature(function).parameters.values()
+    valid = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "randomized"]
+    for name, value in options.items():
+        if name not in valid:
+            others = [p for p in inspect.signature(solve).parameters if p not in ("options", "exact")]
+            hint = nearest(name, [*valid, *others])
+            raise ArgumentTypeError(f"planner {planner} has no option {name!r}{hint}", name=name, value=value)
+        if value is not None and name in WHOLE_OPTIONS:
+            whole(value, name, WHOLE_OPTIONS[name])
+        elif value is not None and name in POSITIVE_OPTIONS:
+            number(value, name, 0.0, ends="(]")

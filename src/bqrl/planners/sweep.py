@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -149,7 +150,7 @@ def sweep(
     layout
         What an earlier call prepared for the same problem and grid.
 
-    Returns:
+    Returns
     -------
     Sweep
     """
@@ -223,7 +224,7 @@ def _in_one_call(
     if not policy:
         return Sweep(grid=grid, extra=extra, root=root)
     bounds = begin.tolist()
-    actions = tuple(tables.flat[i:j].reshape(S, -1) for i, j in zip(bounds[:-1], bounds[1:], strict=True))
+    actions = tuple(tables.flat[i:j].reshape(S, -1) for i, j in pairwise(bounds))
     return Sweep(grid=grid, extra=extra, root=root[:columns], mean=root[columns:], actions=actions)
 
 

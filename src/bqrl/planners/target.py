@@ -1,4 +1,4 @@
-"""Quantile planning by following the amount still needed: the exact planner, for every tau at once.
+"""Quantile planning by tracking the amount still needed: the exact planner, for every tau at once.
 
 On a finite support Q_tau(G) >= x exactly when P(G < x) < tau. Let W_h(s, n) be the smallest probability, over all
 history-dependent policies, of collecting less than n from stage h on:
@@ -6,51 +6,73 @@ history-dependent policies, of collecting less than n from stage h on:
     W_H(s, n) = 1{n > 0},    W_h(s, n) = min_a sum_{s'} P_h(s' | s, a) W_{h+1}(s', n - r_h(s, a)).
 
 One sweep gives W_0(start, x) for every x, hence the best quantile x*(tau) = max{x : W_0(start, x) < tau} for every tau
-together with a policy that acts on (stage, state, remaining need). All terms are nonnegative, so W carries a relative
-error of at most gamma = 2 H (k + 2) 2^-53: a target is reached for certain if W (1 + gamma) < tau and missed for certain
-if W (1 - gamma) >= tau.
+together with a policy that acts on (stage, state, remaining need). All terms are nonnegative, so the relative error of W
+is at most gamma = 2 H (k + 2) 2^-53: a target is certainly reached if W (1 + gamma) < tau and certainly missed if
+W (1 - gamma) >= tau.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bqrl.laws.bracket import LawBracket
-from bqrl.laws.functionals import MASS_TOL, Margin, reaches
-from bqrl.laws.law import Law
+from bqrl.checks import number, shown, whole
+from bqrl.errors import ArgumentError, SizeError
+from bqrl.laws.law import MASS_TOL, Law, Margin, reaches
+from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, QuantileLevelPolicy, TargetPolicy
-from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
+from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
 from bqrl.planners.expected import best_mean, settled
-from bqrl.planners.plan import GAP_TOL, TIED, Plan, check_levels
+from bqrl.planners.plan import GAP_TOL, TIED, Plan, check_levels, check_mdp, read_only
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 
 MAX_BYTES = 4 * 2**30
-NEUTRAL_WINS = "the risk-neutral policy has the best value that is proven on this grid"
+NEUTRAL_WINS = "the risk-neutral policy has the best value proven on this grid"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class GuaranteeCurve:
     """The best achievable tau-quantile for every tau, from one sweep; call it with a level.
 
-    On a problem without an exact grid the values are proven lower ones and `upper` gives the proven upper ones.
+    If the problem has no exact grid of returns, the values are proven lower values and `upper` gives proven upper values.
+    The arrays are read-only.
+
+    Attributes
+    ----------
+    mdp : MDP
+        The problem.
+    points : ndarray of shape (m,)
+        The possible returns x in increasing order.
+    shortfall : ndarray of shape (m,)
+        W_0(start, x): the smallest probability of a return below x over all policies.
+    sweep : Sweep
+        The sweep behind the curve.
+    error : float
+        Bound on the relative rounding error of `shortfall`.
+    optimistic : tuple of two ndarrays or None
+        Points and shortfalls of the sweep on returns rounded up; None if the curve is exact.
+    by_choice : bool
+        Whether the curve is bracketed because `points` was given although an exact grid fits.
     """
 
     mdp: MDP
-    points: FloatArray  # (m,) the returns x in increasing order
-    shortfall: FloatArray  # (m,) W_0(start, x): the smallest probability of ending below x
+    points: FloatArray
+    shortfall: FloatArray
     sweep: Sweep
-    error: float  # relative rounding error of `shortfall`
-    optimistic: tuple[FloatArray, FloatArray] | None = None  # points and shortfalls of the sweep rounded up
-    by_choice: bool = False  # bracketed because a size was asked for, though an exact grid fits
+    error: float
+    optimistic: tuple[FloatArray, FloatArray] | None = None
+    by_choice: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("points", "shortfall", "sweep", "optimistic"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @property
     def exact(self) -> bool:
@@ -58,10 +80,10 @@ class GuaranteeCurve:
         return self.sweep.grid.exact
 
     def __call__(self, tau: float | FloatArray) -> Any:
-        """Best quantile at level(s) tau."""
-        levels = np.asarray(tau, dtype=np.float64)
-        if np.any(~((levels > 0.0) & (levels < 1.0))):
-            raise ValueError(f"tau must lie strictly between 0 and 1, got {tau}")
+        """Best quantile at level(s) tau in (0, 1]; at level 1 the highest return that some policy can reach."""
+        levels = np.asarray(number(tau, "tau", 0.0, 1.0, "(]") if np.ndim(tau) == 0 else tau, dtype=np.float64)
+        if not np.all((levels > 0.0) & (levels <= 1.0)):
+            raise ArgumentError(f"tau must be in (0, 1], got {shown(tau)}", name="tau", value=tau)
         best = self.points[self._column(levels)]
         return float(best) if levels.ndim == 0 else best
 
@@ -69,22 +91,23 @@ class GuaranteeCurve:
         return best_column(self.shortfall, tau)
 
     def upper(self, tau: float) -> float:
-        """Proven upper bound on the best quantile, rounding errors allowed for: the value where that is certain."""
+        """Proven upper bound on the best quantile, including rounding errors; the value itself where that is certain."""
         points, shortfall = self.optimistic or (self.points, self.shortfall)
         open_still = np.flatnonzero(np.maximum.accumulate(shortfall) * (1.0 - self.error) < tau)
         return max(self.ceiling(tau), float(points[open_still[-1]]))
 
     def ceiling(self, tau: float) -> float:
-        """The upper bound where ties are decided as everywhere, by MASS_TOL: a finer grid narrows it to the value."""
+        """The upper bound if ties are decided by MASS_TOL, as everywhere: it converges to the value on finer grids."""
         points, shortfall = self.optimistic or (self.points, self.shortfall)
         return max(float(self(tau)), float(points[np.flatnonzero(reaches(np.maximum.accumulate(shortfall), tau))[-1]]))
 
     def margin(self, tau: float) -> Margin:
-        """By how much the best target is safe, tau - W(x*), and the next one out of reach, W(next) - tau.
+        """Distance of the level from the shortfalls of the best target, tau - W(x*), and of the next, W(next) - tau.
 
-        Above the highest return nothing is left to reach: the second number is then 1 - tau.
+        Both refer to the best policy of each target, while `Plan.policy_margin` refers to one policy. If x* is the highest
+        return, the second number is 1 - tau.
         """
-        check_levels(tau, 0.0)
+        tau = number(tau, "tau", 0.0, 1.0, "(]")
         i = int(self._column(tau))
         following = self.shortfall[i + 1] if i + 1 < self.points.size else 1.0
         return Margin(tau - float(self.shortfall[i]), float(following) - tau)
@@ -99,21 +122,21 @@ class GuaranteeCurve:
         return self.policy_for(float(self(tau)))
 
     def policy_for(self, target: float) -> TargetPolicy:
-        """The policy that falls short of `target` with the smallest probability; ties by the best mean."""
+        """The policy with the smallest probability of a return below `target`; ties are broken by the mean."""
         assert self.sweep.actions is not None
         return TargetPolicy(self.sweep.grid, self.sweep.actions, target, self.sweep.extra)
 
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
-        """A policy of the same quantile in the paper's scalar form; needs a curve made with `keep=True`."""
+        """A policy of the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""
         if self.sweep.values is None:
-            raise ValueError("the level form needs the shortfalls of every stage; make the curve with keep=True")
+            raise ArgumentError("level_policy requires the shortfalls of every stage; make the curve with keep=True")
         return QuantileLevelPolicy(self.policy(tau), self.sweep.values, tau, self.margin(tau).below)
 
     @property
     def steps(self) -> tuple[FloatArray, FloatArray]:
         """Levels and values of the curve's steps: values[i] is the best quantile for tau in (levels[i], levels[i+1]]."""
         grown = np.maximum.accumulate(self.shortfall)
-        last = np.r_[np.diff(grown) > MASS_TOL, True]  # of several targets with one shortfall the highest counts
+        last = np.r_[np.diff(grown) > MASS_TOL, True]  # the highest of several targets with the same shortfall
         return grown[last], self.points[last]
 
     def __repr__(self) -> str:
@@ -137,108 +160,130 @@ def guarantee_curve(
     mdp: MDP,
     *,
     points: int | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: float = MAX_BYTES,
     keep: bool = False,
     tick: Callable[[int], None] | None = None,
 ) -> GuaranteeCurve:
-    """The best achievable quantile for every tau, with the policies that attain it, from one sweep.
+    """The best achievable quantile for every tau, with policies that attain it, from one sweep.
 
-    Without an exact grid (a discount, rewards without a common step) the sweep runs twice, on returns rounded down and
-    rounded up to about `points` points, and the curve is a proven bracket.
+    Without an exact grid of returns (a discount, rewards without a common step) the sweep runs twice, on returns rounded
+    down and rounded up, and the curve is a proven bracket.
+
+    Parameters
+    ----------
+    mdp : MDP
+        The problem.
+    points : int or None
+        Size of the rounded grid; if given, it is used even where an exact grid fits.
+    max_bytes : float
+        Limit on the memory of a sweep.
+    keep : bool
+        Keep the shortfalls of every stage, which `level_policy` requires.
+    tick : callable or None
+        Called with the number of each finished stage.
+
+    Returns
+    -------
+    GuaranteeCurve
+        The curve.
+
+    Examples
+    --------
+    >>> mdp = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
+    >>> guarantee_curve(mdp)(0.5)
+    1.0
     """
+    check_mdp(mdp)
+    max_bytes = number(max_bytes, "max_bytes", 0.0, ends="(]")
     exact = exact_grid(mdp, max_bytes)
     if exact is not None and points is None:
         done = sweep(mdp, exact, keep=keep, tick=tick)
-        return GuaranteeCurve(mdp, exact.points(0), done.root[:-1], done, rounding_error(mdp))
-    size = BRACKET_POINTS if points is None else points
+        return GuaranteeCurve(
+            mdp=mdp, points=exact.points(0), shortfall=done.root[:-1], sweep=done, error=rounding_error(mdp)
+        )
+    size = BRACKET_POINTS if points is None else whole(points, "points", 2)
     low, high = rounded(mdp, size), rounded(mdp, size, up=True)
     check_memory(mdp, low, max_bytes)
     done = sweep(mdp, low, keep=keep, tick=tick)
     above = sweep(mdp, high, policy=False)
-    optimistic = (high.points(0), above.root[:-1])
-    by_choice = exact is not None
-    return GuaranteeCurve(mdp, low.points(0), done.root[:-1], done, rounding_error(mdp), optimistic, by_choice)
+    return GuaranteeCurve(
+        mdp=mdp, points=low.points(0), shortfall=done.root[:-1], sweep=done, error=rounding_error(mdp),
+        optimistic=(high.points(0), above.root[:-1]), by_choice=exact is not None,
+    )  # fmt: skip
 
 
-def plan_target(mdp: MDP, tau: float, *, points: int | None = None, gap: float | None = None, **options: Any) -> Plan:
-    """The best policy for the tau-quantile; without an exact grid a bracket, of `points` points or of width `gap`."""
-    begun = time.perf_counter()
-    tau, _ = check_levels(tau, 0.0)
-    curve = guarantee_curve(mdp, points=points, **options)
-    if not curve.exact and gap is not None:
-        curve = _narrow(mdp, tau, gap, curve, options)
-    return plan_from_curve(curve, tau).with_time(time.perf_counter() - begun)
-
-
-def _narrow(mdp: MDP, tau: float, gap: float, curve: GuaranteeCurve, options: dict[str, Any]) -> GuaranteeCurve:
-    while (width := curve.ceiling(tau) - curve(tau)) > gap:
-        curve = guarantee_curve(mdp, points=finer(curve.points.size, width / gap), **options)
-    return curve
+def plan_target(
+    mdp: MDP, tau: float, *, points: int | None = None, gap: float | None = None, max_bytes: float = MAX_BYTES,
+    tick: Callable[[int], None] | None = None,
+) -> Plan:  # fmt: skip
+    """The best policy for the tau-quantile; without an exact grid a bracket on `points` points, or of width `gap`."""
+    tau, _ = check_levels(tau)
+    curve = guarantee_curve(mdp, points=points, max_bytes=max_bytes, tick=tick)
+    while not curve.exact and gap is not None and (width := curve.ceiling(tau) - curve(tau)) > gap:
+        curve = guarantee_curve(mdp, points=finer(curve.points.size, width / gap), max_bytes=max_bytes, tick=tick)
+    return plan_from_curve(curve, tau)
 
 
 def finer(points: int, excess: float) -> int:
-    """Points of the next grid when a bracket is `excess` times wider than wanted: the width shrinks like 1 / points."""
+    """Points of the next grid if a bracket is `excess` times too wide: its width is proportional to 1 / points."""
     return int(np.ceil(points * min(max(1.2 * excess, 1.5), 8.0)))
 
 
 def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
-    """The plan at one level, its policy evaluated in the problem itself."""
+    """The plan at one level; its policy is evaluated in the problem itself."""
     policy: Policy = curve.policy(tau)
-    law = evaluate(curve.mdp, policy)
+    law, law_upper = law_bracket(curve.mdp, policy)
     if curve.exact:
-        return _exact_plan(curve, tau, policy, as_law(law))
-    proven = curve(tau) if isinstance(law, LawBracket) else as_law(law).quantile(tau)
-    neutral, mean_law = risk_neutral(curve.mdp, int(curve.points.size))
-    if as_law(mean_law).quantile(tau) > proven:  # a coarse grid may know less of its own policy
-        policy, law, proven = neutral, mean_law, as_law(mean_law).quantile(tau)
-    value = max(proven, as_law(law).quantile(tau))
-    own = f"known within {curve.sweep.grid.error:.3g}" if isinstance(law, LawBracket) else "exact"
-    notes = [f"{why_rounded(curve.by_choice)}: bracket on {curve.points.size} points; the policy's own law is {own}"]
+        return _exact_plan(curve, tau, policy, law)
+    proven = law.quantile(tau) if law_upper is None else curve(tau)
+    neutral, mean_law, mean_upper = risk_neutral(curve.mdp, int(curve.points.size))
+    if mean_law.quantile(tau) > proven:  # possible on a coarse grid, which knows little of its own policy
+        policy, law, law_upper, proven = neutral, mean_law, mean_upper, mean_law.quantile(tau)
+    value = max(proven, law.quantile(tau))
+    own = "exact" if law_upper is None else f"known within {curve.sweep.grid.error:.3g}"
+    notes = [f"{why_rounded(curve.by_choice)}: {curve.points.size} points; the law of the policy is {own}"]
     if policy is neutral:
         notes.append(NEUTRAL_WINS)
-    certain = curve.certain(tau) and (policy is not neutral or settled(as_law(law), tau, 0.0, curve.error))
+    certain = curve.certain(tau) and (policy is not neutral or settled(law, tau, 0.0, curve.error))
     if not certain:
         notes.append(TIED)
-    upper = max(curve.upper(tau), value)
     return Plan(
-        tau, 0.0, "target", policy, law, value, upper, value, certain, False, notes=tuple(notes),
+        tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
+        upper=max(curve.upper(tau), value), nominal=value, certain=certain, exact=False, notes=tuple(notes),
         details={"curve": curve},
     )  # fmt: skip
 
 
 def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> Plan:
-    notes: tuple[str, ...] = ()
     value = law.quantile(tau)
     certain = curve.certain(tau) and value == float(curve(tau))
     upper = value if certain else max(value, curve.upper(tau))
-    if upper - value <= GAP_TOL * max(1.0, abs(value)):  # what ties are targets that are one up to rounding
-        certain = True
-    if not certain:
-        remedy = "; arithmetic='rational' settles it" if curve.mdp.discount == 1.0 else ""
-        notes = (f"{TIED}{remedy}",)
+    certain = certain or upper - value <= GAP_TOL * max(1.0, abs(value))  # the tied targets are equal up to rounding
+    remedy = "; arithmetic='rational' decides the tie" if curve.mdp.discount == 1.0 else ""
     return Plan(
-        tau, 0.0, "target", policy, law, value, upper, value, certain, True, notes=notes, details={"curve": curve}
+        tau=tau, beta=0.0, planner="target", policy=policy, law=law, value=value, upper=upper, nominal=value,
+        certain=certain, exact=True, notes=() if certain else (f"{TIED}{remedy}",), details={"curve": curve},
     )  # fmt: skip
 
 
 def why_rounded(by_choice: bool) -> str:
-    """Why a plan is a bracket."""
-    return "a grid of so many points was asked for" if by_choice else "no exact grid of returns fits"
+    """The reason for a bracket, as the start of a note."""
+    return "bracketed on the requested grid" if by_choice else "bracketed because no exact grid of returns fits"
 
 
-def risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law | LawBracket]:
-    """The policy of the best mean, and its law on at least so many points where it has no exact one; kept for later."""
-    size = max(points, BRACKET_POINTS)
-    key = ("risk-neutral", size)
-    if key not in mdp._cache:
-        policy = best_mean(mdp)[1]
-        mdp._cache[key] = policy, evaluate(mdp, policy, points=size)
-    kept: tuple[MarkovPolicy, Law | LawBracket] = mdp._cache[key]
-    return kept
+def risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
+    """The policy with the best mean, and its law or a bracket of it on at least `points` points; computed once."""
+    return _risk_neutral(mdp, max(points, BRACKET_POINTS))
 
 
-def exact_grid(mdp: MDP, max_bytes: int = MAX_BYTES) -> Grid | None:
-    """The exact grid of returns, or None where it does not exist or a sweep on it would not fit into `max_bytes`."""
+@per_model
+def _risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
+    policy = best_mean(mdp)[1]
+    return policy, *law_bracket(mdp, policy, points=points)
+
+
+def exact_grid(mdp: MDP, max_bytes: float = MAX_BYTES) -> Grid | None:
+    """The exact grid of returns; None if there is none or a sweep on it exceeds `max_bytes`."""
     found = grid(mdp, MAX_POINTS, MAX_SET)
     return found if found is not None and sweep_bytes(mdp, found) <= max_bytes else None
 
@@ -249,16 +294,12 @@ def sweep_bytes(mdp: MDP, columns: Grid) -> int:
     return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes
 
 
-def check_memory(mdp: MDP, columns: Grid, max_bytes: int) -> None:
-    """ValueError where a sweep on these columns would not fit."""
-    wanted = sweep_bytes(mdp, columns)
-    if wanted > max_bytes:
-        raise ValueError(
-            f"a sweep over {columns.cells} points and {mdp.S} states needs about {wanted / 2**30:.3g} GiB, "
-            f"the limit is {max_bytes / 2**30:.3g} GiB; take fewer points or a shorter horizon, or raise max_bytes"
-        )
-
-
-def as_law(law: Law | LawBracket) -> Law:
-    """The law itself, or the proven lower one."""
-    return law if isinstance(law, Law) else law.lower
+def check_memory(mdp: MDP, columns: Grid, max_bytes: float) -> None:
+    """SizeError if a sweep on these columns exceeds `max_bytes`."""
+    needed = sweep_bytes(mdp, columns)
+    if needed > max_bytes:
+        raise SizeError(
+            f"a sweep over {columns.cells} points and {mdp.S} states needs about {needed / 2**30:.3g} GiB, the limit is "
+            f"{max_bytes / 2**30:.3g} GiB; use fewer points or a shorter horizon, or raise max_bytes",
+            needed=needed, limit=max_bytes,
+        )  # fmt: skip

@@ -1,26 +1,27 @@
-"""Planning when every row of the kernel is known only up to an l1 ball within its known support.
+"""Planning if every row of the kernel is known only up to an l1 ball within its known support.
 
 Optimistic: each expectation of the sweep is replaced by its minimum over ||p - P||_1 <= eps. The kernel may then depend
-on the remaining need, which only enlarges the set: the value stays above the joint optimum over kernels in the ball and
-policies (the paper's Equation confset and Algorithm 2). Stage-wise coordinate ascent over the rows gives a kernel of the
-ball and with it a value below the joint optimum, so the optimum is bracketed.
+on the remaining need, which only enlarges the set: the value is at least the joint optimum over policies and kernels in
+the ball (the paper's Equation confset and Algorithm 2). Stage-wise coordinate ascent over the rows gives one kernel in the
+ball and with it a lower bound on the joint optimum.
 
 Robust: the maximum instead. W_rob(x) < tau proves Q_tau >= x under every kernel of the ball. For the buffered quantile
-the mirrored formula would be no guarantee (it uses another policy for each width), so a fixed policy is guaranteed by
-robust evaluation, with the worst kernel chosen anew for every target z and width:
+the mirrored formula is not a guarantee, because it uses a different policy for each width. A fixed policy is evaluated
+robustly instead, with a separate worst kernel for every target z and width:
 
     L(pi) = max_z min_{y <= z} { tau z - (tau - beta) y - max_p E_pi[clip(z - G, 0, z - y)] } / beta.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bqrl.laws.functionals import reaches
+from bqrl.checks import shown
+from bqrl.errors import ArgumentError, ArgumentTypeError, GridError, SizeError
+from bqrl.laws.law import reaches
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid, Lattice, Sums
@@ -28,34 +29,43 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.ball_loops import follow, improve_rows, push_needs, robust_stage
 from bqrl.planners.buffered import plan_buffered
-from bqrl.planners.evaluate import BRACKET_POINTS, evaluate
+from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.expected import settled
 from bqrl.planners.follow import sums_on
 from bqrl.planners.plan import GAP_TOL, TIED, Plan, objective_value
 from bqrl.planners.sweep import OPTIMISTIC, ROBUST, rounding_error, sweep
-from bqrl.planners.target import MAX_BYTES, as_law, check_memory, exact_grid, guarantee_curve, plan_target
+from bqrl.planners.target import MAX_BYTES, check_memory, exact_grid, guarantee_curve, plan_target
 from bqrl.planners.widths import WidthSearch, best_deterministic
 
 ASCENT_ROUNDS = 8
-ASCENT_WORK = 5_000_000  # stored outcomes of the stage-wise kernel above which the ascent is not tried
+ASCENT_WORK = 5_000_000  # stored outcomes of the stage-wise kernel above which the ascent is skipped
 ROBUST_WORK = 20_000_000_000  # elementary steps of one robust evaluation
 
 
 def half_radius(mdp: MDP, radius: Any) -> FloatArray:
-    """Half the l1 radius of every row, shape (H, S*A): a number spares the rows that are known; an array is as given."""
-    eps = np.asarray(radius)
+    """Half the l1 radius of every row, shape (H, S*A), from a number or an array; known rows always have radius 0."""
+    try:
+        eps = np.asarray(radius)
+    except ValueError:
+        eps = np.asarray(None)
     if eps.dtype.kind not in "fiu":
-        raise TypeError(f"radius must be a number or an array of numbers, got {radius!r}")
+        raise ArgumentTypeError(
+            f"radius must be a number or an array of numbers of one shape, got {shown(radius)}",
+            name="radius",
+            value=radius,
+        )
     eps = eps.astype(np.float64)
     if eps.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
-        raise ValueError(
-            f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}, got {eps.shape}"
+        raise ArgumentError(
+            f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}, got {eps.shape}",
+            name="radius", value=eps.shape,
+        )  # fmt: skip
+    wrong = ~(np.isfinite(eps) & (eps >= 0.0))
+    if wrong.any():
+        raise ArgumentError(
+            f"radius must be finite and not negative, got {eps[wrong].flat[0]:g}", name="radius", value=radius
         )
-    if not np.all(np.isfinite(eps)) or np.any(eps < 0.0):
-        raise ValueError(f"radius must be finite and not negative, got {eps[~(np.isfinite(eps) & (eps >= 0))].flat[0]}")
-    full = np.broadcast_to(eps, (mdp.H, mdp.S, mdp.A))
-    if eps.ndim == 0:
-        full = np.where(mdp.known, 0.0, full)
+    full = np.where(mdp.known, 0.0, np.broadcast_to(eps, (mdp.H, mdp.S, mdp.A)))
     return np.minimum(full, 2.0).reshape(mdp.H, mdp.S * mdp.A) / 2.0
 
 
@@ -67,10 +77,9 @@ def plan_uncertain(
     attitude: str,
     *,
     points: int | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: float = MAX_BYTES,
 ) -> Plan:
     """The optimistic or robust plan; radius 0 gives the nominal one."""
-    begun = time.perf_counter()
     half = half_radius(mdp, radius)
     if not half.any():
         if beta == 0.0:
@@ -79,22 +88,21 @@ def plan_uncertain(
             given = plan_buffered(mdp, tau, beta, points=points, max_bytes=max_bytes)
         alone = {"joint_lower": given.value, "joint_kernel": mdp.staged().probability}  # the only kernel of the ball
         return replace(given, attitude=attitude, details=given.details | (alone if attitude == "optimistic" else {}))
-    if beta > 0.0:
-        if points is not None:
-            raise ValueError(f"points={points} is for beta=0 over a ball: a buffered quantile needs the exact lattice")
-        columns = lattice(mdp)
-        if columns is None:
-            raise ValueError(
-                "a buffered quantile over a ball needs returns on a lattice; use beta=0 or round the rewards"
-            )
-        check_memory(mdp, columns, max_bytes // 2)
-        plan = _optimistic_buffered if attitude == "optimistic" else _robust_buffered
-        return plan(mdp, tau, beta, half, columns).with_time(time.perf_counter() - begun)
-    plan_point = _optimistic_point if attitude == "optimistic" else _robust_point
-    return plan_point(mdp, tau, half, points, max_bytes).with_time(time.perf_counter() - begun)
+    if beta == 0.0:
+        plan_point = _optimistic_point if attitude == "optimistic" else _robust_point
+        return plan_point(mdp, tau, half, points, max_bytes)
+    columns = lattice(mdp)
+    if columns is None or points is not None:
+        asked = "" if points is None else f", not on points={points}"
+        raise GridError(
+            f"a buffered quantile over a ball requires returns on a lattice{asked}; use beta=0 or round the rewards"
+        )
+    check_memory(mdp, columns, max_bytes // 2)
+    plan = _optimistic_buffered if attitude == "optimistic" else _robust_buffered
+    return plan(mdp, tau, beta, half, columns)
 
 
-def _columns(mdp: MDP, points: int | None, max_bytes: int, *, up: bool) -> Grid:
+def _columns(mdp: MDP, points: int | None, max_bytes: float, *, up: bool) -> Grid:
     found = exact_grid(mdp, max_bytes) if points is None else None
     if found is None:
         found = rounded(mdp, points or BRACKET_POINTS, up=up)
@@ -103,48 +111,50 @@ def _columns(mdp: MDP, points: int | None, max_bytes: int, *, up: bool) -> Grid:
 
 
 def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, int, bool]:
-    """Column of the highest target reached, of the highest that rounding leaves open, and whether both are certain."""
+    """Columns of the highest target reached and of the highest possible under rounding, and whether they certainly agree."""
     grown = np.maximum.accumulate(shortfall)
     i = int(np.flatnonzero(reaches(grown, tau))[-1])
     highest = max(i, int(np.flatnonzero(grown - error < tau)[-1]))
     return i, highest, highest == i and (grown[i] == 0.0 or bool(grown[i] + error < tau))
 
 
-def _optimistic_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: int) -> Plan:
+def _optimistic_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: float) -> Plan:
     columns = _columns(mdp, points, max_bytes, up=True)
     done = sweep(mdp, columns, half=half, sense=OPTIMISTIC)
     best, highest, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
     assert done.actions is not None
     policy = TargetPolicy(columns, done.actions, float(columns.points(0)[best]))
-    law = evaluate(mdp, policy)
-    nominal = as_law(law).quantile(tau)
+    law, law_upper = law_bracket(mdp, policy)
+    nominal = law.quantile(tau)
     upper = max(float(columns.points(0)[highest]), nominal)
-    certain = certain and settled(as_law(law), tau, 0.0, rounding_error(mdp))
+    certain = certain and settled(law, tau, 0.0, rounding_error(mdp))
     details: dict[str, Any] = {"shortfall": done.root[:-1]}
     if columns.exact:
         details |= ascend(mdp, half, tau, 0.0, policy, np.array([0.0, 1.0]), nominal)
     return Plan(
-        tau, 0.0, "target", policy, law, nominal, upper, nominal, certain, columns.exact, "optimistic",
-        notes=() if certain else (TIED,), details=details,
+        tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=nominal, upper=upper,
+        nominal=nominal, certain=certain, exact=columns.exact, attitude="optimistic", notes=() if certain else (TIED,),
+        details=details,
     )  # fmt: skip
 
 
-def _robust_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: int) -> Plan:
+def _robust_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: float) -> Plan:
     columns = _columns(mdp, points, max_bytes, up=False)
     done = sweep(mdp, columns, half=half, sense=ROBUST)
     best, _, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
     value = float(columns.points(0)[best])
     assert done.actions is not None
     policy = TargetPolicy(columns, done.actions, value)
-    law = evaluate(mdp, policy)
+    law, law_upper = law_bracket(mdp, policy)
     curve = guarantee_curve(mdp, points=points, max_bytes=max_bytes)
-    notes = [f"at least {value:.6g} with probability above {1 - tau:g} under every kernel of the ball"]
-    certain = certain and settled(as_law(law), tau, 0.0, rounding_error(mdp))
+    notes = [f"at least {value:.6g} with probability above {1 - tau:g} under every kernel in the ball"]
+    certain = certain and settled(law, tau, 0.0, rounding_error(mdp))
     if not certain:
         notes.append(TIED)
     return Plan(
-        tau, 0.0, "target", policy, law, value, max(value, curve.upper(tau)), as_law(law).quantile(tau), certain,
-        columns.exact, "robust", notes=tuple(notes), details={"shortfall": done.root[:-1]},
+        tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
+        upper=max(value, curve.upper(tau)), nominal=law.quantile(tau), certain=certain, exact=columns.exact,
+        attitude="robust", notes=tuple(notes), details={"shortfall": done.root[:-1]},
     )  # fmt: skip
 
 
@@ -164,8 +174,8 @@ def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, co
     upper = max(min(upper + error, float(search.targets[highest])), nominal)
     certain = error <= GAP_TOL * max(1.0, abs(upper))
     return Plan(
-        tau, beta, "target", chosen.policy, chosen.law, nominal, upper, nominal, certain, True, "optimistic",
-        details=details,
+        tau=tau, beta=beta, planner="target", policy=chosen.policy, law=chosen.law, value=nominal, upper=upper,
+        nominal=nominal, certain=certain, exact=True, attitude="optimistic", details=details,
     )  # fmt: skip
 
 
@@ -189,33 +199,34 @@ def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, column
     scores[tried.index(safe)] = max(scores[tried.index(safe)], float(targets[safe]))
     policy = candidates[int(np.argmax(scores))]
     law = evaluate(mdp, policy)
-    value = min(float(max(scores)), as_law(law).buffered_quantile(tau, beta))  # the given kernel is one of the ball
-    note = f"at least {value:.6g} under every kernel of the ball, by robust evaluation of this policy"
-    certain = error <= GAP_TOL * max(1.0, abs(value))
+    own = law.buffered_quantile(tau, beta)
+    value = min(float(max(scores)), own)  # the given kernel is one of the ball
+    note = f"at least {value:.6g} under every kernel in the ball, by robust evaluation of this policy"
     return Plan(
-        tau, beta, "target", policy, law, value, value if nominal.upper is None else max(value, nominal.upper),
-        as_law(law).buffered_quantile(tau, beta), certain, True, "robust", notes=(note,),
+        tau=tau, beta=beta, planner="target", policy=policy, law=law, value=value,
+        upper=value if nominal.upper is None else max(value, nominal.upper), nominal=own,
+        certain=error <= GAP_TOL * max(1.0, abs(value)), exact=True, attitude="robust", notes=(note,),
     )  # fmt: skip
 
 
 def _error(mdp: MDP, columns: Grid, beta: float) -> float:
-    """How far rounding can move a buffered quantile over a ball: costs reach up to the span of the returns."""
+    """Bound on the rounding error of a buffered quantile over a ball: costs are at most the span of the returns."""
     return rounding_error(mdp, ball=True) * float(np.ptp(columns.points(0))) / beta
 
 
 def robust_value(mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray) -> float:
-    """L(pi): a buffered quantile that the fixed policy keeps under every kernel of the ball."""
+    """L(pi): a lower bound on the buffered quantile of a fixed policy under every kernel in the ball."""
     columns = lattice(mdp)
     if columns is None:
-        raise ValueError("robust evaluation of a buffered quantile needs returns on a lattice")
+        raise GridError("robust evaluation of a buffered quantile requires returns on a lattice; use beta=0")
     targets = columns.points(0)
     sums = sums_on(mdp, columns)
     work = sum(int(mdp.stage(h).successor.size) * sums.count(h) for h in range(mdp.H)) * targets.size
     if work > ROBUST_WORK:
-        raise ValueError(
-            f"robust evaluation would take {work:.1e} steps for one target, the limit is {ROBUST_WORK:.0e}; use beta=0,"
-            " which needs one sweep, or coarser rewards"
-        )
+        raise SizeError(
+            f"robust evaluation needs {work:.1e} steps per target, the limit is {ROBUST_WORK:.0e}; use beta=0, which needs "
+            "one sweep, or coarser rewards", needed=work, limit=ROBUST_WORK,
+        )  # fmt: skip
     middle = int(columns.column(0, policy.target))
     spread = targets.size if targets.size <= 40 else 12
     tried: dict[int, float] = {}
@@ -241,17 +252,8 @@ def _robust_target(
         column = policy.column(h, policy.target - sums.values(h))
         out = np.empty((mdp.S, sums.count(h), widths.size))
         robust_stage(
-            stage.row_start,
-            stage.successor,
-            stage.probability,
-            half[h],
-            gain,
-            mdp.A,
-            policy.actions[h],
-            column,
-            value,
-            out,
-        )
+            stage.row_start, stage.successor, stage.probability, half[h], gain, mdp.A, policy.actions[h], column, value, out,
+        )  # fmt: skip
         value = out
     worst = np.tensordot(mdp.mu, value[:, 0, :], axes=1)
     return float((tau * target - (tau - beta) * (target - widths) - worst).min() / beta)
@@ -260,10 +262,10 @@ def _robust_target(
 def ascend(
     mdp: MDP, half: FloatArray, tau: float, beta: float, policy: TargetPolicy, cost: FloatArray, nominal: float
 ) -> dict[str, Any]:
-    """A value below the joint optimum over kernels and policies, and the kernel of the ball that gives it.
+    """A lower bound on the joint optimum over kernels and policies, and the kernel in the ball that attains it.
 
-    Stage by stage the rows that the policy plays move within their ball so as to lower its expected cost; then the
-    policy is planned anew on that kernel. No round raises the cost. The kernel found is one of each stage.
+    Stage by stage, the rows that the policy plays move within their balls so as to lower its expected cost; then the
+    policy is planned again on that kernel. No round raises the cost. The kernel found may differ between stages.
     """
     if mdp.successor.size * (mdp.H if mdp.stationary else 1) > ASCENT_WORK:
         return {"joint_lower": nominal}
@@ -274,7 +276,7 @@ def ascend(
         done = sweep(kernel, policy.grid, cost, extra=policy.extra)
         assert done.actions is not None
         policy = TargetPolicy(policy.grid, done.actions, policy.target, policy.extra)
-        reached = objective_value(as_law(evaluate(kernel, policy)), tau, beta)
+        reached = objective_value(evaluate(kernel, policy), tau, beta)
         if reached > best:
             best, best_kernel = reached, kernel.probability
         now = float(done.root[int(policy.column(0, policy.target))])

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bqrl.laws.functionals import buffered_rows
 from bqrl.laws.law import Law
+from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 import bqrl
-from bqrl.laws.bracket import LawBracket
 from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
@@ -31,11 +30,12 @@ class Solved:
     name: str
     mdp: MDP
     plans: tuple[Plan, ...]
-    neutral: Law | LawBracket | None  # return of the risk-neutral policy; None where that is what was planned
+    neutral: Law | None  # return of the risk-neutral policy; None where that is what was planned
     settings: Mapping[str, Any] = field(default_factory=dict)
     curve: GuaranteeCurve | None = None
     shares: tuple[FloatArray, ...] = ()  # (H, S, A) per plan: how often each action is played where
     seconds: float = 0.0
+    neutral_upper: Law | None = None  # the other end where `neutral` is a bracket
 
 
 def document(solved: Solved) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def document(solved: Solved) -> dict[str, Any]:
             "format": FORMAT,
             "model": sizes(solved.name, solved.mdp),
             "settings": dict(solved.settings),
-            "levels": [_level(plan, solved.neutral) for plan in solved.plans],
+            "levels": [_level(plan, solved.neutral, solved.neutral_upper) for plan in solved.plans],
             "seconds": solved.seconds,
             "versions": versions(),
         }
@@ -66,18 +66,19 @@ def sizes(name: str, mdp: MDP) -> dict[str, Any]:
     }
 
 
-def _level(plan: Plan, neutral: Law | LawBracket | None) -> dict[str, Any]:
+def _level(plan: Plan, neutral: Law | None, neutral_upper: Law | None) -> dict[str, Any]:
     level = plan.summary()
-    level["law_exact"] = isinstance(plan.law, Law)
+    level["law_exact"] = plan.law_upper is None
     level["target"] = getattr(plan.policy, "target", None)
     level["randomized_upper"] = plan.details.get("randomized")
-    level["risk_neutral"] = None if neutral is None else _neutral(neutral, plan.tau, plan.beta)
+    level["risk_neutral"] = (
+        None if neutral is None else _neutral(neutral, neutral_upper or neutral, plan.tau, plan.beta)
+    )
     level["meaning"] = meaning(level)
     return level
 
 
-def _neutral(law: Law | LawBracket, tau: float, beta: float) -> dict[str, float]:
-    low, high = (law, law) if isinstance(law, Law) else (law.lower, law.upper)
+def _neutral(low: Law, high: Law, tau: float, beta: float) -> dict[str, float]:
     return {"value": objective_value(low, tau, beta), "upper": objective_value(high, tau, beta), "mean": low.mean()}
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bqrl.laws.bracket import LawBracket
 from bqrl.laws.law import Law
 from bqrl.mdp.forms import FloatArray
 from bqrl.reports.style import NEUTRAL, PALETTE, SIZE, escape, head, new_figure, shown, tidy
@@ -39,9 +38,8 @@ class Steps:
     dashed: bool = False
 
 
-def quantile_steps(label: str, law: Law | LawBracket, **look: Any) -> Steps:
-    """The quantiles of a law by level."""
-    low, high = (law, None) if isinstance(law, Law) else (law.lower, law.upper)
+def quantile_steps(label: str, low: Law, high: Law | None = None, **look: Any) -> Steps:
+    """The quantiles of a law by level, or of both ends of a bracket."""
     upper = None if high is None else (np.r_[0.0, high.running[:-1]], high.values)
     return Steps(label, np.r_[0.0, low.running[:-1]], low.values, upper, **look)
 
@@ -131,10 +129,11 @@ class Spread:
     """A return law to draw, with the level it was planned for and the value to mark there."""
 
     label: str
-    law: Law | LawBracket
+    law: Law
     tau: float | None = None
     value: float | None = None
     colour: str = NEUTRAL
+    law_upper: Law | None = None  # the other end where `law` is a bracket
 
 
 def cdf_figure(spreads: Sequence[Spread], title: str, subtitle: str) -> Figure:
@@ -143,7 +142,7 @@ def cdf_figure(spreads: Sequence[Spread], title: str, subtitle: str) -> Figure:
     axes = figure.add_subplot()
     unnamed = []
     for i, spread in enumerate(spreads):
-        line = _distribution(axes, spread, covered=any(_same(spread.law, other.law) for other in spreads[i + 1 :]))
+        line = _distribution(axes, spread, covered=any(_same(spread, other) for other in spreads[i + 1 :]))
         if spread.tau is None:
             unnamed.append((line, spread.colour))
     height = 0.0
@@ -163,14 +162,14 @@ def cdf_figure(spreads: Sequence[Spread], title: str, subtitle: str) -> Figure:
 
 def _distribution(axes: Axes, spread: Spread, *, covered: bool) -> Any:
     """The line of one law; where a later one will lie exactly on it, wide and pale so that both are seen."""
-    low, high, dashed = _lower(spread.law), _upper(spread.law), spread.tau is None
+    low, high, dashed = spread.law, spread.law_upper, spread.tau is None
     x, y = _thinned(np.r_[low.values[0], low.values], np.r_[0.0, low.running])
     (line,) = axes.step(
         x, y, where="post", color=spread.colour, linewidth=5.0 if covered else 1.4 if dashed else 1.7,
         alpha=0.4 if covered else 1.0, linestyle=(0, (4, 2)) if dashed else "-", zorder=2 if covered or dashed else 3,
         label=escape(spread.label),
     )  # fmt: skip
-    if high is not low:
+    if high is not None:
         x = np.unique(np.r_[low.values, high.values])
         x = x[np.unique(np.linspace(0, x.size - 1, min(x.size, MAX_VERTICES)).astype(int))]
         axes.fill_between(x, low.cdf(x), high.cdf(x), step="post", color=spread.colour, alpha=0.25, linewidth=0)
@@ -200,8 +199,8 @@ def _mark(axes: Axes, spread: Spread, height: float) -> None:
 
 def _returns_shown(axes: Axes, spreads: Sequence[Spread]) -> None:
     """Limits of the x axis: all but the rarest returns, and room for the names at the right of the marks."""
-    low = min(_lower(spread.law).quantile(OUTSIDE) for spread in spreads)
-    high = max(_upper(spread.law).quantile(1.0 - OUTSIDE) for spread in spreads)
+    low = min(spread.law.quantile(OUTSIDE) for spread in spreads)
+    high = max((spread.law_upper or spread.law).quantile(1.0 - OUTSIDE) for spread in spreads)
     room = 0.03 * ((high - low) or 1.0)
     left, right = low - room, high + room
     for spread in spreads:
@@ -212,13 +211,5 @@ def _returns_shown(axes: Axes, spreads: Sequence[Spread]) -> None:
     axes.set_xticks([x for x in axes.get_xticks() if left <= x <= high + room])
 
 
-def _same(a: Law | LawBracket, b: Law | LawBracket) -> bool:
-    return _lower(a).equals(_lower(b)) and _upper(a).equals(_upper(b))
-
-
-def _lower(law: Law | LawBracket) -> Law:
-    return law if isinstance(law, Law) else law.lower
-
-
-def _upper(law: Law | LawBracket) -> Law:
-    return law if isinstance(law, Law) else law.upper
+def _same(a: Spread, b: Spread) -> bool:
+    return a.law.equals(b.law) and (a.law_upper or a.law).equals(b.law_upper or b.law)

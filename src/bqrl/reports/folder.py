@@ -25,7 +25,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bqrl.laws.bracket import LawBracket
 from bqrl.laws.law import Law
 from bqrl.mdp.atomic import write_whole
 from bqrl.mdp.tables import policy_rows
@@ -206,13 +205,11 @@ def table(rows: Iterable[dict[str, Any]]) -> bytes:
 
 
 def _law_rows(solved: Solved) -> Iterable[dict[str, Any]]:
-    laws: list[tuple[str, Law | LawBracket]] = [(f"tau={plan.tau!r}", plan.law) for plan in solved.plans]
+    laws: list[tuple[str, Law, Law | None]] = [(f"tau={p.tau!r}", p.law, p.law_upper) for p in solved.plans]
     if solved.neutral is not None:
-        laws.append(("risk-neutral", solved.neutral))
-    for name, law in laws:
-        ends: Sequence[tuple[str, Law]] = (
-            [("", law)] if isinstance(law, Law) else [(" lower", law.lower), (" upper", law.upper)]
-        )
+        laws.append(("risk-neutral", solved.neutral, solved.neutral_upper))
+    for name, law, upper in laws:
+        ends: Sequence[tuple[str, Law]] = [("", law)] if upper is None else [(" lower", law), (" upper", upper)]
         for end, part in ends:
             for x, p in zip(part.values.tolist(), part.probabilities.tolist(), strict=True):
                 yield {"policy": f"{name}{end}", "return": x, "probability": p}

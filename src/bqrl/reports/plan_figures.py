@@ -9,7 +9,6 @@ import numpy as np
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.plan import Plan
-from bqrl.planners.target import as_law
 from bqrl.reports.document import Solved
 from bqrl.reports.figures import Spread, Steps, cdf_figure, guarantee_figure, quantile_steps
 from bqrl.reports.policy_map import Panel, policy_figure
@@ -48,9 +47,9 @@ def curve_figure(solved: Solved, inks: dict[Plan, str]) -> Figure:
         label = "under every kernel in the ball" if first.attitude == "robust" else "with the best kernel in the ball"
         series.append(Steps(label, levels, values, colour="#8C5A2B"))
     if solved.neutral is not None:
-        series.append(quantile_steps(NEUTRAL_NAME, solved.neutral, colour=NEUTRAL, dashed=True))
+        series.append(quantile_steps(NEUTRAL_NAME, solved.neutral, solved.neutral_upper, colour=NEUTRAL, dashed=True))
     point = first.beta == 0.0
-    marks = [(p.tau, p.value if point else as_law(p.law).quantile(p.tau), inks[p]) for p in solved.plans]
+    marks = [(p.tau, p.value if point else p.law.quantile(p.tau), inks[p]) for p in solved.plans]
     title = f"{solved.name}: what can be promised, and how surely"
     told = "At level τ more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
     if first.attitude == "robust" and point:
@@ -80,10 +79,12 @@ def return_figure(solved: Solved, inks: dict[Plan, str]) -> Figure:
     spreads = []
     for plan in solved.plans:
         value = plan.nominal if plan.attitude == "robust" else plan.value
-        place = value if plan.beta == 0.0 else as_law(plan.law).quantile(plan.tau)
-        spreads.append(Spread(f"{name_of(plan)}: {shown(value)}", plan.law, plan.tau, place, inks[plan]))
+        place = value if plan.beta == 0.0 else plan.law.quantile(plan.tau)
+        spreads.append(
+            Spread(f"{name_of(plan)}: {shown(value)}", plan.law, plan.tau, place, inks[plan], plan.law_upper)
+        )
     if solved.neutral is not None:
-        spreads.append(Spread(NEUTRAL_NAME, solved.neutral))
+        spreads.append(Spread(NEUTRAL_NAME, solved.neutral, law_upper=solved.neutral_upper))
     title = f"{solved.name}: how the return spreads under each policy"
     told = "Further right is better. Dots: what more than 1 \N{MINUS SIGN} τ of all runs reach."
     if solved.plans[0].beta > 0.0:

@@ -173,7 +173,7 @@ def one_sided_gap(mdp: MDP, tau: float, betas: Any = None, *, curve: GuaranteeCu
         plan = solve(mdp, tau, beta)
         assert plan.upper is not None
         bound.append(plan.upper)
-        if isinstance(plan.law, Law):
+        if plan.law_upper is None:
             laws.append(plan.law)
     return OneSidedGap(
         tau=tau,

@@ -40,8 +40,8 @@ def exact_curve(mdp: Any, purpose: str) -> GuaranteeCurve:
 
 def exact_law(mdp: MDP, policy: Policy, purpose: str) -> Law:
     """The exact return law of `policy`; GridError if only a bracket is known."""
-    law = evaluate(mdp, policy)
-    if not isinstance(law, Law):
+    law, upper = evaluate(mdp, policy, bracket=True)
+    if upper is not law:
         raise GridError(f"{purpose} {NO_GRID}")
     return law
 

@@ -30,8 +30,8 @@ import numpy as np
 
 from bqrl.checks import number
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
-from bqrl.planners.ball_loops import follow
 from bqrl.mdp.forms import FloatArray
+from bqrl.planners.ball_loops import follow
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve
 from bqrl.theory.inputs import NO_GRID, read_only

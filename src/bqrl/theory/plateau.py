@@ -25,7 +25,7 @@ import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.errors import GridError
-from bqrl.laws.functionals import reaches
+from bqrl.laws.law import reaches
 from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy

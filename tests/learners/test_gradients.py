@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from bqrl.learners.ppo_loops import ppo_epochs
 from bqrl.learners.actor_critic_loops import add_parts, advantages, collect_parts, fit_values, softmax_table
+from bqrl.learners.ppo_loops import ppo_epochs
 from bqrl.learners.trpo_loops import fisher_product, natural_direction, trust_region_step
 
 H, S, A, B = 3, 4, 3, 6

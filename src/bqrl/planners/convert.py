@@ -1,0 +1,191 @@
+"""Policies given in any form, turned into a problem and one of our policies that has the same return law in it.
+
+A deterministic form becomes a MarkovPolicy of the problem itself. Action probabilities become a problem with one action:
+averaging the rows of a state over its actions, each outcome with its own reward, gives the same return law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import nearest, shown
+from bqrl.errors import ArgumentError, ArgumentTypeError, PolicyError
+from bqrl.mdp.forms import FloatArray, IntArray, Table
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import MarkovPolicy, Policy, check_fits
+from bqrl.planners.plan import Plan, check_mdp
+
+ALWAYS = "always:"
+SUM_TOL = 1e-6  # how far from 1 action probabilities may sum; they are rescaled
+FORMS = "a Policy, f(stage, state), an object with predict, an array or 'always:ACTION'"
+
+
+def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
+    """A problem and a Policy in it with the same return law as `policy` has in `mdp`.
+
+    Parameters
+    ----------
+    mdp : MDP
+        The problem.
+    policy : Policy, callable, object with `predict`, array_like or str
+        - a Policy;
+        - a function f(stage, state) that returns an action;
+        - an object with predict(observation, deterministic=True) -> (action, state) as in Stable-Baselines3, called once
+          per state;
+        - actions of shape (S,) or (H, S), or action probabilities of shape (H, S, A);
+        - "always:NAME", the action called NAME in every state.
+    labels : bool
+        Pass states to f and predict as their own labels instead of their indices.
+
+    Returns
+    -------
+    tuple of MDP and Policy
+        `mdp` itself unless action probabilities are given.
+
+    Examples
+    --------
+    >>> mdp = MDP([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]], [[0, 1], [2, 2]], horizon=3)
+    >>> bind(mdp, lambda stage, state: 1)[1].actions.tolist()
+    [[1, 1], [1, 1], [1, 1]]
+    """
+    problem = check_mdp(mdp)
+    if isinstance(policy, (Policy, Plan)):
+        check_fits(policy, problem)  # type: ignore[arg-type]  # a Plan is refused there
+        return problem, policy  # type: ignore[return-value]
+    if isinstance(policy, str):
+        return problem, _always(problem, policy)
+    if callable(getattr(policy, "predict", None)):
+        return problem, _predicted(problem, policy, labels)
+    if callable(policy):
+        return problem, _called(problem, lambda h, s: policy(h, problem.state_label(s) if labels else s))
+    return _tabulated(problem, policy)
+
+
+def uniform(mdp: MDP) -> FloatArray:
+    """Equal probabilities of all available actions, shape (H, S, A)."""
+    available = np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A))
+    return available / np.maximum(available.sum(axis=2, keepdims=True), 1)
+
+
+def _always(mdp: MDP, given: str) -> MarkovPolicy:
+    if not given.startswith(ALWAYS):
+        raise ArgumentError(f"policy must be {FORMS}, got {shown(given)}", name="policy", value=given)
+    a = _index(mdp, given.removeprefix(ALWAYS))
+    return _called(mdp, lambda h, s: a)
+
+
+def _predicted(mdp: MDP, model: Any, labels: bool) -> MarkovPolicy:
+    """The policy of an object with `predict`, which sees the state alone."""
+    actions = np.zeros(mdp.S, np.int64)
+    for s in np.flatnonzero(mdp.reachable[:-1].any(axis=0)).tolist():
+        found = model.predict(mdp.state_label(s) if labels else s, deterministic=True)
+        actions[s] = _index(mdp, found[0] if isinstance(found, tuple) else found, None, s)
+    return MarkovPolicy(np.tile(actions, (mdp.H, 1)))
+
+
+def _called(mdp: MDP, act: Callable[[int, int], Any]) -> MarkovPolicy:
+    """The policy of a function, called for every state that can be reached at a stage."""
+    actions = np.zeros((mdp.H, mdp.S), np.int64)
+    for h in range(mdp.H):
+        for s in np.flatnonzero(mdp.reachable[h]).tolist():
+            actions[h, s] = _index(mdp, act(h, s), h, s)
+    return MarkovPolicy(actions)
+
+
+def _tabulated(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:
+    """Arrays of actions, or of action probabilities."""
+    try:
+        table = np.asarray(given)
+    except (TypeError, ValueError):
+        table = np.asarray(None)
+    if table.ndim == 0 or table.dtype.kind not in "iuf":
+        what = f"{type(given).__name__}" if table.ndim == 0 else f"an array of {table.dtype}"
+        raise ArgumentTypeError(f"policy must be {FORMS}, got {what}", name="policy", value=given)
+    S, H, A = mdp.S, mdp.H, mdp.A
+    if table.shape not in ((S,), (H, S), (H, S, A)):
+        raise ArgumentError(
+            f"policy must have shape {(S,)} or {(H, S)} (actions) or {(H, S, A)} (probabilities), got {table.shape}",
+            name="policy", value=table.shape,
+        )  # fmt: skip
+    if table.ndim == 3:
+        return averaged(mdp, table.astype(np.float64)), MarkovPolicy(np.zeros((H, S), np.int64))
+    if table.dtype.kind == "f":
+        raise ArgumentTypeError("policy must hold actions as whole numbers, got an array of floats", name="policy")
+    actions = np.broadcast_to(table, (H, S))
+    outside = (actions < 0) | (actions >= A)
+    if outside.any():
+        h, s = (int(i) for i in np.argwhere(outside)[0])
+        raise _no_action(mdp, int(actions[h, s]), h, s)
+    return mdp, MarkovPolicy(actions.astype(np.int64))
+
+
+def averaged(mdp: MDP, probabilities: FloatArray) -> MDP:
+    """The problem with one action in which every outcome has the probability that `probabilities` (H, S, A) give it.
+
+    It is stationary if `mdp` is and the probabilities are the same at every stage.
+    """
+    shares = _checked_shares(mdp, probabilities)
+    model = mdp if np.array_equal(shares[:-1], shares[1:]) else mdp.staged()
+    K = model.available.shape[0]
+    by_row = shares[:K].reshape(-1)
+    weights = np.repeat(by_row, np.diff(model.row_start))
+    # The rows of a state are stored one after the other, so its actions are joined where every A-th row starts.
+    table = Table(
+        mdp.S, 1, K, model.row_start[:: mdp.A].copy(), model.successor, model.probability * weights, model.reward, None,
+        infer_available=True,
+    )  # fmt: skip
+    return MDP.from_table(table, mdp.H, mdp.mu, mdp.discount, state_names=mdp.state_names)
+
+
+def _checked_shares(mdp: MDP, probabilities: FloatArray) -> FloatArray:
+    """Action probabilities that sum to 1 exactly; uniform in states that cannot be reached."""
+    available = np.broadcast_to(mdp.available, probabilities.shape)
+    sums = probabilities.sum(axis=2)
+    used = mdp.reachable[:-1]
+    wrong = used & ~(np.abs(sums - 1.0) <= SUM_TOL)
+    if wrong.any():
+        h, s = (int(i) for i in np.argwhere(wrong)[0])
+        raise PolicyError(
+            f"action probabilities must sum to 1, got {sums[h, s]:.6g} in state {mdp.state_label(s)} at stage {h}",
+            stage=h, state=s,
+        )  # fmt: skip
+    wrong = used[:, :, None] & ((probabilities < 0.0) | (~available & (probabilities > 0.0)))
+    if wrong.any():
+        h, s, a = (int(i) for i in np.argwhere(wrong)[0])
+        reason = (
+            "must not be negative" if probabilities[h, s, a] < 0.0 else "must be 0 where the action is not available"
+        )
+        raise PolicyError(
+            f"action probabilities {reason}, got {probabilities[h, s, a]:g} for action {mdp.action_label(a)} in state "
+            f"{mdp.state_label(s)} at stage {h}", stage=h, state=s, action=a,
+        )  # fmt: skip
+    return np.where(used[:, :, None], probabilities / np.where(used, sums, 1.0)[:, :, None], uniform(mdp))
+
+
+def _index(mdp: MDP, action: Any, h: int | None = None, s: int | None = None) -> int:
+    """The index of an action given by its index or name."""
+    if isinstance(action, str):
+        names: tuple[str, ...] = mdp.action_names or tuple(map(str, range(mdp.A)))
+        if action not in names:
+            raise PolicyError(f"no action is called {action!r}{nearest(action, names)}", stage=h, state=s)
+        return names.index(action)
+    found: IntArray = np.asarray(action)
+    if found.size != 1 or found.dtype.kind not in "iu":
+        raise ArgumentTypeError(
+            f"policy must return one action as an index or a name, got {shown(action)}", name="policy", value=action
+        )
+    a = int(found.reshape(-1)[0])
+    if not 0 <= a < mdp.A:
+        raise _no_action(mdp, a, h, s)
+    return a
+
+
+def _no_action(mdp: MDP, a: int, h: int | None, s: int | None) -> PolicyError:
+    """The error of an action outside 0 .. A - 1."""
+    where = ("" if s is None else f" in state {mdp.state_label(s)}") + ("" if h is None else f" at stage {h}")
+    return PolicyError(
+        f"the policy plays action {a}{where}; the problem has actions 0 to {mdp.A - 1}", stage=h, state=s, action=a
+    )

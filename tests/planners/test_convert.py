@@ -1,0 +1,195 @@
+"""Policies in every form, against enumeration in exact fractions."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import small_mdps
+
+import bqrl
+from bqrl import Law, MarkovPolicy, evaluate, simulate
+from bqrl.errors import ArgumentError, ArgumentTypeError, PolicyError
+from bqrl.planners.convert import averaged, bind, uniform
+
+MODEL = bqrl.envs.make("AssetSelling")
+STOP = np.zeros((MODEL.H, MODEL.S), int)
+
+
+def by_hand(mdp, shares):
+    """Law of the return under action probabilities, in fractions, one outcome after the other."""
+    now = {(s, 0): Fraction(p) for s, p in enumerate(mdp.mu.tolist()) if p > 0}
+    for h in range(mdp.H):
+        after = {}
+        for (s, g), mass in now.items():
+            for a in np.flatnonzero(shares[h, s]).tolist():
+                for t, p, r in zip(*(part.tolist() for part in mdp.outcomes(h, s, a)), strict=True):
+                    key = t, g + Fraction(r)
+                    after[key] = after.get(key, Fraction(0)) + mass * Fraction(p) * Fraction(shares[h, s, a])
+        now = after
+    law = {}
+    for (_, g), mass in now.items():
+        law[g] = law.get(g, Fraction(0)) + mass
+    values = sorted(g for g, p in law.items() if p > 0)
+    return Law([float(g) for g in values], [float(law[g]) for g in values])
+
+
+def random_shares(mdp, seed):
+    """Action probabilities that differ by stage, with zeros, and none on actions that do not exist."""
+    rng = np.random.default_rng(seed)
+    available = np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A))
+    weights = np.where(available, rng.integers(0, 4, available.shape), 0).astype(float)
+    empty = weights.sum(axis=2) == 0
+    weights[empty] = available[empty]
+    return weights / np.maximum(weights.sum(axis=2, keepdims=True), 1)
+
+
+@given(small_mdps(), st.integers(0, 10**6))
+def test_action_probabilities_equal_the_sum_over_every_choice(mdp, seed):
+    shares = random_shares(mdp, seed)
+    assert evaluate(mdp, shares).equals(by_hand(mdp, shares))
+
+
+@given(small_mdps())
+def test_uniform_play_equals_the_sum_over_every_choice(mdp):
+    assert evaluate(mdp, uniform(mdp)).equals(by_hand(mdp, uniform(mdp)))
+
+
+@given(small_mdps(actions=1))
+def test_with_one_action_there_is_nothing_to_average(mdp):
+    assert averaged(mdp, uniform(mdp)).successor.tolist() == mdp.successor.tolist()
+
+
+def test_asset_selling_at_random():
+    # The first offer, 5, is taken with chance 1/2; a later one with (1/2 - 1/2**10) in all, each of 25 equally often.
+    law = evaluate(MODEL, uniform(MODEL))
+    taken = np.full(25, (0.5 - 0.5**10) / 25)
+    taken[5] += 0.5
+    taken[0] += 0.5**10  # never taken
+    np.testing.assert_allclose(law.values, np.arange(25) / 24)
+    np.testing.assert_allclose(law.probabilities, taken)
+
+
+def test_uniform_play_stays_stationary():
+    assert averaged(MODEL, uniform(MODEL)).stationary
+
+
+class Model:
+    """Predicts like Stable-Baselines3 and counts its calls."""
+
+    def __init__(self, labels=False):
+        self.seen, self.labels = [], labels
+
+    def predict(self, observation, deterministic=False):
+        assert deterministic
+        self.seen.append(observation)
+        return np.array(1 - (float(observation) >= 20)), None
+
+
+def test_every_form_of_one_policy_has_the_same_law():
+    table = np.tile((np.arange(MODEL.S) < 20).astype(int), (MODEL.H, 1))  # take offers of 20 or more
+    table[:, 25] = 0
+    shares = np.eye(2)[table]
+    expected = evaluate(MODEL, MarkovPolicy(table))
+    forms = [
+        table,
+        table[0],
+        shares,
+        table.tolist(),
+        lambda h, s: table[h, s],
+        lambda h, s: ("Stop", "Continue")[table[h, s]],
+    ]
+    for form in forms:
+        assert evaluate(MODEL, form).equals(expected, tol=1e-15)
+        assert np.array_equal(simulate(MODEL, form, 20, seed=3), simulate(MODEL, MarkovPolicy(table), 20, seed=3))
+
+
+def test_predict_is_called_once_per_state():
+    model = Model()
+    law = evaluate(MODEL, model)
+    assert sorted(model.seen) == list(range(26))
+    assert law.equals(evaluate(MODEL, lambda h, s: 0 if s >= 20 else 1))
+
+
+def test_labels_are_passed_on_request():
+    seen = set()
+
+    def act(stage, state):
+        seen.add(state)
+        return 0
+
+    evaluate(MODEL, act, labels=True)
+    assert seen <= {MODEL.state_label(s) for s in range(MODEL.S)}
+    assert all(isinstance(state, str) for state in seen)
+
+
+def test_always_plays_one_action():
+    assert evaluate(MODEL, "always:Stop").values.tolist() == [5 / 24]
+    assert evaluate(MODEL, "always:Stop").equals(evaluate(MODEL, STOP))
+
+
+def test_simulation_of_action_probabilities_agrees_with_their_law():
+    # Dvoretzky-Kiefer-Wolfowitz, 20000 draws: P(sup |F_n - F| > 0.0136) < 0.0013.
+    law, draws = evaluate(MODEL, uniform(MODEL)), simulate(MODEL, uniform(MODEL), 20_000, seed=2)
+    shares = (draws[:, None] <= law.values + 1e-9).mean(axis=0)
+    assert np.abs(shares - law.running).max() < 0.0136
+
+
+def test_no_seed_draws_fresh_entropy():
+    first, second = (simulate(MODEL, uniform(MODEL), 200) for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+BAD = {
+    "nothing": (None, ArgumentTypeError, "got NoneType"),
+    "a plan": (bqrl.solve(MODEL, 0.1), TypeError, "pass plan.policy"),
+    "a number": (3, ArgumentTypeError, "policy must be a Policy"),
+    "a ragged list": ([[0], [0, 1]], ArgumentTypeError, "policy must be"),
+    "text": ("Stop", ArgumentError, "'always:ACTION'"),
+    "an unknown action": ("always:stopp", PolicyError, "did you mean 'Stop'?"),
+    "a wrong shape": (np.zeros((3, 3), int), ArgumentError, "(10, 26)"),
+    "floats": (np.zeros(26), ArgumentTypeError, "whole numbers"),
+    "an action beyond the last": (STOP + 2, PolicyError, "actions 0 to 1"),
+    "an action below 0": (STOP - 1, PolicyError, "actions 0 to 1"),
+    "an action beyond int16": (STOP + 65536, PolicyError, "actions 0 to 1"),
+    "a sum below 1": (np.full((10, 26, 2), 0.4), PolicyError, "sum to 1, got 0.8"),
+    "a negative probability": (np.broadcast_to([1.5, -0.5], (10, 26, 2)), PolicyError, "must not be negative"),
+    "nan": (np.full((10, 26, 2), np.nan), PolicyError, "sum to 1, got nan"),
+    "a function of no action": (lambda h, s: None, ArgumentTypeError, "one action"),
+    "a function of a float": (lambda h, s: 0.5, ArgumentTypeError, "one action"),
+    "a function of an unknown action": (lambda h, s: 7, PolicyError, "plays action 7"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("use", [evaluate, simulate])
+def test_other_things_are_refused_in_one_line(case, use):
+    policy, kind, phrase = BAD[case]
+    with pytest.raises(kind) as caught:
+        use(MODEL, policy)
+    assert phrase in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_refusal_names_stage_state_and_action():
+    wrong = STOP.copy()
+    wrong[4, 7] = 9
+    with pytest.raises(PolicyError) as caught:
+        evaluate(MODEL, wrong)
+    assert (caught.value.stage, caught.value.state, caught.value.action) == (4, 7, 9)
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: evaluate(None, STOP), lambda: simulate(None, STOP), lambda: bqrl.guarantee_curve(None)]
+)
+def test_a_problem_must_be_an_mdp(call):
+    with pytest.raises(ArgumentTypeError, match="mdp must be an MDP, got NoneType"):
+        call()
+
+
+def test_probabilities_of_actions_that_do_not_exist_are_refused():
+    only = bqrl.MDP([(0, 0, 0, 1.0, 0.0), (1, 1, 1, 1.0, 0.0)], horizon=2)
+    with pytest.raises(PolicyError, match="not available"):
+        evaluate(only, np.full((2, 2, 2), 0.5))
+    assert bind(only, uniform(only))[0].A == 1

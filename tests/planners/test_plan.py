@@ -1,0 +1,150 @@
+"""Plans as records: what they print, and that nothing handed out can be changed."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bqrl
+from bqrl import Law, Plan, solve
+from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.planners.plan import check_levels, level_error, objective_name
+
+MODEL = bqrl.envs.make("AssetSelling")
+DISCOUNTED = MODEL.replace(discount=0.9, horizon=30)
+IRRATIONAL = bqrl.MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0), (0, 1, 0, 1.0, np.sqrt(0.5))], horizon=3, discount=0.9)
+
+
+def arrays(value, seen, path, again):
+    """Every array that can be reached from a public object, the way to it, and a function that fetches it again."""
+    if isinstance(value, np.ndarray):
+        yield path, value, again
+        return
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, dict):
+        parts = [(key, part, lambda key=key: again()[key]) for key, part in value.items()]
+    elif isinstance(value, (tuple, list)):
+        parts = [(i, part, lambda i=i: again()[i]) for i, part in enumerate(value)]
+    elif type(value).__module__.startswith("bqrl."):
+        names = {*dir(type(value)), *getattr(value, "__dict__", ())} - {
+            "margin",
+            "snap",
+        }  # a deprecated name; undefined on a set
+        public = sorted(name for name in names if not name.startswith("_"))
+        parts = [(name, getattr(value, name), lambda name=name: getattr(again(), name)) for name in public]
+    else:
+        return
+    for name, part, fetch in parts:
+        yield from arrays(part, seen, f"{path}.{name}", fetch)
+
+
+def public_objects():
+    kept = bqrl.guarantee_curve(MODEL, keep=True)
+    mixed = solve(MODEL, 0.5, beta=0.2, randomized=True)
+    labels = solve(MODEL, 0.1, beta=0.06, randomized=False)
+    return {
+        "model": MODEL,
+        "plan": solve(MODEL, 0.1),
+        "plan on a set of returns": solve(IRRATIONAL, 0.5),
+        "bracketed plan": solve(DISCOUNTED, 0.1, points=50),
+        "mixture": mixed,
+        "labels": labels,
+        "frontier": solve(bqrl.MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=2), 0.5, planner="frontier"),
+        "optimistic plan": solve(MODEL, 0.1, radius=0.1, attitude="optimistic"),
+        "curve": kept,
+        "level policy": kept.level_policy(0.1),
+        "law": solve(MODEL, 0.1).law,
+    }
+
+
+def test_no_array_handed_out_can_be_changed():
+    checked = 0
+    for name, value in public_objects().items():
+        for path, array, again in arrays(value, set(), name, lambda value=value: value):
+            if array.flags.writeable:  # only a fresh copy may be
+                assert not np.shares_memory(array, again()), path
+            elif array.size:
+                checked += 1
+                with pytest.raises(ValueError, match="read-only"):
+                    array[...] = 7
+    assert checked > 100
+
+
+def test_scaling_the_points_of_a_curve_does_not_change_later_answers():
+    before = solve(IRRATIONAL, 0.5).value
+    with pytest.raises(ValueError, match="read-only"):
+        bqrl.guarantee_curve(IRRATIONAL).points[:] *= 100
+    assert solve(IRRATIONAL, 0.5).value == before
+
+
+def test_records_are_built_by_keyword():
+    with pytest.raises(TypeError, match="positional"):
+        Plan(0.1, 0.0)
+
+
+def test_a_plan_prints_what_a_person_needs():
+    text = str(solve(MODEL, 0.1))
+    for word in ("0.1-quantile", "value", "upper", "optimal", "margin", "certain", "mean", "policy", "time"):
+        assert word in text
+    assert "buffered" in str(solve(MODEL, 0.1, beta=0.05))
+    assert "CVaR" in str(solve(MODEL, 0.1, beta=0.1))
+    assert "robust" in str(solve(MODEL, 0.1, radius=0.1, attitude="robust"))
+    assert "proven lower value" in str(solve(DISCOUNTED, 0.1, points=500))
+    json.dumps(solve(MODEL, 0.1).summary(), allow_nan=False)
+
+
+def test_the_law_of_a_bracketed_plan_is_a_law():
+    rng = np.random.default_rng(0)
+    mdp = bqrl.MDP(rng.dirichlet(np.ones(6), (6, 2)), rng.random((6, 2, 6)), horizon=12, discount=0.95)
+    plan = solve(mdp, 0.3, points=200)
+    assert isinstance(plan.law, Law)
+    assert isinstance(plan.law.quantile(0.1) * 24, float)
+    assert plan.law_upper.dominates(plan.law)
+    assert not plan.exact
+    assert solve(MODEL, 0.1).law_upper is None
+
+
+def test_the_old_name_of_the_policy_margin_warns():
+    plan = solve(MODEL, 0.1)
+    with pytest.warns(DeprecationWarning, match="policy_margin"):
+        assert plan.margin == plan.policy_margin
+
+
+def test_two_plans_side_by_side():
+    both = solve(MODEL, 0.1).compare(solve(MODEL, 0.1, planner="expected"))
+    rows = {row["statistic"]: row["values"] for row in both.rows()}
+    assert rows["0.1-quantile"] == pytest.approx([19 / 24, 17 / 24])
+    assert rows["mean"][1] > rows["mean"][0]
+    assert "expected, 0.1-quantile" in str(both)
+
+
+def test_a_plan_is_compared_with_a_plan():
+    with pytest.raises(ArgumentTypeError, match="other must be a Plan, got int"):
+        solve(MODEL, 0.3).compare(3)
+
+
+@pytest.mark.parametrize(
+    ("tau", "beta"), [(0.0, 0.0), (1.0, 0.0), (1.1, 0.1), (0.5, 0.6), (0.5, -0.1), (np.nan, 0.1), (0.5, np.nan)]
+)
+def test_levels_outside_their_range_are_refused(tau, beta):
+    with pytest.raises(ArgumentError):
+        check_levels(tau, beta)
+
+
+def test_level_one_needs_a_buffer():
+    assert check_levels(1, 0.25) == (1.0, 0.25)
+    assert check_levels(np.float64(0.5), 0) == (0.5, 0.0)
+
+
+def test_objectives_in_words():
+    assert objective_name(0.1, 0.0) == "0.1-quantile"
+    assert objective_name(0.1, 0.1) == "CVaR at 0.1"
+    assert objective_name(0.1, 0.05) == "0.1-quantile buffered by 0.05"
+
+
+def test_the_error_of_a_level_counts_the_tolerance_only_beside_a_step():
+    law = Law([0, 2], [0.5, 0.5])
+    assert level_error(law, 0.75, 0.1, 1e-15) == pytest.approx(2e-14)
+    assert level_error(law, 0.5, 0.1, 0.0) == pytest.approx(2e-11)

@@ -1,0 +1,38 @@
+"""The best mean among all policies with the best quantile."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import (
+    achievable_laws,
+    exact_mean,
+    exact_quantile,
+    small_mdps,
+)
+from planner_problems import THREE_TENTHS
+
+import bqrl
+from bqrl import solve
+
+
+@given(small_mdps(), st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9]))
+def test_the_best_mean_among_optimal_policies_is_bracketed(mdp, tau):
+    laws = achievable_laws(mdp, 200)
+    if laws is None:
+        return
+    exact = Fraction(repr(tau))
+    top = max(exact_quantile(law, exact) for law in laws)
+    best = max(exact_mean(law) for law in laws if exact_quantile(law, exact) == top)
+    plan = solve(mdp, tau, secondary="mean")
+    assert plan.value == pytest.approx(float(top), abs=1e-9)
+    assert plan.law.mean() <= float(best) + 1e-9
+    assert plan.details["mean_bound"] >= float(best) - 1e-9
+    assert plan.law.mean() >= solve(mdp, tau).law.mean() - 1e-9
+
+
+def test_a_margin_that_is_met_exactly_leaves_a_policy():
+    mdp = bqrl.MDP([(0, 0, 0, 0.63, 0.0), (0, 0, 0, 0.37, 1.0)], horizon=1)
+    assert solve(mdp, 0.7, secondary="mean", margin=0.07).value == 1.0
+    assert solve(THREE_TENTHS, 0.3 + 1.5e-12, secondary="mean").value == 10.0
