@@ -336,7 +336,7 @@ def test_out_writes_everything_and_prints_the_same_document(cli, tiny, tmp_path)
     assert stored["settings"]["tau"] == [0.4, 0.8]
 
     mdp = bqrl.load(tiny)
-    policy = bqrl.load_policy(folder / "policy_tau0p8.npz")
+    policy = bqrl.load(folder / "policy_tau0p8.npz")
     assert bqrl.evaluate(mdp, policy).quantile(0.8) == stored["levels"][1]["value"]
     rows = list(csv.DictReader(io.StringIO((folder / "policy_tau0p8.csv").read_text())))
     assert {row["state"] for row in rows} == {"<in>", "out"}
@@ -417,7 +417,7 @@ def test_a_policy_can_be_run_from_its_csv_alone(cli, tmp_path, asked):
     path.write_text(CONTRACTS)
     assert cli("solve", path, "--horizon", 3, *asked, "--out", folder)[0] == 0
     (table,) = folder.glob("policy_tau*.csv")
-    policy = bqrl.load_policy(table.with_suffix(".npz"))
+    policy = bqrl.load(table.with_suffix(".npz"))
     discount = json.loads((folder / "plan.json").read_text())["model"]["discount"]
     rows = list(csv.DictReader(io.StringIO(table.read_text())))
     parts = getattr(policy, "policies", [policy])

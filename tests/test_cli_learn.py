@@ -126,7 +126,7 @@ def test_learn_writes_everything_and_prints_the_same_document(cli, tiny, tmp_pat
         assert record.gap().sum() == pytest.approx(row["gap"])
         lines = [strict(line) for line in (folder / f"episodes_seed{seed}.jsonl").read_text().splitlines()]
         assert [line["return"] for line in lines] == record.returns.tolist()
-    policy = bqrl.load_policy(folder / "policy_tau0p4.npz")
+    policy = bqrl.load(folder / "policy_tau0p4.npz")
     assert bqrl.evaluate(mdp, policy).quantile(0.4) == max(row["quantile"] for row in rows)
     assert stored["policy"]["seed"] in (42, 43)
     curves = list(csv.DictReader(io.StringIO((folder / "curves.csv").read_text())))
