@@ -10,7 +10,7 @@ from typing import Any
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
 from bqrl.learners.record import Record
-from bqrl.mdp.files import ending, load_model, model_of, naming, read_arrays, save_model
+from bqrl.mdp import files
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, policy_from_arrays
 
@@ -57,9 +57,9 @@ def load(
     >>> policy = load("policy.npz")  # doctest: +SKIP
     """
     place = Path(path)
-    if ending(place) != ".npz":
-        return load_model(place, horizon, start, discount, columns=columns, max_bytes=max_bytes)
-    arrays = read_arrays(place, max_bytes=max_bytes)
+    if files.ending(place) != ".npz":
+        return files.load(place, horizon, start, discount, columns=columns, max_bytes=max_bytes)
+    arrays = files.read_arrays(place, max_bytes=max_bytes)
     marker = next((marker for marker in KINDS if marker in arrays), None)
     if marker is None:
         if "bqrl_run" in arrays:
@@ -67,12 +67,12 @@ def load(
                 f"{place.name}: this is a checkpoint of a run; continue it with learn(..., checkpoint=path)",
                 file=str(place),
             )
-        return model_of(arrays, place, horizon, start, discount, columns)
+        return files.model_of(arrays, place, horizon, start, discount, columns)
     what, reader = KINDS[marker]
     for name, value in (("horizon", horizon), ("start", start), ("discount", discount), ("columns", columns)):
         if value is not None:
             raise ArgumentError(f"{name} must be omitted: {place.name} holds a {what}, not a model", name=name)
-    with naming(place, {}):
+    with files.naming(place, {}):
         return reader(arrays)
 
 
@@ -94,7 +94,7 @@ def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:
     >>> save(plan.policy, "policy.npz")  # doctest: +SKIP
     """
     if isinstance(thing, MDP):
-        save_model(thing, path, plain=plain)
+        files.save(thing, path, plain=plain)
     elif isinstance(thing, (Policy, Record)):
         thing.save(path)
     else:

@@ -9,7 +9,7 @@ from bqrl.experiments.single import Problem, RunSpec, Took, execute
 from bqrl.experiments.store import FolderLock, Store
 from bqrl.learners.record import Record
 from bqrl.learners.run import learn
-from bqrl.mdp.files.npz import pack, unpack
+from bqrl.mdp.file_npz import pack, unpack
 
 RUN = RunSpec(
     Problem("AssetSelling", (("horizon", 3), ("offers", 4), ("start", 1))), "q-learning", (), 0.5, 20, 0.05, 7

@@ -194,7 +194,7 @@ def test_learners_trained_once_do_not_see_the_level():
 
     from bqrl.experiments.reproduce import paper_study
     from bqrl.experiments.store import digest_of
-    from bqrl.mdp.files.npz import unpack
+    from bqrl.mdp.file_npz import unpack
 
     spec = read_spec(paper_study())
     for entry in spec.learners:

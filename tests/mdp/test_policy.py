@@ -8,7 +8,7 @@ from oracles import small_mdps
 
 import bqrl
 from bqrl import LabelPolicy, MarkovPolicy, MixturePolicy, evaluate, load
-from bqrl.errors import FileFormatError
+from bqrl.errors import FileFormatError, PolicyError
 from bqrl.planners.target import guarantee_curve
 
 MODEL = bqrl.envs.make("AssetSelling")
@@ -165,3 +165,31 @@ def test_load_policy_warns_and_works(tmp_path):
         pytest.raises(FileFormatError, match="expected a policy, got MDP"),
     ):
         bqrl.load_policy(tmp_path / "model.npz")
+
+
+def test_forty_thousand_actions_do_not_overflow(tmp_path):
+    mdp = bqrl.MDP([(0, a, 0, 1.0, float(a % 39_999 == 39_998)) for a in range(40_000)], horizon=2)
+    for plan in (bqrl.solve(mdp, 0.5), bqrl.solve(mdp, 0.5, planner="expected")):
+        assert plan.value == 2.0
+        policy = plan.policy
+        assert policy.act(0, 0, policy.start()) == 39_998
+        policy.save(tmp_path / "p.npz")
+        assert load(tmp_path / "p.npz").act(0, 0, policy.start()) == 39_998
+
+
+def test_tables_of_a_policy_are_read_only():
+    for policy in five_kinds(MODEL):
+        arrays = [policy.actions] if policy.kind == "markov" else list(getattr(policy, "actions", []))
+        arrays += [getattr(policy, name) for name in ("root", "action", "child", "weights") if hasattr(policy, name)]
+        for array in arrays:
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 0
+
+
+def test_errors_carry_stage_and_state():
+    with pytest.raises(PolicyError) as caught:
+        MarkovPolicy([[0, 0]]).act(3, 0)
+    assert caught.value.stage == 3
+    with pytest.raises(PolicyError) as caught:
+        MarkovPolicy([[0, 0]]).act(0, 5)
+    assert caught.value.state == 5

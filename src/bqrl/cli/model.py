@@ -11,7 +11,7 @@ import typer
 from bqrl.checks import nearest
 from bqrl.envs import make, names
 from bqrl.errors import ArgumentError, ModelWarning
-from bqrl.mdp.files import ending, load_model
+from bqrl.mdp.files import ending, load
 from bqrl.mdp.files.csv import parse_start
 from bqrl.mdp.model import MDP
 
@@ -85,7 +85,7 @@ def _from_file(path: Path, horizon: int | None, start: str | None, discount: flo
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
-            mdp = load_model(path, horizon, first_states(start), discount, columns=column_names(columns))
+            mdp = load(path, horizon, first_states(start), discount, columns=column_names(columns))
     except FileNotFoundError as error:
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         hint = "" if path.is_symlink() or not beside else nearest(path.name, beside)

@@ -57,11 +57,11 @@ class Problem:
             from bqrl.envs import make
 
             return make(self.name, **dict(self.params))
-        from bqrl.mdp.files import load_model
+        from bqrl.mdp.files import load
 
         if content_of(self.file) != self.content:
             raise ValueError(f"{self.file} is not the file that the study began with; start again")
-        return load_model(self.file, **dict(self.params))
+        return load(self.file, **dict(self.params))
 
 
 @dataclass(frozen=True, slots=True)

@@ -419,9 +419,9 @@ class MDP:
 
     def save(self, path: str | Path, *, plain: bool = False) -> None:
         """Write the model to .csv, .csv.gz, .npz or .json; see `bqrl.save`."""
-        from bqrl.mdp.files import save_model
+        from bqrl.mdp.files import save
 
-        save_model(self, path, plain=plain)
+        save(self, path, plain=plain)
 
     def as_env(self, **options: Any) -> gymnasium.Env[np.int64, np.int64]:
         """A Gymnasium environment that plays this problem."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bqrl.experiments.theory.runs import Watch, played, run_seed
 from bqrl.experiments.theory.settings import HardSpec, LearnerSpec, TheorySpec
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.forms import FloatArray
 from bqrl.theory import bandit_upper_bound, hard_instance, hard_lower_bound, loglog_slope
 
 

@@ -33,7 +33,7 @@ def ending(path: str | Path) -> str | None:
     return next((known for known in sorted(ENDINGS, key=len, reverse=True) if name.endswith(known)), None)
 
 
-def load_model(
+def load(
     path: str | Path,
     horizon: int | None = None,
     start: Any = None,
@@ -77,7 +77,7 @@ def states_horizon(path: str | Path) -> bool:
         return "horizon" in read_facts(_text(place, kind, None))
 
 
-def save_model(mdp: MDP, path: str | Path, *, plain: bool = False) -> None:
+def save(mdp: MDP, path: str | Path, *, plain: bool = False) -> None:
     """Write a model to a .csv, .csv.gz, .npz or .json file; see `bqrl.save`."""
     place = Path(path)
     kind = _checked_ending(place)
