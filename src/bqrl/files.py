@@ -44,8 +44,8 @@ def load(
     columns
         Headers of a .csv file by role, e.g. {"state": "from", "next_state": "to"}; usual names are recognised.
     max_bytes
-        Largest size in bytes, after unpacking; the default is 4 GiB (512 MiB for .json), or the environment variable
-        BQRL_MAX_FILE_BYTES.
+        Largest size in bytes, after unpacking. The default is the environment variable BQRL_MAX_FILE_BYTES, else 4 GiB
+        for .npz, 1 GiB for .csv and 256 MiB for .json.
 
     Returns
     -------

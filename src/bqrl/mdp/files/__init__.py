@@ -20,11 +20,10 @@ from bqrl.mdp.files.csv import read_csv, read_facts
 from bqrl.mdp.files.csv_writer import write_csv
 from bqrl.mdp.files.json import read_json, write_json
 from bqrl.mdp.files.npz import pack, read_npz, unpack, write_npz
-from bqrl.mdp.files.regular import MAX_BYTES, gunzip, read_regular, size_limit
+from bqrl.mdp.files.regular import MAX_JSON, MAX_TEXT, gunzip, read_regular, size_limit
 from bqrl.mdp.model import MDP
 
 ENDINGS = (".csv", ".csv.gz", ".npz", ".json")
-MAX_JSON = 512 * 2**20  # text that grows tenfold in memory
 
 
 def ending(path: str | Path) -> str | None:
@@ -131,7 +130,7 @@ def naming(place: Path, options: Mapping[str, Any]) -> Iterator[None]:
 
 def _text(place: Path, kind: str, max_bytes: int | None) -> bytes:
     """The bytes of a text file, unpacked."""
-    limit = size_limit(max_bytes, MAX_JSON if kind == ".json" else MAX_BYTES)
+    limit = size_limit(max_bytes, MAX_JSON if kind == ".json" else MAX_TEXT)
     with naming(place, {}):
         content = read_regular(place, limit)
         return gunzip(content, limit) if kind == ".csv.gz" else content
