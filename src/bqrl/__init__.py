@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         QuantileLevelPolicy,
         TargetPolicy,
     )
+    from bqrl.mdp.step import from_step
     from bqrl.planners.confidence import constant_buffer, log_buffer, power_buffer
     from bqrl.planners.evaluate import evaluate, simulate
     from bqrl.planners.plan import Plan
@@ -50,6 +51,7 @@ __all__ = [
     "envs",
     "evaluate",
     "from_gymnasium",
+    "from_step",
     "guarantee_curve",
     "learn",
     "load",
@@ -68,6 +70,7 @@ _HOME = {
     "load": "bqrl.files",
     "save": "bqrl.files",
     "from_gymnasium": "bqrl.mdp.gymnasium",
+    "from_step": "bqrl.mdp.step",
     "LabelPolicy": "bqrl.mdp.policy",
     "MarkovPolicy": "bqrl.mdp.policy",
     "MixturePolicy": "bqrl.mdp.policy",
@@ -110,7 +113,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-for _name in ("AssetSelling",):
+_PROBLEMS = """
+AmericanPut AssetSelling Bandit BettingGame DeepSea Gambler Garnet ICUSepsis Inventory Liquidation MachineReplacement
+PerishableInventory Portfolio RiverSwim SafeOrRisky SlipperyCliff Staffing TreatmentChoice
+""".split()
+for _name in _PROBLEMS:
     # Gymnasium warns if an id is registered twice, for example on reload.
     if f"bqrl/{_name}-v0" not in registry:
         register(f"bqrl/{_name}-v0", entry_point="bqrl.envs:make_env", kwargs={"name": _name})

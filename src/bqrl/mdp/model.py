@@ -30,6 +30,8 @@ from bqrl.mdp.validation import (
 if TYPE_CHECKING:
     import gymnasium
 
+    from bqrl.mdp.noise import SharedNoise
+
 __all__ = ["MDP", "ROW_TOL", "Stage", "Structure"]
 
 
@@ -125,13 +127,14 @@ class MDP:
     state_names: tuple[str, ...] | None
     action_names: tuple[str, ...] | None
     units: str | None
+    noise: SharedNoise | None  # the laws of events whose images the rows are, where rows share them
     _reward: FloatArray | None
     _cache: dict[Any, Any]
     _per_model: dict[Any, Any]  # written by derived.per_model alone
     _per_structure: dict[Any, Any]  # written by derived.per_structure alone; shared with twins
     __slots__ = (
         "A", "H", "S", "_cache", "_per_model", "_per_structure", "_reward", "action_names", "available", "discount",
-        "known", "mu", "probability", "row_reward", "row_start", "state_names", "successor", "units",
+        "known", "mu", "noise", "probability", "row_reward", "row_start", "state_names", "successor", "units",
     )  # fmt: skip
 
     def __init__(
@@ -165,13 +168,13 @@ class MDP:
     def from_table(cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, **optional: Any) -> MDP:
         """MDP of outcomes already in a table, checked like any other model."""
         mdp = cls.__new__(cls)
-        defaults = dict.fromkeys(("available", "known", "state_names", "action_names", "units"))
+        defaults = dict.fromkeys(("available", "known", "state_names", "action_names", "units", "noise"))
         mdp._fill(table, H, start, discount, **defaults | optional)
         return mdp
 
     def _fill(
         self, table: Table, H: int, start: Any, discount: float, available: Any, known: Any,
-        state_names: Any, action_names: Any, units: str | None,
+        state_names: Any, action_names: Any, units: str | None, noise: SharedNoise | None = None,
     ) -> None:  # fmt: skip
         """Check everything, then store it."""
         S, A, K = table.S, table.A, table.K
@@ -194,6 +197,9 @@ class MDP:
         if table.row_reward is not None and not listed.all():  # rewards of absent actions have no meaning
             table.row_reward = np.where(np.broadcast_to(listed, table.row_reward.shape), table.row_reward, 0.0)
         check_table(table, H)
+        probability = normalised(table)
+        if noise is not None:
+            noise.check(table.row_start, probability)
         single = (sizes == 1).reshape(K, S, A)
         given = mask_of(known, (K, S, A), "known")
         self._store(
@@ -209,7 +215,8 @@ class MDP:
             known=single if given is None else (given | single) & listed,
             row_start=table.row_start,
             successor=table.successor,
-            probability=normalised(table),
+            probability=probability,
+            noise=noise,
             row_reward=table.row_reward,
             _reward=table.reward,
         )
@@ -350,8 +357,17 @@ class MDP:
         table = Table(self.S, self.A, self.available.shape[0], self.row_start, self.successor, probability)
         check_table(table, self.H)
         twin = MDP.__new__(MDP)
-        twin._store(**self.__getstate__() | {"probability": normalised(table)})
+        noise = self.noise and self.noise.hidden
+        twin._store(**self.__getstate__() | {"probability": normalised(table), "noise": noise})
         object.__setattr__(twin, "_per_structure", self._per_structure)
+        return twin
+
+    def with_noise(self, noise: SharedNoise | None) -> MDP:
+        """The same problem with these laws of events behind its rows; None: the rows share nothing."""
+        if noise is not None:
+            noise.check(self.row_start, self.probability)
+        twin = self.with_probability(self.probability)
+        object.__setattr__(twin, "noise", noise)
         return twin
 
     def staged(self) -> MDP:
@@ -383,7 +399,8 @@ class MDP:
             True,
         )
         known = np.array(np.broadcast_to(self.known, (H, self.S, self.A)))
-        return MDP.from_table(table, H, self.mu, self.discount, **self._facts() | {"known": known})
+        changed = {"known": known, "noise": self.noise and self.noise.staged(H)}
+        return MDP.from_table(table, H, self.mu, self.discount, **self._facts() | changed)
 
     def replace(self, *, start: Any = None, horizon: int | None = None, discount: float | None = None) -> MDP:
         """The same problem with another start, discount or, if kernel and rewards are stationary, horizon."""
@@ -405,7 +422,7 @@ class MDP:
 
     def _facts(self) -> dict[str, Any]:
         """What a copy of the model keeps beside its table."""
-        return {name: getattr(self, name) for name in ("known", "state_names", "action_names", "units")}
+        return {name: getattr(self, name) for name in ("known", "state_names", "action_names", "units", "noise")}
 
     # -- names, files, environments ---------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from bqrl.errors import FileFormatError
 from bqrl.mdp.build import Table, check_horizon
 from bqrl.mdp.files.regular import MAX_BYTES, check_size
 from bqrl.mdp.model import MDP
+from bqrl.mdp.noise_arrays import PREFIX, from_arrays, to_arrays
 
 STORED = ("H", "discount", "mu", "row_start", "successor", "probability", "known")
 OPTIONAL = ("reward", "row_reward", "state_names", "action_names", "units")
@@ -54,6 +55,8 @@ def write_npz(mdp: MDP) -> bytes:
     for name in ("state_names", "action_names", "units"):
         if getattr(mdp, name) is not None:
             arrays[name] = np.array(getattr(mdp, name), dtype=np.str_)
+    if mdp.noise is not None:
+        arrays |= to_arrays(mdp.noise)
     return pack(arrays)
 
 
@@ -127,7 +130,7 @@ def _stored(arrays: Arrays) -> MDP:
     """Model of the arrays that `write_npz` writes."""
     rule = f"a model has {', '.join(STORED)}, or transitions and rewards"
     for name in arrays:
-        if name not in STORED + OPTIONAL:
+        if name not in STORED + OPTIONAL and not name.startswith(PREFIX):
             raise FileFormatError(f"unknown array {shown(name)}; {rule}", column=name)
     for name in STORED:
         if name not in arrays:
@@ -171,6 +174,7 @@ def _stored(arrays: Arrays) -> MDP:
         state_names=_names(arrays, "state_names"),
         action_names=_names(arrays, "action_names"),
         units=str(_array(arrays, "units", "U", 0)) if "units" in arrays else None,
+        noise=from_arrays(arrays, row_start) if any(name.startswith(PREFIX) for name in arrays) else None,
     )
 
 
