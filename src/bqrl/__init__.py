@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bqrl import envs, theory
     from bqrl.files import load, load_policy, save
     from bqrl.laws.law import Law
+    from bqrl.learners.protocol import Learner
     from bqrl.learners.record import Record
     from bqrl.learners.run import learn
     from bqrl.mdp.gymnasium import from_gymnasium
@@ -40,6 +41,7 @@ __all__ = [
     "GuaranteeCurve",
     "LabelPolicy",
     "Law",
+    "Learner",
     "MarkovPolicy",
     "MixturePolicy",
     "Plan",
@@ -87,6 +89,7 @@ _HOME = {
     "solve": "bqrl.planners.solve",
     "GuaranteeCurve": "bqrl.planners.target",
     "guarantee_curve": "bqrl.planners.target",
+    "Learner": "bqrl.learners.protocol",
     "Record": "bqrl.learners.record",
     "learn": "bqrl.learners.run",
 }
