@@ -75,7 +75,7 @@ def test_the_page_of_a_plan_embeds_what_the_folder_holds(report):
     assert os.path.getsize(report) < 2_500_000
     result = read(report.parent)
     assert {"guarantee_curve", "return_law", "policy_map"} == set(result.charts)
-    for name in ("levels", "policy tau0p4", "return laws"):
+    for name in ("Levels", "Policy at τ = 0.4", "Return laws"):
         assert f"<summary>{name}</summary>" in html
 
 

@@ -122,9 +122,10 @@ class Policy(ABC):
 
         Examples
         --------
-        >>> from bqrl.envs import make
-        >>> MarkovPolicy([[0, 0]]).table(make("Bandit")) # doctest: +SKIP
-        [{'stage': 1, 'state': '0', 'action': '0', 'probability': 1.0}]
+        >>> import bqrl
+        >>> mdp = bqrl.envs.make("AssetSelling")
+        >>> bqrl.solve(mdp, 0.1).policy.table(mdp)[0]["action"]
+        'Continue'
         """
         from bqrl.results.decisions import decision_rows, wide_rows
 

@@ -7,6 +7,7 @@ end a script element.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -113,7 +114,7 @@ def _table(name: str, table: Table) -> dict[str, Any]:
     words = [any(row[i][:1].isalpha() and row[i] not in ("yes", "no") for row in cells) for i in range(len(titles))]
     return {
         "name": name,
-        "title": name.replace("_", " "),
+        "title": re.sub(r"_tau(\d+)p(\d+)$", r" at τ = \1.\2", name).replace("_", " ").capitalize(),
         "caption": table.caption,
         "columns": [{"title": title, "text": text} for title, text in zip(titles, words, strict=True)],
         "cells": cells,
