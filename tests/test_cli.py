@@ -341,8 +341,10 @@ def test_words_of_the_problem_reach_tables_and_sentences(cli, tiny, tmp_path):
     assert found.title == "Two rounds"
     assert found.tables["policy_tau0p4"].columns[:2] == ["year", "state"]
     assert found.tables["policy_tau0p4"].rows[0]["year"] == 1
-    law = found.charts["return_law"]["layer"][0]["encoding"]["x"]["title"]
-    assert law == "return (QALY)"
+    law = found.charts["return_law"]
+    assert law["layer"][0]["encoding"]["x"]["title"] == "return (QALY)"
+    for chart in found.charts.values():  # without the page, charts show the level that was asked for
+        assert {"name": "tau", "value": 0.4} in chart["params"]
 
 
 def test_out_writes_everything_and_prints_the_same_document(cli, tiny, tmp_path):

@@ -64,6 +64,13 @@ def test_the_bars_of_a_law_sum_to_one_and_split_at_the_promise():
     assert spec["layer"][0]["encoding"]["x"]["title"] == "return (EUR)"
 
 
+def test_a_law_alone_has_no_promise():
+    spec = bqrl.Law([0.0, 1.0], [0.5, 0.5]).chart().to_dict()
+    assert {row["kind"] for row in values(spec, 0)} == {"at least the promise"}
+    assert len(spec["layer"]) == 1
+    assert spec["title"]["subtitle"] == [""]
+
+
 def test_a_wide_law_is_thinned_and_its_rare_ends_are_said():
     law = bqrl.Law(np.r_[-1e6, np.arange(5000.0)], np.r_[1e-9, np.full(5000, (1 - 1e-9) / 5000)])
     spec = law_chart({0.1: law}, {0.1: 500.0}).to_dict()

@@ -36,6 +36,7 @@ LEARNERS = {
     "ppo": BROWN,
     "trpo": OLIVE,
 }
+BELOW, REACHED = "below the promise", "at least the promise"
 MISSING = 'charts need Altair and vl-convert; install them with: pip install "bqrl[plots]"'
 
 
@@ -212,7 +213,7 @@ def law_chart(
     laws
         Law of the return by level; one of them is shown at a time.
     promises
-        The value that is promised, by level; returns below it are marked.
+        The value that is promised, by level; returns below it are marked. Empty: nothing is marked.
     neutral
         Law of the return of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral".
     bracketed
@@ -223,18 +224,12 @@ def law_chart(
     alt, words = altair(), words or Words("")
     everything = [*laws.values(), *([] if neutral is None else [neutral])]
     edges, left_out = _bins(everything)
-    kinds = ["below the promise", "at least the promise", "risk-neutral policy"]
     rows = []
     for level, law in laws.items():
-        promise = promises[level]
-        below = law.values < promise - 1e-9 * max(1.0, abs(promise))
-        for kind, chosen in zip(kinds, (below, ~below), strict=False):
-            rows += [{"tau": level, "kind": kind} | bar for bar in _bars(law, edges, chosen)]
+        promise = promises.get(level, -np.inf)
+        rows += [{"tau": level} | bar for bar in _bars(law, edges, promise)]
         if neutral is not None:
-            low = neutral.values < promise - 1e-9 * max(1.0, abs(promise))
-            for kind, chosen in zip(kinds, (low, ~low), strict=False):
-                bars = _bars(neutral, edges, chosen)
-                rows += [{"tau": level, "kind": kind, "policy": "risk-neutral"} | bar for bar in bars]
+            rows += [{"tau": level, "policy": "risk-neutral"} | bar for bar in _bars(neutral, edges, promise)]
     first = next(iter(laws))
     tau, policy = alt.param(name="tau", value=first), alt.param(name="policy", value="best")
     bins = alt.Chart(_data(rows)).transform_filter("datum.tau == tau && (datum.policy || 'best') == policy")
@@ -250,15 +245,15 @@ def law_chart(
         color=alt.Color(
             "kind:N",
             title=None,
-            scale=alt.Scale(domain=kinds[:2], range=[ORANGE, BLUE]),
-            legend=alt.Legend(orient="top"),
+            scale=alt.Scale(domain=[BELOW, REACHED], range=[ORANGE, BLUE]),
+            legend=alt.Legend(orient="top") if promises else None,
         ),
         order=alt.Order("kind:N", sort="ascending"),
         tooltip=[
             alt.Tooltip("from:Q", format=".6~g"),
             alt.Tooltip("to:Q", format=".6~g"),
             alt.Tooltip("share:Q", format=".4~%"),
-            alt.Tooltip("kind:N"),
+            *([alt.Tooltip("kind:N")] if promises else []),
         ],
     )
     lines = [{"tau": level, "from": value} for level, value in promises.items()]
@@ -267,10 +262,14 @@ def law_chart(
         .transform_filter("datum.tau == tau")
         .mark_rule(color=RED, strokeDash=[4, 2], strokeWidth=1.5)
     )
-    said = "Dashed line: the promise." + (" Returns are rounded down." if bracketed else "")
-    if left_out:
-        said += " The first and the last bar hold all rarer returns."
-    return _finish(alt.layer(bars, line.encode(x=x)).add_params(tau, policy), "How the return is distributed", said)
+    said = [
+        "Dashed line: the promise." if promises else "",
+        "Returns are rounded down." if bracketed else "",
+        "The first and the last bar hold all rarer returns." if left_out else "",
+    ]
+    layers = [bars, line.encode(x=x)] if promises else [bars]
+    chart = alt.layer(*layers).add_params(tau, policy)
+    return _finish(chart, "How the return is distributed", " ".join(filter(None, said)))
 
 
 def _bins(laws: Sequence[Law]) -> tuple[FloatArray, bool]:
@@ -288,13 +287,17 @@ def _bins(laws: Sequence[Law]) -> tuple[FloatArray, bool]:
     return edges, bool(values[0] < edges[0] or values[-1] >= edges[-1])
 
 
-def _bars(law: Law, edges: FloatArray, chosen: Any) -> list[dict[str, float]]:
+def _bars(law: Law, edges: FloatArray, promise: float) -> list[dict[str, Any]]:
+    """Bars of a law, those below the promise first."""
+    below = law.values < promise - 1e-9 * max(1.0, abs(promise)) if np.isfinite(promise) else law.values < promise
     places = np.clip(np.searchsorted(edges, law.values, side="right") - 1, 0, edges.size - 2)
-    mass = np.bincount(places[chosen], law.probabilities[chosen], edges.size - 1)
-    return [
-        {"from": float(edges[i]), "to": float(edges[i + 1]), "share": float(f"{mass[i]:.6g}")}
-        for i in np.flatnonzero(mass).tolist()
-    ]
+    rows = []
+    for kind, chosen in ((BELOW, below), (REACHED, ~below)):
+        mass = np.bincount(places[chosen], law.probabilities[chosen], edges.size - 1)
+        for i in np.flatnonzero(mass).tolist():
+            share = float(f"{mass[i]:.6g}")
+            rows.append({"kind": kind, "from": float(edges[i]), "to": float(edges[i + 1]), "share": share})
+    return rows
 
 
 def policy_chart(

@@ -146,7 +146,8 @@ def plan_result(solved: Solved) -> tuple[Result, list[str]]:
 
 def plan_charts(solved: Solved) -> dict[str, Any]:
     """The charts of plans by name."""
-    words, plans = solved.words, solved.levels
+    asked = {plan.tau for plan in solved.plans}
+    words, plans = solved.words, [*solved.plans, *(plan for plan in solved.others if plan.tau not in asked)]
     neutral = None if solved.neutral is None else solved.neutral[1]
     promises = {plan.tau: plan.value if plan.beta == 0.0 else plan.law.quantile(plan.tau) for plan in plans}
     bracketed = any(plan.law_upper is not None for plan in plans)

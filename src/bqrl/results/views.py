@@ -28,7 +28,7 @@ MAX_ROWS = 12  # of a table in a notebook
 
 def law_view(law: Law) -> Any:
     """Chart of one law."""
-    return law_chart({0.0: law}, {0.0: law.values[0]})
+    return law_chart({0.0: law}, {})
 
 
 def curve_view(curve: GuaranteeCurve, marks: Sequence[tuple[float, float]] = ()) -> Any:
