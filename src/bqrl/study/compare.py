@@ -6,6 +6,7 @@ bands of the mean, by a percentile bootstrap over seeds.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -215,6 +216,8 @@ def compare(
     common: dict[str, Any] = {"horizon": horizon, "delta": delta}
     for one in contenders:  # a mistake in the last learner must not come out after the runs of the first
         first = Run(problem, one.learner, tau, episodes, chosen[0], **common, **one.params)
+        if workers != 1:
+            _check_portable(one.label, (problem, one.learner, one.params))
     watch = Watch() if watch is None else watch
     hands: Workers = InlineWorkers() if whole(workers, "workers", 1) == 1 else LocalWorkers(workers)
     work = Work(hands, watch.say)
@@ -227,6 +230,15 @@ def compare(
     for record in found.values():
         record.mdp = first.mdp
     return Experiment(problem, tau, first.total, chosen, tuple(contenders), records)
+
+
+def _check_portable(label: str, parts: Any) -> None:
+    """Raise TypeError if a run cannot be sent to another process."""
+    try:
+        pickle.dumps(parts)
+    except Exception as error:  # pickling calls code of the user
+        reason = " ".join(str(error).split())[:120]
+        raise TypeError(f"{label} cannot be sent to another process ({reason}); use workers=1") from None
 
 
 def _run(problem: Any, learner: Any, tau: float, episodes: int, seed: int, options: Mapping[str, Any]) -> Record:
