@@ -81,7 +81,9 @@ def target_space() -> Any:
     size = {"width": 68, "height": 28, "stroke": "white"}
     left = alt.layer(
         base.mark_rect(**size).encode(x=x, y=y, color=fill),
-        alt.Chart(alt.Data(values=moves)).mark_rule(strokeWidth=2, opacity=0.5).encode(x=x, y=y, x2="h2:Q", y2="need2:Q"),
+        alt.Chart(alt.Data(values=moves))
+        .mark_rule(strokeWidth=2, opacity=0.5)
+        .encode(x=x, y=y, x2="h2:Q", y2="need2:Q"),
         base.transform_filter("datum.met").mark_text(fontSize=10, fontWeight="bold").encode(x=x, y=y, text="text:N"),
         base.transform_filter("!datum.met").mark_text(fontSize=10, color=GREY).encode(x=x, y=y, text="text:N"),
     ).properties(width=420, height=300, title="Best move and smallest chance to fall short")
