@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bqrl
+import bqrl.learners.run
 from bqrl.study.compare import beats, bootstrap_band, compare
 
 SMALL = {"offers": 5, "horizon": 3, "start": 1}
@@ -94,6 +95,19 @@ def test_the_probability_of_beating_counts_all_pairs():
     mine, other = np.array([1.0, 4.0]), np.array([2.0, 4.0, 9.0])
     assert beats(mine, other) == pytest.approx((3 + 0.5 + 1) / 6)
     assert beats(mine, other) + beats(other, mine) == pytest.approx(1.0)
+
+
+def test_what_cannot_be_sent_to_a_process_is_refused_before_any_run(problem):
+    learner = bqrl.learners.run.find_learner("sarsa")
+
+    def own(task, rng):
+        return learner(task, rng)
+
+    with pytest.raises(TypeError, match=r"^mine cannot be sent to another process \(.*\); use workers=1$"):
+        compare(problem, [("mine", own, {})], tau=0.5, episodes=5, seeds=2, workers=2)
+    mine = compare(problem, [("mine", own, {})], tau=0.5, episodes=5, seeds=2, workers=1)
+    same = compare(problem, ["sarsa"], tau=0.5, episodes=5, seeds=2, workers=1)
+    np.testing.assert_array_equal(mine.values("mine"), same.values("sarsa"))
 
 
 @pytest.mark.parametrize(

@@ -322,8 +322,8 @@ class StudyView:
             found["variants"] = charts.strip(study, list(spec.variants), names[1:], some, each, [])
         if study.tunings():
             labels = [f"{self.label(key)}, τ = {tau:g}" for key, tau, _ in study.tunings()]
-            told = [f"{label}: {tuned.verdict()}" for label, (_, _, tuned) in zip(labels, study.tunings(), strict=True)]
-            found["tuning"] = charts.tuning(study, labels, told)
+            verdicts = [f"{labels[i]}: {tuned.verdict()}" for i, (_, _, tuned) in enumerate(study.tunings())]
+            found["tuning"] = charts.tuning(study, labels, verdicts)
         return found
 
     def policy_charts(self) -> dict[str, Any]:

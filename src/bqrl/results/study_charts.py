@@ -17,7 +17,7 @@ from bqrl.laws.law import Law
 from bqrl.planners.solve import guarantee_curve
 from bqrl.results.charts import BLUE, GREY, HEIGHT, PALETTE, RED, WIDTH, Curve, altair, curves_chart, learner_colours
 from bqrl.study.compare import MEASURES as EXPERIMENT_MEASURES
-from bqrl.study.compare import Experiment
+from bqrl.study.compare import Experiment, evenly
 from bqrl.study.study import Study
 from bqrl.study.tables import shown_states
 
@@ -122,8 +122,12 @@ def figure_curves(study: Study, tau: float, measure: str, title: str) -> Any:
         if entry.plot:
             mean, deviation = study.scores.mean_curve("", entry.key, tau, measure)
             half = Z * deviation / np.sqrt(n)
-            kept = np.unique(np.linspace(0, mean.size - 1, min(mean.size, POINTS)).round().astype(int))
-            curves.append(Curve(entry.label, kept + 1.0, mean[kept], (mean - half)[kept], (mean + half)[kept]))
+            drawn = evenly(mean.size, POINTS)
+            curves.append(
+                Curve(
+                    entry.label, (drawn + 1).astype(np.float64), mean[drawn], (mean - half)[drawn], (mean + half)[drawn]
+                )
+            )
     return curves_chart(
         curves, title=folded(title), y_title=QUANTITY[measure], band=f"1.96 standard errors of the mean over {n} seeds"
     )
@@ -137,7 +141,7 @@ def all_curves(study: Study, titles: Any, problems: Sequence[str]) -> Any:
         MEASURED,
         *([Selector("problem", "problem", problems)] if spec.variants else []),
     ]
-    kept = np.unique(np.linspace(0, spec.episodes - 1, min(spec.episodes, POINTS)).round().astype(int))
+    drawn = evenly(spec.episodes, POINTS)
     rows = []
     for v, (variant, _, _) in enumerate(spec.problems()):
         root = np.sqrt(len(spec.shown_seeds(variant)))
@@ -146,7 +150,7 @@ def all_curves(study: Study, titles: Any, problems: Sequence[str]) -> Any:
                 for k, entry in enumerate(spec.entries):
                     mean, deviation = study.scores.mean_curve(variant, entry.key, tau, measure)
                     half = Z * deviation / root
-                    rows += [[v, i, j, k, int(t) + 1, float(mean[t]), float(half[t])] for t in kept]
+                    rows += [[v, i, j, k, int(t) + 1, float(mean[t]), float(half[t])] for t in drawn]
     label, colour = by_learner(study)
     base = alt.Chart(csv_data(["problem", "level", "measure", "k", "episode", "mean", "half"], rows))
     base = base.transform_filter(chosen(selectors)).transform_calculate(
@@ -157,7 +161,7 @@ def all_curves(study: Study, titles: Any, problems: Sequence[str]) -> Any:
     tips = [alt.Tooltip("learner:N"), alt.Tooltip("episode:Q"), alt.Tooltip("mean:Q", format=".5~g")]
     band = base.mark_area(opacity=0.15, clip=True).encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour)
     line = base.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=colour, tooltip=tips)
-    note = f"Line: mean over seeds; band: 1.96 standard errors of the mean. {kept.size} of {spec.episodes} episodes are drawn."
+    note = f"Line: mean over seeds; band: 1.96 standard errors of the mean. {drawn.size} of {spec.episodes} episodes are drawn."
     return with_title(alt.layer(band, line), titles, note, selectors=selectors)
 
 

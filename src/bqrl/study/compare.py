@@ -6,6 +6,7 @@ bands of the mean, by a percentile bootstrap over seeds.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from bqrl.checks import choice, number, shown, whole
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.study.run import complete
 from bqrl.study.watch import Watch
 from bqrl.study.workers import InlineWorkers, LocalWorkers, Work, Workers
@@ -97,12 +98,12 @@ class Experiment:
         -------
         Rows with learner, episode, mean, low and high.
         """
-        kept = np.unique(np.linspace(0, self.episodes - 1, min(points, self.episodes)).round().astype(int))
+        shown_episodes = evenly(self.episodes, points)
         rows = []
         for one in self.learners:
-            values = self.values(one.label, measure)[:, kept]
+            values = self.values(one.label, measure)[:, shown_episodes]
             low, high = bootstrap_band(values)
-            for t, mean, below, above in zip(kept + 1, values.mean(axis=0), low, high, strict=True):
+            for t, mean, below, above in zip(shown_episodes + 1, values.mean(axis=0), low, high, strict=True):
                 row = {"learner": one.label, "episode": int(t), "mean": float(mean)}
                 rows.append(row | {"low": float(below), "high": float(above)})
         return rows
@@ -215,6 +216,8 @@ def compare(
     common: dict[str, Any] = {"horizon": horizon, "delta": delta}
     for one in contenders:  # a mistake in the last learner must not come out after the runs of the first
         first = Run(problem, one.learner, tau, episodes, chosen[0], **common, **one.params)
+        if workers != 1:
+            _check_portable(one.label, (problem, one.learner, one.params))
     watch = Watch() if watch is None else watch
     hands: Workers = InlineWorkers() if whole(workers, "workers", 1) == 1 else LocalWorkers(workers)
     work = Work(hands, watch.say)
@@ -227,6 +230,15 @@ def compare(
     for record in found.values():
         record.mdp = first.mdp
     return Experiment(problem, tau, first.total, chosen, tuple(contenders), records)
+
+
+def _check_portable(label: str, parts: Any) -> None:
+    """Raise TypeError if a run cannot be sent to another process."""
+    try:
+        pickle.dumps(parts)
+    except Exception as error:  # pickling calls code of the user
+        reason = " ".join(str(error).split())[:120]
+        raise TypeError(f"{label} cannot be sent to another process ({reason}); use workers=1") from None
 
 
 def _run(problem: Any, learner: Any, tau: float, episodes: int, seed: int, options: Mapping[str, Any]) -> Record:
@@ -296,6 +308,15 @@ def learner_label(learner: Any, params: Mapping[str, Any]) -> str:
     return f"{name} ({listed})" if listed else str(name)
 
 
+def evenly(size: int, points: int) -> IntArray:
+    """At most `points` indices below `size`, evenly spread, the first and the last included.
+
+    >>> evenly(10, 4).tolist()
+    [0, 3, 6, 9]
+    """
+    return np.unique(np.linspace(0, size - 1, min(size, points)).round().astype(np.int64))
+
+
 def bootstrap_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """95 % confidence band of the mean of each column, by a percentile bootstrap over the rows.
 
@@ -326,4 +347,4 @@ def beats(mine: FloatArray, other: FloatArray) -> float:
     return float(np.mean(np.where(equal, 0.5, difference < 0.0)))
 
 
-__all__ = ["Contender", "Experiment", "beats", "bootstrap_band", "compare", "learner_label"]
+__all__ = ["Contender", "Experiment", "beats", "bootstrap_band", "compare", "evenly", "learner_label"]

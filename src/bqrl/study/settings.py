@@ -102,8 +102,8 @@ def _message(error: Any, tables: Mapping[str, Any], kind: type[Settings]) -> str
         text = str(context["error"])
         return text if text.startswith("[") else f"{where} {text}".strip()  # some name their place themselves
     wanted = MUST_BE.get(error["type"])
-    told = error["msg"] if wanted is None else f"must be {wanted.format(**context)}"
-    return f"{where} {told}, got {shown(error['input'])}"
+    rule = error["msg"] if wanted is None else f"must be {wanted.format(**context)}"
+    return f"{where} {rule}, got {shown(error['input'])}"
 
 
 def _place(location: tuple[Any, ...], tables: Any) -> str:

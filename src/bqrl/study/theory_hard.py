@@ -92,9 +92,9 @@ def power_of_rho(points: list[dict[str, Any]]) -> dict[str, float] | None:
     Runs at different rho are independent, so their errors give that of the exponent; if one of them is zero (all runs equal), the
     scatter around the line does.
     """
-    kept = [point for point in points if point["regret"] > 0.0]
-    x, y, error = ([point[name] for point in kept] for name in ("rho", "regret", "error"))
-    if len(kept) < 2 or (min(error) <= 0.0 and len(kept) < 3):
+    positive = [point for point in points if point["regret"] > 0.0]
+    x, y, error = ([point[name] for point in positive] for name in ("rho", "regret", "error"))
+    if len(positive) < 2 or (min(error) <= 0.0 and len(positive) < 3):
         return None
     slope = loglog_slope(1.0 / np.array(x), y, error if min(error) > 0.0 else None)
     return {"slope": slope.slope, "error": slope.error}
@@ -111,8 +111,8 @@ def growth_exponent(looks: Any, curves: FloatArray, scale: float) -> dict[str, f
     n = curves.shape[1]
     late = curves[:, :, beyond]
 
-    def slope(kept: FloatArray) -> float:
-        mean = kept.mean(axis=1).mean(axis=0)
+    def slope(some: FloatArray) -> float:
+        mean = some.mean(axis=1).mean(axis=0)
         return loglog_slope(looks[beyond], mean).slope if np.all(mean > 0.0) else np.nan
 
     whole = slope(late)
