@@ -150,27 +150,25 @@ def push_mass_threads(rows, moves, action, column, mass, out, blocks):
 
 
 @njit(cache=True)
-def spread_rows(first, mass, action, column, gain, A, n_next):
-    """Return the rows (s, a) played with some mass, and that mass by the sum after their reward; states count from `first`."""
+def spread_rows(first, mass, action, column, gain, n_next, place, rows):
+    """Return the mass of each row (s, a) that is played, by the sum after its reward, and list these rows in `rows`.
+
+    States count from `first`. `place` (S, A) must hold -1.
+    """
     S, n = mass.shape
-    place = np.full((S, A), -1)
+    A = place.shape[1]
     played = 0
     for s in range(S):
-        g, end = next_run(s, 0, action, column, mass)
-        while g < n:
+        for g in range(n):
             a = action[s, column[g]]
-            if place[s, a] < 0:
+            if mass[s, g] != 0.0 and place[s, a] < 0:
                 place[s, a] = played
+                rows[played] = (first + s) * A + a
                 played += 1
-            g, end = next_run(s, end, action, column, mass)
-    rows, spread = np.empty(played, np.int64), np.zeros((played, n_next))
+    spread = np.zeros((played, n_next))
     for s in range(S):
-        g, end = next_run(s, 0, action, column, mass)
-        while g < n:
-            a = action[s, column[g]]
-            q = (first + s) * A + a
-            rows[place[s, a]] = q
-            stop = min(end, n_next - gain[q])  # beyond it this state has no mass
-            spread[place[s, a], g + gain[q] : stop + gain[q]] = mass[s, g:stop]
-            g, end = next_run(s, end, action, column, mass)
-    return rows, spread
+        for g in range(n):
+            if mass[s, g] != 0.0:
+                a = action[s, column[g]]
+                spread[place[s, a], g + gain[(first + s) * A + a]] = mass[s, g]
+    return spread

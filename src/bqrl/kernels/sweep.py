@@ -20,58 +20,18 @@ CHUNK = 256  # columns of a row whose extreme expectations are computed at once:
 
 
 @njit(cache=True)
-def extremes(row_start, successor, reward, A, low_next, high_next):
-    """Least and greatest sum of rewards from each state, over actions and outcomes; 0 where there is no action."""
-    S = low_next.size
-    low, high = np.zeros_like(low_next), np.zeros_like(high_next)
-    for s in range(S):
-        first = True
-        for i in range(row_start[s * A], row_start[(s + 1) * A]):
-            a = reward[i] + low_next[successor[i]]
-            b = reward[i] + high_next[successor[i]]
-            if first or a < low[s]:
-                low[s] = a
-            if first or b > high[s]:
-                high[s] = b
-            first = False
-    return low, high
-
-
-@njit(cache=True)
-def forward_extremes(row_start, successor, reward, A, low, high, met):
-    """Least and greatest sum with which each state can be met one stage later."""
-    S = low.size
-    low_next, high_next = np.zeros_like(low), np.zeros_like(high)
-    seen = np.zeros(S, np.bool_)
-    for s in range(S):
-        if not met[s]:
-            continue
-        for i in range(row_start[s * A], row_start[(s + 1) * A]):
-            t = successor[i]
-            a, b = low[s] + reward[i], high[s] + reward[i]
-            if not seen[t] or a < low_next[t]:
-                low_next[t] = a
-            if not seen[t] or b > high_next[t]:
-                high_next[t] = b
-            seen[t] = True
-    return low_next, high_next
-
-
-@njit(cache=True)
 def keep_less(value, row_value, first):
     """Per column the smaller value."""
-    if first:
-        value[:] = row_value
-        return
     for c in range(value.size):
-        value[c] = min(value[c], row_value[c])
+        value[c] = row_value[c] if first else min(value[c], row_value[c])
 
 
 @njit(cache=True)
 def keep_better(value, mean, action, row_value, row_mean, a, first, goal):
     """Per column: the smaller value wins; within goal.tie (relative) the larger mean; then the lower action."""
     if first:
-        value[:], mean[:], action[:] = row_value, row_mean, a
+        for c in range(value.size):
+            value[c], mean[c], action[c] = row_value[c], row_mean[c], a
         return
     for c in range(value.size):  # without branches, so that it runs on vectors
         best, v, m = value[c], row_value[c], row_mean[c]
@@ -158,7 +118,7 @@ def sweep_state(s, rows, moves, ball, goal, after, now, action):
     A = goal.mean_reward.size // now.shape[0]
     value, mean = now[s, :n], now[s, n:]
     row_value, row_mean = np.empty(n), np.empty(n)
-    first = True
+    first = A > 0  # a literal True would compile the loops below a second time
     for a in range(A):
         q = s * A + a
         if rows.start[q] == rows.start[q + 1]:
@@ -258,17 +218,14 @@ def reduce_rows(product, shift, exists, goal, now, action):
     row_value, row_mean = np.empty(n), np.empty(n)
     for s in range(S):
         value, mean = now[s, :n], now[s, n:]
-        first = True
+        first = A > 0  # a literal True would compile the loops below a second time
         for a in range(A):
             if not exists[s, a]:
                 continue
             q = s * A + a
-            shifted(row_value, product[q, :n_next], shift[q])
-            if goal.weight != 0.0:
-                row_value -= goal.weight * goal.mean_reward[q]
+            shifted(row_value, product[q, :n_next], shift[q], -goal.weight * goal.mean_reward[q])
             if layers == 2:
-                shifted(row_mean, product[q, n_next:], shift[q])
-                row_mean += goal.mean_reward[q]
+                shifted(row_mean, product[q, n_next:], shift[q], goal.mean_reward[q])
                 keep_better(value, mean, action[s], row_value, row_mean, a, first, goal)
             else:
                 keep_less(value, row_value, first)

@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 
 from bqrl.errors import ArgumentError
-from bqrl.kernels.sweep import extremes
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.grid import EMPTY, NOISE, Lattice, ReturnSet, Rounded, apart, distinct_moves, frozen, merged, whole_steps
@@ -210,14 +209,18 @@ def _stage_slices(mdp: MDP, per_outcome: np.ndarray) -> Sequence[np.ndarray]:
 
 def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the greatest sum from each stage over all reachable states, shape (H+1,) each."""
-    low = np.zeros(mdp.S, per_outcome.dtype)
-    high = np.zeros(mdp.S, per_outcome.dtype)
+    low, high = np.zeros((2, mdp.S), per_outcome.dtype)
     least = np.zeros(mdp.H + 1, per_outcome.dtype)
     most = np.zeros(mdp.H + 1, per_outcome.dtype)
     parts = _stage_slices(mdp, per_outcome)
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)
-        low, high = extremes(stage.row_start, stage.successor, parts[h], mdp.A, low, high)
+        starts = stage.row_start[:: mdp.A]
+        listed = np.flatnonzero(np.diff(starts))  # a state without actions keeps 0: it is never met
+        sums_low, sums_high = parts[h] + low[stage.successor], parts[h] + high[stage.successor]
+        low, high = np.zeros_like(low), np.zeros_like(high)
+        low[listed] = np.minimum.reduceat(sums_low, starts[listed])
+        high[listed] = np.maximum.reduceat(sums_high, starts[listed])
         met = mdp.reachable[h]
         least[h], most[h] = low[met].min(), high[met].max()
     return least, most
