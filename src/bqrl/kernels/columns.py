@@ -7,6 +7,8 @@ table gives the column where each one lands.
 import numpy as np
 from numba import njit
 
+ZERO = np.int64(0)  # as an argument, a literal 0 would compile the callee once more for itself
+
 
 @njit(cache=True)
 def inside(n, last, shift):

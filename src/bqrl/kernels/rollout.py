@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit, prange
 
+from bqrl.kernels.columns import ZERO
+
 
 @njit(cache=True)
 def draw(probability, begin, end, u):
@@ -122,7 +124,7 @@ def push_mass(rows, moves, action, column, mass, out, lo, hi):
     S, n = mass.shape
     A = (rows.start.size - 1) // S
     for s in range(S):
-        g, end = next_run(s, 0, action, column, mass)
+        g, end = next_run(s, ZERO, action, column, mass)
         while g < n:
             q = s * A + action[s, column[g]]
             for i in range(rows.start[q], rows.start[q + 1]):

@@ -36,7 +36,8 @@ def improve_rows(row_start, successor, probability, half, shift, jumps, A, actio
     """
     S, n = mass.shape
     last = value_next.shape[1] - 1
-    out[:] = probability
+    for i in range(out.size):
+        out[i] = probability[i]
     for s in range(S):
         for a in range(A):
             begin, end = row_start[s * A + a], row_start[s * A + a + 1]

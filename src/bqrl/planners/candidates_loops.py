@@ -41,7 +41,8 @@ def fill_candidates(
     """out[0] = the kernel itself, out[1] its directed perturbation, then one for every block of uniforms (k, rows, 2)."""
     H, rows = retained.shape[0] - 1, row_start.size - 1
     for c in range(out.shape[0]):
-        out[c, :] = probability
+        for i in range(probability.size):
+            out[c, i] = probability[i]
     worth, ranking, values = discount ** np.arange(H), np.arange(0), np.empty(0)
     for q in range(rows):
         begin, end = row_start[q], row_start[q + 1]

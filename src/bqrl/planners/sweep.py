@@ -215,10 +215,13 @@ def _in_one_call(
     _terminal(work, S, cost, layers, None)
     begin = layout.table_starts(extra)
     tables = Tables(np.empty(int(begin[-1]) if policy else 0, action_dtype(mdp.A)), begin)
-    ball = Ball(NO_TABLE if half is None else half, sense, NO_ORDER, NO_TABLE)
+    stages, ball = layout.stages, None
+    if half is not None:
+        stages = stages._replace(shared=stages.shared & (half > 0.0).any(axis=1))
+        ball = Ball(half, sense, NO_ORDER, NO_TABLE)
     goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
     writeable = kernel if kernel.flags.writeable else kernel.copy()  # read-only arrays would compile a second time
-    last = sweep_stages(layout.stages, writeable, ball, goal, work, extra, tables)
+    last = sweep_stages(stages, writeable, ball, goal, work, extra, tables)
     columns = int(grid.size[0]) + extra
     root = mdp.mu @ work[last, : S * layers * columns].reshape(S, -1)
     if not policy:
@@ -251,7 +254,7 @@ class _Stage:
             return
         stage = self.stage
         rows = Rows(stage.row_start, stage.successor, self.probability)
-        ball = Ball(np.empty(0) if self.half is None else self.half, self.sense, NO_ORDER, NO_TABLE)
+        ball = None if self.half is None else Ball(self.half, self.sense, NO_ORDER, NO_TABLE)
         work = stage.successor.size * now.shape[1] // (2 if action.size else 1)
         run = sweep_rows_threads if work > THREADS_FROM else sweep_rows
         run(rows, self.grid.moves(self.mdp, self.h), ball, goal, after, now, action)
