@@ -166,8 +166,9 @@ def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
 def sweep_stages(stages, probability, ball, goal, work, extra, tables):
     """All stages of a uniform grid in one call; returns the row of `work` that holds the first stage.
 
-    ball.half (H, S*A), if there is a ball, and goal.mean_reward (H, S*A) hold all stages. `work` (2, cells) holds the terminal values, with the
-    means behind them, in its first row. `tables` receives the actions; an empty buffer asks for values only.
+    ball.half (H, S*A), if there is a ball, and goal.mean_reward (H, S*A) hold all stages. `work` (2, cells) holds the
+    terminal values, with the means behind them, in its first row. `tables` receives the actions; an empty buffer asks for
+    values only.
     """
     H, S = stages.size.size - 1, stages.mu.size
     per_stage = S * stages.A

@@ -18,6 +18,7 @@ MAX_POINTS = 2_000_000
 MAX_SET = 50_000
 MAX_DENOMINATOR = 10_000
 MAX_STEPS = 2**52  # sums in steps beyond this would lose digits as floats and could overflow as integers
+ROUNDING = 1e-13  # error of a sum of rewards, relative to the number of stages times the largest reward
 MAX_SET_WORK = 2_000_000  # transitions times stages that may be visited one by one to build a set
 SMALL = 4_096  # a lattice of this size is not worth replacing by a set
 HANDFUL = 256  # a stage with fewer sums does not yet show whether the sums fill the lattice
@@ -53,7 +54,7 @@ def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Lattice | None:
     if isinstance(base, Fraction):
         common = math.lcm(base.denominator, step.denominator)
         per_stage = int(base * common)
-        if max(abs(per_stage) * mdp.H, int(step * common) * int(size[0])) < MAX_STEPS:
+        if mdp.H * max(abs(per_stage), int(step * common) * int(units.max())) < MAX_STEPS:
             fraction = (int(step * common), common)
             exact_offset = tuple(int(n) * per_stage for n in left)
     return Lattice(
@@ -82,7 +83,7 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
     noise = _noise(rewards)
     distinct = apart(rewards, noise)
     units = np.searchsorted(distinct, mdp.reward + noise, side="right") - 1
-    rounding = 1e-13 * mdp.H * max(noise / NOISE, float(np.abs(rewards).max()))
+    rounding = ROUNDING * mdp.H * max(noise / NOISE, float(np.abs(rewards).max()))
     if np.any(np.diff(np.union1d(distinct, 0.0)) < 4.0 * rounding):
         return None  # sums could not tell these rewards apart
     sets = _backward_sets(mdp, distinct, units, rounding, max_points, fewer_than)
@@ -154,9 +155,26 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
 def reward_step(rewards: FloatArray) -> tuple[Fraction | float, Fraction] | None:
     """Return the smallest reward and the largest step such that all rewards are whole steps above it, up to noise.
 
-    None if there is no such step, or if it is so small that floats cannot count in it.
+    None if there is no such step, or if it is so small that floats cannot count in it. Rewards without a step are tried
+    once more in units of a power of ten, so that very small and very large rewards have one, too.
     """
-    base, noise = float(rewards[0]), _noise(rewards)
+    found = _step(rewards, _noise(rewards))
+    if found is None and (size := float(np.abs(rewards).max())) > 0.0:
+        unit = Fraction(10) ** math.floor(math.log10(size))
+        scaled, noise = rewards / float(unit), 10.0 * ROUNDING
+        values = np.union1d(scaled, 0.0)
+        gaps, sizes = np.diff(values), np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
+        blurred = (gaps > 0.1 * ROUNDING * sizes) & (gaps < 100.0 * noise)  # different, but not by much more than noise
+        found = None if blurred.any() else _step(scaled, noise)
+        if found is not None:
+            base, step = found
+            return (base * unit if isinstance(base, Fraction) else base * float(unit)), step * unit
+    return found
+
+
+def _step(rewards: FloatArray, noise: float) -> tuple[Fraction | float, Fraction] | None:
+    """Return base and step of the rewards, up to the given noise."""
+    base = float(rewards[0])
     rational = _nearest_fraction(base, noise)
     exact_base: Fraction | float = base if rational is None else rational
     above = rewards - base

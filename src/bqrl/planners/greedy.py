@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bqrl.errors import ArgumentError, GridError
-from bqrl.laws.law import MASS_TOL
+from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import grid
 from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
@@ -35,7 +35,7 @@ from bqrl.planners.greedy_loops import greedy_stage, greedy_sweep, root_value, w
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import MAX_BYTES, check_memory
 
-TIE = 1e-9  # objective values this close, relative to the size of the returns where that exceeds 1, are equal
+TIE = 1e-9  # objective values this close, relative to the size of the returns, are equal
 MEAN_TIE = 1e-12  # and means this close
 LANES = 8  # laws are padded to whole vectors
 DENSE_FROM = 0.2  # share of possible successors from which one matrix product beats walking the outcomes
@@ -107,7 +107,7 @@ def optimistic_greedy(
     candidates = candidate_kernels(mdp, probability, half_radius, centre.retained[0], uniforms)
     others = _recursion(mdp, candidates[1:], tau, beta, columns)
     values = np.concatenate([centre.values, others.values])
-    i = first_best(values, TIE * max(1.0, max(map(abs, values.tolist()))))
+    i = first_best(values, TIE * size_of(mdp.reward))
     actions = centre.actions[0] if i == 0 else others.actions[i - 1]
     return Choice(actions, float(values[i]), i, values)
 
@@ -136,7 +136,7 @@ class _Layout:
 
     grid: Grid
     points: FloatArray  # (H + 1, width) padded with the highest point
-    scale: float  # size of the returns, at least 1
+    scale: float  # size of the returns
     drops: IntArray  # (H,)
     bases: FloatArray  # (H,) value of a reward of 0 steps
     common: BoolArray  # (1 or H, S*A) rows whose outcomes share a reward
@@ -161,7 +161,7 @@ def _layout(mdp: MDP, columns: Grid) -> _Layout:
     common = _common(mdp, columns)
     dense, cells, cell_start = _dense_rows(mdp, common, width)
     return _Layout(
-        grid=columns, points=points, scale=max(1.0, float(np.abs(points[0]).max())), drops=drops,
+        grid=columns, points=points, scale=size_of(points[0]), drops=drops,
         bases=points[:-1, 0] - points[1:, 0] - drops * columns.step, common=common, dense=dense, cells=cells,
         cell_start=cell_start,
     )  # fmt: skip

@@ -22,6 +22,7 @@ import numpy as np
 from bqrl.kernels.l1 import l1_dense_rows
 from bqrl.kernels.layout import Ball, Goal, Moves, Rows, Stages, Tables
 from bqrl.kernels.sweep import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
+from bqrl.laws.law import size_of
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import Grid, Lattice
@@ -75,7 +76,7 @@ class Layout:
             A=mdp.A,
         )  # fmt: skip
         self.work = np.empty((2, 0))
-        self.largest = float(np.abs(grid.points(0)[[0, -1]]).max())  # size of the returns
+        self.largest = size_of(grid.points(0)[[0, -1]])  # size of the returns
         self._begins = np.concatenate(([0], np.cumsum(grid.size[:-1])))
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
@@ -156,10 +157,10 @@ def sweep(
     """
     kernel = mdp.probability if probability is None else probability
     if second is not None:
-        largest = float(np.abs(second).max())
+        largest = size_of(second)
     else:
-        largest = float(np.abs(grid.points(0)[[0, -1]]).max()) if layout is None else layout.largest
-    rule = Goal(NO_TABLE, weight, tie, 1e-12 * max(1.0, largest))
+        largest = size_of(grid.points(0)[[0, -1]]) if layout is None else layout.largest
+    rule = Goal(NO_TABLE, weight, tie, 1e-12 * largest)
     widest = int(grid.size.max()) + extra
     small = mdp.successor.size // len(mdp.available) * widest <= SMALL_WORK
     if isinstance(grid, Lattice) and second is None and not keep and tick is None and small:
