@@ -166,7 +166,7 @@ def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
 def sweep_stages(stages, probability, ball, goal, work, extra, tables):
     """All stages of a uniform grid in one call; returns the row of `work` that holds the first stage.
 
-    ball.half (H, S*A), if there is a ball, and goal.mean_reward (H, S*A) hold all stages. `work` (2, cells) holds the
+    ball.half (H*S*A,), if there is a ball, and goal.mean_reward (H, S*A) hold all stages. `work` (2, cells) holds the
     terminal values, with the means behind them, in its first row. `tables` receives the actions; an empty buffer asks for
     values only.
     """
@@ -190,17 +190,15 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables):
         action = none
         if layers == 2:
             action = tables.flat[tables.begin[h] : tables.begin[h + 1]].reshape(S, n)
-        if ball is None:
-            for s in range(S):
-                sweep_state(s, rows, moves, ball, rule, after, here, action)
-        else:
+        stage_ball = ball
+        if ball is not None:
             order, values = np.empty((0, 0), np.int64), np.empty((0, 0))
             if stages.shared[h]:
                 order, values = np.empty((n_next, S), np.int64), np.empty((n_next, S))
                 sort_columns(after, order, values)
-            stage_ball = Ball(ball.half[h], ball.sense, order, values)
-            for s in range(S):
-                sweep_state(s, rows, moves, stage_ball, rule, after, here, action)
+            stage_ball = Ball(ball.half[h * per_stage : (h + 1) * per_stage], ball.sense, order, values)
+        for s in range(S):
+            sweep_state(s, rows, moves, stage_ball, rule, after, here, action)
         now = 1 - now
     return now
 

@@ -219,7 +219,7 @@ def _in_one_call(
     stages, ball = layout.stages, None
     if half is not None:
         stages = stages._replace(shared=stages.shared & (half > 0.0).any(axis=1))
-        ball = Ball(half, sense, NO_ORDER, NO_TABLE)
+        ball = Ball(np.ascontiguousarray(half).reshape(-1), sense, NO_ORDER, NO_TABLE)
     goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
     writeable = kernel if kernel.flags.writeable else kernel.copy()  # read-only arrays would compile a second time
     last = sweep_stages(stages, writeable, ball, goal, work, extra, tables)
