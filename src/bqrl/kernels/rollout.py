@@ -161,16 +161,23 @@ def spread_rows(first, mass, action, column, gain, n_next, place, rows):
     A = place.shape[1]
     played = 0
     for s in range(S):
-        for g in range(n):
+        g, end = next_run(s, ZERO, action, column, mass)
+        while g < n:
             a = action[s, column[g]]
-            if mass[s, g] != 0.0 and place[s, a] < 0:
+            if place[s, a] < 0:
                 place[s, a] = played
                 rows[played] = (first + s) * A + a
                 played += 1
+            g, end = next_run(s, end, action, column, mass)
     spread = np.zeros((played, n_next))
     for s in range(S):
-        for g in range(n):
-            if mass[s, g] != 0.0:
-                a = action[s, column[g]]
-                spread[place[s, a], g + gain[(first + s) * A + a]] = mass[s, g]
+        g, end = next_run(s, ZERO, action, column, mass)
+        while g < n:
+            a = action[s, column[g]]
+            moved = gain[(first + s) * A + a]
+            stop = min(end, n_next - moved)  # beyond it this state has no mass
+            r, q, at, to = np.uint64(place[s, a]), np.uint64(s), np.uint64(g), np.uint64(g + moved)
+            for c in range(np.uint64(max(stop - g, 0))):
+                spread[r, to + c] = mass[q, at + c]
+            g, end = next_run(s, end, action, column, mass)
     return spread

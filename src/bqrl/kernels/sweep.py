@@ -79,9 +79,6 @@ def expectation(out, row, rows, moves, source, origin, n_next):
 def extreme_expectation(out, row, rows, moves, ball, source, n_next):
     """`expectation` of the first `n_next` columns at its least (sense +1) or greatest (-1) over the l1 ball of the row."""
     begin, end = rows.start[row], rows.start[row + 1]
-    if ball.half[row] <= 0.0 or end == begin + 1:
-        expectation(out, row, rows, moves, source, ZERO, n_next)
-        return
     p, shift = rows.probability[begin:end], moves.shift
     if one_shift(shift, begin, end):
         whole = np.zeros(n_next)
@@ -127,10 +124,13 @@ def sweep_state(s, rows, moves, ball, goal, after, now, action):
         q = s * A + a
         if rows.start[q] == rows.start[q + 1]:
             continue
-        if ball is None:
+        known = True
+        if ball is not None:
+            known = ball.half[q] <= 0.0 or rows.start[q + 1] == rows.start[q] + 1
+            if not known:
+                extreme_expectation(row_value, q, rows, moves, ball, after, n_next)
+        if known:
             expectation(row_value, q, rows, moves, after, ZERO, n_next)
-        else:
-            extreme_expectation(row_value, q, rows, moves, ball, after, n_next)
         if goal.weight != 0.0:
             for c in range(n):
                 row_value[c] -= goal.weight * goal.mean_reward[q]
