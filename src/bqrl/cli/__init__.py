@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. One module a command; nothing heavy loads before a command runs."""
+"""The command line: parse, call, print. One module per command, imported when the command is used."""
 
 from bqrl.cli.commands import app, main
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from bqrl.cli.output import Json, Out, print_json
+from bqrl.results.result import Result, Table, check_folder, write
 
 
 def bench(
@@ -22,8 +23,6 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Run the benchmarks of a checkout: they time and print, and assert nothing."""
-    from bqrl.results.result import Result, Table, check_folder, write
-
     scripts = chosen(benchmark_scripts(), names or [])
     if out is not None:
         check_folder(out, ["times.csv", *(f"{script.stem}.txt" for script in scripts)])

@@ -9,38 +9,50 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from bqrl.cli.bench import bench
-from bqrl.cli.compare import compare
-from bqrl.cli.envs import envs
-from bqrl.cli.learn import learn
-from bqrl.cli.report import report
-from bqrl.cli.reproduce import reproduce
-from bqrl.cli.solve import solve
-from bqrl.cli.theory import theory
+from bqrl import __version__
+from bqrl.checks import nearest
 
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # the last: an extra is not installed
 OPTIONS = "arithmetic|attitude|beta|discount|gap|horizon|planner|points|radius|randomized|secondary|start|tau"
 
+COMMANDS = ("solve", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
+
+
+class LazyCommands(TyperGroup):
+    """Each command is a function of the module of its name, which is imported when the command is used."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands in their order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            ctx.fail(f"there is no command {cmd_name!r}{nearest(cmd_name, COMMANDS)}")
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(cmd_name)(getattr(import_module(f"bqrl.cli.{cmd_name}"), cmd_name))
+        return typer.main.get_command(alone)
+
+
 app = typer.Typer(
     name="bqrl",
+    cls=LazyCommands,
     help="Plan and learn for quantiles of the total return: the best result that you reach with a certainty of your choice.",
     epilog="Try: bqrl solve AssetSelling --tau 0.1",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, learn, compare, reproduce, theory, envs, report, bench):
-    app.command()(command)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from bqrl import __version__
-
         typer.echo(f"bqrl {__version__}")
         raise typer.Exit
 

@@ -24,7 +24,11 @@ from bqrl.cli.learn import (
     first_seeds,
 )
 from bqrl.cli.output import Json, Out, StageName, Title, Unit
+from bqrl.cli.problem import problem_words
+from bqrl.cli.settings import read_params
 from bqrl.cli.watch import ProgressBar
+from bqrl.results.learning import file_stem, in_text, label_of, learning_files
+from bqrl.study.compare import compare as run_all
 
 EVERYONE = (
     "ucb-bqrl", "ucb-bqrl:planner=greedy", "ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo",
@@ -58,10 +62,6 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare learners on common noise: the randomness of a run depends on its seed, not on the learner."""
-    from bqrl.cli.problem import problem_words
-    from bqrl.results.learning import file_stem, label_of, learning_files
-    from bqrl.study.compare import compare as run_all
-
     entries = read_learners(learner or EVERYONE)
     chosen = first_seeds(seed, seeds)
     if workers < 1:
@@ -87,8 +87,6 @@ def compare(
 
 def read_learners(given: Sequence[str]) -> list[Entry]:
     """Learners with their parameters; each may be given once."""
-    from bqrl.cli.settings import read_params
-
     entries: list[Entry] = []
     for text in given:
         name, _, rest = text.partition(":")
@@ -116,7 +114,5 @@ def _pieces(text: str) -> list[str]:
 
 def spelled(learner: str, params: dict[str, Any]) -> str:
     """A learner as the command line writes it."""
-    from bqrl.results.learning import in_text
-
     listed = ",".join(f"{key}={in_text(value)}" for key, value in params.items())
     return f"{learner}:{listed}" if listed else learner

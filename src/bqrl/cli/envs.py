@@ -9,6 +9,10 @@ import typer
 
 from bqrl.cli.output import Json, Out, looked_at, paper, print_json
 from bqrl.cli.template import template
+from bqrl.envs import about, make
+from bqrl.envs import names as known
+from bqrl.planners.target import guarantee_curve, plan_from_curve
+from bqrl.results.result import Result, Table, check_folder, write
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
@@ -32,15 +36,12 @@ def envs(
     if form is not None:
         typer.echo(template(form), nl=False)
         return
-    from bqrl.envs import about
-    from bqrl.envs import names as known
 
     listed = [about(name) for name in names] if names else [about(name) for name in known()]
     if not (as_json or out is not None or looked_at(sys.stdout)):
         for problem in listed:
             typer.echo(problem.id)
         return
-    from bqrl.results.result import Result, Table, check_folder, write
 
     if out is not None:
         check_folder(out, ["problems.csv"])
@@ -69,9 +70,6 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
     `optimum` holds one entry per level: the value, a proven upper bound, and whether rounding can have changed it. It is
     empty for large problems unless `large`, and for problems whose data are not installed; `missing` then says why.
     """
-    from bqrl.envs import about, make
-    from bqrl.planners.target import guarantee_curve, plan_from_curve
-
     problem = about(name)
     found: dict[str, Any] = {
         "name": problem.name,

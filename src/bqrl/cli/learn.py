@@ -6,19 +6,33 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from bqrl.cli.output import Json, Out, StageName, Title, Unit, finish, paper, print_json, say, show_table
+from bqrl.cli.problem import Problem, problem_words, read_problem
+from bqrl.cli.settings import read_params
 from bqrl.cli.watch import ProgressBar
-
-if TYPE_CHECKING:
-    from bqrl.cli.problem import Problem
-    from bqrl.learners.callbacks import Callback
-    from bqrl.results.learning import Learned
-    from bqrl.results.words import Words
-    from bqrl.study.compare import Experiment
+from bqrl.learners.callbacks import Callback, JsonLines, TensorBoard, together
+from bqrl.learners.run import Run
+from bqrl.learners.run import learn as learn_once
+from bqrl.planners.plan import check_levels
+from bqrl.results.learning import (
+    Learned,
+    file_stem,
+    label_of,
+    learner_table,
+    learning_document,
+    learning_files,
+    learning_result,
+    random_law,
+    seed_table,
+)
+from bqrl.results.plans import in_one_line
+from bqrl.results.result import check_folder, write
+from bqrl.results.words import Words
+from bqrl.study.compare import Contender, Experiment
 
 Given = Annotated[
     str,
@@ -67,9 +81,6 @@ def learn(
     as_json: Json = False,
 ) -> None:
     """Let a learner learn a problem's kernel by playing it, and measure what its policies promise."""
-    from bqrl.cli.settings import read_params
-    from bqrl.results.learning import file_stem, learning_files
-
     given = [*([] if planner is None else [f"planner={planner}"]), *(settings or [])]
     params = read_params(learner, given)
     chosen = first_seeds(seed, seeds)
@@ -83,7 +94,6 @@ def learn(
         "problem": problem, "tau": tau, "learner": learner, "params": params, "episodes": episodes, "seed": seed,
         "seeds": seeds, "horizon": horizon, "start": start, "discount": discount, "delta": delta,
     }  # fmt: skip
-    from bqrl.cli.problem import problem_words
 
     begun = time.perf_counter()
     check_runs(found, [(learner, params)], tau, episodes, chosen[0], delta)
@@ -109,10 +119,6 @@ def begin(
     problem: str, tau: float, names: list[str], out: Path | None, horizon: int | None, start: str | None, discount: float | None
 ) -> Problem:  # fmt: skip
     """The problem; ValueError or OSError before any work is done."""
-    from bqrl.cli.problem import read_problem
-    from bqrl.planners.plan import check_levels
-    from bqrl.results.result import check_folder
-
     check_levels(tau, 0.0)
     if out is not None:
         check_folder(out, names)
@@ -123,8 +129,6 @@ def check_runs(
     problem: Problem, entries: Sequence[tuple[str, dict[str, Any]]], tau: float, episodes: int, seed: int, delta: float
 ) -> None:
     """ValueError if a learner cannot run on the problem; then say what was assumed about it."""
-    from bqrl.learners.run import Run
-
     for learner, params in entries:  # a mistake in the last learner must not come out after the runs of the first
         Run(problem.source, learner, tau, episodes, seed, horizon=problem.horizon, delta=delta, **params)
     if problem.assumed is not None:
@@ -140,8 +144,6 @@ class _Callbacks:
 
     def of(self, stem: str) -> Callback | None:
         """The callback of one run."""
-        from bqrl.learners.callbacks import JsonLines, TensorBoard, together
-
         callbacks: list[Callback] = []
         if not self.watch.silent:
             callbacks.append(lambda *_: self.watch.tick())
@@ -172,10 +174,6 @@ def _run_seeds(
     callbacks: _Callbacks,
 ) -> Experiment:  # fmt: skip
     """One run per seed in this process."""
-    from bqrl.learners.run import learn as learn_once
-    from bqrl.results.learning import file_stem, label_of
-    from bqrl.study.compare import Contender, Experiment
-
     label = label_of(learner, params)
     records = []
     for seed in seeds:
@@ -196,9 +194,6 @@ def conclude(
     out: Path | None, *, as_json: bool, alone: bool, files: Mapping[str, bytes],
 ) -> None:  # fmt: skip
     """Compare the runs with the optimum and with random play, write the folder, and show what was found."""
-    from bqrl.results.learning import Learned, learning_document, learning_result, random_law
-    from bqrl.results.result import write
-
     watch.phase("comparing with the optimum and with random play")
     random = None if problem.mdp is None else random_law(problem.mdp)
     found = Learned(
@@ -220,9 +215,6 @@ def conclude(
 
 def _show(document: dict[str, Any], found: Learned) -> None:
     """Print the table and what it means."""
-    from bqrl.results.learning import learner_table, seed_table
-    from bqrl.results.plans import in_one_line
-
     console, words = paper(), found.words
     seeds = found.experiment.seeds
     named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"

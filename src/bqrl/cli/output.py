@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from bqrl.results.result import Table, plain
+from bqrl.results.words import displayed
+
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from bqrl.results.result import Table
 
 
 def _folder(given: str) -> Path:
@@ -59,8 +60,6 @@ def show_table(console: Console, table: Table, bold: str = "") -> None:
     from rich.table import Table as Grid
     from rich.text import Text
 
-    from bqrl.results.words import displayed
-
     titles, cells = displayed(table)
     columns = list(zip(titles, zip(*cells, strict=True), strict=True))
     widths = [max(map(len, [title, *column])) for title, column in columns]
@@ -88,8 +87,6 @@ def _across(widths: Sequence[int]) -> int:
 def print_json(document: Any) -> None:
     """Print one JSON document in ASCII, which every terminal and pipe can carry."""
     import json
-
-    from bqrl.results.result import plain
 
     typer.echo(json.dumps(plain(document), indent=2, allow_nan=False))
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bqrl.checks import nearest
 from bqrl.cli.model import first_states, read_model
+from bqrl.envs import about, names
+from bqrl.learners.gymnasium import HARMLESS, wrappers
 from bqrl.mdp.build import check_horizon
 from bqrl.mdp.files import ending, states_horizon
-
-if TYPE_CHECKING:
-    from bqrl.mdp.model import MDP
-    from bqrl.results.words import Words
+from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
+from bqrl.mdp.model import MDP
+from bqrl.results.plans import sizes
+from bqrl.results.words import Words
 
 HORIZON = 100  # stages where neither the problem nor the command line says how many
 
@@ -35,8 +37,6 @@ def read_problem(
     given: str, horizon: int | None, start: str | None, discount: float | None, columns: str | None = None
 ) -> Problem:
     """The problem: environments with a toy-text table become models, others with discrete spaces are played as they are."""
-    from bqrl.envs import names
-
     if horizon is not None:
         check_horizon(horizon)
     path = Path(given)
@@ -59,16 +59,12 @@ def read_problem(
 
 
 def _model(name: str, mdp: MDP, assumed: str | None = None) -> Problem:
-    from bqrl.results.plans import sizes
 
     return Problem(name, mdp, mdp, sizes(name, mdp), None, assumed)
 
 
 def problem_words(problem: Problem, title: str | None, unit: str | None, stage: str | None) -> Words:
     """The words of the problem: those that were given, else its own."""
-    from bqrl.envs import about, names
-    from bqrl.results.words import Words
-
     own_unit, own_stage = getattr(problem.mdp, "units", None) or "", "stage"
     short = problem.name.removeprefix("bqrl/").removesuffix("-v0")
     if short in names():
@@ -81,8 +77,6 @@ def _assumed(given: str, stages: int) -> str:
 
 
 def _from_gymnasium(given: str, horizon: int | None, start: str | None, discount: float | None) -> Problem:
-    from bqrl.learners.gymnasium import HARMLESS, wrappers
-    from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
 
     env = _make(given)
     limit = None if env.spec is None else env.spec.max_episode_steps

@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from bqrl.cli.output import Json, Out, print_json
+from bqrl.results.page import PAGE, page
+from bqrl.results.result import add_files, check_folder, read
+from bqrl.results.result import write_file as write_one
 
 
 def report(
@@ -18,10 +21,6 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Make a self-contained page, report.html, from a result folder."""
-    from bqrl.results.page import PAGE, page
-    from bqrl.results.result import add_files, check_folder, read
-    from bqrl.results.result import write_file as write_one
-
     result = read(folder)
     if out is None:
         check_folder(folder, [PAGE])

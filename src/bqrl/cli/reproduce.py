@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from bqrl.cli.output import Json, Out, paper, print_json
-
-if TYPE_CHECKING:
-    from bqrl.results.result import Result
-    from bqrl.study.runner import FailedRunsError
-    from bqrl.study.workers import Workers
+from bqrl.cli.study_watch import StudyWatch
+from bqrl.results.page import PAGE, page
+from bqrl.results.result import Result, add_files, check_folder, write
+from bqrl.results.study import StudyView
+from bqrl.study.cluster import ClusterWorkers
+from bqrl.study.papers import paper_file, paper_view
+from bqrl.study.runner import FailedRunsError
+from bqrl.study.spec import read_spec
+from bqrl.study.study import LOG, run_study
+from bqrl.study.tables import file_name, level_name
+from bqrl.study.watch import in_words
+from bqrl.study.workers import LocalWorkers, Workers
 
 MAX_LISTED = 50  # failed runs; the log has all
 
@@ -34,16 +41,6 @@ def reproduce(
     as_json: Json = False,
 ) -> None:
     """Run the paper's study: tuning, held-out runs, further seeds, tables, charts, a page. Continues where it stopped."""
-    from bqrl.cli.study_watch import StudyWatch
-    from bqrl.results.page import PAGE, page
-    from bqrl.results.result import add_files, check_folder, write
-    from bqrl.results.study import StudyView
-    from bqrl.study.papers import paper_file, paper_view
-    from bqrl.study.runner import FailedRunsError
-    from bqrl.study.spec import read_spec
-    from bqrl.study.study import run_study
-    from bqrl.study.tables import file_name, level_name
-
     if cluster is not None and workers is not None:
         raise ValueError("--workers counts processes of this machine, --cluster uses those of another; give only one")
     own = paper_file("study.toml")
@@ -91,14 +88,11 @@ def _check_quick(folder: Path, quick: bool) -> None:
 
 
 def _workers(workers: int | None, cluster: str | None) -> Workers:
-    from bqrl.study.cluster import ClusterWorkers
-    from bqrl.study.workers import LocalWorkers
 
     return LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
 
 
 def _list_failures(error: FailedRunsError, folder: Path) -> None:
-    from bqrl.study.study import LOG
 
     count = len(error.failures)
     typer.echo(f"bqrl: {count} {'run' if count == 1 else 'runs'} failed; all others are kept in {folder}:", err=True)
@@ -114,8 +108,6 @@ def _list_failures(error: FailedRunsError, folder: Path) -> None:
 def _show(result: Result, folder: Path) -> None:
     """Print what the study found, in short."""
     from rich.table import Table
-
-    from bqrl.study.watch import in_words
 
     console = paper()
     if "printed_numbers" in result.tables:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from bqrl.learners.run import check_params, find_learner
+
 WORDS = {"true": True, "yes": True, "false": False, "no": False}
 KINDS = (
     ("tuple", "numbers such as 0.5,0.05"),
@@ -18,8 +20,6 @@ KINDS = (
 
 def read_params(learner: str, given: Sequence[str]) -> dict[str, Any]:
     """The parameters of a learner from texts such as "c_conf=0.01"; ValueError or TypeError of one line."""
-    from bqrl.learners.run import check_params, find_learner
-
     kind = find_learner(learner)
     texts: dict[str, str] = {}
     for item in given:

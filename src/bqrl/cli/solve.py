@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from bqrl.cli.commands import spoken
 from bqrl.cli.model import discount_of, discount_question
 from bqrl.cli.output import Json, Out, StageName, Title, Unit, finish, paper, print_json, say, show_table
+from bqrl.cli.problem import problem_words, read_problem
 from bqrl.cli.watch import QUIET_SECONDS, ProgressBar, evaluation_seconds, forecast, in_words
-
-if TYPE_CHECKING:
-    from bqrl.mdp.model import MDP
-    from bqrl.planners.plan import Plan
-    from bqrl.planners.target import GuaranteeCurve
-    from bqrl.results.plans import Solved
-    from bqrl.results.words import Words
+from bqrl.mdp.model import MDP
+from bqrl.planners.occupancy import play_shares
+from bqrl.planners.plan import GAP_TOL, Plan, check_levels
+from bqrl.planners.solve import solve as solve_one
+from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve, risk_neutral
+from bqrl.results.plans import MAX_SHARES, Solved, in_one_line, level_table, plan_document, plan_files, plan_result
+from bqrl.results.result import check_folder, write
+from bqrl.results.words import Words
 
 DIAMETER = 2.0  # the largest l1 distance of two rows
 SLIDER = (0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20)))  # levels of the page, the important ones first
@@ -82,10 +85,6 @@ def solve(
         "max_nodes": max_nodes,
         "max_bytes": None if max_memory is None else max_memory * 2**30,
     }  # fmt: skip
-    from bqrl.cli.problem import problem_words, read_problem
-    from bqrl.planners.plan import check_levels
-    from bqrl.results.plans import plan_document, plan_files, plan_result
-    from bqrl.results.result import check_folder, write
 
     for level in tau:
         check_levels(level, beta)
@@ -132,10 +131,6 @@ def solve_levels(
     words: Words, mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar, *, full: bool
 ) -> Solved:
     """The plans of all levels with what they are compared with; `full` adds what only charts need."""
-    from bqrl.planners.occupancy import play_shares
-    from bqrl.planners.target import risk_neutral
-    from bqrl.results.plans import MAX_SHARES, Solved
-
     begun = time.perf_counter()
     expected = forecast(mdp, len(taus), settings["beta"], settings)
     if expected is not None and expected[0] > QUIET_SECONDS:
@@ -169,8 +164,6 @@ def solve_levels(
 
 def _slider(curve: GuaranteeCurve, watch: ProgressBar) -> list[Plan]:
     """Plans at further levels, as many as a few seconds allow."""
-    from bqrl.planners.target import plan_from_curve
-
     each = evaluation_seconds(curve.mdp, curve.sweep.grid)
     levels = list(dict.fromkeys(SLIDER))[: int(SLIDER_SECONDS / max(each, 1e-3))]
     watch.phase("further levels", len(levels))
@@ -185,9 +178,6 @@ def _plans(
     mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar
 ) -> tuple[list[Plan], GuaranteeCurve | None]:
     """Plans by level; for the plain quantile one sweep serves them all."""
-    from bqrl.planners.solve import solve as solve_one
-    from bqrl.planners.target import guarantee_curve, plan_from_curve
-
     special = {key: settings[key] for key in ("radius", "attitude", "randomized", "secondary", "arithmetic")}
     asked = any(special[key] not in (None, "float") for key in ("radius", "secondary", "arithmetic"))
     options = {key: settings[key] for key in ("points", "gap", "max_nodes", "max_bytes") if settings[key] is not None}
@@ -216,8 +206,6 @@ def _plans(
 
 def _curve_beside(mdp: MDP, settings: dict[str, Any], watch: ProgressBar) -> GuaranteeCurve | None:
     """The guarantee curve where the plan needed none; None where a sweep would not fit."""
-    from bqrl.planners.target import guarantee_curve
-
     limits = {key: settings[key] for key in ("points", "max_bytes") if settings[key] is not None}
     try:
         return guarantee_curve(mdp, tick=watch.tick, **limits)
@@ -227,9 +215,6 @@ def _curve_beside(mdp: MDP, settings: dict[str, Any], watch: ProgressBar) -> Gua
 
 def _show(document: dict[str, Any], words: Words) -> None:
     """Print the table and what each level means."""
-    from bqrl.cli.commands import spoken
-    from bqrl.results.plans import in_one_line, level_table
-
     console = paper()
     console.print(f"{words.title}: {in_one_line(document['model'], words)}", style="italic", soft_wrap=True)
     show_table(console, level_table(document, words))
@@ -247,7 +232,5 @@ def _show(document: dict[str, Any], words: Words) -> None:
 
 def _open(level: dict[str, Any]) -> bool:
     """Whether rounding of the returns leaves a gap."""
-    from bqrl.planners.plan import GAP_TOL
-
     gap = level["gap"]
     return not level["exact"] and gap is not None and gap > GAP_TOL * max(1.0, abs(level["value"]))

@@ -6,12 +6,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from bqrl.cli.output import paper
+from bqrl.study.runner import Engine
 from bqrl.study.watch import Watch, in_words
 
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from bqrl.study.runner import Engine
 
 REFRESH_SECONDS = 0.5
 

@@ -9,6 +9,11 @@ import typer
 
 from bqrl.cli.output import Json, Out, paper, print_json
 from bqrl.cli.watch import ProgressBar
+from bqrl.results.result import check_folder, read, write
+from bqrl.results.theory import headline, remarks, theory_result
+from bqrl.study.papers import paper_file
+from bqrl.study.theory_runs import run_theory
+from bqrl.study.theory_spec import read_theory
 
 
 def theory(
@@ -26,12 +31,6 @@ def theory(
     as_json: Json = False,
 ) -> None:
     """Put the theory to the test: coverage, regret under its bounds, the hard family, buffers, possible returns."""
-    from bqrl.results.result import check_folder, write
-    from bqrl.results.theory import headline, remarks, theory_result
-    from bqrl.study.papers import paper_file
-    from bqrl.study.theory_runs import run_theory
-    from bqrl.study.theory_spec import read_theory
-
     spec = read_theory(paper_file("theory.toml") if settings is None else settings, quick)
     names = spec.chosen(only)
     folder = out if out is not None else Path("results") / (f"{spec.theory.name}_quick" if quick else spec.theory.name)
@@ -58,8 +57,6 @@ def theory(
 
 def _stored(folder: Path, quick: bool) -> dict[str, Any]:
     """Experiments that the folder already holds; ValueError if a quick run would stand beside full ones."""
-    from bqrl.results.result import read
-
     try:
         there = read(folder)
     except (OSError, ValueError):

@@ -6,13 +6,16 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from bqrl.cli.output import paper
+from bqrl.mdp.find_grid import rounded
+from bqrl.mdp.grid import Grid
+from bqrl.mdp.model import MDP
+from bqrl.planners.evaluate import BRACKET_POINTS
+from bqrl.planners.target import MAX_BYTES, exact_grid, sweep_bytes
 from bqrl.study.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bqrl.mdp.grid import Grid
-    from bqrl.mdp.model import MDP
 
 QUIET_SECONDS = 2.0
 # Measured on two cores of 2024, in seconds for one outcome in one column of a sweep; good to a factor of three.
@@ -22,10 +25,6 @@ SWEEPS = {"buffered": 30, "ball": 5, "mean": 12}  # of a plain sweep, for each l
 
 def forecast(mdp: MDP, levels: int, beta: float, settings: Mapping[str, Any]) -> tuple[float, int] | None:
     """About how many seconds and bytes the target planner will need; None for planners without such a rule."""
-    from bqrl.mdp.find_grid import rounded
-    from bqrl.planners.evaluate import BRACKET_POINTS
-    from bqrl.planners.target import MAX_BYTES, exact_grid, sweep_bytes
-
     if settings["planner"] != "target":
         return None
     points = settings["points"]
