@@ -21,7 +21,7 @@ from bqrl.checks import nearest
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # the last: an extra is not installed
 OPTIONS = "arithmetic|attitude|beta|discount|gap|horizon|planner|points|radius|randomized|secondary|start|tau"
 
-COMMANDS = ("solve", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
+COMMANDS = ("solve", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
 
 
 class LazyCommands(TyperGroup):
