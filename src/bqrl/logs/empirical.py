@@ -1,0 +1,501 @@
+"""The empirical model of a log: outcomes, counts, and the l1 radius of every row.
+
+Fix a row with n visits, a set G of its outcomes, and lambda > 0. By Chernoff's bound, which also holds for martingales
+and hence for adaptive logs, with probability at least 1 - exp(-L)
+
+    lambda p_hat(G) - log(1 + p(G) (exp(lambda) - 1))  <=  L / n.
+
+The best lambda gives KL(p_hat(G) || p(G)) <= L / n and hence the error p_hat(G) - p(G) <= sqrt(L / (2 n)); the error is
+smaller if one outcome has most of the visits (`largest_error`). The radius is twice the largest error over all sets.
+
+If the support is known (`support=`, `model=`) and has k outcomes, the union over sets, rows and visit numbers gives
+
+    L = log( (2^k - 2) S A T H / delta ),    radius <= sqrt(2 L / n),
+
+which is the radius of `planners.confidence`, with S A the number of rows that are not known.
+
+A log does not tell the support. Without it, each row has the d distinct outcomes (next state, reward) that the log shows and
+one more, "unseen", which is worse than every other. Label the outcomes of a row in the order of their discovery and let G
+be a set of labels. The draws that hit an outcome of G that was discovered before have a conditional probability of at most
+p(G), and all draws but the first of each outcome are of this kind: the bound holds with p_hat(G) reduced by d / n. Since
+p(G) depends on the draws here, lambda must be fixed beforehand; a grid of m rates costs a factor m. The union over the 2^d
+sets, over d with weights 1 / (d (d + 1)), over the R seen rows with weights 1 / (R (R + 1)) and over n <= N gives
+
+    L = log( 2^d d (d + 1) (m + 1) R (R + 1) N / delta ),    radius <= 2 d / n + sqrt(2 L / n).
+
+No assumption on the support is needed, not even that it is finite. The bound is one-sided, which suffices: the worst
+kernel of the ball moves all its mass to "unseen". States of the log that the row has not shown are part of "unseen".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import nearest, shown
+from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
+from bqrl.logs.read import label_text
+from bqrl.mdp.forms import BoolArray, FloatArray, IntArray, from_columns
+from bqrl.mdp.model import MDP
+
+END, UNSEEN = "(end)", "(unseen)"
+RATES = 2.0 ** np.arange(-4.0, 6.5, 0.5)  # lambda in the exponential bounds
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Balls:
+    """What the radii are computed from: visits, numbers of outcomes, and the sizes of the union."""
+
+    visits: IntArray  # (K, S, A)
+    outcomes: IntArray  # (K, S, A)  distinct outcomes seen, or possible ones where the support is known
+    most: IntArray  # (K, S, A)  visits of the most frequent outcome
+    exact: BoolArray  # (K, S, A)  rows that are known, with radius 0
+    free: bool  # whether the support is not known
+    T: int
+    H: int
+    rows: int  # rows of the union: seen ones, or those of a stage that are not known
+    delta: float
+
+    def radii(self, more: int = 1) -> FloatArray:
+        """l1 radii of the rows, shape (K, S, A), after `more` times as many episodes with the same frequencies."""
+        n, d = np.maximum(self.visits, 1) * float(more), np.maximum(self.outcomes, 1).astype(np.float64)
+        N = self.T * more * self.H
+        if self.free:
+            N = N if self.visits.shape[0] == 1 else N // self.H
+            union = (RATES.size + 1) * self.rows * (self.rows + 1.0) * N / self.delta
+            level = d * math.log(2.0) + np.log(d * (d + 1.0)) + math.log(union)
+            first = d / n
+        else:
+            k = np.maximum(d, 2.0)
+            level = k * math.log(2.0) + np.log1p(-(2.0 ** (1.0 - k))) + math.log(self.rows * N / self.delta)
+            first = np.zeros(n.shape)
+        width = 2.0 * (first + largest_error(n, self.most * more / n - first / d, level))
+        return np.where(self.exact, 0.0, np.where(self.visits > 0, np.minimum(width, 2.0), 2.0))
+
+
+def largest_error(n: FloatArray, most: FloatArray, level: FloatArray) -> FloatArray:
+    """Bound on p_hat(G) - p(G) over all sets G of outcomes of a row with n visits, at the level L of the union.
+
+    `most` is the largest frequency of one outcome. If it is large, no set has a frequency between 1 - most and most, where
+    the error would be largest. The bound of one frequency is concave in it, so its slope tells where it falls.
+    """
+    plain = np.sqrt(level / (2.0 * n))
+    edge = np.clip(most, 0.0, 1.0)
+    above, falls = _error_at(edge, level / n)
+    below, rises = _error_at(1.0 - edge, level / n)
+    apart = (edge > 0.5) & (falls <= 0.0) & (rises >= 0.0)
+    return np.where(apart, np.minimum(plain, np.maximum(above, below)), plain)
+
+
+def _error_at(x: FloatArray, bound: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Error bound of a set with frequency x, and its slope: p(G) >= (exp(lambda x - bound) - 1) / (exp(lambda) - 1)."""
+    error, slope = x.astype(np.float64), np.ones(x.shape)
+    for rate in RATES:
+        lower = np.expm1(rate * x - bound) / np.expm1(rate)
+        better = x - lower < error
+        slope = np.where(better, 1.0 - rate * np.exp(rate * x - bound) / np.expm1(rate), slope)
+        error = np.where(better, x - lower, error)
+    return error, slope
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Empirical:
+    """An empirical model with its balls; `floor` is the lowest return that counts as a promise."""
+
+    mdp: MDP
+    balls: Balls
+    counted: int  # steps that count
+    floor: float  # -inf: a miss is modelled by a return below all others, so that a value below `lowest` is none
+    lowest: float
+
+
+def empirical(
+    log: Episodes, *, delta: float, discount: float, stationary: bool, start: Any, known: Any, support: Any,
+    reward_range: tuple[float, float] | None, reward_by: str | None,
+) -> Empirical:  # fmt: skip
+    """The empirical model of a log whose kernel is not known beforehand."""
+    listed = _Listed(log, stationary, reward_range, reward_by)
+    listed.add_known(known)
+    if support is None:
+        listed.add_seen()
+    else:
+        listed.add_supported(support)
+    return listed.finish(start, discount, delta, free=support is None)
+
+
+class _Listed:
+    """Outcomes of an empirical model, collected row by row."""
+
+    def __init__(
+        self, log: Episodes, stationary: bool, reward_range: tuple[float, float] | None, reward_by: str | None
+    ) -> None:
+        self.log, self.range = log, reward_range
+        self.by_row = reward_by == "state-action"
+        self.H, self.K = log.H, 1 if stationary else log.H
+        self.states, self.actions = list(log.states), list(log.actions)
+        self.S, self.A = len(self.states) + 2, len(self.actions)
+        self.end, self.unseen = self.S - 2, self.S - 1
+        self.parts: list[tuple[Any, ...]] = []  # (k, s, a, s', p, r) arrays
+        successor = log.next_state.copy()
+        successor[successor == ENDED] = self.end
+        final = log.stage == self.H - 1
+        if self.K > 1:
+            successor[final] = self.end  # what follows the last stage does not matter
+        self.final_unknown = bool(np.any(log.next_state[final] == UNKNOWN))
+        self.counts = successor != UNKNOWN
+        k = np.where(self.K > 1, log.stage, 0)
+        row = ((k * self.S + log.state) * self.A + log.action)[self.counts]
+        reward, successor = log.reward[self.counts], successor[self.counts]
+        self.step = np.flatnonzero(self.counts)
+        if self.by_row:
+            self._check_row_rewards(row, reward)
+        order = np.lexsort((reward, successor, row))
+        row, successor, reward = row[order], successor[order], reward[order]
+        new = np.r_[True, (np.diff(row) != 0) | (np.diff(successor) != 0) | (np.diff(reward) != 0)]
+        at = np.flatnonzero(new)
+        self.row, self.successor, self.reward = row[at], successor[at], reward[at]
+        self.n = np.diff(np.r_[at, row.size])
+        self.first = self.step[order[at]]  # a step that shows the outcome
+        self.visits = np.bincount(row, minlength=self.K * self.S * self.A)
+        self.outcomes = np.zeros_like(self.visits)
+        self.exact = np.zeros(self.visits.size, bool)
+        self._check_range()
+
+    def _check_row_rewards(self, row: IntArray, reward: FloatArray) -> None:
+        """FileFormatError if two steps of one row pay differently."""
+        order = np.lexsort((reward, row))
+        differ = np.flatnonzero((np.diff(row[order]) == 0) & (np.diff(reward[order]) != 0))
+        if differ.size:
+            i = order[differ[0] + 1]
+            raise self.log.error(
+                self.step[i],
+                f"the reward is {reward[i]:g}, but {reward[order[differ[0]]]:g} elsewhere for this state and action; drop "
+                "reward_by='state-action'", "reward",
+            )  # fmt: skip
+
+    def _check_range(self) -> None:
+        """FileFormatError if a reward lies outside the stated range."""
+        if self.range is not None:
+            low, high = self.range
+            wrong = np.flatnonzero((self.reward < low) | (self.reward > high))
+            if wrong.size:
+                raise self.log.error(
+                    self.first[wrong[0]],
+                    f"the reward {self.reward[wrong[0]]:g} lies outside reward_range=({low:g}, {high:g}); widen the range",
+                    "reward",
+                )
+
+    @property
+    def floor(self) -> float:
+        """The lowest reward of one stage: of the stated range, and 0 where episodes may end early."""
+        if self.range is None:
+            largest = max([float(np.abs(self.reward).max()), *(float(np.abs(part[5]).max()) for part in self.parts)])
+            return -(2.0 * self.H + 1.0) * (largest or 1.0)  # a miss: below every other return
+        return min(self.range[0], 0.0) if self.log.short else self.range[0]
+
+    def _row(self, k: int, s: int, a: int) -> int:
+        return (k * self.S + s) * self.A + a
+
+    def add_known(self, known: Any) -> None:
+        """Rows that the caller knows exactly: (state, action, next_state, probability, reward), stage in front optional."""
+        if known is None:
+            return
+        parts: dict[int, list[tuple[int, float, float]]] = {}
+        for item in _tuples(known, "known", (5, 6)):
+            *stage, s, a, s_next, p, r = item
+            ks = range(self.K) if not stage else [self._stage(stage[0])]
+            for k in ks:
+                row = self._row(k, self._state(s, "known"), self._action(a, "known"))
+                parts.setdefault(row, []).append((self._state(s_next, "known"), float(p), float(r)))
+        for row, outcomes in parts.items():
+            if abs(sum(p for _, p, _ in outcomes) - 1.0) > 1e-9:
+                s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
+                raise ArgumentError(f"known must list outcomes that sum to 1, not so in state {s!r}, action {a!r}")
+            for s_next, p, r in outcomes:
+                self._add(row, s_next, p, r)
+            self.exact[row], self.outcomes[row] = True, len(outcomes)
+        possible = {(row, s_next, r) for row, outcomes in parts.items() for s_next, p, r in outcomes if p > 0}
+        for i in np.flatnonzero(self.exact[self.row]):
+            if self.K > 1 and self.row[i] // (self.S * self.A) == self.H - 1:
+                continue  # the log says nothing about what follows the last stage
+            if (self.row[i], self.successor[i], self.reward[i]) not in possible:
+                raise self.log.error(
+                    self.first[i], "known says that this outcome is impossible; correct known or the log", "next_state"
+                )
+
+    def add_seen(self) -> None:
+        """The outcomes that the log shows, and one that it does not show."""
+        if self.range is None and not self.by_row:
+            raise ArgumentError(
+                "reward_range must be given: a log does not show every outcome, and unseen ones are assumed to pay the lower "
+                "end; or declare reward_by='state-action', or pass support= or model=", name="reward_range",
+            )  # fmt: skip
+        use = ~self.exact[self.row]
+        row, successor, reward, n = self.row[use], self.successor[use], self.reward[use], self.n[use]
+        self._append(row, successor, n / self.visits[row], reward)
+        self.outcomes += np.bincount(row, minlength=self.visits.size)
+        seen, first = np.unique(row, return_index=True)
+        entry = reward[first] if self.by_row else np.full(seen.size, self.floor)
+        if self.by_row and self.K > 1:  # at the last stage the reward is all that matters, and it is known
+            final = seen // (self.S * self.A) == self.H - 1
+            self.exact[seen[final]] = True
+            seen, entry = seen[~final], entry[~final]
+        self._append(seen, np.full(seen.size, self.unseen), np.zeros(seen.size), entry)
+
+    def add_supported(self, support: Any) -> None:
+        """The possible outcomes of the rows that the log shows."""
+        if self.final_unknown and self.K > 1 and not self.by_row:
+            raise ArgumentError(
+                "support requires next_state at the last stage, or reward_by='state-action'; add the column", name="support"
+            )
+        possible = self._possible(support)
+        listed = list(zip(*(part.tolist() for part in (self.row, self.successor, self.n, self.reward)), strict=True))
+        frequency = {(q, s): (n, r) for q, s, n, r in listed}
+        shown_of = {(q, s, r): n for q, s, n, r in listed}
+        at = np.flatnonzero((np.diff(self.row) == 0) & (np.diff(self.successor) == 0))
+        if at.size and not any(r is not None for outcomes in possible.values() for _, r in outcomes):
+            raise self.log.error(
+                self.first[at[0] + 1],
+                f"the rewards {self.reward[at[0]]:g} and {self.reward[at[0] + 1]:g} belong to one transition; list them in "
+                "support as (state, action, next_state, reward)", "reward",
+            )  # fmt: skip
+        for row in np.unique(self.row[~self.exact[self.row]]).tolist():
+            k, s, a = row // (self.S * self.A), row // self.A % self.S, row % self.A
+            outcomes = possible.get((s, a), ())
+            if self.K > 1 and k == self.H - 1 and self.by_row:
+                outcomes = ((self.end, None),)
+            total = 0
+            for s_next, r in outcomes:
+                place = self.end if self.K > 1 and k == self.H - 1 else s_next
+                if r is None:
+                    n, paid = frequency.get((row, place), (0, None))
+                else:
+                    n, paid = shown_of.get((row, place, r), 0), r
+                if paid is None:
+                    paid = self._row_reward(row) if self.by_row else self._lowest(row)
+                self._add(row, place, n / self.visits[row], paid)
+                total += n
+            if total != self.visits[row]:
+                i = self.first[np.flatnonzero(self.row == row)[0]]
+                raise self.log.error(
+                    i, "a step with this state and action has an outcome that support does not list; extend support"
+                )
+            self.outcomes[row] = len(outcomes)
+            self.exact[row] = len(outcomes) == 1
+
+    def _possible(self, support: Any) -> dict[tuple[int, int], Any]:
+        """Possible outcomes (next state, reward or None) of every (state, action)."""
+        if isinstance(support, str):
+            if support != "states":
+                raise ArgumentError(f"support must be 'states' or list transitions, got {support!r}", name="support")
+            ends = bool(np.any(self.log.next_state == ENDED))
+            every = tuple((s, None) for s in range(len(self.states) + ends))  # "(end)" comes behind the states
+            return {(s, a): every for s in range(self.S) for a in range(self.A)}
+        found: dict[tuple[int, int], dict[Any, None]] = {}
+        for item in _tuples(support, "support", (3, 4)):
+            s, a, s_next, *r = item
+            row = self._state(s, "support"), self._action(a, "support")
+            found.setdefault(row, {})[(self._state(s_next, "support"), float(r[0]) if r else None)] = None
+        return {row: tuple(outcomes) for row, outcomes in found.items()}
+
+    def _row_reward(self, row: int) -> float:
+        return float(self.reward[np.searchsorted(self.row, row)])
+
+    def _lowest(self, row: int) -> float:
+        if self.range is None:
+            s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
+            raise ArgumentError(
+                f"reward_range must be given: a supported transition of state {s!r}, action {a!r} was never seen; or list "
+                "rewards in support, or declare reward_by='state-action'", name="reward_range",
+            )  # fmt: skip
+        return self.floor
+
+    def _add(self, row: int, s_next: int, p: float, r: float) -> None:
+        self._append(np.array([row]), np.array([s_next]), np.array([p]), np.array([r]))
+
+    def _append(self, row: IntArray, s_next: IntArray, p: FloatArray, r: FloatArray) -> None:
+        k, s, a = row // (self.S * self.A), row // self.A % self.S, row % self.A
+        self.parts.append((k, s, a, s_next, p, r))
+
+    def finish(self, start: Any, discount: float, delta: float, *, free: bool) -> Empirical:
+        """The model, with absorbing states and a lost outcome where nothing is known."""
+        miss = self.floor / discount ** (self.H - 1) if self.range is None else self.floor
+        listed = np.zeros((self.K, self.S), bool)
+        for k, s, *_ in self.parts:
+            listed[k, s] = True
+        absorbing = np.flatnonzero(np.r_[self.log.absorbing, np.zeros(self.S - self.log.absorbing.size, bool)])
+        for s in (*absorbing.tolist(), self.end):
+            self._fill(np.flatnonzero(~listed[:, s]), s, s, 0.0)
+            listed[:, s] = True
+        lost = self.end if self.range is None else self.unseen  # without a range one miss suffices
+        for k, s in np.argwhere(~listed):
+            self._fill(np.array([k]), int(s), lost, miss)
+        k, s, a, s_next, p, r = (np.concatenate([np.asarray(part[i]) for part in self.parts]) for i in range(6))
+        table, H = from_columns(
+            k, s, a, s_next, p, r, self.H, staged=self.K > 1, S=self.S, A=self.A, keep_zeros=True
+        )  # fmt: skip
+        shape = (self.K, self.S, self.A)
+        mdp = MDP.from_table(
+            table, H, _first_law(self, start), discount, known=self.exact.reshape(shape),
+            state_names=[*self.states, *_free_names(self.states)], action_names=self.actions,
+        )  # fmt: skip
+        visits = self.visits.reshape(shape)
+        exact = self.exact.reshape(shape) | (mdp.known & mdp.available)
+        open_rows = int(np.count_nonzero((visits > 0) & ~exact))
+        most = np.zeros(self.visits.size, np.int64)
+        np.maximum.at(most, self.row, self.n)
+        balls = Balls(
+            visits=visits, outcomes=self.outcomes.reshape(shape), most=most.reshape(shape), exact=exact, free=free,
+            T=self.log.T, H=self.H, rows=max(1, open_rows) if free else len(self.states) * self.A, delta=delta,
+        )  # fmt: skip
+        worth = float(np.sum(discount ** np.arange(self.H)))
+        size = float(np.abs(r[r > miss]).max()) if np.any(r > miss) else 0.0
+        return Empirical(
+            mdp=mdp, balls=balls, counted=int(self.visits.sum()),
+            floor=-math.inf if self.range is None else worth * self.floor, lowest=-worth * size,
+        )  # fmt: skip
+
+    def _fill(self, ks: IntArray, s: int, s_next: int, r: float) -> None:
+        """Action 0 of state `s` with a single outcome at the stored stages `ks`."""
+        row = (ks * self.S + s) * self.A
+        self._append(row, np.full(ks.size, s_next), np.ones(ks.size), np.full(ks.size, r))
+
+    def _state(self, label: Any, name: str) -> int:
+        text = label_text(label)
+        if text not in self.states:
+            raise ArgumentError(f"{name} names the state {text!r}, not in the log{nearest(text, self.states)}", name=name)
+        return self.states.index(text)
+
+    def _action(self, label: Any, name: str) -> int:
+        text = label_text(label)
+        if text not in self.actions:
+            raise ArgumentError(
+                f"{name} names the action {text!r}, not in the log{nearest(text, self.actions)}", name=name
+            )
+        return self.actions.index(text)
+
+    def _stage(self, given: Any) -> int:
+        if self.K == 1:
+            raise ArgumentError("known must not name stages if stationary=True; drop them", name="known")
+        if isinstance(given, bool) or not 0 <= given < self.H:
+            raise ArgumentError(f"known names stage {given!r}, stages run from 0 to {self.H - 1}", name="known")
+        return int(given)
+
+
+def _free_names(taken: list[str]) -> list[str]:
+    """Names of the two added states that no state of the log has."""
+    names = []
+    for name in (END, UNSEEN):
+        while name in taken:
+            name = f"({name})"
+        names.append(name)
+    return names
+
+
+def _tuples(given: Any, name: str, sizes: tuple[int, ...]) -> Iterable[tuple[Any, ...]]:
+    """The items of a list of tuples."""
+    if isinstance(given, (str, dict)) or not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"{name} must be a list of tuples, got {shown(given)}", name=name, value=given)
+    for item in given:
+        if not isinstance(item, (tuple, list)) or len(item) not in sizes:
+            raise ArgumentTypeError(
+                f"{name} must hold tuples of {sizes[0]} or {sizes[1]} entries, got {shown(item)}", name=name, value=item
+            )
+        yield tuple(item)
+
+
+def _first_law(listed: _Listed, start: Any) -> FloatArray:
+    """Law of the first state: as given, or as observed."""
+    mu = np.zeros(listed.S)
+    if start is None:
+        first = listed.log.first_states
+        return np.asarray(np.bincount(first, minlength=listed.S) / first.size)
+    law = start if isinstance(start, dict) else {start: 1.0}
+    for label, p in law.items():
+        mu[listed._state(label, "start")] = float(p)
+    if np.any(mu < 0) or abs(mu.sum() - 1.0) > 1e-9:
+        raise ArgumentError(f"start must be a state or {{state: probability}} that sums to 1, got {shown(start)}")
+    return mu
+
+
+# -- known models ------------------------------------------------------------------------------------------------------
+
+
+def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> Empirical:
+    """The model with the probabilities of the log: its outcomes, rewards, known rows and shared noise are taken as given."""
+    if stationary and not model.stationary:
+        raise ArgumentError("stationary must be False for a model whose stages differ, got True", name="stationary")
+    if log.H > model.H:
+        raise ArgumentError(f"model must have at least {log.H} stages as in the log, got {model.H}", name="model")
+    states = _matched(log, model.state_names, model.S, log.states, "state")
+    actions = _matched(log, model.action_names, model.A, log.actions, "action")
+    counts, used = _outcome_counts(log, model, states, actions)
+    visits = np.add.reduceat(np.r_[counts, 0], model.row_start[:-1])
+    visits[np.diff(model.row_start) == 0] = 0
+    noise = getattr(model, "noise", None)
+    if noise is not None:
+        from bqrl.logs.events import shared_law  # the only user of shared noise
+
+        return shared_law(log, model, noise, states, actions, delta)
+    size = np.diff(model.row_start)
+    exact = model.known.reshape(-1)
+    n, k = np.repeat(visits, size), np.repeat(size, size)
+    p = np.where(n > 0, counts / np.maximum(n, 1), 1.0 / np.maximum(k, 1))
+    p = np.where(np.repeat(exact, size), model.probability, p)
+    most = np.zeros(visits.size, np.int64)
+    np.maximum.at(most, np.repeat(np.arange(visits.size), size), counts)
+    shape = model.available.shape
+    open_rows = np.count_nonzero(~model.known & model.available, axis=(1, 2)).max()
+    balls = Balls(
+        visits=visits.reshape(shape), outcomes=size.reshape(shape), most=most.reshape(shape),
+        exact=model.known | ~model.available, free=False, T=log.T, H=model.H, rows=max(1, int(open_rows)), delta=delta,
+    )  # fmt: skip
+    return Empirical(mdp=model.with_probability(p), balls=balls, counted=used, floor=-math.inf, lowest=-math.inf)
+
+
+def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tuple[str, ...], role: str) -> IntArray:
+    """Number in the model of every label of the log."""
+    place = {name: i for i, name in enumerate(names or map(str, range(size)))}
+    for i, label in enumerate(labels):
+        if label not in place:
+            code = log.state if role == "state" else log.action
+            where = np.flatnonzero(code == i)
+            column = role if where.size else "next_state"
+            where = where if where.size else np.flatnonzero(log.next_state == i)
+            raise log.error(
+                where[0] if where.size else 0, f"the model has no {role} {label!r}{nearest(label, place)}", column
+            )
+    return np.array([place[label] for label in labels], np.int64)
+
+
+def _outcome_counts(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> tuple[IntArray, int]:
+    """How often the log shows every outcome of the model; FileFormatError for an outcome that it does not have."""
+    use = np.flatnonzero(log.next_state >= 0)
+    ended = np.flatnonzero(log.next_state == ENDED)
+    if ended.size:
+        raise log.error(
+            ended[0], "the episode ends before the horizon; name the next_state in which the model absorbs", "next_state"
+        )
+    k = np.where(model.stationary, 0, log.stage[use])
+    row = (k * model.S + states[log.state[use]]) * model.A + actions[log.action[use]]
+    stage = log.stage[use] if len(model.reward) > 1 else np.zeros(use.size, np.int64)
+    keys = np.c_[row, states[log.next_state[use]], stage]
+    paid_code = np.unique(log.reward[use], return_inverse=True)[1].reshape(-1)
+    distinct, first, n = np.unique(np.c_[keys, paid_code], axis=0, return_index=True, return_counts=True)
+    counts = np.zeros(model.successor.size, np.int64)
+    for (q, s_next, h, _), i, m in zip(distinct.tolist(), first.tolist(), n.tolist(), strict=True):
+        here = slice(int(model.row_start[q]), int(model.row_start[q + 1]))
+        paid = log.reward[use[i]]
+        fits = (model.successor[here] == s_next) & np.isclose(model.reward[h, here], paid, rtol=1e-9, atol=1e-12)
+        if not fits.any():
+            raise log.error(
+                use[i], f"the model has no outcome with this next_state and reward {paid:g} in its row; correct one of them"
+            )
+        counts[here.start + int(fits.argmax())] += m
+    return counts, int(use.size)
+
