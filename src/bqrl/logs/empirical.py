@@ -1,27 +1,27 @@
 """The empirical model of a log: outcomes, counts, and the l1 radius of every row.
 
-Fix a row with n visits, a set G of its outcomes, and lambda > 0. By Chernoff's bound, which also holds for martingales
-and hence for adaptive logs, with probability at least 1 - exp(-L)
+Fix a row, a set G of its outcomes and a rate lambda > 0. By Ville's inequality, with probability at least 1 - exp(-L) the
+frequency p_hat(G) after n visits satisfies for all n at once, also in adaptive logs,
 
     lambda p_hat(G) - log(1 + p(G) (exp(lambda) - 1))  <=  L / n.
 
-The best lambda gives KL(p_hat(G) || p(G)) <= L / n and hence the error p_hat(G) - p(G) <= sqrt(L / (2 n)); the error is
-smaller if one outcome has most of the visits (`largest_error`). The radius is twice the largest error over all sets.
+This bounds the error p_hat(G) - p(G) by about sqrt(L / (2 n)) for the best rate, and by less if one outcome has most of the
+visits (`largest_error`). The radius is twice the largest error over all sets. A grid of m rates replaces the union over visit
+numbers of `planners.confidence.radius`: a factor m = 31 in place of T H.
 
-If the support is known (`support=`, `model=`) and has k outcomes, the union over sets, rows and visit numbers gives
+If the support is known (`support=`, `model=`) and has k outcomes, the union over sets, rates and the R rows that are not
+known gives
 
-    L = log( (2^k - 2) S A T H / delta ),    radius <= sqrt(2 L / n),
-
-which is the radius of `planners.confidence`, with S A the number of rows that are not known.
+    L = log( (2^k - 2) m R / delta ).
 
 A log does not tell the support. Without it, each row has the d distinct outcomes (next state, reward) that the log shows and
 one more, "unseen", which is worse than every other. Label the outcomes of a row in the order of their discovery and let G
 be a set of labels. The draws that hit an outcome of G that was discovered before have a conditional probability of at most
-p(G), and all draws but the first of each outcome are of this kind: the bound holds with p_hat(G) reduced by d / n. Since
-p(G) depends on the draws here, lambda must be fixed beforehand; a grid of m rates costs a factor m. The union over the 2^d
-sets, over d with weights 1 / (d (d + 1)), over the R seen rows with weights 1 / (R (R + 1)) and over n <= N gives
+p(G), and all draws but the first of each outcome are of this kind: the bound holds with p_hat(G) reduced by d / n. The union
+over the 2^d sets, over d with weights 1 / (d (d + 1)), over rates, and over the seen rows, R in number, with weights
+1 / (R (R + 1)) gives
 
-    L = log( 2^d d (d + 1) (m + 1) R (R + 1) N / delta ),    radius <= 2 d / n + sqrt(2 L / n).
+    L = log( 2^d d (d + 1) m R (R + 1) / delta ),    and the radius is 2 d / n larger.
 
 No assumption on the support is needed, not even that it is finite. The bound is one-sided, which suffices: the worst
 kernel of the ball moves all its mass to "unseen". States of the log that the row has not shown are part of "unseen".
@@ -44,7 +44,7 @@ from bqrl.mdp.forms import BoolArray, FloatArray, IntArray, from_columns
 from bqrl.mdp.model import MDP
 
 END, UNSEEN = "(end)", "(unseen)"
-RATES = 2.0 ** np.arange(-4.0, 6.5, 0.5)  # lambda in the exponential bounds
+RATES = 2.0 ** np.arange(-9.0, 6.5, 0.5)  # lambda; for n from 10 to 10^7 one of them is within 20 % of the best
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -56,38 +56,37 @@ class Balls:
     most: IntArray  # (K, S, A)  visits of the most frequent outcome
     exact: BoolArray  # (K, S, A)  rows that are known, with radius 0
     free: bool  # whether the support is not known
-    T: int
-    H: int
-    rows: int  # rows of the union: seen ones, or those of a stage that are not known
+    rows: int  # rows of the union: seen ones, or all that are not known
     delta: float
 
     def radii(self, more: int = 1) -> FloatArray:
         """l1 radii of the rows, shape (K, S, A), after `more` times as many episodes with the same frequencies."""
         n, d = np.maximum(self.visits, 1) * float(more), np.maximum(self.outcomes, 1).astype(np.float64)
-        N = self.T * more * self.H
         if self.free:
-            N = N if self.visits.shape[0] == 1 else N // self.H
-            union = (RATES.size + 1) * self.rows * (self.rows + 1.0) * N / self.delta
-            level = d * math.log(2.0) + np.log(d * (d + 1.0)) + math.log(union)
-            first = d / n
+            union = RATES.size * self.rows * (self.rows + 1.0) / self.delta
+            level, first = d * math.log(2.0) + np.log(d * (d + 1.0)) + math.log(union), d / n
         else:
             k = np.maximum(d, 2.0)
-            level = k * math.log(2.0) + np.log1p(-(2.0 ** (1.0 - k))) + math.log(self.rows * N / self.delta)
+            level = k * math.log(2.0) + np.log1p(-(2.0 ** (1.0 - k))) + math.log(RATES.size * self.rows / self.delta)
             first = np.zeros(n.shape)
-        width = 2.0 * (first + largest_error(n, self.most * more / n - first / d, level))
+        width = 2.0 * (first + largest_error(level / n, self.most * more / n - first / d))
         return np.where(self.exact, 0.0, np.where(self.visits > 0, np.minimum(width, 2.0), 2.0))
 
 
-def largest_error(n: FloatArray, most: FloatArray, level: FloatArray) -> FloatArray:
-    """Bound on p_hat(G) - p(G) over all sets G of outcomes of a row with n visits, at the level L of the union.
+def largest_error(bound: FloatArray, most: FloatArray) -> FloatArray:
+    """Bound on p_hat(G) - p(G) over all sets G of outcomes of a row, given bound = L / n.
 
     `most` is the largest frequency of one outcome. If it is large, no set has a frequency between 1 - most and most, where
     the error would be largest. The bound of one frequency is concave in it, so its slope tells where it falls.
+
+    >>> largest_error(np.array([0.02, 0.02]), np.array([0.5, 1.0])).round(3).tolist()
+    [0.1, 0.02]
     """
-    plain = np.sqrt(level / (2.0 * n))
+    highest = np.log(np.expm1(RATES) / RATES) / RATES - 1.0 / RATES + 1.0 / np.expm1(RATES)  # over all frequencies
+    plain = np.min(bound[..., None] / RATES + highest, axis=-1)
     edge = np.clip(most, 0.0, 1.0)
-    above, falls = _error_at(edge, level / n)
-    below, rises = _error_at(1.0 - edge, level / n)
+    above, falls = _error_at(edge, bound)
+    below, rises = _error_at(1.0 - edge, bound)
     apart = (edge > 0.5) & (falls <= 0.0) & (rises >= 0.0)
     return np.where(apart, np.minimum(plain, np.maximum(above, below)), plain)
 
@@ -251,7 +250,8 @@ class _Listed:
         """The possible outcomes of the rows that the log shows."""
         if self.final_unknown and self.K > 1 and not self.by_row:
             raise ArgumentError(
-                "support requires next_state at the last stage, or reward_by='state-action'; add the column", name="support"
+                "support requires next_state at the last stage, or reward_by='state-action'; add the column",
+                name="support",
             )
         possible = self._possible(support)
         listed = list(zip(*(part.tolist() for part in (self.row, self.successor, self.n, self.reward)), strict=True))
@@ -351,7 +351,7 @@ class _Listed:
         np.maximum.at(most, self.row, self.n)
         balls = Balls(
             visits=visits, outcomes=self.outcomes.reshape(shape), most=most.reshape(shape), exact=exact, free=free,
-            T=self.log.T, H=self.H, rows=max(1, open_rows) if free else len(self.states) * self.A, delta=delta,
+            rows=max(1, open_rows) if free else self.K * len(self.states) * self.A, delta=delta,
         )  # fmt: skip
         worth = float(np.sum(discount ** np.arange(self.H)))
         size = float(np.abs(r[r > miss]).max()) if np.any(r > miss) else 0.0
@@ -368,7 +368,9 @@ class _Listed:
     def _state(self, label: Any, name: str) -> int:
         text = label_text(label)
         if text not in self.states:
-            raise ArgumentError(f"{name} names the state {text!r}, not in the log{nearest(text, self.states)}", name=name)
+            raise ArgumentError(
+                f"{name} names the state {text!r}, not in the log{nearest(text, self.states)}", name=name
+            )
         return self.states.index(text)
 
     def _action(self, label: Any, name: str) -> int:
@@ -450,10 +452,10 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     most = np.zeros(visits.size, np.int64)
     np.maximum.at(most, np.repeat(np.arange(visits.size), size), counts)
     shape = model.available.shape
-    open_rows = np.count_nonzero(~model.known & model.available, axis=(1, 2)).max()
+    open_rows = np.count_nonzero(~model.known & model.available)
     balls = Balls(
         visits=visits.reshape(shape), outcomes=size.reshape(shape), most=most.reshape(shape),
-        exact=model.known | ~model.available, free=False, T=log.T, H=model.H, rows=max(1, int(open_rows)), delta=delta,
+        exact=model.known | ~model.available, free=False, rows=max(1, int(open_rows)), delta=delta,
     )  # fmt: skip
     return Empirical(mdp=model.with_probability(p), balls=balls, counted=used, floor=-math.inf, lowest=-math.inf)
 
@@ -479,7 +481,9 @@ def _outcome_counts(log: Episodes, model: MDP, states: IntArray, actions: IntArr
     ended = np.flatnonzero(log.next_state == ENDED)
     if ended.size:
         raise log.error(
-            ended[0], "the episode ends before the horizon; name the next_state in which the model absorbs", "next_state"
+            ended[0],
+            "the episode ends before the horizon; name the next_state in which the model absorbs",
+            "next_state",
         )
     k = np.where(model.stationary, 0, log.stage[use])
     row = (k * model.S + states[log.state[use]]) * model.A + actions[log.action[use]]
@@ -494,8 +498,8 @@ def _outcome_counts(log: Episodes, model: MDP, states: IntArray, actions: IntArr
         fits = (model.successor[here] == s_next) & np.isclose(model.reward[h, here], paid, rtol=1e-9, atol=1e-12)
         if not fits.any():
             raise log.error(
-                use[i], f"the model has no outcome with this next_state and reward {paid:g} in its row; correct one of them"
+                use[i],
+                f"the model has no outcome with this next_state and reward {paid:g} in its row; correct one of them",
             )
         counts[here.start + int(fits.argmax())] += m
     return counts, int(use.size)
-

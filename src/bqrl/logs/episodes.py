@@ -94,7 +94,9 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
     if lengths.max() > H:
         i = int(np.flatnonzero(stage == H)[0])
         raise columns.error(
-            order[i], f"the episode has more than {H} steps; pass horizon={lengths.max()}, or cut every episode", "stage"
+            order[i],
+            f"the episode has more than {H} steps; pass horizon={lengths.max()}, or cut every episode",
+            "stage",
         )
     state = codes["state"].code[order]
     truncated, ended = _ends(columns, ends, order, last, lengths, H)
@@ -140,7 +142,9 @@ def _check_stages(columns: Columns, given: IntArray, stage: IntArray, first: Boo
     if wrong.size:
         i = int(wrong[0])
         if first[i]:
-            message = f"the episode begins at stage {given[i]}, expected {base}; add the missing steps or drop the episode"
+            message = (
+                f"the episode begins at stage {given[i]}, expected {base}; add the missing steps or drop the episode"
+            )
         elif given[i] == given[i - 1]:
             message = f"stage {given[i]} is repeated within its episode; drop one of the rows"
         else:

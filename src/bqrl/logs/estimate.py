@@ -117,7 +117,7 @@ def fit(
     )  # fmt: skip
     return Estimate(
         mdp=found.mdp, balls=found.balls, confidence=confidence, assumptions=assumptions, returns=steps.returns(discount),
-        steps=steps.state.size, counted=found.counted, start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
+        episodes=steps.T, steps=steps.state.size, counted=found.counted, start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
         floor=found.floor, lowest=found.lowest, added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
     )  # fmt: skip
 
@@ -140,8 +140,8 @@ class Estimate:
         What the promises rest on.
     returns : ndarray
         Returns of the logged episodes that were not cut off.
-    steps, counted : int
-        Steps of the log, and those that count towards a row: a step without a known successor does not.
+    episodes, steps, counted : int
+        Episodes and steps of the log, and the steps that count towards a row: a step without a known successor does not.
     """
 
     mdp: MDP
@@ -149,17 +149,13 @@ class Estimate:
     confidence: float
     assumptions: tuple[str, ...]
     returns: FloatArray
+    episodes: int
     steps: int
     counted: int
     start_atoms: int
     floor: float
     lowest: float
     added: tuple[int, ...]
-
-    @property
-    def episodes(self) -> int:
-        """Number of logged episodes."""
-        return self.balls.T
 
     @property
     def counts(self) -> IntArray:
@@ -263,7 +259,9 @@ class Estimate:
 
     def trivial(self, value: float) -> bool:
         """Whether a promise says nothing: there is none, or it is the lowest possible return."""
-        return value == -math.inf or (math.isfinite(self.floor) and value <= self.floor + 1e-9 * max(1.0, abs(self.floor)))
+        return value == -math.inf or (
+            math.isfinite(self.floor) and value <= self.floor + 1e-9 * max(1.0, abs(self.floor))
+        )
 
     def sentence(self, tau: float, beta: float, value: float) -> str:
         """The promise in words, with what it rests on."""
@@ -274,7 +272,9 @@ class Estimate:
         else:
             of = 1.0 / tau
             share = (
-                f"{round(of) - 1} of {round(of)}" if abs(of - round(of)) < 1e-9 and of <= 100 else f"{100 * (1 - tau):.6g} % of"
+                f"{round(of) - 1} of {round(of)}"
+                if abs(of - round(of)) < 1e-9 and of <= 100
+                else f"{100 * (1 - tau):.6g} % of"
             )
             what = f"in {share} episodes you get at least {value:.6g}"
         return f"With {100 * self.confidence:.6g} % confidence, {what}, assuming that {'; '.join(self.assumptions)}."
@@ -420,10 +420,12 @@ class Estimate:
             "successor": mdp.successor, "probability": mdp.probability, "known": mdp.known, "visits": balls.visits,
             "outcomes": balls.outcomes, "most": balls.most, "exact": balls.exact, "returns": self.returns,
             "assumptions": np.array(self.assumptions, np.str_), "added": np.array(self.added, np.int64),
-            "whole": np.array([balls.T, balls.H, balls.rows, balls.free, self.steps, self.counted, self.start_atoms]),
+            "whole": np.array([balls.rows, balls.free, self.episodes, self.steps, self.counted, self.start_atoms]),
             "numbers": np.array([balls.delta, self.confidence, self.floor, self.lowest]),
         }  # fmt: skip
-        found["reward" if mdp.row_reward is None else "row_reward"] = mdp.reward if mdp.row_reward is None else mdp.row_reward
+        found["reward" if mdp.row_reward is None else "row_reward"] = (
+            mdp.reward if mdp.row_reward is None else mdp.row_reward
+        )
         for name in ("state_names", "action_names"):
             if getattr(mdp, name) is not None:
                 found[name] = np.array(getattr(mdp, name), np.str_)
@@ -432,7 +434,19 @@ class Estimate:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:
         """The estimate that `arrays` describes."""
-        needed = ("H", "mu", "row_start", "successor", "probability", "known", "visits", "outcomes", "most", "whole", "numbers")
+        needed = (
+            "H",
+            "mu",
+            "row_start",
+            "successor",
+            "probability",
+            "known",
+            "visits",
+            "outcomes",
+            "most",
+            "whole",
+            "numbers",
+        )
         missing = [name for name in needed if name not in arrays]
         if str(arrays.get("format", "")) != FORMAT or missing:
             raise FileFormatError(f"expected a saved estimate, got arrays without {', '.join(missing) or 'its format'}")
@@ -445,15 +459,15 @@ class Estimate:
             table, int(arrays["H"]), arrays["mu"], float(arrays["discount"]), known=arrays["known"],
             state_names=_names(arrays, "state_names"), action_names=_names(arrays, "action_names"),
         )  # fmt: skip
-        T, H, rows, free, steps, counted, atoms = arrays["whole"].tolist()
+        rows, free, episodes, steps, counted, atoms = arrays["whole"].tolist()
         delta, confidence, floor, lowest = arrays["numbers"].tolist()
         balls = Balls(
             visits=arrays["visits"], outcomes=arrays["outcomes"], most=arrays["most"], exact=arrays["exact"], free=bool(free),
-            T=T, H=H, rows=rows, delta=delta,
+            rows=rows, delta=delta,
         )  # fmt: skip
         return cls(
             mdp=mdp, balls=balls, confidence=confidence, assumptions=tuple(arrays["assumptions"].tolist()),
-            returns=arrays["returns"], steps=steps, counted=counted, start_atoms=atoms, floor=floor, lowest=lowest,
+            returns=arrays["returns"], episodes=episodes, steps=steps, counted=counted, start_atoms=atoms, floor=floor, lowest=lowest,
             added=tuple(arrays["added"].tolist()),
         )  # fmt: skip
 
@@ -471,7 +485,9 @@ class Estimate:
         except (ValueError, OSError, EOFError) as error:
             if isinstance(error, FileNotFoundError):
                 raise
-            raise FileFormatError(f"{path}: expected a saved estimate, the file cannot be read", file=str(path)) from None
+            raise FileFormatError(
+                f"{path}: expected a saved estimate, the file cannot be read", file=str(path)
+            ) from None
         return cls.from_arrays(arrays)
 
 
@@ -498,17 +514,23 @@ def _range(given: Any) -> tuple[float, float] | None:
 def _check_model(model: Any, **others: Any) -> None:
     """Refuse what is not a model, and arguments that a model already answers."""
     if not isinstance(model, MDP):
-        raise ArgumentTypeError(f"model must be an MDP, got {type(model).__name__}; build one with bqrl.MDP", name="model")
+        raise ArgumentTypeError(
+            f"model must be an MDP, got {type(model).__name__}; build one with bqrl.MDP", name="model"
+        )
     given = [name for name, value in others.items() if value is not None]
     if given:
-        raise ArgumentError(f"{given[0]} must not be given with model=, which answers it; drop one of them", name=given[0])
+        raise ArgumentError(
+            f"{given[0]} must not be given with model=, which answers it; drop one of them", name=given[0]
+        )
 
 
 def _assumptions(
     log: Episodes, *, start: Any, stationary: bool, model: MDP | None, known: Any, support: Any, reward_range: Any, reward_by: Any
 ) -> tuple[str, ...]:  # fmt: skip
     """What the promises rest on, each as the end of "assuming that"."""
-    found = ["the next state and the reward depend only on the " + ("" if stationary else "stage, ") + "state and action"]
+    found = [
+        "the next state and the reward depend only on the " + ("" if stationary else "stage, ") + "state and action"
+    ]
     if stationary:
         found.append("their law is the same at every stage")
     if log.truncated.any():
@@ -527,7 +549,9 @@ def _assumptions(
         found.append("the known rows are right")
     if support is not None:
         states = isinstance(support, str)
-        found.append("the log shows every state that can occur" if states else "only the listed transitions are possible")
+        found.append(
+            "the log shows every state that can occur" if states else "only the listed transitions are possible"
+        )
         if reward_by is None:
             found.append("the reward is determined by the transition")
     if reward_by is not None:
@@ -535,5 +559,3 @@ def _assumptions(
     if reward_range is not None:
         found.append(f"rewards lie between {reward_range[0]:g} and {reward_range[1]:g}")
     return tuple(found)
-
-

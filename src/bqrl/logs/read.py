@@ -258,9 +258,7 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
         elif role in REQUIRED:
             near = get_close_matches(role, source.header, n=1, cutoff=0.3)
             nearby = f"the nearest header is {near[0]!r}" if near else f"headers are {', '.join(source.header)}"
-            raise source.error(
-                None, f"the column {role} is missing; {nearby}; pass columns={{{role!r}: HEADER}}", role
-            )
+            raise source.error(None, f"the column {role} is missing; {nearby}; pass columns={{{role!r}: HEADER}}", role)
     return place
 
 
