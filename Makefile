@@ -57,6 +57,8 @@ $(READY): pyproject.toml requirements.lock
 	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS)]'
 	@$(PIP) --only-binary stormpy stormpy 2>/dev/null \
 		|| echo "   stormpy not installed (most likely no wheel for this Python and platform): the tests against Storm will be skipped"
+	@$(PIP) --no-deps icu-sepsis==2.0.1 2>/dev/null \
+		|| echo "   icu-sepsis not installed: the problem ICUSepsis has no data, and its tests will be skipped"
 	@touch $(READY)
 
 lock: setup  ## renew requirements.lock with the newest versions

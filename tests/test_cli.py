@@ -195,16 +195,16 @@ def test_a_csv_file_without_a_horizon_says_what_was_assumed(cli, tmp_path):
 
 BAD = {
     "AssetSeling --tau 0.1": "did you mean 'AssetSelling'?",
-    "nothing --tau 0.1": "problems: AssetSelling",
+    "zzz --tau 0.1": "problems: AmericanPut, AssetSelling",
     "tiny.jsn --tau 0.1": "neither a model file",
     "tinny.json --tau 0.1": "there is no file tinny.json; did you mean 'tiny.json'?",
     "empty.csv --tau 0.1": "empty.csv: the file is empty",
     "nan.csv --tau 0.1": "nan.csv: line 2: reward must be a finite number",
     "folder.csv --tau 0.1": "folder.csv is a folder",
-    "tiny.json --tau 1.2": "tau must lie strictly between 0 and 1, got 1.2",
-    "tiny.json --tau nan": "tau must lie strictly between 0 and 1, got nan",
-    "tiny.json --tau 0.1 --tau 0": "tau must lie strictly between 0 and 1, got 0",
-    "tiny.json --tau 0.1 --beta 0.2": "beta must lie in [0, tau]",
+    "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2",
+    "tiny.json --tau nan": "tau must be a number in (0, 1], got nan",
+    "tiny.json --tau 0.1 --tau 0": "tau must be a number in (0, 1], got 0",
+    "tiny.json --tau 0.1 --beta 0.2": "beta must be a number in [0, tau]",
     "tiny.json --tau x": "--tau must be a number, got 'x'",
     "tiny.json --tau 0.1 --tau abc": "--tau must be a number, got 'abc'",
     "tiny.json --tau 0.1 --beta x": "--beta must be a number, got 'x'",
@@ -224,8 +224,8 @@ BAD = {
     "tiny.json --tau 0.1 --planner targt": "did you mean 'target'?",
     "tiny.json --tau 0.1 --radius 0.1": "--radius 0.1, --attitude robust",
     "tiny.json --tau 0.1 --radius 0.1 --attitude bold": "attitude must be",
-    "tiny.json --tau 0.1 --randomized": "randomized is for buffered quantiles",
-    "tiny.json --tau 0.1 --secondary median": "secondary must be 'mean'",
+    "tiny.json --tau 0.1 --planner greedy --randomized": "--randomized requires --planner target",
+    "tiny.json --tau 0.1 --secondary median": "secondary must be one of 'mean'",
     "tiny.json --tau 0.1 --arithmetic octal": "arithmetic must be",
     "tiny.json --tau 0.1 --horizon 0": "horizon must be at least 1",
     "tiny.json --tau 0.1 --discount 2": "discount must lie in (0, 1]",
@@ -489,6 +489,10 @@ def test_envs_prints_a_table_at_a_terminal(cli, monkeypatch):
     assert "what it is about" in out
     assert "AssetSelling" in out
     assert "take the offer at hand" in out
+    assert "0.7917" in next(line for line in out.splitlines() if "AssetSelling" in line)
+    assert " -         -         - " in next(
+        line for line in out.splitlines() if "ICUSepsis" in line
+    )  # large, or absent
 
 
 def test_envs_as_json_and_in_a_folder(cli, tmp_path):
@@ -496,8 +500,18 @@ def test_envs_as_json_and_in_a_folder(cli, tmp_path):
     assert (code, err) == (0, "")
     problems = json.loads(out)
     assert [problem["name"] for problem in problems] == bqrl.envs.names()
-    assert problems[0] | {"states": 26, "actions": 2, "horizon": 10} == problems[0]
+    selling = next(problem for problem in problems if problem["name"] == "AssetSelling")
+    assert selling | {"states": 26, "actions": 2, "horizon": 10} == selling
+    assert [round(24 * level["value"]) for level in selling["optimum"]] == [17, 19, 23]
+    assert all(level["certain"] and level["value"] == level["upper"] for level in selling["optimum"])
     assert json.loads((tmp_path / "envs.json").read_text()) == problems
+
+
+def test_envs_takes_names_and_finds_the_nearest(cli):
+    assert cli("envs", "Bandit", "bqrl/Gambler-v0") == (0, "bqrl/Bandit-v0\nbqrl/Gambler-v0\n", "")
+    code, _, err = cli("envs", "Gamble")
+    assert code == 2
+    assert "there is no problem called 'Gamble'; did you mean 'Gambler'?" in err
 
 
 def test_version_and_help(cli):
@@ -581,3 +595,18 @@ def test_json_keeps_stdout_pure_while_stderr_shows_progress(cli, tiny, monkeypat
     assert json.loads(out)["levels"][0]["value"] == 2.0
     assert "about 0 s, 1 MiB" in err
     assert "planning" in err
+
+
+def test_old_options_warn_and_name_the_new_ones(cli, tiny):
+    new = cli("solve", tiny, "--tau", 0.5, "--beta", 0.25, "--no-randomized", "--max-memory", 1, "--json")
+    old = cli("solve", tiny, "--tau", 0.5, "--beta", 0.25, "--exact", "--memory", 1, "--json")
+    assert (new[0], old[0]) == (0, 0)
+    assert "use --no-randomized" in old[2]
+    assert "use --max-memory" in old[2]
+    assert json.loads(old[1])["levels"][0]["value"] == json.loads(new[1])["levels"][0]["value"]
+
+
+def test_a_huge_memory_limit_is_refused_in_one_line(cli, tiny):
+    code, _, err = cli("solve", tiny, "--tau", 0.5, "--max-memory", "1e300")
+    assert (code, one_line(err)) == (2, True)
+    assert "--max-memory must be" in err

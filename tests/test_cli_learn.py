@@ -325,7 +325,7 @@ BAD = {
     "no_module_here:Env-v0": "No module named 'no_module_here'",
     "CartPole-v1": "are Box; learners need Discrete ones",
     "Blackjack-v1": "are Tuple; learners need Discrete ones",
-    "tiny.json --tau 1.2": "tau must lie strictly between 0 and 1, got 1.2",
+    "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2",
     "tiny.json --episodes 0": "episodes must be a whole number of at least 1, got 0",
     "tiny.json --seeds 0": "--seeds must be at least 1, got 0",
     "tiny.json --seed -3": "--seed must be a whole number from 0, got -3",

@@ -13,6 +13,7 @@ from gymnasium.envs.registration import register, registry
 if TYPE_CHECKING:
     from bqrl import envs, theory
     from bqrl.laws.law import Law
+    from bqrl.learners.protocol import Learner
     from bqrl.learners.record import Record
     from bqrl.learners.run import learn
     from bqrl.mdp.files import load, save
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         TargetPolicy,
         load_policy,
     )
+    from bqrl.mdp.step import from_step
     from bqrl.planners.confidence import constant_buffer, log_buffer, power_buffer
     from bqrl.planners.evaluate import evaluate, simulate
     from bqrl.planners.plan import Plan
@@ -40,6 +42,7 @@ __all__ = [
     "GuaranteeCurve",
     "LabelPolicy",
     "Law",
+    "Learner",
     "MarkovPolicy",
     "MixturePolicy",
     "Plan",
@@ -51,6 +54,7 @@ __all__ = [
     "envs",
     "evaluate",
     "from_gymnasium",
+    "from_step",
     "guarantee_curve",
     "learn",
     "load",
@@ -69,6 +73,7 @@ _HOME = {
     "load": "bqrl.mdp.files",
     "save": "bqrl.mdp.files",
     "from_gymnasium": "bqrl.mdp.gym",
+    "from_step": "bqrl.mdp.step",
     "LabelPolicy": "bqrl.mdp.policy",
     "MarkovPolicy": "bqrl.mdp.policy",
     "MixturePolicy": "bqrl.mdp.policy",
@@ -85,6 +90,7 @@ _HOME = {
     "solve": "bqrl.planners.solve",
     "GuaranteeCurve": "bqrl.planners.target",
     "guarantee_curve": "bqrl.planners.target",
+    "Learner": "bqrl.learners.protocol",
     "Record": "bqrl.learners.record",
     "learn": "bqrl.learners.run",
 }
@@ -111,7 +117,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-for _name in ("AssetSelling",):
+_PROBLEMS = """
+AmericanPut AssetSelling Bandit BettingGame DeepSea Gambler Garnet ICUSepsis Inventory Liquidation MachineReplacement
+PerishableInventory Portfolio RiverSwim SafeOrRisky SlipperyCliff Staffing TreatmentChoice
+""".split()
+for _name in _PROBLEMS:
     # Gymnasium warns if an id is registered twice, for example on reload.
     if f"bqrl/{_name}-v0" not in registry:
         register(f"bqrl/{_name}-v0", entry_point="bqrl.envs:make_env", kwargs={"name": _name})

@@ -9,7 +9,9 @@ One tolerance decides every comparison of a probability with a level: eight weig
 Q_tau is the first atom whose running mass is at least tau - MASS_TOL. `reaches` is the same decision in terms of P(G < x).
 Level 0 is the smallest value.
 Deviation: Definition 1 states its endpoint rule twice for level 0 and not at all for level 1; at level 1 the integral
-decides. `laws/rows.py` has the same functionals for many laws on a shared grid.
+decides.
+
+`laws/rows.py` has the same functionals for many laws on a shared grid.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Replanner:
         """Return the (optimistic) plan for the buffered quantile, with the bound that the search certifies."""
         search = WidthSearch(
             mdp=self.model, grid=self.grid, tau=tau, beta=beta, half=half, probability=probability,
-            layout=self.layout, follower=self.follower, begin=self.width,
+            layout=self.layout, follower=self.follower, begin=self.width, refine=False,
         )  # fmt: skip
         bound, column, width = search.upper()
         self.width = width

@@ -14,6 +14,7 @@ import numpy as np
 
 from bqrl.mdp.forms import Table, check_horizon
 from bqrl.mdp.model import MDP
+from bqrl.mdp.noise_arrays import PREFIX, from_arrays, to_arrays
 
 STORED = ("H", "discount", "mu", "row_start", "successor", "probability", "known")
 OPTIONAL = ("reward", "row_reward", "state_names", "action_names")
@@ -45,6 +46,8 @@ def write_npz(mdp: MDP) -> bytes:
     for name in ("state_names", "action_names"):
         if getattr(mdp, name) is not None:
             arrays[name] = np.array(getattr(mdp, name), dtype=np.str_)
+    if mdp.noise is not None:
+        arrays |= to_arrays(mdp.noise)
     return pack(arrays)
 
 
@@ -77,7 +80,7 @@ def unpack(content: bytes) -> Arrays:
 
 def _stored(arrays: Arrays) -> MDP:
     for name in arrays:
-        if name not in STORED + OPTIONAL:
+        if name not in STORED + OPTIONAL and not name.startswith(PREFIX):
             raise ValueError(
                 f"unknown array {name[:40]!r}; a model has {', '.join(STORED)}, or transitions and rewards"
             )
@@ -135,6 +138,7 @@ def _stored(arrays: Arrays) -> MDP:
     return MDP.from_table(
         table, H, _array(arrays, "mu", "f", 1, (S,)), float(_scalar(arrays, "discount")),
         known=known, **{name: _names(arrays, name) for name in ("state_names", "action_names")},
+        noise=from_arrays(arrays, table.row_start) if any(name.startswith(PREFIX) for name in arrays) else None,
     )  # fmt: skip
 
 

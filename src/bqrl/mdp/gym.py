@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bqrl.mdp.forms import check_horizon
 from bqrl.mdp.model import MDP
+from bqrl.mdp.noise import draw
 
 DONE = "done"  # the absorbing state that stands for an episode that ended early
 
@@ -45,7 +46,8 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
 
     The last step returns terminated=True: the horizon is a part of the problem, not a limit put on it. Rewards are those of
     the model, undiscounted: the return that planners speak of is the sum of discount**h times the reward of stage h. `info`
-    holds the `stage` and the `action_mask`; an action that does not exist is a ValueError. Every reset and every step
+    holds the `stage`, the `action_mask` and, in models whose noise is shared and observed, the index of the `event` that the
+    step drew (-1 where no law drives the row); an action that does not exist is a ValueError. Every reset and every step
     draws one uniform number, whatever the policy does, so episodes with the same seed share their chance.
     """
 
@@ -92,11 +94,18 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
                 f"action {mdp.action_label(a)} is not available in state {mdp.state_label(s)} at stage {h};"
                 " see info['action_mask']"
             )
-        i = _draw(probabilities, self.np_random.random())
+        u, event = self.np_random.random(), None
+        if mdp.noise is not None and mdp.noise.known:
+            event, i = (int(found[0]) for found in draw(mdp, h, s, a, u))
+        else:
+            i = _draw(probabilities, u)
         self._state, self._stage = int(successors[i]), h + 1
         reward = float(rewards[i])
         self._played = f"{mdp.action_label(a)} in {mdp.state_label(s)} paid {reward:g}"
-        return np.int64(self._state), reward, self._stage == mdp.H, False, self._info()
+        info = self._info()
+        if event is not None and mdp.noise is not None and mdp.noise.events_observed:
+            info["event"] = event
+        return np.int64(self._state), reward, self._stage == mdp.H, False, info
 
     def render(self) -> str | None:
         """One line about the present stage, in the mode `ansi`."""

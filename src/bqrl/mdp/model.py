@@ -16,6 +16,8 @@ from bqrl.mdp.forms import BoolArray, FloatArray, IntArray, Table, check_horizon
 if TYPE_CHECKING:
     import gymnasium
 
+    from bqrl.mdp.noise import SharedNoise
+
 ROW_TOL = 1e-9  # a row may miss 1 by this much before it is renormalised
 
 
@@ -87,13 +89,14 @@ class MDP:
     known: BoolArray
     state_names: tuple[str, ...] | None
     action_names: tuple[str, ...] | None
+    noise: SharedNoise | None  # the laws of events whose images the rows are, where rows share them
     _reward: FloatArray | None
     _cache: dict[Any, Any]
     _per_model: dict[Any, Any]  # written by derived.per_model alone
     _per_structure: dict[Any, Any]  # written by derived.per_structure alone; shared with twins
     __slots__ = (
         "A", "H", "S", "_cache", "_per_model", "_per_structure", "_reward", "action_names", "available", "discount",
-        "known", "mu", "probability",
+        "known", "mu", "noise", "probability",
         "row_reward", "row_start", "state_names", "successor",
     )  # fmt: skip
 
@@ -118,13 +121,13 @@ class MDP:
     def from_table(cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, **optional: Any) -> MDP:
         """MDP of outcomes already in a table (what the file readers make); checked like any other."""
         mdp = cls.__new__(cls)
-        filled = {"available": None, "known": None, "state_names": None, "action_names": None} | optional
+        filled = {"available": None, "known": None, "state_names": None, "action_names": None, "noise": None} | optional
         mdp._fill(table, H, start, discount, **filled)
         return mdp
 
     def _fill(
         self, table: Table, H: int, start: Any, discount: float, available: Any, known: Any,
-        state_names: Any, action_names: Any,
+        state_names: Any, action_names: Any, noise: SharedNoise | None = None,
     ) -> None:  # fmt: skip
         S, A, K = table.S, table.A, table.K
         put = object.__setattr__
@@ -161,6 +164,9 @@ class MDP:
         put(self, "row_start", table.row_start)
         put(self, "successor", table.successor)
         put(self, "probability", _normalised(table.probability, table.row_start, S, A, K))
+        if noise is not None:
+            noise.check(self.row_start, self.probability)
+        put(self, "noise", noise)
         put(self, "row_reward", table.row_reward)
         put(self, "_reward", table.reward)
         single = (sizes == 1).reshape(K, S, A)
@@ -370,6 +376,15 @@ class MDP:
             twin, "probability", _normalised(probability, self.row_start, self.S, self.A, self.available.shape[0])
         )
         twin.probability.flags.writeable = False
+        object.__setattr__(twin, "noise", self.noise and self.noise.hidden)
+        return twin
+
+    def with_noise(self, noise: SharedNoise | None) -> MDP:
+        """The same problem with these laws of events behind its rows; None: the rows share nothing."""
+        if noise is not None:
+            noise.check(self.row_start, self.probability)
+        twin = self.with_probability(self.probability)
+        object.__setattr__(twin, "noise", noise)
         return twin
 
     def staged(self) -> MDP:
@@ -390,7 +405,7 @@ class MDP:
         known = np.array(np.broadcast_to(self.known, (self.H, self.S, self.A)))
         return MDP.from_table(
             table, self.H, self.mu, self.discount, known=known, state_names=self.state_names,
-            action_names=self.action_names,
+            action_names=self.action_names, noise=self.noise and self.noise.staged(self.H),
         )  # fmt: skip
 
     def replace(self, *, start: Any = None, horizon: int | None = None, discount: float | None = None) -> MDP:
@@ -409,6 +424,7 @@ class MDP:
             known=self.known,
             state_names=self.state_names,
             action_names=self.action_names,
+            noise=self.noise,
         )
 
     # -- names, files, environments ---------------------------------------------------------------------------------

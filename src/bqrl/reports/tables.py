@@ -115,20 +115,3 @@ def counted(count: int | None, noun: str) -> str:
     ('1 state', '3 states')
     """
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def problem_table(problems: Sequence[Mapping[str, Any]]) -> Table:
-    """Named problems with their sizes, one row each."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("problem", style="bold", no_wrap=True)
-    for heading in ("states", "actions", "stages"):
-        table.add_column(heading, justify="right")
-    table.add_column("what it is about")
-    table.add_column("Gymnasium id", no_wrap=True)
-    for row in problems:
-        sizes = (str(row[key]) for key in ("states", "actions", "horizon"))
-        table.add_row(row["name"], *sizes, row["description"], row["id"])
-    return table
