@@ -39,6 +39,7 @@ import numpy as np
 from bqrl.checks import nearest, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
+from bqrl.logs.events import event_counts, laws_of
 from bqrl.logs.read import label_text
 from bqrl.mdp.forms import BoolArray, FloatArray, IntArray, from_columns
 from bqrl.mdp.model import MDP
@@ -53,7 +54,7 @@ class Balls:
 
     visits: IntArray  # (K, S, A)
     outcomes: IntArray  # (K, S, A)  distinct outcomes seen, or possible ones where the support is known
-    most: IntArray  # (K, S, A)  visits of the most frequent outcome
+    most: FloatArray  # (K, S, A)  visits of the most frequent outcome
     exact: BoolArray  # (K, S, A)  rows that are known, with radius 0
     free: bool  # whether the support is not known
     rows: int  # rows of the union: seen ones, or all that are not known
@@ -347,7 +348,7 @@ class _Listed:
         visits = self.visits.reshape(shape)
         exact = self.exact.reshape(shape) | (mdp.known & mdp.available)
         open_rows = int(np.count_nonzero((visits > 0) & ~exact))
-        most = np.zeros(self.visits.size, np.int64)
+        most = np.zeros(self.visits.size)
         np.maximum.at(most, self.row, self.n)
         balls = Balls(
             visits=visits, outcomes=self.outcomes.reshape(shape), most=most.reshape(shape), exact=exact, free=free,
@@ -436,28 +437,44 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
         raise ArgumentError(f"model must have at least {log.H} stages as in the log, got {model.H}", name="model")
     states = _matched(log, model.state_names, model.S, log.states, "state")
     actions = _matched(log, model.action_names, model.A, log.actions, "action")
-    counts, used = _outcome_counts(log, model, states, actions)
-    visits = np.add.reduceat(np.r_[counts, 0], model.row_start[:-1])
-    visits[np.diff(model.row_start) == 0] = 0
+    row = _rows(log, model, states, actions)
+    counts, outcome = _outcome_counts(log, model, row, states)
+    size, exact = np.diff(model.row_start), (model.known | ~model.available).reshape(-1)
+    visits = np.bincount(row[outcome >= 0], minlength=size.size)
+    n = np.repeat(visits, size)
+    p = np.where(n > 0, counts / np.maximum(n, 1), 1.0 / np.maximum(np.repeat(size, size), 1))
+    p = np.where(np.repeat(exact, size), model.probability, p)
+    outcomes, rows = size, int(np.count_nonzero(~exact))
     noise = getattr(model, "noise", None)
     if noise is not None:
-        from bqrl.logs.events import shared_law  # the only user of shared noise
-
-        return shared_law(log, model, noise, states, actions, delta)
-    size = np.diff(model.row_start)
-    exact = model.known.reshape(-1)
-    n, k = np.repeat(visits, size), np.repeat(size, size)
-    p = np.where(n > 0, counts / np.maximum(n, 1), 1.0 / np.maximum(k, 1))
-    p = np.where(np.repeat(exact, size), model.probability, p)
-    most = np.zeros(visits.size, np.int64)
-    np.maximum.at(most, np.repeat(np.arange(visits.size), size), counts)
+        by_law = event_counts(log, model, noise, row, np.where(log.next_state < 0, -1, states[log.next_state]), outcome)
+        p = noise.image(laws_of(by_law), p)
+        law = noise.row_law.reshape(-1)
+        classes = np.array([*(np.unique(first).size for first in noise.classes), 0])
+        visits = np.where(law >= 0, np.array([*(int(each.sum()) for each in by_law), 0])[law], visits)
+        outcomes = np.where(law >= 0, classes[law], size)
+        rows = len(noise.events) + int(np.count_nonzero(~exact & (law < 0)))
+        exact = (exact & (law < 0)) | (size <= 1)
+    most = np.zeros(size.size)
+    np.maximum.at(most, np.repeat(np.arange(size.size), size), p)
     shape = model.available.shape
-    open_rows = np.count_nonzero(~model.known & model.available)
     balls = Balls(
-        visits=visits.reshape(shape), outcomes=size.reshape(shape), most=most.reshape(shape),
-        exact=model.known | ~model.available, free=False, rows=max(1, int(open_rows)), delta=delta,
+        visits=visits.reshape(shape), outcomes=outcomes.reshape(shape), most=(most * visits).reshape(shape),
+        exact=exact.reshape(shape), free=False, rows=max(1, rows), delta=delta,
     )  # fmt: skip
-    return Empirical(mdp=model.with_probability(p), balls=balls, counted=used, floor=-math.inf, lowest=-math.inf)
+    return Empirical(
+        mdp=model.with_probability(p), balls=balls, counted=int(np.count_nonzero(outcome >= 0)), floor=-math.inf, lowest=-math.inf,
+    )  # fmt: skip
+
+
+def _rows(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> IntArray:
+    """Row of the model that every step of the log shows."""
+    k = np.where(model.stationary, 0, log.stage)
+    row = (k * model.S + states[log.state]) * model.A + actions[log.action]
+    absent = np.flatnonzero(~model.available.reshape(-1)[row])
+    if absent.size:
+        raise log.error(absent[0], "the model does not have this action in this state; correct one of them", "action")
+    return row
 
 
 def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tuple[str, ...], role: str) -> IntArray:
@@ -475,31 +492,28 @@ def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tu
     return np.array([place[label] for label in labels], np.int64)
 
 
-def _outcome_counts(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> tuple[IntArray, int]:
-    """How often the log shows every outcome of the model; FileFormatError for an outcome that it does not have."""
-    use = np.flatnonzero(log.next_state >= 0)
+def _outcome_counts(log: Episodes, model: MDP, row: IntArray, states: IntArray) -> tuple[IntArray, IntArray]:
+    """How often the log shows every outcome of the model, and the outcome of every step, -1 where it is not known."""
     ended = np.flatnonzero(log.next_state == ENDED)
     if ended.size:
         raise log.error(
-            ended[0],
-            "the episode ends before the horizon; name the next_state in which the model absorbs",
-            "next_state",
+            ended[0], "the episode ends before the horizon; name the next_state in which the model absorbs", "next_state"
         )
-    k = np.where(model.stationary, 0, log.stage[use])
-    row = (k * model.S + states[log.state[use]]) * model.A + actions[log.action[use]]
+    use = np.flatnonzero(log.next_state >= 0)
     stage = log.stage[use] if len(model.reward) > 1 else np.zeros(use.size, np.int64)
-    keys = np.c_[row, states[log.next_state[use]], stage]
     paid_code = np.unique(log.reward[use], return_inverse=True)[1].reshape(-1)
-    distinct, first, n = np.unique(np.c_[keys, paid_code], axis=0, return_index=True, return_counts=True)
-    counts = np.zeros(model.successor.size, np.int64)
-    for (q, s_next, h, _), i, m in zip(distinct.tolist(), first.tolist(), n.tolist(), strict=True):
+    keys = np.c_[row[use], states[log.next_state[use]], stage, paid_code]
+    distinct, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    place = np.empty(len(distinct), np.int64)
+    for j, ((q, s_next, h, _), i) in enumerate(zip(distinct.tolist(), first.tolist(), strict=True)):
         here = slice(int(model.row_start[q]), int(model.row_start[q + 1]))
         paid = log.reward[use[i]]
         fits = (model.successor[here] == s_next) & np.isclose(model.reward[h, here], paid, rtol=1e-9, atol=1e-12)
         if not fits.any():
             raise log.error(
-                use[i],
-                f"the model has no outcome with this next_state and reward {paid:g} in its row; correct one of them",
+                use[i], f"the model has no outcome with this next_state and reward {paid:g} in its row; correct one of them"
             )
-        counts[here.start + int(fits.argmax())] += m
-    return counts, int(use.size)
+        place[j] = here.start + int(fits.argmax())
+    outcome = np.full(row.size, -1, np.int64)
+    outcome[use] = place[inverse.reshape(-1)]
+    return np.bincount(outcome[use], minlength=model.successor.size), outcome

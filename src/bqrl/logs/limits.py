@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bqrl.kernels.layout import Rows
 from bqrl.laws.law import reaches
 from bqrl.mdp.find_grid import rounded
 from bqrl.mdp.forms import FloatArray
@@ -43,15 +44,15 @@ def costliest_rows(mdp: MDP, radius: FloatArray, target: float) -> FloatArray:
     mass = np.zeros((mdp.S, done.values[0].shape[1]))
     mass[:, int(columns.column(0, target))] = mdp.mu
     for h in range(mdp.H):
-        stage, moves = mdp.stage(h), columns.moves(mdp, h)
-        kernel = (stage.row_start, stage.successor, stage.probability, *moves, mdp.A, done.actions[h])
+        stage, moves, actions = mdp.stage(h), columns.moves(mdp, h), done.actions[h]
+        rows = Rows(stage.row_start, stage.successor, stage.probability)
         plain = np.empty(done.values[h].shape)
-        follow(*kernel, done.values[h + 1], plain)
+        follow(rows, moves, actions, done.values[h + 1], plain)
         loss = mass * (done.values[h] - plain)
         s, c = np.nonzero(mass)
-        np.add.at(costs[h if K > 1 else 0], (s, done.actions[h][s, c]), loss[s, c])
+        np.add.at(costs[h if K > 1 else 0], (s, actions[s, c]), loss[s, c])
         after = np.zeros(done.values[h + 1].shape)
-        push_needs(*kernel, mass, after)
+        push_needs(rows, moves, actions, mass, after)
         mass = after
     return costs
 
