@@ -180,7 +180,7 @@ def test_states_are_called_as_the_file_calls_them(cli, tmp_path):
     assert json.loads(out)["levels"][0]["value"] == 3.0
     code, _, err = cli("solve", path, "--tau", 0.4, "--horizon", 3, "--start", 3)
     assert code == 2
-    assert err == "bqrl: there is no state '3'; states run from '1' to '2'\n"
+    assert err == "bqrl: tiny.csv: start: there is no state '3'; states run from '1' to '2'\n"
 
 
 def test_a_csv_file_without_a_horizon_says_what_was_assumed(cli, tmp_path):
@@ -199,7 +199,7 @@ BAD = {
     "tiny.jsn --tau 0.1": "neither a model file",
     "tinny.json --tau 0.1": "there is no file tinny.json; did you mean 'tiny.json'?",
     "empty.csv --tau 0.1": "empty.csv: the file is empty",
-    "nan.csv --tau 0.1": "nan.csv: line 2: reward must be a finite number",
+    "nan.csv --tau 0.1": "nan.csv: line 2: the reward must be a finite number",
     "folder.csv --tau 0.1": "folder.csv is a folder",
     "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2",
     "tiny.json --tau nan": "tau must be a number in (0, 1], got nan",
@@ -227,8 +227,8 @@ BAD = {
     "tiny.json --tau 0.1 --planner greedy --randomized": "--randomized requires --planner target",
     "tiny.json --tau 0.1 --secondary median": "secondary must be one of 'mean'",
     "tiny.json --tau 0.1 --arithmetic octal": "arithmetic must be",
-    "tiny.json --tau 0.1 --horizon 0": "horizon must be at least 1",
-    "tiny.json --tau 0.1 --discount 2": "discount must lie in (0, 1]",
+    "tiny.json --tau 0.1 --horizon 0": "horizon must be a whole number at least 1",
+    "tiny.json --tau 0.1 --discount 2": "discount must be a number in (0, 1]",
     "tiny.json --tau 0.1 --points 1": "at least 2 points",
     "tiny.json --tau 0.1 --points 50 --max-memory 1e-9": "raise --max-memory",
     "tiny.json --tau 0.1 --out empty.csv/here": "cannot write to the folder",
@@ -266,12 +266,12 @@ def test_a_radius_above_the_diameter_is_taken_and_remarked_on(cli, tiny):
 
 
 def test_a_horizon_is_limited_by_the_number_of_states(cli, monkeypatch):
-    monkeypatch.setattr("bqrl.cli.problem.MAX_PLACES", 2600)
+    monkeypatch.setattr("bqrl.mdp.validation.MAX_PLACES", 2600)
     assert cli("solve", "AssetSelling", "--tau", 0.1, "--horizon", 100)[0] == 0
     for command in ("solve", "learn"):
         code, _, err = cli(command, "AssetSelling", "--tau", 0.1, "--horizon", 101)
         assert code == 2
-        assert err == "bqrl: --horizon 101 is too long: at most 100 stages fit here; give a shorter horizon\n"
+        assert err == "bqrl: --horizon 101 is too long: at most 100 stages fit with 26 states; give a shorter horizon\n"
 
 
 def test_closed_streams_are_no_fault(tiny):
@@ -336,7 +336,7 @@ def test_out_writes_everything_and_prints_the_same_document(cli, tiny, tmp_path)
     assert stored["settings"]["tau"] == [0.4, 0.8]
 
     mdp = bqrl.load(tiny)
-    policy = bqrl.load_policy(folder / "policy_tau0p8.npz")
+    policy = bqrl.load(folder / "policy_tau0p8.npz")
     assert bqrl.evaluate(mdp, policy).quantile(0.8) == stored["levels"][1]["value"]
     rows = list(csv.DictReader(io.StringIO((folder / "policy_tau0p8.csv").read_text())))
     assert {row["state"] for row in rows} == {"<in>", "out"}
@@ -417,7 +417,7 @@ def test_a_policy_can_be_run_from_its_csv_alone(cli, tmp_path, asked):
     path.write_text(CONTRACTS)
     assert cli("solve", path, "--horizon", 3, *asked, "--out", folder)[0] == 0
     (table,) = folder.glob("policy_tau*.csv")
-    policy = bqrl.load_policy(table.with_suffix(".npz"))
+    policy = bqrl.load(table.with_suffix(".npz"))
     discount = json.loads((folder / "plan.json").read_text())["model"]["discount"]
     rows = list(csv.DictReader(io.StringIO(table.read_text())))
     parts = getattr(policy, "policies", [policy])

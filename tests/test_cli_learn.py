@@ -126,7 +126,7 @@ def test_learn_writes_everything_and_prints_the_same_document(cli, tiny, tmp_pat
         assert record.gap().sum() == pytest.approx(row["gap"])
         lines = [strict(line) for line in (folder / f"episodes_seed{seed}.jsonl").read_text().splitlines()]
         assert [line["return"] for line in lines] == record.returns.tolist()
-    policy = bqrl.load_policy(folder / "policy_tau0p4.npz")
+    policy = bqrl.load(folder / "policy_tau0p4.npz")
     assert bqrl.evaluate(mdp, policy).quantile(0.4) == max(row["quantile"] for row in rows)
     assert stored["policy"]["seed"] in (42, 43)
     curves = list(csv.DictReader(io.StringIO((folder / "curves.csv").read_text())))
@@ -330,9 +330,9 @@ BAD = {
     "tiny.json --seeds 0": "--seeds must be at least 1, got 0",
     "tiny.json --seed -3": "--seed must be a whole number from 0, got -3",
     "tiny.json --delta 1.5": "delta must lie strictly between 0 and 1, got 1.5",
-    "tiny.json --horizon 0": "horizon must be at least 1",
+    "tiny.json --horizon 0": "horizon must be a whole number at least 1",
     "tiny.json --start inn": "there is no state 'inn'; did you mean '<in>'?",
-    "tiny.json --discount 2": "discount must lie in (0, 1]",
+    "tiny.json --discount 2": "discount must be a number in (0, 1]",
     "tiny.json --out tiny.json/here": "cannot write to the folder",
 }
 BAD_LEARN = {

@@ -12,12 +12,12 @@ from gymnasium.envs.registration import register, registry
 
 if TYPE_CHECKING:
     from bqrl import envs, theory
+    from bqrl.files import load, load_policy, save
     from bqrl.laws.law import Law
     from bqrl.learners.protocol import Learner
     from bqrl.learners.record import Record
     from bqrl.learners.run import learn
-    from bqrl.mdp.files import load, save
-    from bqrl.mdp.gym import from_gymnasium
+    from bqrl.mdp.gymnasium import from_gymnasium
     from bqrl.mdp.model import MDP
     from bqrl.mdp.policy import (
         LabelPolicy,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         Policy,
         QuantileLevelPolicy,
         TargetPolicy,
-        load_policy,
     )
     from bqrl.mdp.step import from_step
     from bqrl.planners.confidence import constant_buffer, log_buffer, power_buffer
@@ -70,9 +69,9 @@ __all__ = [
 _HOME = {
     "Law": "bqrl.laws.law",
     "MDP": "bqrl.mdp.model",
-    "load": "bqrl.mdp.files",
-    "save": "bqrl.mdp.files",
-    "from_gymnasium": "bqrl.mdp.gym",
+    "load": "bqrl.files",
+    "save": "bqrl.files",
+    "from_gymnasium": "bqrl.mdp.gymnasium",
     "from_step": "bqrl.mdp.step",
     "LabelPolicy": "bqrl.mdp.policy",
     "MarkovPolicy": "bqrl.mdp.policy",
@@ -80,7 +79,7 @@ _HOME = {
     "Policy": "bqrl.mdp.policy",
     "QuantileLevelPolicy": "bqrl.mdp.policy",
     "TargetPolicy": "bqrl.mdp.policy",
-    "load_policy": "bqrl.mdp.policy",
+    "load_policy": "bqrl.files",
     "constant_buffer": "bqrl.planners.confidence",
     "log_buffer": "bqrl.planners.confidence",
     "power_buffer": "bqrl.planners.confidence",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bqrl.cli.output import Json, Out, looked_at, paper
+from bqrl.cli.template import template
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,10 +22,16 @@ def envs(
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Problems to list; all unless given.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Compute the optima of large problems, too.")] = False,
+    form: Annotated[
+        str | None, typer.Option("--template", help="Print an example model that solve accepts: csv or json.")
+    ] = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
     """List the named problems: a table with certified optima at a terminal, one Gymnasium id per line when piped."""
+    if form is not None:
+        typer.echo(template(form), nl=False)
+        return
     from bqrl.envs import about
     from bqrl.envs import names as known
 

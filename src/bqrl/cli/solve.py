@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bqrl.cli.model import discount_of, discount_question
 from bqrl.cli.output import Json, Out, paper, say
 from bqrl.cli.watch import QUIET_SECONDS, Watch, forecast, in_words
 
@@ -31,8 +32,12 @@ def solve(
     horizon: Annotated[
         int | None, typer.Option(help="Number of stages; a .csv file does not say it: then 100.")
     ] = None,
-    start: Annotated[str | None, typer.Option(help="First state, by the id or name that the file uses.")] = None,
-    discount: Annotated[float | None, typer.Option(help="Stage factor in (0, 1].")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="First state by its id or name, or a law: Well=0.8,Sick=0.2.")
+    ] = None,
+    discount: Annotated[float | None, typer.Option(help="Factor per stage in (0, 1].")] = None,
+    discount_rate: Annotated[str | None, typer.Option(help="Rate per stage, e.g. 3%: the factor is 1 / 1.03.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns of a .csv file, e.g. state=from,next_state=to.")] = None,
     planner: Annotated[str, typer.Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target",
     radius: Annotated[float | None, typer.Option(help="l1 radius of the ball around every uncertain row.")] = None,
     attitude: Annotated[str | None, typer.Option(help="robust or optimistic, with --radius.")] = None,
@@ -65,6 +70,7 @@ def solve(
         typer.echo("bqrl: --memory is deprecated; use --max-memory", err=True)
         max_memory = memory
     _check_limits(points, gap, max_memory)
+    discount = discount_of(discount, discount_rate)
     settings = {
         "model": model, "tau": tau, "beta": beta, "horizon": horizon, "start": start, "discount": discount,
         "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized,
@@ -82,7 +88,7 @@ def solve(
         from bqrl.reports.folder import try_folder
 
         try_folder(out)
-    problem = read_problem(model, horizon, start, discount)
+    problem = read_problem(model, horizon, start, discount, columns)
     name, mdp = problem.name, problem.mdp
     if mdp is None:
         raise ValueError(
@@ -108,6 +114,9 @@ def solve(
         typer.echo(to_json(content, ascii_only=True))
     else:
         tell(content, out)
+    question = discount_question(mdp.discount)
+    if question is not None:
+        typer.echo(question, err=as_json)
     for line in left_out:
         typer.echo(f"bqrl: {line}", err=True)
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from bqrl.checks import nearest
-from bqrl.mdp.gym import MDPEnv
+from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 
 MODULES = {

@@ -23,7 +23,7 @@ import numpy as np
 from bqrl.learners.actor_critic_loops import add_parts, advantages, fit_values, softmax_table
 from bqrl.learners.common import available_by_stage, number, update_discount, whole
 from bqrl.learners.protocol import Episode, Learner, Randomised, Task
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.policy import MarkovPolicy
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.learners.protocol import Task
-from bqrl.mdp.forms import BoolArray
+from bqrl.mdp.arrays import BoolArray
 from bqrl.mdp.model import Structure
 
 UPDATE_DISCOUNT = 0.99  # the paper's, in the updates of model-free methods only

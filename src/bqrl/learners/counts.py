@@ -14,7 +14,7 @@ import numpy as np
 
 from bqrl.learners.counts_loops import count_episode
 from bqrl.learners.protocol import Episode
-from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import Structure
 
 

@@ -17,7 +17,7 @@ from bqrl.learners.actor_critic import ActorCritic
 from bqrl.learners.common import number, whole
 from bqrl.learners.ppo_loops import ppo_epochs
 from bqrl.learners.protocol import Task
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 
 
 class PPO(ActorCritic):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bqrl.kernels.layout import Trace
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP, Structure
 from bqrl.mdp.policy import Policy
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from bqrl.laws.law import Margin
 from bqrl.laws.rows import buffered_rows
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import lattice, rounded
-from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy

@@ -25,7 +25,7 @@ from gymnasium.spaces import Box, Discrete
 
 from bqrl.learners.common import available_by_stage
 from bqrl.learners.protocol import Episode, Learner, Task
-from bqrl.mdp.forms import BoolArray
+from bqrl.mdp.arrays import BoolArray
 from bqrl.mdp.policy import MarkovPolicy, Policy
 
 LIBRARIES = ("stable_baselines3", "sb3_contrib")

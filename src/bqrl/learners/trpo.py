@@ -14,7 +14,7 @@ from bqrl.learners.actor_critic import ActorCritic
 from bqrl.learners.common import number, whole
 from bqrl.learners.protocol import Task
 from bqrl.learners.trpo_loops import trust_region_step
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 
 SHRINK, TRIES = 0.8, 10  # the line search
 

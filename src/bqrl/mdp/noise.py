@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError
-from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from bqrl.mdp.model import MDP

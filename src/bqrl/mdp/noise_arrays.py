@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import ModelError
-from bqrl.mdp.forms import IntArray
+from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.noise import SharedNoise
 
 PREFIX = "noise_"

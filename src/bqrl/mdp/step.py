@@ -16,8 +16,9 @@ import numpy as np
 
 from bqrl.checks import number, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.build import check_horizon, from_columns
 from bqrl.mdp.event_law import EventLaw, event_laws
-from bqrl.mdp.forms import FloatArray, IntArray, check_horizon, from_columns
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import LAW_TOL, SharedNoise
 from bqrl.mdp.progress import Progress

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from bqrl.checks import number
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import MASS_TOL
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.candidates_loops import Outcomes, fill_candidates
 

@@ -18,8 +18,8 @@ from bqrl.checks import random_seed, whole
 from bqrl.errors import GridError, PolicyError
 from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Law
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
-from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy

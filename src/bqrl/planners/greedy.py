@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from bqrl.errors import ArgumentError, GridError
 from bqrl.laws.law import MASS_TOL
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import grid
-from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, action_dtype

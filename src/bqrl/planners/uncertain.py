@@ -23,8 +23,8 @@ from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError, SizeError
 from bqrl.kernels.layout import Rows
 from bqrl.laws.law import reaches
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded
-from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid, Lattice, Sums
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy

@@ -20,7 +20,7 @@ import numpy as np
 
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, TargetPolicy

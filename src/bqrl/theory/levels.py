@@ -31,7 +31,7 @@ import numpy as np
 from bqrl.checks import number
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
 from bqrl.kernels.layout import Rows
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.ball_loops import follow
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve

@@ -1,4 +1,4 @@
-"""The Gymnasium face of a model, and the model behind a toy-text environment."""
+"""Models as Gymnasium environments, and models of toy-text environments."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from bqrl.mdp.forms import check_horizon
+from bqrl.checks import shown
+from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError
+from bqrl.mdp.build import check_horizon
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import draw
 
-DONE = "done"  # the absorbing state that stands for an episode that ended early
+DONE = "done"  # the absorbing state after an episode that ended early
 
 
 class AvailableActions(Discrete):
-    """Discrete(A) whose sample(), where no mask is given, draws among the actions that exist in the present state.
+    """Discrete(A) whose sample(), if no mask is given, draws among the actions that exist in the current state.
 
-    Seeding it announces a new rollout, so what it draws until the next reset is for the first stage.
+    Seeding announces a new rollout, so draws until the next reset use the actions of the first stage.
     """
 
     def __init__(self, first: NDArray[np.int8]) -> None:
@@ -44,28 +46,30 @@ class AvailableActions(Discrete):
 class MDPEnv(gym.Env[np.int64, np.int64]):
     """An environment that plays `mdp`: observations are states, and an episode lasts exactly H steps.
 
-    The last step returns terminated=True: the horizon is a part of the problem, not a limit put on it. Rewards are those of
-    the model, undiscounted: the return that planners speak of is the sum of discount**h times the reward of stage h. `info`
-    holds the `stage`, the `action_mask` and, in models whose noise is shared and observed, the index of the `event` that the
-    step drew (-1 where no law drives the row); an action that does not exist is a ValueError. Every reset and every step
-    draws one uniform number, whatever the policy does, so episodes with the same seed share their chance.
+    The last step returns terminated=True: the horizon is part of the problem, not a time limit. Rewards are those of the
+    model, undiscounted: the return that planners optimise is the sum of discount**h times the reward of stage h. `info`
+    holds the `stage`, the `action_mask` and, in models whose noise is shared and observed, the index of the `event` that
+    the step drew (-1 where no law drives the row). An action that does not exist raises ValueError. Every reset and every
+    step draws one uniform number, whatever the policy does, so episodes with the same seed share their random numbers.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  (the name is Gymnasium's)
 
     def __init__(self, mdp: MDP, render_mode: str | None = None) -> None:
         if not isinstance(mdp, MDP):
-            raise TypeError(f"MDPEnv plays an MDP, got {type(mdp).__name__}")
+            raise ArgumentTypeError(f"mdp must be an MDP, got {type(mdp).__name__}", name="mdp", value=mdp)
         if render_mode not in (None, "ansi"):
-            raise ValueError(f"render_mode must be 'ansi' or None, got {render_mode!r}")
+            raise ArgumentError(
+                f"render_mode must be 'ansi' or None, got {shown(render_mode)}", name="render_mode", value=render_mode
+            )
         self.mdp = mdp
         self.render_mode = render_mode
         self.observation_space = Discrete(mdp.S)
         firsts = mdp.stage(0).available[mdp.mu > 0]
         common = firsts.all(axis=0) if firsts.all(axis=0).any() else firsts.any(axis=0)
         self.action_space = self._actions = AvailableActions(np.array(common, dtype=np.int8))
-        # Gymnasium's checker rebuilds an environment from its spec; gym.make overwrites this one.
-        self.spec = EnvSpec("bqrl/MDP-v0", entry_point="bqrl.mdp.gym:MDPEnv", kwargs={"mdp": mdp})
+        # Gymnasium's checker rebuilds an environment from its spec; gym.make replaces this one.
+        self.spec = EnvSpec("bqrl/MDP-v0", entry_point="bqrl.mdp.gymnasium:MDPEnv", kwargs={"mdp": mdp})
         self._state, self._stage, self._played = -1, mdp.H, "not started"
 
     def reset(
@@ -81,18 +85,22 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
         """Next state, reward, whether this was the last stage, False, and stage and mask."""
         mdp, h, s = self.mdp, self._stage, self._state
         if h >= mdp.H:
-            raise ValueError("the episode is over or not begun; call reset first")
+            raise ArgumentError("the episode has ended or not started; call reset first", name="action", value=action)
         try:
             a = operator.index(action)
         except TypeError:
-            raise TypeError(f"an action is a whole number, got {type(action).__name__}") from None
+            raise ArgumentTypeError(
+                f"action must be a whole number, got {type(action).__name__}", name="action", value=action
+            ) from None
         if not 0 <= a < mdp.A:
-            raise ValueError(f"action is {a}, but actions run from 0 to {mdp.A - 1}")
+            raise ArgumentError(f"action is {a}, but actions run from 0 to {mdp.A - 1}", name="action", value=a)
         successors, probabilities, rewards = mdp.outcomes(h, s, a)
         if successors.size == 0:
-            raise ValueError(
+            raise ArgumentError(
                 f"action {mdp.action_label(a)} is not available in state {mdp.state_label(s)} at stage {h};"
-                " see info['action_mask']"
+                " see info['action_mask']",
+                name="action",
+                value=a,
             )
         u, event = self.np_random.random(), None
         if mdp.noise is not None and mdp.noise.known:
@@ -108,7 +116,7 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
         return np.int64(self._state), reward, self._stage == mdp.H, False, info
 
     def render(self) -> str | None:
-        """One line about the present stage, in the mode `ansi`."""
+        """One line about the current stage, in the mode `ansi`."""
         if self.render_mode is None:
             return None
         where = self.mdp.state_label(self._state) if self._state >= 0 else "-"
@@ -126,35 +134,39 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
 
 
 def _draw(probabilities: NDArray[np.float64], u: float) -> int:
-    """Index of the outcome at u in [0, 1) of the running sum; never one of probability zero."""
+    """Index of the outcome whose share of [0, 1) contains u; never one of probability zero."""
     i = int(np.searchsorted(np.cumsum(probabilities), u, side="right"))
     return i if i < probabilities.size else int(np.flatnonzero(probabilities)[-1])
 
 
 def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: float = 1.0) -> MDP:
-    """The model behind an environment with a toy-text table `env.unwrapped.P` (FrozenLake, CliffWalking, Taxi, ...).
+    """The model of an environment with a toy-text table `env.unwrapped.P` (FrozenLake, CliffWalking, Taxi, ...).
 
-    `env` is an environment or an id for gymnasium.make. Where an episode ends early, the model moves on to a state that
-    absorbs and pays nothing: the terminal state itself where its row says so, else one more state, named "done". Time
-    limits of the environment are not read: `horizon` is. The start is the environment's unless given.
+    Parameters
+    ----------
+    env
+        An environment, or an id for gymnasium.make.
+    horizon
+        Number of stages; time limits of the environment are not read.
+    start
+        First state or law of the first state; default: that of the environment.
+    discount
+        Factor per stage, in (0, 1].
+
+    Returns
+    -------
+    MDP
+        If an episode ends early, the model moves to a state that absorbs and pays nothing: the terminal state itself if
+        its row does so, else an additional state named "done".
+
+    Examples
+    --------
+    >>> from_gymnasium("FrozenLake-v1", horizon=20)
+    MDP(H=20, S=16, A=4, start=0, 148 transitions, stationary)
     """
     horizon = check_horizon(horizon)
-    if isinstance(env, str):
-        try:
-            env = gym.make(env)
-        except gym.error.Error as error:
-            raise ValueError(" ".join(str(error).split())) from None
-    core = getattr(env, "unwrapped", env)
+    core, table = _table_of(env)
     name = type(core).__name__
-    if isinstance(core, MDPEnv):
-        raise ValueError(f"{name} plays a model already; read it from env.unwrapped.mdp")
-    table = getattr(core, "P", None)
-    if not isinstance(table, (Mapping, list)) or not len(table):
-        raise ValueError(
-            f"{name} has no transition table P, as FrozenLake, CliffWalking and Taxi have; build an MDP instead"
-        )
-    if getattr(core, "fickle_passenger", False):
-        raise ValueError(f"{name} with fickle_passenger moves in ways that its table P does not tell; make it without")
     rows = _rows(table, name)
     S = max(len(table), 1 + max((max(s, s_next) for s, _, s_next, *_ in rows), default=0))
     leaving = {s for s, _, s_next, p, r, _ in rows if p > 0 and (s_next != s or r != 0)}
@@ -171,10 +183,34 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
     if start is None:
         start = getattr(core, "initial_state_distrib", None)
         if start is None:
-            raise ValueError(f"{name} does not tell where it starts; give start=")
+            raise ArgumentError(f"{name} does not expose its first state; give start=", name="start")
     if names is not None and np.shape(start) == (S,):
-        start = np.append(start, 0.0)  # no episode starts done
+        start = np.append(start, 0.0)  # no episode starts in the added state
     return MDP(listed, start=start, horizon=horizon, discount=discount, state_names=names)
+
+
+def _table_of(env: Any) -> tuple[Any, Any]:
+    """The environment below all wrappers, and its transition table."""
+    if isinstance(env, str):
+        try:
+            env = gym.make(env)
+        except gym.error.Error as error:
+            raise ArgumentError(" ".join(str(error).split()), name="env") from None
+    core = getattr(env, "unwrapped", env)
+    name = type(core).__name__
+    if isinstance(core, MDPEnv):
+        raise ArgumentError(f"{name} plays a model already; read it from env.unwrapped.mdp", name="env")
+    table = getattr(core, "P", None)
+    if not isinstance(table, (Mapping, list)) or not len(table):
+        raise ArgumentError(
+            f"{name} has no transition table P, as FrozenLake, CliffWalking and Taxi have; build an MDP instead",
+            name="env",
+        )
+    if getattr(core, "fickle_passenger", False):
+        raise ArgumentError(
+            f"{name} with fickle_passenger does not follow its table P; make it without that option", name="env"
+        )
+    return core, table
 
 
 def _rows(table: Any, name: str) -> list[tuple[int, int, int, float, float, bool]]:
@@ -191,6 +227,6 @@ def _rows(table: Any, name: str) -> list[tuple[int, int, int, float, float, bool
             for p, s_next, r, ended in outcomes
         ]
     except (TypeError, ValueError):
-        raise ValueError(
-            f"the table P of {name} must hold (probability, next state, reward, ended) by state and action"
+        raise ModelError(
+            f"the table P of {name} must hold (probability, next state, reward, ended) per state and action"
         ) from None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mdp_strategies import models
 
 from bqrl import MDP, from_gymnasium
-from bqrl.mdp.gym import MDPEnv
+from bqrl.mdp.gymnasium import MDPEnv
 
 MASKED = MDP([(0, 0, 1, 0.5, 1.0), (0, 0, 0, 0.5, 2.0), (1, 2, 0, 1.0, -3.0)], horizon=4)
 
@@ -17,16 +17,16 @@ MASKED = MDP([(0, 0, 1, 0.5, 1.0), (0, 0, 0, 0.5, 2.0), (1, 2, 0, 1.0, -3.0)], h
 def rollout(env, seed, episodes=3):
     """Everything that an environment tells in some episodes of actions that its space draws."""
     env.action_space.seed(seed)
-    told = []
+    seen = []
     for episode in range(episodes):
         obs, info = env.reset(seed=seed if episode == 0 else None)
-        told.append((obs, info["stage"], info["action_mask"].tolist()))
+        seen.append((obs, info["stage"], info["action_mask"].tolist()))
         ended = False
         while not ended:
             action = env.action_space.sample(info["action_mask"])
             obs, reward, ended, truncated, info = env.step(action)
-            told.append((action, obs, reward, ended, truncated, info["stage"], info["action_mask"].tolist()))
-    return told
+            seen.append((action, obs, reward, ended, truncated, info["stage"], info["action_mask"].tolist()))
+    return seen
 
 
 # -- a model as an environment -------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_any_object_with_a_table_will_do():
     mdp = from_gymnasium(Coin(), horizon=3, start=0)
     assert mdp.S == 3  # state 1 has no row of its own, so its end is the extra state
     assert mdp.outcomes(0, 0, 0)[0].tolist() == [0, 2]
-    with pytest.raises(ValueError, match=r"^Coin does not tell where it starts; give start=$"):
+    with pytest.raises(ValueError, match=r"^Coin does not expose its first state; give start=$"):
         from_gymnasium(Coin(), horizon=3)
 
 
