@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bqrl.learners.protocol import Learner
     from bqrl.learners.record import Record
     from bqrl.learners.run import learn
+    from bqrl.logs.estimate import Estimate, fit
     from bqrl.mdp.gymnasium import from_gymnasium
     from bqrl.mdp.model import MDP
     from bqrl.mdp.policy import (
@@ -38,6 +39,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MDP",
+    "Estimate",
     "GuaranteeCurve",
     "LabelPolicy",
     "Law",
@@ -52,6 +54,7 @@ __all__ = [
     "constant_buffer",
     "envs",
     "evaluate",
+    "fit",
     "from_gymnasium",
     "from_step",
     "guarantee_curve",
@@ -67,6 +70,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "Estimate": "bqrl.logs.estimate",
+    "fit": "bqrl.logs.estimate",
     "Law": "bqrl.laws.law",
     "MDP": "bqrl.mdp.model",
     "load": "bqrl.files",

@@ -16,6 +16,7 @@ import typer
 from bqrl.cli.bench import bench
 from bqrl.cli.compare import compare
 from bqrl.cli.envs import envs
+from bqrl.cli.fit import fit
 from bqrl.cli.learn import learn
 from bqrl.cli.report import report
 from bqrl.cli.reproduce import reproduce
@@ -33,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, learn, compare, reproduce, theory, envs, report, bench):
+for command in (solve, fit, learn, compare, reproduce, theory, envs, report, bench):
     app.command()(command)
 
 

@@ -41,7 +41,8 @@ from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
 from bqrl.logs.events import event_counts, laws_of
 from bqrl.logs.read import label_text
-from bqrl.mdp.forms import BoolArray, FloatArray, IntArray, from_columns
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.build import from_columns
 from bqrl.mdp.model import MDP
 
 END, UNSEEN = "(end)", "(unseen)"
@@ -119,7 +120,8 @@ def empirical(
     reward_range: tuple[float, float] | None, reward_by: str | None,
 ) -> Empirical:  # fmt: skip
     """The empirical model of a log whose kernel is not known beforehand."""
-    listed = _Listed(log, stationary, reward_range, reward_by)
+    by_row = reward_by == "state-action"
+    listed = _Listed(log, stationary, reward_range, by_row, merge_final=support is None or by_row)
     listed.add_known(known)
     if support is None:
         listed.add_seen()
@@ -132,11 +134,17 @@ class _Listed:
     """Outcomes of an empirical model, collected row by row."""
 
     def __init__(
-        self, log: Episodes, stationary: bool, reward_range: tuple[float, float] | None, reward_by: str | None
+        self,
+        log: Episodes,
+        stationary: bool,
+        reward_range: tuple[float, float] | None,
+        by_row: bool,
+        *,
+        merge_final: bool,
     ) -> None:
-        self.log, self.range = log, reward_range
-        self.by_row = reward_by == "state-action"
-        self.H, self.K = log.H, 1 if stationary else log.H
+        self.log, self.range, self.by_row = log, reward_range, by_row
+        self.pooled = stationary and log.H > 1
+        self.H, self.K = log.H, 1 if self.pooled else log.H
         self.states, self.actions = list(log.states), list(log.actions)
         self.S, self.A = len(self.states) + 2, len(self.actions)
         self.end, self.unseen = self.S - 2, self.S - 1
@@ -144,11 +152,17 @@ class _Listed:
         successor = log.next_state.copy()
         successor[successor == ENDED] = self.end
         final = log.stage == self.H - 1
-        if self.K > 1:
+        if not self.pooled and merge_final:
             successor[final] = self.end  # what follows the last stage does not matter
-        self.final_unknown = bool(np.any(log.next_state[final] == UNKNOWN))
+        elif not self.pooled and np.any(successor[final] == UNKNOWN):
+            raise ArgumentError(
+                "support requires next_state at the last stage, or reward_by='state-action'; add the column",
+                name="support",
+            )
         self.counts = successor != UNKNOWN
-        k = np.where(self.K > 1, log.stage, 0)
+        if not self.counts.any():
+            raise log.error(0, "no step has a known successor; add the column next_state", "next_state")
+        k = 0 if self.pooled else log.stage
         row = ((k * self.S + log.state) * self.A + log.action)[self.counts]
         reward, successor = log.reward[self.counts], successor[self.counts]
         self.step = np.flatnonzero(self.counts)
@@ -194,7 +208,7 @@ class _Listed:
     def floor(self) -> float:
         """The lowest reward of one stage: of the stated range, and 0 where episodes may end early."""
         if self.range is None:
-            largest = max([float(np.abs(self.reward).max()), *(float(np.abs(part[5]).max()) for part in self.parts)])
+            largest = max(float(np.abs(r).max(initial=0.0)) for r in (self.reward, *(part[5] for part in self.parts)))
             return -(2.0 * self.H + 1.0) * (largest or 1.0)  # a miss: below every other return
         return min(self.range[0], 0.0) if self.log.short else self.range[0]
 
@@ -221,7 +235,7 @@ class _Listed:
             self.exact[row], self.outcomes[row] = True, len(outcomes)
         possible = {(row, s_next, r) for row, outcomes in parts.items() for s_next, p, r in outcomes if p > 0}
         for i in np.flatnonzero(self.exact[self.row]):
-            if self.K > 1 and self.row[i] // (self.S * self.A) == self.H - 1:
+            if not self.pooled and self.row[i] // (self.S * self.A) == self.H - 1:
                 continue  # the log says nothing about what follows the last stage
             if (self.row[i], self.successor[i], self.reward[i]) not in possible:
                 raise self.log.error(
@@ -241,7 +255,7 @@ class _Listed:
         self.outcomes += np.bincount(row, minlength=self.visits.size)
         seen, first = np.unique(row, return_index=True)
         entry = reward[first] if self.by_row else np.full(seen.size, self.floor)
-        if self.by_row and self.K > 1:  # at the last stage the reward is all that matters, and it is known
+        if self.by_row and not self.pooled:  # at the last stage the reward is all that matters, and it is known
             final = seen // (self.S * self.A) == self.H - 1
             self.exact[seen[final]] = True
             seen, entry = seen[~final], entry[~final]
@@ -249,43 +263,35 @@ class _Listed:
 
     def add_supported(self, support: Any) -> None:
         """The possible outcomes of the rows that the log shows."""
-        if self.final_unknown and self.K > 1 and not self.by_row:
-            raise ArgumentError(
-                "support requires next_state at the last stage, or reward_by='state-action'; add the column",
-                name="support",
-            )
         possible = self._possible(support)
-        listed = list(zip(*(part.tolist() for part in (self.row, self.successor, self.n, self.reward)), strict=True))
-        frequency = {(q, s): (n, r) for q, s, n, r in listed}
-        shown_of = {(q, s, r): n for q, s, n, r in listed}
-        at = np.flatnonzero((np.diff(self.row) == 0) & (np.diff(self.successor) == 0))
-        if at.size and not any(r is not None for outcomes in possible.values() for _, r in outcomes):
-            raise self.log.error(
-                self.first[at[0] + 1],
-                f"the rewards {self.reward[at[0]]:g} and {self.reward[at[0] + 1]:g} belong to one transition; list them in "
-                "support as (state, action, next_state, reward)", "reward",
-            )  # fmt: skip
-        for row in np.unique(self.row[~self.exact[self.row]]).tolist():
+        shown_of: dict[int, dict[tuple[int, float], int]] = {}  # outcomes and their counts by row
+        for i, (row, s_next, r) in enumerate(
+            zip(self.row.tolist(), self.successor.tolist(), self.reward.tolist(), strict=True)
+        ):
+            if not self.exact[row]:
+                shown_of.setdefault(row, {})[s_next, r] = i
+        for row, shown_here in shown_of.items():
             k, s, a = row // (self.S * self.A), row // self.A % self.S, row % self.A
-            outcomes = possible.get((s, a), ())
-            if self.K > 1 and k == self.H - 1 and self.by_row:
-                outcomes = ((self.end, None),)
-            total = 0
+            final = not self.pooled and k == self.H - 1 and self.by_row
+            outcomes = ((self.end, None),) if final else possible.get((s, a), ())
+            for (s_next, r), i in shown_here.items():
+                fits = [one for one in outcomes if one[0] == s_next and one[1] in (None, r)]
+                same = [paid for other, paid in shown_here if other == s_next]
+                if not fits:
+                    raise self.log.error(self.first[i], "support does not list this outcome; extend it", "next_state")
+                if fits[0][1] is None and len(same) > 1:
+                    raise self.log.error(
+                        self.first[i],
+                        f"the rewards {same[0]:g} and {same[1]:g} belong to one transition; list them in support as "
+                        "(state, action, next_state, reward)", "reward",
+                    )  # fmt: skip
+            by_state = {s_next: r for s_next, r in shown_here}
             for s_next, r in outcomes:
-                place = self.end if self.K > 1 and k == self.H - 1 else s_next
-                if r is None:
-                    n, paid = frequency.get((row, place), (0, None))
-                else:
-                    n, paid = shown_of.get((row, place, r), 0), r
+                paid = by_state.get(s_next) if r is None else r
                 if paid is None:
-                    paid = self._row_reward(row) if self.by_row else self._lowest(row)
-                self._add(row, place, n / self.visits[row], paid)
-                total += n
-            if total != self.visits[row]:
-                i = self.first[np.flatnonzero(self.row == row)[0]]
-                raise self.log.error(
-                    i, "a step with this state and action has an outcome that support does not list; extend support"
-                )
+                    paid = next(iter(by_state.values())) if self.by_row else self._lowest(row)
+                i = shown_here.get((s_next, paid), -1)
+                self._add(row, s_next, float(self.n[i] / self.visits[row]) if i >= 0 else 0.0, paid)
             self.outcomes[row] = len(outcomes)
             self.exact[row] = len(outcomes) == 1
 
@@ -303,9 +309,6 @@ class _Listed:
             row = self._state(s, "support"), self._action(a, "support")
             found.setdefault(row, {})[(self._state(s_next, "support"), float(r[0]) if r else None)] = None
         return {row: tuple(outcomes) for row, outcomes in found.items()}
-
-    def _row_reward(self, row: int) -> float:
-        return float(self.reward[np.searchsorted(self.row, row)])
 
     def _lowest(self, row: int) -> float:
         if self.range is None:
@@ -338,7 +341,7 @@ class _Listed:
             self._fill(np.array([k]), int(s), lost, miss)
         k, s, a, s_next, p, r = (np.concatenate([np.asarray(part[i]) for part in self.parts]) for i in range(6))
         table, H = from_columns(
-            k, s, a, s_next, p, r, self.H, staged=self.K > 1, S=self.S, A=self.A, keep_zeros=True
+            k, s, a, s_next, p, r, self.H, staged=not self.pooled, S=self.S, A=self.A, keep_zeros=True
         )  # fmt: skip
         shape = (self.K, self.S, self.A)
         mdp = MDP.from_table(
@@ -383,7 +386,7 @@ class _Listed:
         return self.actions.index(text)
 
     def _stage(self, given: Any) -> int:
-        if self.K == 1:
+        if self.pooled:
             raise ArgumentError("known must not name stages if stationary=True; drop them", name="known")
         if isinstance(given, bool) or not 0 <= given < self.H:
             raise ArgumentError(f"known names stage {given!r}, stages run from 0 to {self.H - 1}", name="known")
@@ -463,7 +466,8 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
         exact=exact.reshape(shape), free=False, rows=max(1, rows), delta=delta,
     )  # fmt: skip
     return Empirical(
-        mdp=model.with_probability(p), balls=balls, counted=int(np.count_nonzero(outcome >= 0)), floor=-math.inf, lowest=-math.inf,
+        mdp=model.with_probability(p), balls=balls, counted=int(np.count_nonzero(outcome >= 0)),
+        floor=-math.inf, lowest=-math.inf,
     )  # fmt: skip
 
 
@@ -497,7 +501,9 @@ def _outcome_counts(log: Episodes, model: MDP, row: IntArray, states: IntArray) 
     ended = np.flatnonzero(log.next_state == ENDED)
     if ended.size:
         raise log.error(
-            ended[0], "the episode ends before the horizon; name the next_state in which the model absorbs", "next_state"
+            ended[0],
+            "the episode ends before the horizon; name the next_state in which the model absorbs",
+            "next_state",
         )
     use = np.flatnonzero(log.next_state >= 0)
     stage = log.stage[use] if len(model.reward) > 1 else np.zeros(use.size, np.int64)
@@ -511,7 +517,8 @@ def _outcome_counts(log: Episodes, model: MDP, row: IntArray, states: IntArray) 
         fits = (model.successor[here] == s_next) & np.isclose(model.reward[h, here], paid, rtol=1e-9, atol=1e-12)
         if not fits.any():
             raise log.error(
-                use[i], f"the model has no outcome with this next_state and reward {paid:g} in its row; correct one of them"
+                use[i],
+                f"the model has no outcome with this next_state and reward {paid:g} in its row; correct one of them",
             )
         place[j] = here.start + int(fits.argmax())
     outcome = np.full(row.size, -1, np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from bqrl.checks import choice, nearest, whole
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.logs.read import Codes, Columns
-from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
 UNKNOWN, ENDED = -1, -2  # successors: not known, and the end of a complete episode that names no state
 TERMINAL_WORDS = {"terminal", "terminated", "done", "true", "1", "yes", "end"}
@@ -61,7 +61,7 @@ class Episodes:
     def returns(self, discount: float) -> FloatArray:
         """Return of every episode that was not cut off."""
         totals = np.bincount(self.episode, self.reward * discount**self.stage, minlength=self.T)
-        return totals[~self.truncated]
+        return np.asarray(totals[~self.truncated], np.float64)
 
 
 def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> Episodes:

@@ -25,13 +25,14 @@ from bqrl.logs.empirical import Balls, empirical, from_model
 from bqrl.logs.episodes import Episodes, order_episodes
 from bqrl.logs.limits import costliest_rows, next_target
 from bqrl.logs.read import read_columns
-from bqrl.mdp.atomic import replacing
-from bqrl.mdp.forms import BoolArray, FloatArray, IntArray, Table
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.build import Table
+from bqrl.mdp.files.atomic import replacing
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan, check_levels, objective_name
 from bqrl.planners.solve import solve
 
-FORMAT = "bqrl estimate 1"
+FORMAT = 1
 
 
 def fit(
@@ -112,12 +113,13 @@ def fit(
             support=support, reward_range=_range(reward_range), reward_by=reward_by,
         )  # fmt: skip
     assumptions = _assumptions(
-        steps, start=start, stationary=found.mdp.stationary, model=model, known=known, support=support,
+        steps, start=start, stationary=found.mdp.stationary and found.mdp.H > 1, model=model, known=known, support=support,
         reward_range=reward_range, reward_by=reward_by,
     )  # fmt: skip
     return Estimate(
         mdp=found.mdp, balls=found.balls, confidence=confidence, assumptions=assumptions, returns=steps.returns(discount),
-        episodes=steps.T, steps=steps.state.size, counted=found.counted, start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
+        episodes=steps.T, steps=steps.state.size, counted=found.counted,
+        start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
         floor=found.floor, lowest=found.lowest, added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
     )  # fmt: skip
 
@@ -416,7 +418,7 @@ class Estimate:
         """The estimate as arrays without objects, for an .npz archive."""
         mdp, balls = self.mdp, self.balls
         found = {
-            "format": np.array(FORMAT), "H": mdp.H, "discount": mdp.discount, "mu": mdp.mu, "row_start": mdp.row_start,
+            "bqrl_estimate": np.array(FORMAT), "H": mdp.H, "discount": mdp.discount, "mu": mdp.mu, "row_start": mdp.row_start,
             "successor": mdp.successor, "probability": mdp.probability, "known": mdp.known, "visits": balls.visits,
             "outcomes": balls.outcomes, "most": balls.most, "exact": balls.exact, "returns": self.returns,
             "assumptions": np.array(self.assumptions, np.str_), "added": np.array(self.added, np.int64),
@@ -447,9 +449,11 @@ class Estimate:
             "whole",
             "numbers",
         )
-        missing = [name for name in needed if name not in arrays]
-        if str(arrays.get("format", "")) != FORMAT or missing:
-            raise FileFormatError(f"expected a saved estimate, got arrays without {', '.join(missing) or 'its format'}")
+        missing = [name for name in ("bqrl_estimate", *needed) if name not in arrays]
+        if missing:
+            raise FileFormatError(f"expected a saved estimate, got arrays without {missing[0]!r}")
+        if int(arrays["bqrl_estimate"]) != FORMAT:
+            raise FileFormatError(f"expected an estimate of format {FORMAT}, got {arrays['bqrl_estimate']}")
         K, S, A = arrays["known"].shape
         table = Table(
             S, A, K, arrays["row_start"], arrays["successor"], arrays["probability"], arrays.get("reward"),
@@ -467,28 +471,14 @@ class Estimate:
         )  # fmt: skip
         return cls(
             mdp=mdp, balls=balls, confidence=confidence, assumptions=tuple(arrays["assumptions"].tolist()),
-            returns=arrays["returns"], episodes=episodes, steps=steps, counted=counted, start_atoms=atoms, floor=floor, lowest=lowest,
-            added=tuple(arrays["added"].tolist()),
+            returns=arrays["returns"], episodes=episodes, steps=steps, counted=counted, start_atoms=atoms,
+            floor=floor, lowest=lowest, added=tuple(arrays["added"].tolist()),
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to an .npz file, whole or not at all."""
         with replacing(path) as file:
             np.savez_compressed(file, **self.arrays())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Estimate:
-        """The estimate that `save` wrote."""
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-        except (ValueError, OSError, EOFError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
-            raise FileFormatError(
-                f"{path}: expected a saved estimate, the file cannot be read", file=str(path)
-            ) from None
-        return cls.from_arrays(arrays)
 
 
 def _names(arrays: Mapping[str, Any], name: str) -> list[str] | None:

@@ -14,7 +14,7 @@ import numpy as np
 from bqrl.checks import nearest
 from bqrl.logs.episodes import Episodes
 from bqrl.logs.read import label_text
-from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import SharedNoise
 
@@ -54,7 +54,9 @@ def _named_events(log: Episodes, noise: SharedNoise, law: IntArray) -> IntArray:
         wrong = np.flatnonzero(here & (event < 0))
         if wrong.size:
             text = labels[code[wrong[0]]] if code[wrong[0]] >= 0 else ""
-            problem = f"the event {text!r} is not in the noise law{nearest(text, names)}" if text else "the event is missing"
+            problem = (
+                f"the event {text!r} is not in the noise law{nearest(text, names)}" if text else "the event is missing"
+            )
             raise log.error(wrong[0], problem, "event")
     return event
 

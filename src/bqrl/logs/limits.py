@@ -13,8 +13,8 @@ import numpy as np
 
 from bqrl.kernels.layout import Rows
 from bqrl.laws.law import reaches
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import rounded
-from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.ball_loops import follow, push_needs
@@ -41,7 +41,7 @@ def costliest_rows(mdp: MDP, radius: FloatArray, target: float) -> FloatArray:
     assert done.actions is not None
     K = mdp.available.shape[0]
     costs = np.zeros((K, mdp.S, mdp.A))
-    mass = np.zeros((mdp.S, done.values[0].shape[1]))
+    mass: FloatArray = np.zeros((mdp.S, done.values[0].shape[1]))
     mass[:, int(columns.column(0, target))] = mdp.mu
     for h in range(mdp.H):
         stage, moves, actions = mdp.stage(h), columns.moves(mdp, h), done.actions[h]
@@ -51,7 +51,7 @@ def costliest_rows(mdp: MDP, radius: FloatArray, target: float) -> FloatArray:
         loss = mass * (done.values[h] - plain)
         s, c = np.nonzero(mass)
         np.add.at(costs[h if K > 1 else 0], (s, actions[s, c]), loss[s, c])
-        after = np.zeros(done.values[h + 1].shape)
+        after: FloatArray = np.zeros(done.values[h + 1].shape)
         push_needs(rows, moves, actions, mass, after)
         mass = after
     return costs

@@ -20,7 +20,7 @@ import numpy as np
 
 from bqrl.checks import nearest, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
-from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 
 ROLES = ("episode", "stage", "state", "action", "reward", "next_state", "event", "end")
 REQUIRED = ("episode", "state", "action", "reward")
@@ -54,7 +54,7 @@ class Source:
     content: Any  # a path of a .csv file, or a list of columns
     path: Path | None = None
 
-    def blocks(self) -> Iterator[list[Sequence[Any]]]:
+    def blocks(self) -> Iterator[Sequence[Sequence[Any]]]:
         """Blocks of rows, each as one list per column."""
         if self.path is None:
             yield self.content
