@@ -298,8 +298,6 @@ class _Listed:
     def _possible(self, support: Any) -> dict[tuple[int, int], Any]:
         """Possible outcomes (next state, reward or None) of every (state, action)."""
         if isinstance(support, str):
-            if support != "states":
-                raise ArgumentError(f"support must be 'states' or list transitions, got {support!r}", name="support")
             ends = bool(np.any(self.log.next_state == ENDED))
             every = tuple((s, None) for s in range(len(self.states) + ends))  # "(end)" comes behind the states
             return {(s, a): every for s in range(self.S) for a in range(self.A)}

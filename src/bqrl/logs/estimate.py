@@ -100,6 +100,8 @@ def fit(
         raise ArgumentTypeError(f"stationary must be True or False, got {shown(stationary)}", name="stationary")
     if reward_by is not None:
         choice(reward_by, "reward_by", ("state-action",))
+    if isinstance(support, str):
+        choice(support, "support", ("states",))
     steps = order_episodes(read_columns(log, columns), _horizon(horizon, model), ends)
     delta = 1.0 - confidence
     if model is not None:

@@ -34,7 +34,7 @@ SYNONYMS = {
     "event": ("e", "noise"),
     "end": ("done", "terminal", "terminated", "ended"),
 }
-BLOCK = 100_000  # rows of a file that are held as text at once
+BLOCK = 10_000  # rows of a file that are held as text at once
 
 
 @dataclass(slots=True)
@@ -63,18 +63,16 @@ class Source:
             reader = csv.reader(file)
             next(reader)
             done = 0
-            while rows := [row for row in islice(reader, BLOCK) if row]:
-                try:
-                    columns = list(zip(*rows, strict=True))
-                except ValueError:
-                    columns = []
-                if len(columns) != len(self.header):
+            for block in iter(lambda: list(islice(reader, BLOCK)), []):
+                rows = [row for row in block if row]
+                if set(map(len, rows)) - {len(self.header)}:
                     wrong = next(i for i, row in enumerate(rows) if len(row) != len(self.header))
                     raise self.error(
                         done + wrong, f"has {len(rows[wrong])} fields, the header has {len(self.header)}; complete it"
                     )
                 done += len(rows)
-                yield columns
+                if rows:
+                    yield list(zip(*rows, strict=True))
 
     def error(self, row: int | None, message: str, column: str | None = None) -> FileFormatError:
         """A FileFormatError about a row, counted from 0 behind the header; None is the header itself."""
