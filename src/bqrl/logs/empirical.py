@@ -36,11 +36,11 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown
+from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
 from bqrl.logs.events import event_counts, laws_of
-from bqrl.logs.read import label_text
+from bqrl.logs.read import label_text, near
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import from_columns
 from bqrl.mdp.model import MDP
@@ -369,19 +369,12 @@ class _Listed:
 
     def _state(self, label: Any, name: str) -> int:
         text = label_text(label)
-        if text not in self.states:
-            raise ArgumentError(
-                f"{name} names the state {text!r}, not in the log{nearest(text, self.states)}", name=name
-            )
-        return self.states.index(text)
+        return (
+            self.end if text == END and END not in self.states else _place(text, self.states, f"{name} names the state")
+        )
 
     def _action(self, label: Any, name: str) -> int:
-        text = label_text(label)
-        if text not in self.actions:
-            raise ArgumentError(
-                f"{name} names the action {text!r}, not in the log{nearest(text, self.actions)}", name=name
-            )
-        return self.actions.index(text)
+        return _place(label_text(label), self.actions, f"{name} names the action")
 
     def _stage(self, given: Any) -> int:
         if self.pooled:
@@ -389,6 +382,13 @@ class _Listed:
         if isinstance(given, bool) or not 0 <= given < self.H:
             raise ArgumentError(f"known names stage {given!r}, stages run from 0 to {self.H - 1}", name="known")
         return int(given)
+
+
+def _place(text: str, labels: list[str], words: str) -> int:
+    """Place of a label of the log, or ArgumentError."""
+    if text not in labels:
+        raise ArgumentError(f"{words} {text!r}, not in the log{near(text, labels)}", value=text)
+    return labels.index(text)
 
 
 def _free_names(taken: list[str]) -> list[str]:
@@ -489,7 +489,7 @@ def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tu
             column = role if where.size else "next_state"
             where = where if where.size else np.flatnonzero(log.next_state == i)
             raise log.error(
-                where[0] if where.size else 0, f"the model has no {role} {label!r}{nearest(label, place)}", column
+                where[0] if where.size else 0, f"the model has no {role} {label!r}{near(label, place)}", column
             )
     return np.array([place[label] for label in labels], np.int64)
 

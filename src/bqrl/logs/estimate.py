@@ -72,7 +72,8 @@ def fit(
     model : MDP, optional
         Known outcomes, rewards and shared noise; only probabilities are estimated.
     known : list of tuples, optional
-        Rows known exactly: (state, action, next_state, probability, reward), with the stage in front where it matters.
+        Rows known exactly: (state, action, next_state, probability, reward), with the stage in front where it matters;
+        the next state "(end)" ends the episode, here and in `support`.
     support : list of tuples or "states", optional
         Possible transitions: (state, action, next_state) or (state, action, next_state, reward); "states" declares that
         the log shows every state that can occur.

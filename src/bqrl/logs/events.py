@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bqrl.checks import nearest
 from bqrl.logs.episodes import Episodes
-from bqrl.logs.read import label_text
+from bqrl.logs.read import label_text, near
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import SharedNoise
@@ -55,7 +54,7 @@ def _named_events(log: Episodes, noise: SharedNoise, law: IntArray) -> IntArray:
         if wrong.size:
             text = labels[code[wrong[0]]] if code[wrong[0]] >= 0 else ""
             problem = (
-                f"the event {text!r} is not in the noise law{nearest(text, names)}" if text else "the event is missing"
+                f"the event {text!r} is not in the noise law{near(text, names)}" if text else "the event is missing"
             )
             raise log.error(wrong[0], problem, "event")
     return event

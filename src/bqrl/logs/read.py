@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
@@ -282,6 +282,13 @@ def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
         pass  # names keep the order in which they appear
     place = {text: i for i, text in enumerate(distinct)} | {"": -1}
     return distinct, np.array([place[text] for text in texts], np.int64)
+
+
+def near(text: str, labels: Iterable[str]) -> str:
+    """The end of a message: the nearest of many labels, or the first and the last of them."""
+    known = list(labels)
+    found = get_close_matches(text, known, n=1, cutoff=0.5)
+    return f"; did you mean {found[0]!r}?" if found else f"; there are {len(known)}, from {known[0]!r} to {known[-1]!r}"
 
 
 def label_text(value: Any) -> str:
