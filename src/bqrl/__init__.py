@@ -34,12 +34,14 @@ if TYPE_CHECKING:
     from bqrl.planners.plan import Plan
     from bqrl.planners.solve import solve
     from bqrl.planners.target import GuaranteeCurve, guarantee_curve
+    from bqrl.study.compare import Experiment, compare
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MDP",
     "Estimate",
+    "Experiment",
     "GuaranteeCurve",
     "LabelPolicy",
     "Law",
@@ -51,6 +53,7 @@ __all__ = [
     "QuantileLevelPolicy",
     "Record",
     "TargetPolicy",
+    "compare",
     "constant_buffer",
     "envs",
     "evaluate",
@@ -97,6 +100,8 @@ _HOME = {
     "Learner": "bqrl.learners.protocol",
     "Record": "bqrl.learners.record",
     "learn": "bqrl.learners.run",
+    "Experiment": "bqrl.study.compare",
+    "compare": "bqrl.study.compare",
 }
 _MODULES = ("envs", "theory")
 _DEPRECATED: dict[str, str] = {}  # old public name -> new public name; kept for one version

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from helpers import one_line, strict
 
+import bqrl
+
 
 @pytest.fixture
 def log(tmp_path):
@@ -36,6 +38,18 @@ def test_the_command_prints_json(cli, log):
     assert [row["policy"] for row in content["policies"]] == ["logging policy", "plug-in plan", "robust plan"]
     assert content["policies"][2]["value"] <= content["policies"][1]["value"]
     assert content["coverage"]["rows_seen"] == 4
+
+
+def test_the_command_writes_a_folder_and_its_page(cli, log, tmp_path):
+    out = tmp_path / "result"
+    code, text, _ = cli("fit", log, "--tau", 0.1, "--columns", "state=condition", "--reward-range", "0,1", "--out", out)
+    assert (code, "Wrote" in text) == (0, True)
+    estimate = bqrl.load(out / "estimate.npz")
+    assert estimate.solve(0.1).policy.target == bqrl.load(out / "policy.npz").target
+    assert (out / "limits.csv").read_text().count("\n") > 1
+    code, _, err = cli("report", out)
+    assert (code, err) == (0, "")
+    assert "With 95 % confidence" in (out / "index.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,12 @@ def test_tables_name_what_the_problem_names():
     for policy in (markov, target, labels, level, mix):
         rows = policy.rows(MODEL)
         assert {row["action"] for row in rows} <= {"Stop", "Continue"}
-        assert {row["stage"] for row in rows} == set(range(10))
-    first = [row for row in target.rows(MODEL) if row["stage"] == 0]
+        assert {row["stage"] for row in rows} == set(range(1, 11))  # people count from 1
+    first = [row for row in target.rows(MODEL) if row["stage"] == 1]
     assert {row["state"] for row in first} == {"5"}
     assert first[0]["need_above"] == -np.inf
     assert first[-1]["need_up_to"] == np.inf
-    assert {row["part"] for row in mix.rows(MODEL)} == {0, 1}
+    assert {row["part"] for row in mix.rows(MODEL)} == {1, 2}
 
 
 def test_target_rows_say_what_the_policy_does():
@@ -102,7 +102,7 @@ def test_target_rows_say_what_the_policy_does():
     for row in policy.rows(MODEL):
         need = row["need_up_to"] if np.isfinite(row["need_up_to"]) else 99.0
         s = MODEL.state_names.index(row["state"])
-        assert MODEL.action_label(policy.act(row["stage"], s, need)) == row["action"]
+        assert MODEL.action_label(policy.act(row["stage"] - 1, s, need)) == row["action"]
 
 
 def test_the_memory_of_a_target_policy_is_what_is_still_needed():

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, looked_at, paper
+from bqrl.cli.output import Json, Out, looked_at, paper, print_json
 from bqrl.cli.template import template
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.table import Table as Grid
 
 LEVELS = (0.05, 0.1, 0.5)
 LARGE = 2_000_000  # transitions times stages from which an optimum takes seconds: on request only
@@ -40,16 +40,22 @@ def envs(
         for problem in listed:
             typer.echo(problem.id)
         return
-    from bqrl.reports.document import to_json
+    from bqrl.results.result import Result, Table, check_folder, write
 
+    if out is not None:
+        check_folder(out, ["problems.csv"])
     problems = [describe(problem.name, large=every or bool(names)) for problem in listed]
     if out is not None:
-        from bqrl.mdp.atomic import write_whole
-        from bqrl.reports.folder import make_folder
-
-        write_whole(make_folder(out) / "envs.json", (to_json(problems) + "\n").encode())
+        flat = [{key: value for key, value in problem.items() if key != "optimum"} for problem in problems]
+        for row, found in zip(flat, problems, strict=True):
+            values = {level["tau"]: level["value"] for level in found["optimum"]}
+            row |= {f"optimum_{tau:g}": values.get(tau) for tau in LEVELS}
+        table = Table(flat, {f"optimum_{tau:g}": f"best {tau:g}-quantile" for tau in LEVELS}, "The named problems.")
+        write(
+            Result("problems", "Named problems", {}, {"problems": table}, {}, [], details={"problems": problems}), out
+        )
     if as_json:
-        typer.echo(to_json(problems, ascii_only=True))
+        print_json(problems)
     elif looked_at(sys.stdout):
         paper().print(_table(problems))
     else:
@@ -64,8 +70,7 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
     empty for large problems unless `large`, and for problems whose data are not installed; `missing` then says why.
     """
     from bqrl.envs import about, make
-    from bqrl.planners.solve import guarantee_curve
-    from bqrl.planners.target import plan_from_curve
+    from bqrl.planners.target import guarantee_curve, plan_from_curve
 
     problem = about(name)
     found: dict[str, Any] = {
@@ -96,11 +101,11 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
     return found
 
 
-def _table(problems: list[dict[str, Any]]) -> Table:
+def _table(problems: list[dict[str, Any]]) -> Grid:
     from rich import box
-    from rich.table import Table
+    from rich.table import Table as Grid
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("problem", style="bold", no_wrap=True)
     for heading in ("states", "actions", "stages", *(f"tau {tau:g}" for tau in LEVELS)):
         table.add_column(heading, justify="right", no_wrap=True)

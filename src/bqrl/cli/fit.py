@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import math
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, paper, say
+from bqrl.cli.output import Json, Out, Title, finish, paper, print_json, say, show_table
 
 if TYPE_CHECKING:
     from bqrl.logs.estimate import Estimate
+    from bqrl.planners.plan import Plan
+    from bqrl.results.result import Result
 
 SHOWN = 5  # limiting rows printed
+FILES = ("policies.csv", "limits.csv", "projection.csv", "rows.csv", "estimate.npz", "policy.npz")
 
 
 def fit(
@@ -30,20 +32,32 @@ def fit(
     reward_by: Annotated[str | None, typer.Option(help="state-action: rewards depend on these alone.")] = None,
     support: Annotated[str | None, typer.Option(help="states: the log shows every state that can occur.")] = None,
     ends: Annotated[str | None, typer.Option(help="What shorter episodes are: terminal or truncated.")] = None,
+    title: Title = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Find a policy from logged episodes, and what it guarantees with a stated confidence."""
     from bqrl.logs.estimate import fit as estimate_from
+    from bqrl.results.result import check_folder, write
 
-    estimate = estimate_from(
-        log, confidence, columns=_headers(columns), horizon=horizon, discount=discount, start=start, stationary=stationary,
-        support=support, reward_range=_range(reward_range), ends=ends, reward_by=reward_by,
-    )  # fmt: skip
-    content = document(estimate, tau) | {"log": str(log)}
+    if out is not None:
+        check_folder(out, FILES)
+    asked = {
+        "columns": _headers(columns), "horizon": horizon, "discount": discount, "start": start, "stationary": stationary,
+        "support": support, "reward_range": _range(reward_range), "ends": ends, "reward_by": reward_by,
+    }  # fmt: skip
+    estimate = estimate_from(log, confidence, **asked)
+    promise = estimate.solve(tau)
+    content = document(estimate, promise)
+    settings = {"log": str(log), "tau": tau, "confidence": confidence, **asked}
+    result = fit_result(content | {"settings": settings}, title or log.name, estimate, promise)
+    if out is not None:
+        write(result, out)
     if as_json:
-        typer.echo(json.dumps(content, indent=2, allow_nan=False))
+        print_json(result.details)
     else:
-        show(content)
+        show(result)
+    finish([], out, quiet=as_json)
 
 
 def _headers(text: str | None) -> dict[str, str] | None:
@@ -68,29 +82,54 @@ def _range(text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
-def document(estimate: Estimate, tau: float) -> dict[str, Any]:
-    """The result as plain data; a number that does not exist is None."""
-    promise, plug_in = estimate.solve(tau), estimate.plug_in(tau)
-    logged = (
-        estimate.logged(tau) if estimate.returns.size else {"value": math.nan, "lower": math.nan, "upper": math.nan}
-    )
+def document(estimate: Estimate, promise: Plan) -> dict[str, Any]:
+    """The result as plain data."""
+    tau, trivial = promise.tau, estimate.trivial(promise.value)
+    none: dict[str, Any] = {"lower": None, "upper": None}
+    logged = estimate.logged(tau) if estimate.returns.size else {"value": None, **none}
     limits = estimate.limits(tau)
     return {
-        "tau": tau,
-        "confidence": estimate.confidence,
         "policies": [
-            {"policy": "logging policy", **{key: _finite(value) for key, value in logged.items()}, "note": "estimate"},
-            {"policy": "plug-in plan", "value": _finite(plug_in.value), "note": "not a promise"},
-            {"policy": "robust plan", "value": _finite(promise.value), "note": "promise"},
+            {"policy": "logging policy", **logged, "meaning": "estimate with an interval"},
+            {"policy": "plug-in plan", "value": estimate.plug_in(tau).value, **none, "meaning": "not a promise"},
+            {"policy": "robust plan", "value": promise.value, **none, "meaning": "promise"},
         ],
         "sentence": promise.notes[0],
-        "useful": not estimate.trivial(promise.value),
-        "reason": None if not estimate.trivial(promise.value) else reason(estimate, limits),
+        "useful": not trivial,
+        "reason": reason(estimate, limits) if trivial else None,
         "coverage": estimate.coverage(),
         "limits": limits,
-        "projection": [one | {"value": _finite(one["value"])} for one in estimate.projection(tau)],
+        "projection": estimate.projection(tau),
         "assumptions": list(estimate.assumptions),
-    }
+    }  # fmt: skip
+
+
+def fit_result(content: dict[str, Any], title: str, estimate: Estimate, promise: Plan) -> Result:
+    """The result as tables, sentences and files."""
+    from bqrl.results.result import Result, Table
+
+    settings, seen = content["settings"], content["coverage"]
+    quantile = f"{settings['tau']:g}-quantile"
+    sentences = [content["sentence"]]
+    if not content["useful"]:
+        sentences.append(f"No useful promise is possible: {content['reason']}.")
+    sentences.append(
+        f"Coverage: {seen['episodes']} episodes, {seen['steps']} steps, {seen['rows_seen']} of {seen['rows']} rows seen, "
+        f"median {seen['median_visits']:g} visits."
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        estimate.save(Path(folder) / "estimate.npz")
+        promise.policy.save(Path(folder) / "policy.npz")
+        files = {name: (Path(folder) / name).read_bytes() for name in ("estimate.npz", "policy.npz")}
+    target = f"{content['limits'][0]['target']:.6g}" if content["limits"] else ""
+    limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
+    tables = {
+        "policies": Table(content["policies"], {"value": quantile}, "The logging policy, the plug-in plan and the robust plan."),
+        "limits": Table(limits, {"cost": f"share of missing {target}"}, "The rows whose uncertainty costs most."),
+        "projection": Table(content["projection"], {"value": quantile}, "A projection for more data, not a promise."),
+        "rows": Table(estimate.rows(), {"radius": "l1 radius"}, "Visits and radii of the rows that the log shows."),
+    }  # fmt: skip
+    return Result("fit", title, settings, tables, {}, sentences, details=content, files=files)
 
 
 def reason(estimate: Estimate, limits: list[dict[str, Any]]) -> str:
@@ -102,45 +141,19 @@ def reason(estimate: Estimate, limits: list[dict[str, Any]]) -> str:
     return f"action {row['action']!r} in state {row['state']!r}{stage} was tried only {row['visits']} times"
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def show(content: dict[str, Any]) -> None:
-    """Print the three policies, the sentence, the coverage and what limits the promise."""
-    from rich import box
-    from rich.table import Table
-
+def show(result: Result) -> None:
+    """Print the three policies, the sentences, and what limits the promise."""
     console = paper()
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, title_justify="left")
-    for title in ("policy", f"{content['tau']:g}-quantile", "meaning"):
-        table.add_column(title, justify="right" if "quantile" in title else "left")
-    for row in content["policies"]:
-        meaning = row["note"]
-        if "lower" in row:
-            ends = [("?" if row[end] is None else f"{row[end]:.6g}") for end in ("lower", "upper")]
-            meaning = f"between {ends[0]} and {ends[1]} with {100 * content['confidence']:g} % confidence"
-        table.add_row(row["policy"], "none" if row["value"] is None else f"{row['value']:.6g}", meaning)
-    console.print(table)
+    show_table(console, result.tables["policies"])
     console.print()
-    say(console, content["sentence"])
-    if not content["useful"]:
-        say(console, f"No useful promise is possible: {content['reason']}.")
-    seen = content["coverage"]
-    say(
-        console,
-        f"Coverage: {seen['episodes']} episodes, {seen['steps']} steps, {seen['rows_seen']} of {seen['rows']} rows seen, "
-        f"median {seen['median_visits']:g} visits.",
-    )
-    if content["limits"]:
-        say(
-            console,
-            f"What limits the promise (share of the probability of missing {content['limits'][0]['target']:.6g}):",
-        )
-    for row in content["limits"][:SHOWN]:
+    for sentence in result.sentences:
+        say(console, str(sentence))
+    rows = result.details["limits"]
+    if rows:
+        say(console, f"What limits the promise (share of the probability of missing {rows[0]['target']:.6g}):")
+    for row in rows[:SHOWN]:
         stage = "" if row["stage"] is None else f"stage {row['stage']}, "
         what = f"{stage}state {row['state']}, action {row['action']}: {row['visits']} visits, costs {row['cost']:.3g}"
         say(console, what, indent="  ")
-    for one in content["projection"]:
-        value = "none" if one["value"] is None else f"{one['value']:.6g}"
-        say(console, f"Projection, not a promise: {value} with {one['factor']} times the data.", style="dim")
+    for one in result.details["projection"]:
+        say(console, f"Projection, not a promise: {one['value']:.6g} with {one['factor']} times the data.", style="dim")

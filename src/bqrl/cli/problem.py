@@ -14,6 +14,7 @@ from bqrl.mdp.files import ending, states_horizon
 
 if TYPE_CHECKING:
     from bqrl.mdp.model import MDP
+    from bqrl.results.words import Words
 
 HORIZON = 100  # stages where neither the problem nor the command line says how many
 
@@ -58,9 +59,21 @@ def read_problem(
 
 
 def _model(name: str, mdp: MDP, assumed: str | None = None) -> Problem:
-    from bqrl.reports.document import sizes
+    from bqrl.results.plans import sizes
 
     return Problem(name, mdp, mdp, sizes(name, mdp), None, assumed)
+
+
+def problem_words(problem: Problem, title: str | None, unit: str | None, stage: str | None) -> Words:
+    """The words of the problem: those that were given, else its own."""
+    from bqrl.envs import about, names
+    from bqrl.results.words import Words
+
+    own_unit, own_stage = getattr(problem.mdp, "units", None) or "", "stage"
+    short = problem.name.removeprefix("bqrl/").removesuffix("-v0")
+    if short in names():
+        own_unit, own_stage = about(short).unit, about(short).stage
+    return Words(title or problem.name, own_unit if unit is None else unit, stage or own_stage)
 
 
 def _assumed(given: str, stages: int) -> str:
@@ -84,7 +97,7 @@ def _from_gymnasium(given: str, horizon: int | None, start: str | None, discount
         return _model(given, mdp if start is None else mdp.replace(start=first_states(start)), assumed)
     for option, value in (("--start", start), ("--discount", discount)):
         if value is not None:
-            raise ValueError(f"{option} needs a model, and {given} does not tell its kernel; leave it out")
+            raise ValueError(f"{option} needs a model, and {given} does not expose its kernel; leave it out")
     sizes = {
         "name": given,
         "states": getattr(env.observation_space, "n", None),

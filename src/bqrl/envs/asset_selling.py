@@ -16,7 +16,7 @@ from bqrl.mdp.forms import FloatArray, Table
 from bqrl.mdp.model import MDP, ROW_TOL
 from bqrl.mdp.noise import SharedNoise
 
-UNIT, STAGE = "share of the best offer", "offer"
+UNIT, STAGE = "share of the best offer", "stage"
 STOP, CONTINUE = 0, 1
 DISTRIBUTIONS = ("uniform", "geometric", "two-humped")
 

@@ -283,6 +283,31 @@ class Law:
 
     # -- display --------------------------------------------------------------------------------------------------------
 
+    def rows(self) -> list[dict[str, float]]:
+        """One row per atom: value, probability, and the probability of at most this value."""
+        names = ("value", "probability", "at_most")
+        return [
+            dict(zip(names, map(float, row), strict=True))
+            for row in zip(self.values, self.probabilities, self.running, strict=True)
+        ]
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        from bqrl.results.views import frame
+
+        return frame(self.rows())
+
+    def chart(self) -> Any:
+        """The law as an Altair chart; requires the extra "plots"."""
+        from bqrl.results.views import law_view
+
+        return law_view(self)
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import law_html
+
+        return law_html(self)
+
     def __len__(self) -> int:
         return self.values.size
 

@@ -262,6 +262,23 @@ class MDP:
     def __copy__(self) -> MDP:
         return self
 
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per outcome: stage (from 1; absent if the kernel is the same at all stages), state, action and so on."""
+        from bqrl.results.views import mdp_rows
+
+        return mdp_rows(self)
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        from bqrl.results.views import frame
+
+        return frame(self.rows())
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import mdp_html
+
+        return mdp_html(self)
+
     def __repr__(self) -> str:
         possible = np.flatnonzero(self.mu)
         start = possible[0] if possible.size == 1 else f"law over {possible.size} states"

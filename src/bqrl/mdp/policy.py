@@ -95,10 +95,56 @@ class Policy(ABC):
         write_arrays(path, {"bqrl_policy": np.array(self.kind), **self.arrays()})
 
     def rows(self, mdp: MDP) -> list[dict[str, Any]]:
-        """The policy as a table: one row for each decision that differs, with the names of the problem."""
-        from bqrl.mdp.tables import policy_rows
+        """Every decision of the policy, one row each, also where it cannot be met: `table(mdp, reachable=False)`."""
+        return self.table(mdp, reachable=False)
 
-        return policy_rows(self, mdp)
+    def table(
+        self, mdp: MDP, reachable: bool = True, min_probability: float = 0.0, *, wide: bool = False
+    ) -> list[dict[str, Any]]:
+        """The decisions of the policy as rows, with the names of the problem; stages are counted from 1.
+
+        Parameters
+        ----------
+        mdp
+            The problem that the policy is for.
+        reachable
+            Only situations that can be met under the policy, each with its probability and with what has been earned so
+            far; neighbouring rows with the same action are merged.
+        min_probability
+            Situations that are met with a smaller probability are left out.
+        wide
+            One row per state and one column per stage. PolicyError if the action depends on more than these two.
+
+        Returns
+        -------
+        list of dict
+            `bqrl.results.decisions` says how to follow the rows without bqrl.
+
+        Examples
+        --------
+        >>> import bqrl
+        >>> mdp = bqrl.envs.make("AssetSelling")
+        >>> bqrl.solve(mdp, 0.1).policy.table(mdp)[0]["action"]
+        'Continue'
+        """
+        from bqrl.results.decisions import decision_rows, wide_rows
+
+        return (
+            wide_rows(self, mdp)
+            if wide
+            else decision_rows(self, mdp, reachable=reachable, min_probability=min_probability)
+        )
+
+    def to_frame(self, mdp: MDP, **options: Any) -> Any:
+        """The rows of `table` as a pandas DataFrame."""
+        from bqrl.results.views import frame
+
+        return frame(self.table(mdp, **options))
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import policy_html
+
+        return policy_html(self)
 
     def to_markov(self, mdp: MDP) -> MarkovPolicy:
         """The same policy without memory, where what it does in `mdp` never depends on memory; else ValueError."""
