@@ -24,7 +24,14 @@ def simulated(mdp: bqrl.MDP, episodes: int, seed: int = 0) -> dict[str, list]:
             a = int(rng.choice(np.flatnonzero(mdp.available[0, s])))
             successor, probability, reward = mdp.outcomes(stage, s, a)
             i = int(rng.choice(successor.size, p=probability))
-            row = (episode, stage, mdp.state_label(s), mdp.action_label(a), float(reward[i]), mdp.state_label(int(successor[i])))
+            row = (
+                episode,
+                stage,
+                mdp.state_label(s),
+                mdp.action_label(a),
+                float(reward[i]),
+                mdp.state_label(int(successor[i])),
+            )
             for column, value in zip(log.values(), row, strict=True):
                 column.append(value)
             s = int(successor[i])

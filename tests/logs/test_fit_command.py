@@ -5,6 +5,7 @@ import pytest
 from helpers import one_line, strict
 
 import bqrl
+from bqrl.results.page import PAGE
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_the_command_writes_a_folder_and_its_page(cli, log, tmp_path):
     assert (out / "limits.csv").read_text().count("\n") > 1
     code, _, err = cli("report", out)
     assert (code, err) == (0, "")
-    assert "With 95 % confidence" in (out / "index.html").read_text()
+    assert "With 95 % confidence" in (out / PAGE).read_text()
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def fit(
 
     if out is not None:
         check_folder(out, FILES)
-    asked = {
+    asked: dict[str, Any] = {
         "columns": _headers(columns), "horizon": horizon, "discount": discount, "start": start, "stationary": stationary,
         "support": support, "reward_range": _range(reward_range), "ends": ends, "reward_by": reward_by,
     }  # fmt: skip
