@@ -100,6 +100,14 @@ def test_events_count_where_outcomes_hide_them():
         fit(log | {"event": swapped}, model=mdp)
 
 
+def test_the_lowest_possible_return_is_no_useful_promise(selling):
+    estimate = fit(selling_log(3, 0, selling), model=selling.staged())
+    value = estimate.solve(0.1).value
+    assert estimate.trivial(0.0)
+    assert estimate.trivial(-np.inf)
+    assert not estimate.trivial(max(value, 1 / 24))
+
+
 def coin(n, heads):
     return {"episode": range(n), "state": ["s"] * n, "action": ["a"] * n, "reward": [1.0] * heads + [0.0] * (n - heads)}
 

@@ -103,3 +103,15 @@ def test_bad_arguments_are_one_line(log, columns, words):
     with pytest.raises((ValueError, TypeError), match=words) as caught:
         read_columns(log, columns)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("damage", ["cut", "not text"])
+def test_damaged_files_are_one_line(tmp_path, damage):
+    path = tmp_path / "log.csv.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(HEADER.encode() + b"1,0,a,x,1,a\n" * 50_000 + (b"\xff\xff\n" if damage == "not text" else b""))
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(FileFormatError, match=r"^log\.csv\.gz, near line \d+: cannot be read") as caught:
+        read_columns(path)
+    assert "\n" not in str(caught.value)

@@ -96,7 +96,7 @@ def document(estimate: Estimate, promise: Plan) -> dict[str, Any]:
         ],
         "sentence": promise.notes[0],
         "useful": not trivial,
-        "reason": reason(estimate, limits) if trivial else None,
+        "reason": reason(estimate, tau, limits) if trivial else None,
         "coverage": estimate.coverage(),
         "limits": limits,
         "projection": estimate.projection(tau),
@@ -132,10 +132,12 @@ def fit_result(content: dict[str, Any], title: str, estimate: Estimate, promise:
     return Result("fit", title, settings, tables, {}, sentences, details=content, files=files)
 
 
-def reason(estimate: Estimate, limits: list[dict[str, Any]]) -> str:
+def reason(estimate: Estimate, tau: float, limits: list[dict[str, Any]]) -> str:
     """Why no useful promise is possible, in one line."""
-    if not limits:
+    if estimate.start_error() >= tau:
         return f"the law of the first state is known only up to a mass of {estimate.start_error():.3g}; give --start"
+    if not limits:
+        return "in some state that is reached no action was tried, or the empirical model itself promises no more"
     row = limits[0]
     stage = "" if row["stage"] is None else f" at stage {row['stage']}"
     return f"action {row['action']!r} in state {row['state']!r}{stage} was tried only {row['visits']} times"

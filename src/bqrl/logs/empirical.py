@@ -106,13 +106,13 @@ def _error_at(x: FloatArray, bound: FloatArray) -> tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Empirical:
-    """An empirical model with its balls; `floor` is the lowest return that counts as a promise."""
+    """An empirical model with its balls, and the range of its returns."""
 
     mdp: MDP
     balls: Balls
     counted: int  # steps that count
-    floor: float  # -inf: a miss is modelled by a return below all others, so that a value below `lowest` is none
-    lowest: float
+    floor: float  # the lowest possible return; -inf if a miss is modelled by a return below all others
+    lowest: float  # the lowest return that is not a miss
 
 
 def empirical(
@@ -444,7 +444,6 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     visits = np.bincount(row[outcome >= 0], minlength=size.size)
     n = np.repeat(visits, size)
     p = np.where(n > 0, counts / np.maximum(n, 1), 1.0 / np.maximum(np.repeat(size, size), 1))
-    p = np.where(np.repeat(exact, size), model.probability, p)
     outcomes, rows = size, int(np.count_nonzero(~exact))
     noise = getattr(model, "noise", None)
     if noise is not None:
@@ -455,7 +454,7 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
         visits = np.where(law >= 0, np.array([*(int(each.sum()) for each in by_law), 0])[law], visits)
         outcomes = np.where(law >= 0, classes[law], size)
         rows = len(noise.events) + int(np.count_nonzero(~exact & (law < 0)))
-        exact = (exact & (law < 0)) | (size <= 1)
+    p = np.where(np.repeat(exact, size), model.probability, p)
     most = np.zeros(size.size)
     np.maximum.at(most, np.repeat(np.arange(size.size), size), p)
     shape = model.available.shape
@@ -463,9 +462,9 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
         visits=visits.reshape(shape), outcomes=outcomes.reshape(shape), most=(most * visits).reshape(shape),
         exact=exact.reshape(shape), free=False, rows=max(1, rows), delta=delta,
     )  # fmt: skip
+    lowest = sum(float(model.stage(h).reward.min()) * model.discount**h for h in range(model.H))
     return Empirical(
-        mdp=model.with_probability(p), balls=balls, counted=int(np.count_nonzero(outcome >= 0)),
-        floor=-math.inf, lowest=-math.inf,
+        mdp=model.with_probability(p), balls=balls, counted=int(np.count_nonzero(outcome >= 0)), floor=lowest, lowest=lowest,
     )  # fmt: skip
 
 

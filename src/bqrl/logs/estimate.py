@@ -233,12 +233,12 @@ class Estimate:
         level = tau - error
         if level <= 0.0:
             plan = self.plug_in(tau, beta, **options)
-            value = -math.inf
+            value, notes = -math.inf, plan.notes
         else:
             inner = min(beta, level)
             radius = np.broadcast_to(self.balls.radii(more), (self.mdp.H, self.mdp.S, self.mdp.A))
             plan = solve(self.mdp, level, inner, radius=radius, attitude="robust", **options)
-            value = plan.value
+            value, notes = plan.value, plan.notes[1:] if radius.any() else plan.notes  # the sentence replaces the first
             if beta > inner:  # levels below the start error count the lowest return
                 value = (inner * value + (beta - inner) * self._worst_return()) / beta
             if self._has_misses and value < self.lowest - 1e-9 * abs(self.lowest):
@@ -249,7 +249,7 @@ class Estimate:
         details = plan.details | {"confidence": self.confidence, "assumptions": self.assumptions, "start_error": error}
         return replace(
             plan, tau=tau, beta=beta, value=value, nominal=nominal, attitude="robust",
-            notes=(sentence, *plan.notes[1:]), details=details,
+            notes=(sentence, *notes), details=details,
         )  # fmt: skip
 
     @property

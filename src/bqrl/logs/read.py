@@ -63,7 +63,7 @@ class Source:
             reader = csv.reader(file)
             next(reader)
             done = 0
-            for block in iter(lambda: list(islice(reader, BLOCK)), []):
+            for block in iter(lambda: self._block(reader), []):
                 rows = [row for row in block if row]
                 if set(map(len, rows)) - {len(self.header)}:
                     wrong = next(i for i, row in enumerate(rows) if len(row) != len(self.header))
@@ -73,6 +73,17 @@ class Source:
                 done += len(rows)
                 if rows:
                     yield list(zip(*rows, strict=True))
+
+    def _block(self, reader: Any) -> list[list[str]]:
+        """The next rows of the file."""
+        try:
+            return list(islice(reader, BLOCK))
+        except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
+            fault = " ".join(str(error).split())
+            line = reader.line_num + 1
+            raise FileFormatError(
+                f"{self.name}, near line {line}: cannot be read ({fault})", file=str(self.path), line=line
+            ) from None
 
     def error(self, row: int | None, message: str, column: str | None = None) -> FileFormatError:
         """A FileFormatError about a row, counted from 0 behind the header; None is the header itself."""
