@@ -31,7 +31,7 @@ def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
     code, out, err = cli("solve", "AssetSelling", "--tau", 0.1, "--tau", 0.5)
     assert (code, err) == (0, "")
     text = " ".join(out.split())
-    assert "AssetSelling: 26 states, 2 actions, 10 offers, start 5" in text
+    assert "AssetSelling: 26 states, 2 actions, 10 stages, start 5" in text
     for heading in ("level", "quantile", "upper bound", "gap", "margin", "certain", "mean", "risk-neutral"):
         assert heading in text
     assert "0.1 0.791667 0.791667 0 0.015 0.14 yes 0.851776 0.708333" in text
@@ -49,7 +49,7 @@ def test_a_narrow_terminal_gets_one_line_per_number(cli, monkeypatch):
     code, out, _ = cli("solve", "AssetSelling", "--tau", 0.1, "--tau", 0.5)
     assert code == 0
     lines = re.sub(r"\x1b\[\d+m", "", out).splitlines()
-    assert lines[0] == "AssetSelling: 26 states, 2 actions, 10 offers, start 5"
+    assert lines[0] == "AssetSelling: 26 states, 2 actions, 10 stages, start 5"
     assert "…" not in out
     for line in ("level: 0.1", "quantile: 0.791667", "upper bound: 0.958333", "margin below: 0.028"):
         assert line in lines

@@ -34,7 +34,7 @@ def test_learn_prints_a_table_and_what_it_means(cli):
     assert (code, err) == (0, "")
     text = " ".join(out.split())
     assert (
-        "AssetSelling: 26 states, 2 actions, 10 offers, start 5; UCB-BQRL, level 0.1, 25 episodes, seeds 42 to 43"
+        "AssetSelling: 26 states, 2 actions, 10 stages, start 5; UCB-BQRL, level 0.1, 25 episodes, seeds 42 to 43"
         in text
     )
     for heading in (

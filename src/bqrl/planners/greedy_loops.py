@@ -189,78 +189,78 @@ def larger_mean(laws, work, columns, least, mean_tie):
 @njit(cache=True)
 def multiply_dense(rows, work, laws, A, top):
     """Fill the laws of the dense rows by one matrix product."""
-    flat = work.matrix.reshape(-1)
+    flat, cells, probabilities, k = work.matrix.reshape(-1), rows.cells, rows.probabilities, np.uint64(rows.k)
+    source, target = np.uint64(0), np.uint64(1)
     flat[:] = 0.0
     for c in range(rows.first_cell, rows.last_cell):
-        flat[np.uint64(rows.cells[1, c])] += rows.probabilities[rows.k, np.uint64(rows.cells[0, c])]
+        flat[np.uint64(cells[target, c])] += probabilities[k, np.uint64(cells[source, c])]
     np.dot(work.matrix, laws[top:], laws[A:top])
 
 
 @njit(cache=True)
-def score_action(q, a, top, rows, columns, levels, work, following):
-    """Build the law of action a in row q and return its objective value.
+def greedy_stage(rows, columns, levels, work, following, here, action):
+    """One stage of Algorithm 3 for one kernel: the law of every action, the best one retained.
 
     A row whose outcomes share a reward is built and judged on the columns of the next stage (`after`); only the winner is
-    shifted.
+    shifted. One long function: calls would count references to every array of their arguments.
     """
-    laws, n, m = following.laws, columns.n, columns.m
-    begin, end = rows.start[q], rows.start[q + 1]
-    by_table = columns.at.size > 0
-    work.place[a], work.gain[a], work.after[a] = a, 0.0, rows.common[q] and not by_table
-    if work.after[a]:
-        work.gain[a] = columns.base + rows.unit[begin] * columns.step
-        if end == begin + 1:
-            work.place[a] = top + rows.successor[begin]
-            return work.gain[a] + following.value[rows.successor[begin]]
-        if rows.dense[q] >= 0:
-            work.place[a] = work.score.size + rows.dense[q]
-        else:
-            laws[a, :] = 0.0
-            for i in range(begin, end):
-                add_shifted(laws, top + rows.successor[i], m, 0, m, rows.probabilities[rows.k, i], laws, a)
-        return work.gain[a] + objective(laws, work.place[a], columns.x_next, m, levels.tau, levels.beta, levels.tol)
-    laws[a, :] = 0.0
-    for i in range(begin, end):
-        p = rows.probabilities[rows.k, i]
-        if by_table:
-            add_tabled(laws, top + rows.successor[i], columns.at, rows.unit[i], n, p, laws, a)
-        else:
-            add_shifted(laws, top + rows.successor[i], m, columns.drop - rows.unit[i], n, p, laws, a)
-    return objective(laws, a, columns.x, n, levels.tau, levels.beta, levels.tol)
-
-
-@njit(cache=True)
-def greedy_stage(rows, columns, levels, work, following, here, action):
-    """One stage of Algorithm 3 for one kernel: the law of every action, the best one retained."""
-    laws = following.laws
-    A, S = work.score.size, here.value.size
+    row_start, successor, k, probabilities, unit, common, dense, _, _, _ = rows
+    x, n, x_next, m, drop, base, step, at = columns
+    tau, beta, tol, tie, mean_tie = levels
+    matrix, place, gain, after, score, _ = work
+    laws, value_next = following
+    out, value = here
+    A, S = score.size, value.size
     top = laws.shape[0] - S  # the first law of the next stage
-    if work.matrix.size > 0:
+    by_table = at.size > 0
+    if matrix.size > 0:
         multiply_dense(rows, work, laws, A, top)
     for s in range(S):
         best, chosen, tied = -np.inf, -1, False
         for a in range(A):
-            work.score[a] = -np.inf
-            if rows.start[s * A + a] == rows.start[s * A + a + 1]:
+            q = s * A + a
+            begin, end = row_start[q], row_start[q + 1]
+            score[a] = -np.inf
+            if begin == end:
                 continue
-            work.score[a] = score_action(s * A + a, a, top, rows, columns, levels, work, following)
-            if work.score[a] > best + levels.tie:
+            place[a], gain[a], after[a] = a, 0.0, common[q] and not by_table
+            if after[a]:
+                gain[a] = base + unit[begin] * step
+                if end == begin + 1:
+                    place[a] = top + successor[begin]
+                    score[a] = gain[a] + value_next[successor[begin]]
+                else:
+                    if dense[q] >= 0:
+                        place[a] = A + dense[q]
+                    else:
+                        laws[a, :] = 0.0
+                        for i in range(begin, end):
+                            add_shifted(laws, top + successor[i], m, 0, m, probabilities[k, i], laws, a)
+                    score[a] = gain[a] + objective(laws, place[a], x_next, m, tau, beta, tol)
+            else:
+                laws[a, :] = 0.0
+                for i in range(begin, end):
+                    if by_table:
+                        add_tabled(laws, top + successor[i], at, unit[i], n, probabilities[k, i], laws, a)
+                    else:
+                        add_shifted(laws, top + successor[i], m, drop - unit[i], n, probabilities[k, i], laws, a)
+                score[a] = objective(laws, a, x, n, tau, beta, tol)
+            if score[a] > best + tie:
                 chosen, tied = a, False
             else:
-                tied = tied or work.score[a] >= best - levels.tie
-            best = max(best, work.score[a])
+                tied = tied or score[a] >= best - tie
+            best = max(best, score[a])
         if tied:
-            chosen = larger_mean(laws, work, columns, best - levels.tie, levels.mean_tie)
+            chosen = larger_mean(laws, work, columns, best - tie, mean_tie)
         if chosen < 0:  # a state without actions is never met
-            here.laws[top + s, :] = 1.0
-            here.value[s], action[s] = columns.x[0], 0
+            out[top + s, :] = 1.0
+            value[s], action[s] = x[0], 0
             continue
-        here.value[s], action[s] = work.score[chosen], chosen
-        if work.after[chosen]:
-            shift = columns.drop - rows.unit[rows.start[s * A + chosen]]
-            shift_to(laws, work.place[chosen], columns.m, shift, columns.n, here.laws, top + s)
+        value[s], action[s] = score[chosen], chosen
+        if after[chosen]:
+            shift_to(laws, place[chosen], m, drop - unit[row_start[s * A + chosen]], n, out, top + s)
         else:
-            shift_to(laws, work.place[chosen], columns.n, 0, columns.n, here.laws, top + s)
+            shift_to(laws, place[chosen], n, 0, n, out, top + s)
 
 
 @njit(cache=True)

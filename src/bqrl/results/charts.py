@@ -8,7 +8,7 @@ subtitle says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -157,45 +157,45 @@ def guarantee_chart(
     tips = [alt.Tooltip("curve:N"), alt.Tooltip("level:Q", format=".4~g"), alt.Tooltip("value:Q", format=".6~g")]
     layers = []
     if upper is not None:
-        grid = np.unique(np.r_[best.levels, upper.levels, 1.0])
-        grid = grid[np.unique(np.linspace(0, grid.size - 1, min(grid.size, MAX_POINTS)).astype(int))]
-        band = [
-            {"level": a, "value": b, "upper": c}
-            for a, b, c in zip(grid.tolist(), best.at(grid).tolist(), upper.at(grid).tolist(), strict=True)
-        ]
-        layers.append(
-            alt.Chart(_data(band))
-            .mark_area(interpolate="step-after", opacity=0.3, color=BLUE, clip=True)
-            .encode(x=x, y=y, y2="upper:Q")
-        )
+        band = alt.Chart(_data(_between(best, upper)))
+        band = band.mark_area(interpolate="step-after", opacity=0.3, color=BLUE, clip=True)
+        layers.append(band.encode(x=x, y=y, y2="upper:Q"))
     layers.append(
         alt.Chart(_data(rows))
         .mark_line(interpolate="step-after", strokeWidth=2, clip=True)
         .encode(x=x, y=y, color=colour, strokeDash=dashes, tooltip=tips)
     )
-    first = marks[0][0] if marks else 0.1
-    tau = alt.param(name="tau", value=first)
-    points = [{"level": level, "value": value} for level, value in marks]
-    shown = alt.Chart(_data(points)).transform_filter("datum.level == tau")
-    layers += [
-        shown.mark_rule(strokeDash=[2, 2], opacity=0.8, color=RED).encode(x=x),
-        shown.mark_point(filled=True, size=110, color=RED, opacity=1).encode(x=x, y=y),
-        shown.mark_text(
-            align=alt.expr("tau > 0.7 ? 'right' : 'left'"),
-            dx=alt.expr("tau > 0.7 ? -9 : 9"),
-            dy=14,
-            fontWeight="bold",
-            color=RED,
-            fontSize=12,
-        ).encode(x=x, y=y, text=alt.Text("value:Q", format=".5~g")),
-    ]
+    layers += _marks(marks, x, y)
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
     if upper is not None:
         said += " Shaded: what rounding of the returns leaves open."
     if best.levels.size >= MAX_POINTS:
         said += f" Drawn through {MAX_POINTS} of {best.levels.size} steps."
+    tau = alt.param(name="tau", value=marks[0][0] if marks else 0.1)
     chart = alt.layer(*layers).add_params(tau).properties(usermeta={"click": "tau"})  # a click on the page sets tau
     return _finish(chart, "What can be guaranteed, and how surely", said)
+
+
+def _between(low: Steps, high: Steps) -> list[dict[str, float]]:
+    """Vertices of the band between two curves."""
+    grid = np.unique(np.r_[low.levels, high.levels, 1.0])
+    grid = grid[np.unique(np.linspace(0, grid.size - 1, min(grid.size, MAX_POINTS)).astype(int))]
+    columns = zip(grid.tolist(), low.at(grid).tolist(), high.at(grid).tolist(), strict=True)
+    return [{"level": a, "value": b, "upper": c} for a, b, c in columns]
+
+
+def _marks(marks: Sequence[tuple[float, float]], x: Any, y: Any) -> list[Any]:
+    """The plan at the level tau: a line, a point and its value."""
+    alt = altair()
+    points = [{"level": level, "value": value} for level, value in marks]
+    shown = alt.Chart(_data(points)).transform_filter("datum.level == tau")
+    side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
+    text = shown.mark_text(**side, dy=14, fontWeight="bold", color=RED, fontSize=12)
+    return [
+        shown.mark_rule(strokeDash=[2, 2], opacity=0.8, color=RED).encode(x=x),
+        shown.mark_point(filled=True, size=110, color=RED, opacity=1).encode(x=x, y=y),
+        text.encode(x=x, y=y, text=alt.Text("value:Q", format=".5~g")),
+    ]
 
 
 def law_chart(
@@ -238,23 +238,12 @@ def law_chart(
         title=words.returns,
         scale=alt.Scale(domain=[float(edges[0]), float(edges[-1])], nice=False, zero=False),
     )
+    y = alt.Y("sum(share):Q", title="share of runs", axis=alt.Axis(format=".0~%"))
+    scale = alt.Scale(domain=[BELOW, REACHED], range=[ORANGE, BLUE])
+    colour = alt.Color("kind:N", title=None, scale=scale, legend=alt.Legend(orient="top") if promises else None)
+    tips = [alt.Tooltip(f"{key}:Q", format=form) for key, form in (("from", ".6~g"), ("to", ".6~g"), ("share", ".4~%"))]
     bars = bins.mark_bar(stroke=None, binSpacing=1).encode(
-        x=x,
-        x2="to:Q",
-        y=alt.Y("sum(share):Q", title="share of runs", axis=alt.Axis(format=".0~%")),
-        color=alt.Color(
-            "kind:N",
-            title=None,
-            scale=alt.Scale(domain=[BELOW, REACHED], range=[ORANGE, BLUE]),
-            legend=alt.Legend(orient="top") if promises else None,
-        ),
-        order=alt.Order("kind:N", sort="ascending"),
-        tooltip=[
-            alt.Tooltip("from:Q", format=".6~g"),
-            alt.Tooltip("to:Q", format=".6~g"),
-            alt.Tooltip("share:Q", format=".4~%"),
-            *([alt.Tooltip("kind:N")] if promises else []),
-        ],
+        x=x, x2="to:Q", y=y, color=colour, order=alt.Order("kind:N", sort="ascending"), tooltip=tips
     )
     lines = [{"tau": level, "from": value} for level, value in promises.items()]
     line = (
@@ -334,17 +323,12 @@ def policy_chart(
         places = np.sort(np.argsort(-met.sum(axis=0), kind="stable")[:MAX_STATES])
     stages = np.unique(np.linspace(0, H - 1, min(H, MAX_STAGES)).round().astype(int))
     if stages.size < H:
-        said += f" {MAX_STAGES} of {H} {words.stage}s."
-    rows = []
-    for level, policy, share in maps:
-        for h in stages.tolist():
-            for s in places.tolist():
-                total = float(share[h, s].sum())
-                if total > 0.0:
-                    a = int(share[h, s].argmax())
-                    part = float(f"{share[h, s, a] / total:.3g}")
-                    row = {"h": h + 1, "s": states[s], "a": actions[a], "part": part, "met": float(f"{total:.3g}")}
-                    rows.append(row | ({"tau": level} if policy == "best" else {"policy": policy}))
+        said += f" {MAX_STAGES} of {words.count(words.stage, H)}."
+    rows = [
+        ({"tau": level} if policy == "best" else {"policy": policy}) | cell
+        for level, policy, share in maps
+        for cell in _map_cells(share, stages, places, states, actions)
+    ]
     used = [
         actions[a] for a in np.flatnonzero(np.sum([share.sum(axis=(0, 1)) for _, _, share in maps], axis=0)).tolist()
     ]
@@ -355,40 +339,33 @@ def policy_chart(
     scheme: dict[str, Any] = (
         {"range": list(PALETTE[: len(used)])} if len(used) <= len(PALETTE) else {"scheme": "viridis"}
     )
-    chart = (
-        alt.Chart(_data(rows))
-        .transform_filter("policy == 'best' ? datum.tau == tau : datum.policy == policy")
-        .mark_rect()
-        .encode(
-            x=alt.X(
-                "h:O",
-                title=words.stage,
-                scale=alt.Scale(domain=(stages + 1).tolist()),
-                axis=alt.Axis(labelAngle=0, labelOverlap=True),
-            ),
-            y=alt.Y(
-                "s:N",
-                title="state",
-                scale=alt.Scale(domain=[states[s] for s in order]),
-                axis=alt.Axis(labelLimit=110, labelOverlap=True),
-            ),
-            color=alt.Color(
-                "a:N",
-                title="action",
-                scale=alt.Scale(domain=used, **scheme),
-                legend=alt.Legend(orient="top", symbolLimit=40),
-            ),
-            opacity=alt.Opacity("part:Q", scale=alt.Scale(domain=[0, 1], range=[0.1, 1]), legend=None),
-            tooltip=[
-                alt.Tooltip("h:O", title=words.stage),
-                alt.Tooltip("s:N", title="state"),
-                alt.Tooltip("a:N", title="most often played"),
-                alt.Tooltip("part:Q", title="share of visits", format=".3~%"),
-                alt.Tooltip("met:Q", title="probability of a visit", format=".3~%"),
-            ],
-        )
-    )
+    axis = alt.Axis(labelAngle=0, labelOverlap=True)
+    x = alt.X("h:O", title=words.stage, scale=alt.Scale(domain=(stages + 1).tolist()), axis=axis)
+    domain = alt.Scale(domain=[states[s] for s in order])
+    y = alt.Y("s:N", title="state", scale=domain, axis=alt.Axis(labelLimit=110, labelOverlap=True))
+    legend = alt.Legend(orient="top", symbolLimit=40)
+    colour = alt.Color("a:N", title="action", scale=alt.Scale(domain=used, **scheme), legend=legend)
+    opacity = alt.Opacity("part:Q", scale=alt.Scale(domain=[0, 1], range=[0.1, 1]), legend=None)
+    named = {"h:O": words.stage, "s:N": "state", "a:N": "most often played"}
+    shares_named = {"part:Q": "share of visits", "met:Q": "probability of a visit"}
+    tips = [alt.Tooltip(key, title=title) for key, title in named.items()]
+    tips += [alt.Tooltip(key, title=title, format=".3~%") for key, title in shares_named.items()]
+    cells = alt.Chart(_data(rows)).transform_filter("policy == 'best' ? datum.tau == tau : datum.policy == policy")
+    chart = cells.mark_rect().encode(x=x, y=y, color=colour, opacity=opacity, tooltip=tips)
     return _finish(chart.add_params(tau, policy_param), "What the policy does", said, height)
+
+
+def _map_cells(
+    share: FloatArray, stages: IntArray, places: IntArray, states: Sequence[str], actions: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """The action played most often in each cell that is met, and how often."""
+    for h in stages.tolist():
+        for s in places.tolist():
+            total = float(share[h, s].sum())
+            if total > 0.0:
+                a = int(share[h, s].argmax())
+                part = float(f"{share[h, s, a] / total:.3g}")
+                yield {"h": h + 1, "s": states[s], "a": actions[a], "part": part, "met": float(f"{total:.3g}")}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -400,6 +377,14 @@ class Curve:
     mean: FloatArray
     low: FloatArray
     high: FloatArray
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Vertices for a chart."""
+        columns = {"x": self.x, "y": self.mean, "low": self.low, "high": self.high}
+        return [
+            {"learner": self.label} | {key: float(f"{values[i]:.6g}") for key, values in columns.items()}
+            for i in thinned(self.x, self.mean).tolist()
+        ]
 
 
 def curves_chart(
@@ -433,11 +418,7 @@ def curves_chart(
         What else the subtitle says.
     """
     alt = altair()
-    rows = []
-    for curve in curves:
-        for i in thinned(curve.x, curve.mean).tolist():
-            numbers = {"x": curve.x[i], "y": curve.mean[i], "low": curve.low[i], "high": curve.high[i]}
-            rows.append({"learner": curve.label} | {key: float(f"{value:.6g}") for key, value in numbers.items()})
+    rows = [row for curve in curves for row in curve.rows()]
     labels = [curve.label for curve in curves]
     scale: dict[str, Any] = {"type": "log"} if log else {"zero": False}
     x = alt.X("x:Q", title=x_title, scale=alt.Scale(nice=False, **({"type": "log"} if log else {})))
