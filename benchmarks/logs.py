@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 import bqrl
-from bqrl.logs.estimate import Estimate, fit
+from bqrl.logs.estimate import Estimate
+from bqrl.logs.fit import fit
 from bqrl.mdp.model import MDP
 from bqrl.planners.expected import best_mean
 

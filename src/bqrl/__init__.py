@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from bqrl.learners.protocol import Learner
     from bqrl.learners.record import Record
     from bqrl.learners.run import learn
-    from bqrl.logs.estimate import Estimate, fit
+    from bqrl.logs.estimate import Estimate
+    from bqrl.logs.fit import fit
     from bqrl.mdp.gymnasium import from_gymnasium
     from bqrl.mdp.model import MDP
     from bqrl.mdp.policy import (
@@ -74,7 +75,7 @@ __all__ = [
 
 _HOME = {
     "Estimate": "bqrl.logs.estimate",
-    "fit": "bqrl.logs.estimate",
+    "fit": "bqrl.logs.fit",
     "Law": "bqrl.laws.law",
     "MDP": "bqrl.mdp.model",
     "load": "bqrl.files",

@@ -9,8 +9,8 @@ from scipy.special import rel_entr
 
 import bqrl
 from bqrl.errors import ArgumentError, FileFormatError
-from bqrl.logs.empirical import Balls, largest_error
-from bqrl.logs.estimate import fit
+from bqrl.logs.balls import Balls, largest_error
+from bqrl.logs.fit import fit
 
 
 def balls(visits, outcomes, most, free, delta=0.05):
@@ -59,6 +59,22 @@ def test_radii_hold_for_all_visit_numbers_at_once(law, free):
                 broken += 1
                 break
     assert broken == 0
+
+
+def test_radii_hold_if_logging_stops_at_a_lucky_moment():
+    """Action a is tried until it has won more often than 0.6, which happens by chance alone: its frequency is biased.
+
+    The union bound is far from tight, so that no violation is expected even at confidence 0.5.
+    """
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        wins = rng.random(3000) < 0.5
+        share = np.cumsum(wins) / np.arange(1, 3001)
+        lucky = np.flatnonzero((share > 0.6) & (np.arange(3000) >= 4))
+        n = int(lucky[0]) + 1 if lucky.size else 3000
+        log = {"episode": range(n + 10), "state": ["s"] * (n + 10), "action": ["a"] * n + ["b"] * 10}
+        estimate = fit(log | {"reward": [*wins[:n].astype(float), *[0.0] * 10]}, 0.5, reward_range=(0, 1))
+        assert share[n - 1] - 0.5 <= estimate.radii[0, 0, 0] / 2
 
 
 def test_a_row_that_always_shows_something_new_promises_nothing():

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 import bqrl
 from bqrl.errors import FileFormatError
-from bqrl.logs.estimate import fit
+from bqrl.logs.fit import fit
 
 PATH = Path(__file__).parents[2] / "benchmarks" / "logs.py"
 SPEC = importlib.util.spec_from_file_location("logs_benchmark", PATH)

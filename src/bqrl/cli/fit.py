@@ -37,7 +37,7 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Find a policy from logged episodes, and what it guarantees with a stated confidence."""
-    from bqrl.logs.estimate import fit as estimate_from
+    from bqrl.logs.fit import fit as estimate_from
     from bqrl.results.result import check_folder, write
 
     if out is not None:

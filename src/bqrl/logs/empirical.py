@@ -1,31 +1,4 @@
-"""The empirical model of a log: outcomes, counts, and the l1 radius of every row.
-
-Fix a row, a set G of its outcomes and a rate lambda > 0. By Ville's inequality, with probability at least 1 - exp(-L) the
-frequency p_hat(G) after n visits satisfies for all n at once, also in adaptive logs,
-
-    lambda p_hat(G) - log(1 + p(G) (exp(lambda) - 1))  <=  L / n.
-
-This bounds the error p_hat(G) - p(G) by about sqrt(L / (2 n)) for the best rate, and by less if one outcome has most of the
-visits (`largest_error`). The radius is twice the largest error over all sets. A grid of m rates replaces the union over visit
-numbers of `planners.confidence.radius`: a factor m = 31 in place of T H.
-
-If the support is known (`support=`, `model=`) and has k outcomes, the union over sets, rates and the R rows that are not
-known gives
-
-    L = log( (2^k - 2) m R / delta ).
-
-A log does not tell the support. Without it, each row has the d distinct outcomes (next state, reward) that the log shows and
-one more, "unseen", which is worse than every other. Label the outcomes of a row in the order of their discovery and let G
-be a set of labels. The draws that hit an outcome of G that was discovered before have a conditional probability of at most
-p(G), and all draws but the first of each outcome are of this kind: the bound holds with p_hat(G) reduced by d / n. The union
-over the 2^d sets, over d with weights 1 / (d (d + 1)), over rates, and over the seen rows, R in number, with weights
-1 / (R (R + 1)) gives
-
-    L = log( 2^d d (d + 1) m R (R + 1) / delta ),    and the radius is 2 d / n larger.
-
-No assumption on the support is needed, not even that it is finite. The bound is one-sided, which suffices: the worst
-kernel of the ball moves all its mass to "unseen". States of the log that the row has not shown are part of "unseen".
-"""
+"""The empirical model of a log whose kernel is not known: its outcomes, their frequencies, and what it does not show."""
 
 from __future__ import annotations
 
@@ -38,70 +11,14 @@ import numpy as np
 
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
-from bqrl.logs.events import event_counts, laws_of
 from bqrl.logs.read import label_text, near
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import from_columns
 from bqrl.mdp.model import MDP
 
 END, UNSEEN = "(end)", "(unseen)"
-RATES = 2.0 ** np.arange(-9.0, 6.5, 0.5)  # lambda; for n from 10 to 10^7 one of them is within 20 % of the best
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Balls:
-    """What the radii are computed from: visits, numbers of outcomes, and the sizes of the union."""
-
-    visits: IntArray  # (K, S, A)
-    outcomes: IntArray  # (K, S, A)  distinct outcomes seen, or possible ones where the support is known
-    most: FloatArray  # (K, S, A)  visits of the most frequent outcome
-    exact: BoolArray  # (K, S, A)  rows that are known, with radius 0
-    free: bool  # whether the support is not known
-    rows: int  # rows of the union: seen ones, or all that are not known
-    delta: float
-
-    def radii(self, more: int = 1) -> FloatArray:
-        """l1 radii of the rows, shape (K, S, A), after `more` times as many episodes with the same frequencies."""
-        n, d = np.maximum(self.visits, 1) * float(more), np.maximum(self.outcomes, 1).astype(np.float64)
-        if self.free:
-            union = RATES.size * self.rows * (self.rows + 1.0) / self.delta
-            level, first = d * math.log(2.0) + np.log(d * (d + 1.0)) + math.log(union), d / n
-        else:
-            k = np.maximum(d, 2.0)
-            level = k * math.log(2.0) + np.log1p(-(2.0 ** (1.0 - k))) + math.log(RATES.size * self.rows / self.delta)
-            first = np.zeros(n.shape)
-        width = 2.0 * (first + largest_error(level / n, self.most * more / n - first / d))
-        return np.where(self.exact, 0.0, np.where(self.visits > 0, np.minimum(width, 2.0), 2.0))
-
-
-def largest_error(bound: FloatArray, most: FloatArray) -> FloatArray:
-    """Bound on p_hat(G) - p(G) over all sets G of outcomes of a row, given bound = L / n.
-
-    `most` is the largest frequency of one outcome. If it is large, no set has a frequency between 1 - most and most, where
-    the error would be largest. The bound of one frequency is concave in it, so its slope tells where it falls.
-
-    >>> largest_error(np.array([0.02, 0.02]), np.array([0.5, 1.0])).round(3).tolist()
-    [0.1, 0.02]
-    """
-    highest = np.log(np.expm1(RATES) / RATES) / RATES - 1.0 / RATES + 1.0 / np.expm1(RATES)  # over all frequencies
-    plain = np.min(bound[..., None] / RATES + highest, axis=-1)
-    edge = np.clip(most, 0.0, 1.0)
-    above, falls = _error_at(edge, bound)
-    below, rises = _error_at(1.0 - edge, bound)
-    apart = (edge > 0.5) & (falls <= 0.0) & (rises >= 0.0)
-    return np.where(apart, np.minimum(plain, np.maximum(above, below)), plain)
-
-
-def _error_at(x: FloatArray, bound: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Error bound of a set with frequency x, and its slope: p(G) >= (exp(lambda x - bound) - 1) / (exp(lambda) - 1)."""
-    error, slope = x.astype(np.float64), np.ones(x.shape)
-    for rate in RATES:
-        lower = np.expm1(rate * x - bound) / np.expm1(rate)
-        better = x - lower < error
-        slope = np.where(better, 1.0 - rate * np.exp(rate * x - bound) / np.expm1(rate), slope)
-        error = np.where(better, x - lower, error)
-    return error, slope
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -425,99 +342,3 @@ def _first_law(listed: _Listed, start: Any) -> FloatArray:
     if np.any(mu < 0) or abs(mu.sum() - 1.0) > 1e-9:
         raise ArgumentError(f"start must be a state or {{state: probability}} that sums to 1, got {shown(start)}")
     return mu
-
-
-# -- known models ------------------------------------------------------------------------------------------------------
-
-
-def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> Empirical:
-    """The model with the probabilities of the log: its outcomes, rewards, known rows and shared noise are taken as given."""
-    if stationary and not model.stationary:
-        raise ArgumentError("stationary must be False for a model whose stages differ, got True", name="stationary")
-    if log.H > model.H:
-        raise ArgumentError(f"model must have at least {log.H} stages as in the log, got {model.H}", name="model")
-    states = _matched(log, model.state_names, model.S, log.states, "state")
-    actions = _matched(log, model.action_names, model.A, log.actions, "action")
-    row = _rows(log, model, states, actions)
-    counts, outcome = _outcome_counts(log, model, row, states)
-    size, exact = np.diff(model.row_start), (model.known | ~model.available).reshape(-1)
-    visits = np.bincount(row[outcome >= 0], minlength=size.size)
-    n = np.repeat(visits, size)
-    p = np.where(n > 0, counts / np.maximum(n, 1), 1.0 / np.maximum(np.repeat(size, size), 1))
-    outcomes, rows = size, int(np.count_nonzero(~exact))
-    noise = getattr(model, "noise", None)
-    if noise is not None:
-        by_law = event_counts(log, model, noise, row, np.where(log.next_state < 0, -1, states[log.next_state]), outcome)
-        p = noise.image(laws_of(by_law), p)
-        law = noise.row_law.reshape(-1)
-        classes = np.array([*(np.unique(first).size for first in noise.classes), 0])
-        visits = np.where(law >= 0, np.array([*(int(each.sum()) for each in by_law), 0])[law], visits)
-        outcomes = np.where(law >= 0, classes[law], size)
-        rows = len(noise.events) + int(np.count_nonzero(~exact & (law < 0)))
-    p = np.where(np.repeat(exact, size), model.probability, p)
-    most = np.zeros(size.size)
-    np.maximum.at(most, np.repeat(np.arange(size.size), size), p)
-    shape = model.available.shape
-    balls = Balls(
-        visits=visits.reshape(shape), outcomes=outcomes.reshape(shape), most=(most * visits).reshape(shape),
-        exact=exact.reshape(shape), free=False, rows=max(1, rows), delta=delta,
-    )  # fmt: skip
-    lowest = sum(float(model.stage(h).reward.min()) * model.discount**h for h in range(model.H))
-    return Empirical(
-        mdp=model.with_probability(p), balls=balls, counted=int(np.count_nonzero(outcome >= 0)), floor=lowest, lowest=lowest,
-    )  # fmt: skip
-
-
-def _rows(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> IntArray:
-    """Row of the model that every step of the log shows."""
-    k = np.where(model.stationary, 0, log.stage)
-    row = (k * model.S + states[log.state]) * model.A + actions[log.action]
-    absent = np.flatnonzero(~model.available.reshape(-1)[row])
-    if absent.size:
-        raise log.error(absent[0], "the model does not have this action in this state; correct one of them", "action")
-    return row
-
-
-def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tuple[str, ...], role: str) -> IntArray:
-    """Number in the model of every label of the log."""
-    place = {name: i for i, name in enumerate(names or map(str, range(size)))}
-    for i, label in enumerate(labels):
-        if label not in place:
-            code = log.state if role == "state" else log.action
-            where = np.flatnonzero(code == i)
-            column = role if where.size else "next_state"
-            where = where if where.size else np.flatnonzero(log.next_state == i)
-            raise log.error(
-                where[0] if where.size else 0, f"the model has no {role} {label!r}{near(label, place)}", column
-            )
-    return np.array([place[label] for label in labels], np.int64)
-
-
-def _outcome_counts(log: Episodes, model: MDP, row: IntArray, states: IntArray) -> tuple[IntArray, IntArray]:
-    """How often the log shows every outcome of the model, and the outcome of every step, -1 where it is not known."""
-    ended = np.flatnonzero(log.next_state == ENDED)
-    if ended.size:
-        raise log.error(
-            ended[0],
-            "the episode ends before the horizon; name the next_state in which the model absorbs",
-            "next_state",
-        )
-    use = np.flatnonzero(log.next_state >= 0)
-    stage = log.stage[use] if len(model.reward) > 1 else np.zeros(use.size, np.int64)
-    paid_code = np.unique(log.reward[use], return_inverse=True)[1].reshape(-1)
-    keys = np.c_[row[use], states[log.next_state[use]], stage, paid_code]
-    distinct, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    place = np.empty(len(distinct), np.int64)
-    for j, ((q, s_next, h, _), i) in enumerate(zip(distinct.tolist(), first.tolist(), strict=True)):
-        here = slice(int(model.row_start[q]), int(model.row_start[q + 1]))
-        paid = log.reward[use[i]]
-        fits = (model.successor[here] == s_next) & np.isclose(model.reward[h, here], paid, rtol=1e-9, atol=1e-12)
-        if not fits.any():
-            raise log.error(
-                use[i],
-                f"the model has no outcome with this next_state and reward {paid:g} in its row; correct one of them",
-            )
-        place[j] = here.start + int(fits.argmax())
-    outcome = np.full(row.size, -1, np.int64)
-    outcome[use] = place[inverse.reshape(-1)]
-    return np.bincount(outcome[use], minlength=model.successor.size), outcome
