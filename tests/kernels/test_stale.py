@@ -1,27 +1,42 @@
-"""Compiled kernels that took in an older version of another file must not be used again."""
+"""Compiled loops that inlined an older version of another file must not be used again."""
 
 import os
+
+import pytest
 
 from bqrl.kernels import drop_stale
 
 
-def test_kernels_compiled_before_the_newest_change_are_dropped(tmp_path):
-    made = tmp_path / "__pycache__"
-    made.mkdir()
+def write(path, when):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    os.utime(path, (when, when))
+
+
+@pytest.mark.parametrize("source", ["kernels/b.py", "planners/b_loops.py"])
+@pytest.mark.parametrize("folder", ["kernels", "planners", "learners"])
+def test_loops_compiled_before_the_newest_change_are_dropped(tmp_path, folder, source):
+    made = tmp_path / folder / "__pycache__"
     files = {"old.f-1.nbi": 10, "old.f-1.1.nbc": 10, "new.f-1.nbi": 30, "new.f-1.1.nbc": 30, "a.cpython-311.pyc": 10}
     for name, when in files.items():
-        (made / name).touch()
-        os.utime(made / name, (when, when))
-    for name, when in (("a.py", 5), ("b.py", 20)):
-        (tmp_path / name).touch()
-        os.utime(tmp_path / name, (when, when))
+        write(made / name, when)
+    write(tmp_path / "kernels/a.py", 5)
+    write(tmp_path / source, 20)
     drop_stale(tmp_path)
     assert sorted(path.name for path in made.iterdir()) == ["a.cpython-311.pyc", "new.f-1.1.nbc", "new.f-1.nbi"]
     drop_stale(tmp_path / "nowhere")  # nothing there, nothing to do
 
 
-def test_a_folder_without_sources_is_left_alone(tmp_path):
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / "x.nbi").touch()
+def test_a_change_of_other_code_keeps_the_compiled_loops(tmp_path):
+    compiled = tmp_path / "planners/__pycache__/a_loops.f-1.nbi"
+    write(compiled, 10)
+    write(tmp_path / "kernels/a.py", 5)
+    write(tmp_path / "planners/solve.py", 20)
     drop_stale(tmp_path)
-    assert (tmp_path / "__pycache__" / "x.nbi").exists()
+    assert compiled.exists()
+
+
+def test_a_folder_without_sources_is_left_alone(tmp_path):
+    write(tmp_path / "kernels/__pycache__/x.nbi", 10)
+    drop_stale(tmp_path)
+    assert (tmp_path / "kernels/__pycache__/x.nbi").exists()

@@ -5,11 +5,11 @@ import pytest
 
 from bqrl.kernels.columns import shifted_add
 from bqrl.kernels.l1 import l1_expectation, l1_moved, l1_ordered, sorted_by_value
-from bqrl.kernels.layout import Ball, Goal, Moves, Rows
-from bqrl.kernels.sweep import extremes, reduce_rows, sweep_rows
+from bqrl.kernels.layout import Goal, Moves, Rows
+from bqrl.kernels.sweep import reduce_rows, sweep_rows
 
 NO_JUMPS = np.empty((0, 0), np.int64)
-NO_BALL = Ball(np.empty(0), 1.0, NO_JUMPS, np.empty((0, 0)))
+NO_BALL = None
 
 
 @pytest.mark.parametrize("shift", [-7, -3, -1, 0, 1, 2, 9])
@@ -121,11 +121,3 @@ def test_ties_go_to_the_larger_mean_then_to_the_lower_action():
     sweep_rows(rows, moves, NO_BALL, Goal(rewards, 0.0, 1e-13, 1e-13), after, now, action)
     assert action.tolist() == [[1, 1]]
     assert now.tolist() == [[0.5, 0.5, 2.0, 2.0]]
-
-
-def test_extremes_of_a_chain():
-    row_start, successor = np.array([0, 2, 3]), np.array([0, 1, 1], np.int32)
-    low, high = extremes(
-        row_start, successor, np.array([1.0, 5.0, 2.0]), 1, np.array([0.0, 10.0]), np.array([3.0, 20.0])
-    )
-    assert (low.tolist(), high.tolist()) == ([1.0, 12.0], [25.0, 22.0])

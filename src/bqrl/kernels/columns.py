@@ -7,6 +7,8 @@ table gives the column where each one lands.
 import numpy as np
 from numba import njit
 
+ZERO = np.int64(0)  # as an argument, a literal 0 would compile the callee once more for itself
+
 
 @njit(cache=True)
 def inside(n, last, shift):
@@ -16,15 +18,18 @@ def inside(n, last, shift):
 
 
 @njit(cache=True)
-def shifted(out, source, shift):
-    """out[c] = source[clip(c + shift)]."""
+def shifted(out, source, shift, plus):
+    """out[c] = source[clip(c + shift)] + plus."""
     last = source.size - 1
     begin, end = inside(out.size, last, shift)
-    out[:begin] = source[0]
+    low, high = source[0] + plus, source[last] + plus
+    for c in range(begin):
+        out[c] = low
     to, at = np.uint64(begin), np.uint64(max(begin + shift, 0))
     for c in range(np.uint64(end - begin)):
-        out[to + c] = source[at + c]
-    out[end:] = source[last]
+        out[to + c] = source[at + c] + plus
+    for c in range(end, out.size):
+        out[c] = high
 
 
 @njit(cache=True)
@@ -92,7 +97,7 @@ def land(out, source, shift, jumps):
         for c in range(out.size):
             out[c] = source[to[c]]
     else:
-        shifted(out, source, shift)
+        shifted(out, source, shift, 0.0)
 
 
 @njit(cache=True)

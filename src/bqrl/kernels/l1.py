@@ -51,7 +51,8 @@ def l1_moved(order, probability, half, out):
     """The row that attains `l1_expectation`: mass moved to the favoured outcome, taken from the least favoured upwards."""
     best = np.uint64(order[0])
     left = min(half, 1.0 - probability[best])
-    out[:] = probability
+    for j in range(out.size):
+        out[j] = probability[j]
     out[best] += left
     for j in range(order.size - 1, 0, -1):
         if left <= 0.0:
@@ -257,7 +258,8 @@ def l1_columns(values, rows, probability, half, sense, out):
     at = rows.astype(np.uint64)  # see `add_span` for why indices are unsigned
     slack = (at.size + 2) * 2.0**-53 * max(largest(values, at, out.size - 1, 1.0), largest(values, at, 0, -1.0))
     begin, end = where_apart(values, at, out.size, slack)
-    out[:] = values[at[0], : out.size]
+    for c in range(out.size):
+        out[c] = values[at[0], c]
     if begin == end:
         return
     last_givers(values, at, probability, half, sense, begin, end, slack, out)

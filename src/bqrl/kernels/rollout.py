@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit, prange
 
+from bqrl.kernels.columns import ZERO
+
 
 @njit(cache=True)
 def draw(probability, begin, end, u):
@@ -122,7 +124,7 @@ def push_mass(rows, moves, action, column, mass, out, lo, hi):
     S, n = mass.shape
     A = (rows.start.size - 1) // S
     for s in range(S):
-        g, end = next_run(s, 0, action, column, mass)
+        g, end = next_run(s, ZERO, action, column, mass)
         while g < n:
             q = s * A + action[s, column[g]]
             for i in range(rows.start[q], rows.start[q + 1]):
@@ -150,27 +152,32 @@ def push_mass_threads(rows, moves, action, column, mass, out, blocks):
 
 
 @njit(cache=True)
-def spread_rows(first, mass, action, column, gain, A, n_next):
-    """Return the rows (s, a) played with some mass, and that mass by the sum after their reward; states count from `first`."""
+def spread_rows(first, mass, action, column, gain, n_next, place, rows):
+    """Return the mass of each row (s, a) that is played, by the sum after its reward, and list these rows in `rows`.
+
+    States count from `first`. `place` (S, A) must hold -1.
+    """
     S, n = mass.shape
-    place = np.full((S, A), -1)
+    A = place.shape[1]
     played = 0
     for s in range(S):
-        g, end = next_run(s, 0, action, column, mass)
+        g, end = next_run(s, ZERO, action, column, mass)
         while g < n:
             a = action[s, column[g]]
             if place[s, a] < 0:
                 place[s, a] = played
+                rows[played] = (first + s) * A + a
                 played += 1
             g, end = next_run(s, end, action, column, mass)
-    rows, spread = np.empty(played, np.int64), np.zeros((played, n_next))
+    spread = np.zeros((played, n_next))
     for s in range(S):
-        g, end = next_run(s, 0, action, column, mass)
+        g, end = next_run(s, ZERO, action, column, mass)
         while g < n:
             a = action[s, column[g]]
-            q = (first + s) * A + a
-            rows[place[s, a]] = q
-            stop = min(end, n_next - gain[q])  # beyond it this state has no mass
-            spread[place[s, a], g + gain[q] : stop + gain[q]] = mass[s, g:stop]
+            moved = gain[(first + s) * A + a]
+            stop = min(end, n_next - moved)  # beyond it this state has no mass
+            r, q, at, to = np.uint64(place[s, a]), np.uint64(s), np.uint64(g), np.uint64(g + moved)
+            for c in range(np.uint64(max(stop - g, 0))):
+                spread[r, to + c] = mass[q, at + c]
             g, end = next_run(s, end, action, column, mass)
-    return rows, spread
+    return spread

@@ -12,7 +12,7 @@ bottleneck of a sweep.
 import numpy as np
 from numba import njit, prange
 
-from bqrl.kernels.columns import add_rows, inside, land, mean_of, one_shift, shifted, shifted_add
+from bqrl.kernels.columns import ZERO, add_rows, inside, land, mean_of, one_shift, shifted, shifted_add
 from bqrl.kernels.l1 import l1_columns, l1_ordered, sorted_by_value
 from bqrl.kernels.layout import Ball, Goal, Moves, Rows
 
@@ -20,58 +20,18 @@ CHUNK = 256  # columns of a row whose extreme expectations are computed at once:
 
 
 @njit(cache=True)
-def extremes(row_start, successor, reward, A, low_next, high_next):
-    """Least and greatest sum of rewards from each state, over actions and outcomes; 0 where there is no action."""
-    S = low_next.size
-    low, high = np.zeros_like(low_next), np.zeros_like(high_next)
-    for s in range(S):
-        first = True
-        for i in range(row_start[s * A], row_start[(s + 1) * A]):
-            a = reward[i] + low_next[successor[i]]
-            b = reward[i] + high_next[successor[i]]
-            if first or a < low[s]:
-                low[s] = a
-            if first or b > high[s]:
-                high[s] = b
-            first = False
-    return low, high
-
-
-@njit(cache=True)
-def forward_extremes(row_start, successor, reward, A, low, high, met):
-    """Least and greatest sum with which each state can be met one stage later."""
-    S = low.size
-    low_next, high_next = np.zeros_like(low), np.zeros_like(high)
-    seen = np.zeros(S, np.bool_)
-    for s in range(S):
-        if not met[s]:
-            continue
-        for i in range(row_start[s * A], row_start[(s + 1) * A]):
-            t = successor[i]
-            a, b = low[s] + reward[i], high[s] + reward[i]
-            if not seen[t] or a < low_next[t]:
-                low_next[t] = a
-            if not seen[t] or b > high_next[t]:
-                high_next[t] = b
-            seen[t] = True
-    return low_next, high_next
-
-
-@njit(cache=True)
 def keep_less(value, row_value, first):
     """Per column the smaller value."""
-    if first:
-        value[:] = row_value
-        return
     for c in range(value.size):
-        value[c] = min(value[c], row_value[c])
+        value[c] = row_value[c] if first else min(value[c], row_value[c])
 
 
 @njit(cache=True)
 def keep_better(value, mean, action, row_value, row_mean, a, first, goal):
     """Per column: the smaller value wins; within goal.tie (relative) the larger mean; then the lower action."""
     if first:
-        value[:], mean[:], action[:] = row_value, row_mean, a
+        for c in range(value.size):
+            value[c], mean[c], action[c] = row_value[c], row_mean[c], a
         return
     for c in range(value.size):  # without branches, so that it runs on vectors
         best, v, m = value[c], row_value[c], row_mean[c]
@@ -93,7 +53,7 @@ def expectation(out, row, rows, moves, source, origin, n_next):
     together = one_shift(shift, begin, end)
     if together and moves.jumps.size > 0:
         whole = np.zeros(n_next)
-        add_rows(whole, 0, n_next, begin, end, rows, source, origin)
+        add_rows(whole, ZERO, n_next, begin, end, rows, source, origin)
         land(out, whole, shift[begin], moves.jumps)
     elif together:
         first, last = inside(out.size, n_next - 1, shift[begin])
@@ -126,7 +86,7 @@ def extreme_expectation(out, row, rows, moves, ball, source, n_next):
             chance = np.full(source.shape[0], -1.0)  # the row's probabilities by state; -1: not a successor
             for i in range(begin, end):
                 chance[rows.successor[i]] = rows.probability[i]
-            add_rows(whole, 0, n_next, begin, end, rows, source, 0)
+            add_rows(whole, ZERO, n_next, begin, end, rows, source, ZERO)
             for c in range(n_next):
                 whole[c] = l1_ordered(ball.order[c], chance, ball.values[c], ball.half[row], ball.sense, whole[c])
         else:
@@ -151,27 +111,33 @@ def sweep_state(s, rows, moves, ball, goal, after, now, action):
     """One state of one stage: the least expected value over actions, with its mean and its action.
 
     `after` and `now` (S, columns) hold the values of the next stage and of this one, and the means behind them
-    (S, 2 * columns); with an empty `action` they hold values only.
+    (S, 2 * columns); with an empty `action` they hold values only. `ball` is None without uncertainty, which spares
+    the compilation of the l1 step.
     """
     layers = 2 if action.size > 0 else 1
     n, n_next = now.shape[1] // layers, after.shape[1] // layers
     A = goal.mean_reward.size // now.shape[0]
     value, mean = now[s, :n], now[s, n:]
     row_value, row_mean = np.empty(n), np.empty(n)
-    first = True
+    first = A > 0  # a literal True would compile the loops below a second time
     for a in range(A):
         q = s * A + a
         if rows.start[q] == rows.start[q + 1]:
             continue
-        if ball.half.size > 0 and ball.half[q] > 0.0 and rows.start[q + 1] > rows.start[q] + 1:
-            extreme_expectation(row_value, q, rows, moves, ball, after, n_next)
-        else:
-            expectation(row_value, q, rows, moves, after, 0, n_next)
+        known = True
+        if ball is not None:
+            known = ball.half[q] <= 0.0 or rows.start[q + 1] == rows.start[q] + 1
+            if not known:
+                extreme_expectation(row_value, q, rows, moves, ball, after, n_next)
+        if known:
+            expectation(row_value, q, rows, moves, after, ZERO, n_next)
         if goal.weight != 0.0:
-            row_value -= goal.weight * goal.mean_reward[q]
+            for c in range(n):
+                row_value[c] -= goal.weight * goal.mean_reward[q]
         if layers == 2:
             expectation(row_mean, q, rows, moves, after, n_next, n_next)
-            row_mean += goal.mean_reward[q]
+            for c in range(n):
+                row_mean[c] += goal.mean_reward[q]
             keep_better(value, mean, action[s], row_value, row_mean, a, first, goal)
         else:
             keep_less(value, row_value, first)
@@ -200,14 +166,14 @@ def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
 def sweep_stages(stages, probability, ball, goal, work, extra, tables):
     """All stages of a uniform grid in one call; returns the row of `work` that holds the first stage.
 
-    ball.half (H, S*A) and goal.mean_reward (H, S*A) hold all stages. `work` (2, cells) holds the terminal values, with the
-    means behind them, in its first row. `tables` receives the actions; an empty buffer asks for values only.
+    ball.half (H*S*A,), if there is a ball, and goal.mean_reward (H, S*A) hold all stages. `work` (2, cells) holds the
+    terminal values, with the means behind them, in its first row. `tables` receives the actions; an empty buffer asks for
+    values only.
     """
     H, S = stages.size.size - 1, stages.mu.size
     per_stage = S * stages.A
     layers = 2 if tables.flat.size > 0 else 1
     no_jumps, none = np.empty((0, 0), np.int64), np.empty((0, 0), tables.flat.dtype)
-    no_order, no_values = np.empty((0, 0), np.int64), np.empty((0, 0))
     single = stages.start.size - 1 == per_stage  # one stored kernel serves every stage
     now = 0
     for h in range(H - 1, -1, -1):
@@ -219,18 +185,20 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables):
         rows = Rows(
             stages.start[base : base + per_stage + 1] - first, stages.successor[first:last], probability[first:last]
         )
-        half = ball.half[h] if ball.half.size > 0 else np.empty(0)
-        order, values = no_order, no_values
-        if stages.shared[h] and half.size > 0 and half.max() > 0.0:
-            order, values = np.empty((n_next, S), np.int64), np.empty((n_next, S))
-            sort_columns(after, order, values)
+        moves = Moves(stages.shift[h, : last - first], no_jumps)
+        rule = Goal(goal.mean_reward[h], goal.weight, goal.tie, goal.mean_tie)
         action = none
         if layers == 2:
             action = tables.flat[tables.begin[h] : tables.begin[h + 1]].reshape(S, n)
-        sweep_rows(
-            rows, Moves(stages.shift[h, : last - first], no_jumps), Ball(half, ball.sense, order, values),
-            Goal(goal.mean_reward[h], goal.weight, goal.tie, goal.mean_tie), after, here, action,
-        )  # fmt: skip
+        stage_ball = ball
+        if ball is not None:
+            order, values = np.empty((0, 0), np.int64), np.empty((0, 0))
+            if stages.shared[h]:
+                order, values = np.empty((n_next, S), np.int64), np.empty((n_next, S))
+                sort_columns(after, order, values)
+            stage_ball = Ball(ball.half[h * per_stage : (h + 1) * per_stage], ball.sense, order, values)
+        for s in range(S):
+            sweep_state(s, rows, moves, stage_ball, rule, after, here, action)
         now = 1 - now
     return now
 
@@ -243,7 +211,8 @@ def sort_columns(after, order, values):
         for s in range(items.size):
             values[c, s] = after[s, c]
         sorted_by_value(items, values[c], 1.0)
-        order[c] = items
+        for s in range(items.size):
+            order[c, s] = items[s]
 
 
 @njit(cache=True)
@@ -258,17 +227,14 @@ def reduce_rows(product, shift, exists, goal, now, action):
     row_value, row_mean = np.empty(n), np.empty(n)
     for s in range(S):
         value, mean = now[s, :n], now[s, n:]
-        first = True
+        first = A > 0  # a literal True would compile the loops below a second time
         for a in range(A):
             if not exists[s, a]:
                 continue
             q = s * A + a
-            shifted(row_value, product[q, :n_next], shift[q])
-            if goal.weight != 0.0:
-                row_value -= goal.weight * goal.mean_reward[q]
+            shifted(row_value, product[q, :n_next], shift[q], -goal.weight * goal.mean_reward[q])
             if layers == 2:
-                shifted(row_mean, product[q, n_next:], shift[q])
-                row_mean += goal.mean_reward[q]
+                shifted(row_mean, product[q, n_next:], shift[q], goal.mean_reward[q])
                 keep_better(value, mean, action[s], row_value, row_mean, a, first, goal)
             else:
                 keep_less(value, row_value, first)

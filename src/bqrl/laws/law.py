@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-VALUE_TOL = 1e-12  # values closer than this times max(1, |value|) are the same value
+VALUE_TOL = 1e-12  # values closer than this, relative to the value or to min(1, size of the law), are the same value
 SUM_TOL = 1e-9  # how far from 1 the given probabilities may sum
 EXACT_TOL = 4 * np.finfo(np.float64).eps  # a sum this close to 1 is left untouched
 
@@ -65,9 +65,9 @@ def check_level(tau: Any, name: str = "tau") -> float:
 class Law:
     """A finite probability law with increasing values and positive probabilities.
 
-    Values that are equal, or closer than VALUE_TOL * max(1, |value|), are merged into the smaller one. Atoms of zero mass
-    are dropped. Probabilities that sum to 1 only up to SUM_TOL are rescaled. The arrays are read-only; compare two laws
-    with `equals`.
+    Values that are equal, or closer than VALUE_TOL * max(min(1, size), |value|), are merged into the smaller one, where
+    the size is the largest absolute value. Atoms of zero mass are dropped. Probabilities that sum to 1 only up to SUM_TOL
+    are rescaled. The arrays are read-only; compare two laws with `equals`.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ class Law:
         return self._under(_law(other, "other"), MASS_TOL, VALUE_TOL)
 
     def equals(self, other: Law, tol: float = 1e-9) -> bool:
-        """Whether the laws agree up to `tol` in mass and in max(1, |value|): their Lévy distance is at most tol."""
+        """Whether the laws agree up to `tol` in mass and in max(min(1, size), |value|): their Lévy distance is at most tol."""
         return self._under(_law(other, "other"), tol, tol) and other._under(self, tol, tol)
 
     def shift(self, c: float) -> Law:
@@ -341,11 +341,11 @@ class Law:
         return int(np.searchsorted(self.running, tau - MASS_TOL))
 
     def _mass_left_of(self, x: ArrayLike, side: int, tol: float) -> FloatArray:
-        """Mass of the values up to x + slack (side 1) or below x - slack (side -1), with slack = tol * max(1, |x|)."""
+        """Mass of the values up to x + slack (side 1) or below x - slack (side -1), with slack = tol * max(floor, |x|)."""
         points = np.asarray(x, dtype=np.float64)
         if np.isnan(points).any():
             raise ArgumentError("x must be a number to compare the return with, got nan", name="x", value=x)
-        slack = np.where(np.isinf(points), 0.0, tol * np.maximum(1.0, np.abs(points)))
+        slack = np.where(np.isinf(points), 0.0, tol * np.maximum(_floor(self.values), np.abs(points)))
         count = np.searchsorted(self.values, points + side * slack, side="right" if side > 0 else "left")
         mass: FloatArray = np.concatenate(([0.0], self.running))[count]
         return mass
@@ -353,6 +353,16 @@ class Law:
     def _under(self, other: Law, mass_tol: float, value_tol: float) -> bool:
         """Whether F(x) <= F_other(x + slack) + mass_tol for all x; only the jumps of F need checking."""
         return bool(np.all(self.running <= other._mass_left_of(self.values, 1, value_tol) + mass_tol))
+
+
+def size_of(values: FloatArray) -> float:
+    """Return the largest absolute value, or 1.0 if all are zero: tolerances are relative to it."""
+    return float(np.abs(values).max()) or 1.0
+
+
+def _floor(values: FloatArray) -> float:
+    """Return the size to which the tolerance of values near zero is relative."""
+    return min(1.0, size_of(values))
 
 
 def _running_mass(probabilities: FloatArray) -> FloatArray:
@@ -405,7 +415,7 @@ def _merged(x: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Increasing values; the masses of equal neighbours are added."""
     order = np.argsort(x, kind="stable")
     x, p = x[order], p[order]
-    new = np.concatenate(([True], np.diff(x) > VALUE_TOL * np.maximum(1.0, np.abs(x[1:]))))
+    new = np.concatenate(([True], np.diff(x) > VALUE_TOL * np.maximum(_floor(x), np.abs(x[1:]))))
     return (x, p) if new.all() else (x[new], np.add.reduceat(p, np.flatnonzero(new)))
 
 

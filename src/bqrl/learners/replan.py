@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bqrl.laws.law import Margin
+from bqrl.laws.law import Margin, size_of
 from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_structure
@@ -78,7 +78,7 @@ class Replanner:
         bound, column, width = search.upper()
         self.width = width
         if half is None:  # without a ball the policy's own score decides
-            enough = bound - LINE_TOL * max(1.0, abs(bound))
+            enough = bound - LINE_TOL * size_of(self.points)
             policy, nominal = best_deterministic(search, column, width, enough)
         else:
             found = search.policy(width, column)

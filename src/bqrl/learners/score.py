@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number
-from bqrl.laws.law import check_level
+from bqrl.laws.law import check_level, size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.find_grid import grid, rounded
@@ -99,9 +99,9 @@ class Scorer:
             return self.follower.law(policy)  # type: ignore[arg-type]
         found = evaluate(self.mdp, policy)
         mass = np.zeros(self.points.size)
-        slack = 1e-9 * max(1.0, float(np.ptp(self.points)))
+        slack = 1e-9 * size_of(self.points)
         if self.grid.exact:
-            place = np.searchsorted(self.points, found.values - slack)
+            place = self.grid.column(0, found.values, 0)
         else:  # rounded down
             place = np.maximum(np.searchsorted(self.points, found.values + slack, side="right") - 1, 0)
         np.add.at(mass, place, found.probabilities)

@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 
 from bqrl.errors import ArgumentError
-from bqrl.kernels.sweep import extremes
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.grid import EMPTY, NOISE, Lattice, ReturnSet, Rounded, apart, distinct_moves, frozen, merged, whole_steps
@@ -19,6 +18,7 @@ MAX_POINTS = 2_000_000
 MAX_SET = 50_000
 MAX_DENOMINATOR = 10_000
 MAX_STEPS = 2**52  # sums in steps beyond this would lose digits as floats and could overflow as integers
+ROUNDING = 1e-13  # error of a sum of rewards, relative to the number of stages times the largest reward
 MAX_SET_WORK = 2_000_000  # transitions times stages that may be visited one by one to build a set
 SMALL = 4_096  # a lattice of this size is not worth replacing by a set
 HANDFUL = 256  # a stage with fewer sums does not yet show whether the sums fill the lattice
@@ -54,7 +54,7 @@ def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Lattice | None:
     if isinstance(base, Fraction):
         common = math.lcm(base.denominator, step.denominator)
         per_stage = int(base * common)
-        if max(abs(per_stage) * mdp.H, int(step * common) * int(size[0])) < MAX_STEPS:
+        if mdp.H * max(abs(per_stage), int(step * common) * int(units.max())) < MAX_STEPS:
             fraction = (int(step * common), common)
             exact_offset = tuple(int(n) * per_stage for n in left)
     return Lattice(
@@ -83,7 +83,7 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
     noise = _noise(rewards)
     distinct = apart(rewards, noise)
     units = np.searchsorted(distinct, mdp.reward + noise, side="right") - 1
-    rounding = 1e-13 * mdp.H * max(noise / NOISE, float(np.abs(rewards).max()))
+    rounding = ROUNDING * mdp.H * max(noise / NOISE, float(np.abs(rewards).max()))
     if np.any(np.diff(np.union1d(distinct, 0.0)) < 4.0 * rounding):
         return None  # sums could not tell these rewards apart
     sets = _backward_sets(mdp, distinct, units, rounding, max_points, fewer_than)
@@ -155,9 +155,26 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
 def reward_step(rewards: FloatArray) -> tuple[Fraction | float, Fraction] | None:
     """Return the smallest reward and the largest step such that all rewards are whole steps above it, up to noise.
 
-    None if there is no such step, or if it is so small that floats cannot count in it.
+    None if there is no such step, or if it is so small that floats cannot count in it. Rewards without a step are tried
+    once more in units of a power of ten, so that very small and very large rewards have one, too.
     """
-    base, noise = float(rewards[0]), _noise(rewards)
+    found = _step(rewards, _noise(rewards))
+    if found is None and (size := float(np.abs(rewards).max())) > 0.0:
+        unit = Fraction(10) ** math.floor(math.log10(size))
+        scaled, noise = rewards / float(unit), 10.0 * ROUNDING
+        values = np.union1d(scaled, 0.0)
+        gaps, sizes = np.diff(values), np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
+        blurred = (gaps > 0.1 * ROUNDING * sizes) & (gaps < 100.0 * noise)  # different, but not by much more than noise
+        found = None if blurred.any() else _step(scaled, noise)
+        if found is not None:
+            base, step = found
+            return (base * unit if isinstance(base, Fraction) else base * float(unit)), step * unit
+    return found
+
+
+def _step(rewards: FloatArray, noise: float) -> tuple[Fraction | float, Fraction] | None:
+    """Return base and step of the rewards, up to the given noise."""
+    base = float(rewards[0])
     rational = _nearest_fraction(base, noise)
     exact_base: Fraction | float = base if rational is None else rational
     above = rewards - base
@@ -210,14 +227,18 @@ def _stage_slices(mdp: MDP, per_outcome: np.ndarray) -> Sequence[np.ndarray]:
 
 def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the greatest sum from each stage over all reachable states, shape (H+1,) each."""
-    low = np.zeros(mdp.S, per_outcome.dtype)
-    high = np.zeros(mdp.S, per_outcome.dtype)
+    low, high = np.zeros((2, mdp.S), per_outcome.dtype)
     least = np.zeros(mdp.H + 1, per_outcome.dtype)
     most = np.zeros(mdp.H + 1, per_outcome.dtype)
     parts = _stage_slices(mdp, per_outcome)
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)
-        low, high = extremes(stage.row_start, stage.successor, parts[h], mdp.A, low, high)
+        starts = stage.row_start[:: mdp.A]
+        listed = np.flatnonzero(np.diff(starts))  # a state without actions keeps 0: it is never met
+        sums_low, sums_high = parts[h] + low[stage.successor], parts[h] + high[stage.successor]
+        low, high = np.zeros_like(low), np.zeros_like(high)
+        low[listed] = np.minimum.reduceat(sums_low, starts[listed])
+        high[listed] = np.maximum.reduceat(sums_high, starts[listed])
         met = mdp.reachable[h]
         least[h], most[h] = low[met].min(), high[met].max()
     return least, most

@@ -23,7 +23,6 @@ import numpy as np
 
 from bqrl.errors import FileFormatError
 from bqrl.kernels.layout import Moves
-from bqrl.kernels.sweep import forward_extremes
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 
@@ -395,11 +394,17 @@ class SumRange:
 
     def __init__(self, mdp: MDP, grid: Lattice) -> None:
         self.mdp, self.grid = mdp, grid
-        low, high = np.zeros(mdp.S, np.int64), np.zeros(mdp.S, np.int64)
+        low, high = np.zeros((2, mdp.S), np.int64)
         self.lowest, self.size = np.zeros(mdp.H + 1, np.int64), np.ones(mdp.H + 1, np.int64)
         for h in range(mdp.H):
             stage, units = mdp.stage(h), grid.stage_units(mdp, h)
-            low, high = forward_extremes(stage.row_start, stage.successor, units, mdp.A, low, high, mdp.reachable[h])
+            source = np.repeat(np.arange(mdp.S), np.diff(stage.row_start[:: mdp.A]))
+            used = np.flatnonzero(mdp.reachable[h][source])
+            source, successor = source[used], stage.successor[used]
+            before_low, before_high = low, high
+            low, high = np.full(mdp.S, np.iinfo(np.int64).max), np.full(mdp.S, np.iinfo(np.int64).min)
+            np.minimum.at(low, successor, before_low[source] + units[used])
+            np.maximum.at(high, successor, before_high[source] + units[used])
             met = mdp.reachable[h + 1]
             self.lowest[h + 1] = low[met].min()
             self.size[h + 1] = high[met].max() - low[met].min() + 1
@@ -484,7 +489,7 @@ def whole_steps(worth: Any, base: Any, step: float, *, up: bool) -> FloatArray:
     ratio = (worth - base) / step
     snapped = np.rint(ratio)
     noise = 2.0**-50 * np.maximum(np.abs(worth), np.abs(base)) / step
-    near = np.abs(ratio - snapped) <= 1e-12 * np.maximum(1.0, np.abs(ratio)) + np.minimum(noise, 0.1)
+    near = np.abs(ratio - snapped) <= 1e-12 * np.abs(ratio) + np.minimum(noise, 0.1)
     return np.where(near, snapped, np.ceil(ratio) if up else np.floor(ratio))
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bqrl.laws.law import Law
+from bqrl.laws.law import Law, size_of
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.grid import Grid
@@ -69,7 +69,7 @@ class Frontier:
     def best(self, tau: float, beta: float = 0.0) -> int:
         """The root law with the largest objective value; ties are broken by the larger mean, then the first."""
         values, means = self.values(tau, beta), mean_rows(self.points, self.pmf)
-        scale = max(1.0, float(np.abs(self.points).max()))
+        scale = size_of(self.points)
         tied = np.flatnonzero(values >= values.max() - TIE * scale)
         return int(tied[first_best(means[tied], MEAN_TIE * scale)])
 

@@ -36,7 +36,8 @@ def improve_rows(rows, half, moves, action, mass, value_next, out):
     """
     S, n = mass.shape
     A, last = (rows.start.size - 1) // S, value_next.shape[1] - 1
-    out[:] = rows.probability
+    for i in range(out.size):
+        out[i] = rows.probability[i]
     for q in range(S * A):
         s, a, begin, end = q // A, q % A, rows.start[q], rows.start[q + 1]
         if half[q] <= 0.0 or end - begin < 2:

@@ -27,14 +27,14 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import GridError
-from bqrl.laws.law import MASS_TOL, Law, reaches
+from bqrl.laws.law import MASS_TOL, reaches, size_of
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.branch import MAX_NODES
 from bqrl.planners.deterministic import prove_deterministic
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
-from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error
+from bqrl.planners.plan import GAP_TOL, Plan, check_levels, steady
 from bqrl.planners.sweep import rounding_error
 from bqrl.planners.target import (
     MAX_BYTES,
@@ -89,11 +89,11 @@ def plan_buffered(
 
     search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, max_bytes=int(max_bytes // 2))
     bound, column, width = search.upper()
-    enough = bound - LINE_TOL * max(1.0, abs(bound))
+    enough = bound - LINE_TOL * size_of(search.targets)
     found: tuple[Policy, float] = best_deterministic(search, column, width, enough)
     upper = max(min(bound, curve.upper(tau)) if curve.exact else bound, found[1])
     details: dict[str, Any] = {"sweeps": len(search.sweeps), "target": float(search.targets[column]), "width": width}
-    tol = GAP_TOL * max(1.0, abs(upper))
+    tol = GAP_TOL * size_of(search.targets)
     if randomized is None or found[1] >= upper - tol:
         return _plan(mdp, tau, beta, *found, upper, details)
     if randomized:
@@ -116,17 +116,14 @@ def _plan(
 ) -> Plan:  # fmt: skip
     """The plan of a policy on a lattice."""
     law = evaluate(mdp, policy)
-    if abs(upper - value) <= LINE_TOL * max(1.0, abs(value)):
+    if abs(upper - value) <= LINE_TOL * size_of(law.values):
         upper = value  # they differ only by rounding
     return Plan(
         tau=tau, beta=beta, planner="target", policy=policy, law=law, value=value, upper=upper,
-        nominal=law.buffered_quantile(tau, beta), certain=_certain(mdp, law, tau, beta, value) if certain is None else certain,
-        exact=True, notes=notes, details=details,
+        nominal=law.buffered_quantile(tau, beta), exact=True,
+        certain=steady(law, tau, beta, rounding_error(mdp)) if certain is None else certain,
+        notes=notes, details=details,
     )  # fmt: skip
-
-
-def _certain(mdp: MDP, law: Law, tau: float, beta: float, value: float) -> bool:
-    return level_error(law, tau, beta, rounding_error(mdp)) <= GAP_TOL * max(1.0, abs(value))
 
 
 def _narrow_bracket(
@@ -170,6 +167,6 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, b
         notes.append(NEUTRAL_WINS)
     return Plan(
         tau=tau, beta=beta, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
-        upper=max(upper, value), nominal=value, certain=_certain(mdp, law, tau, beta, value), exact=False,
+        upper=max(upper, value), nominal=value, certain=steady(law, tau, beta, rounding_error(mdp)), exact=False,
         notes=tuple(notes), details={"sweeps": len(over.sweeps) + len(under.sweeps)},
     )  # fmt: skip

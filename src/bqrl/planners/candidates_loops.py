@@ -81,7 +81,8 @@ def fill_candidates(outcomes, probability, half, retained, uniforms, out):
     """out[0] = the kernel itself, out[1] its directed perturbation, then one per block of uniforms (k, rows, 2)."""
     H, rows = retained.shape[0] - 1, outcomes.start.size - 1
     for c in range(out.shape[0]):
-        out[c, :] = probability
+        for i in range(probability.size):
+            out[c, i] = probability[i]
     worth, ranking, values = outcomes.discount ** np.arange(H), np.arange(0), np.empty(0)
     for q in range(rows):
         begin, end = outcomes.start[q], outcomes.start[q + 1]

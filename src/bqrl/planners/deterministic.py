@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bqrl.errors import SizeError
+from bqrl.laws.law import size_of
 from bqrl.mdp.policy import Policy
 from bqrl.planners.branch import begin
 from bqrl.planners.derandomize import without_coin
@@ -34,7 +35,7 @@ def prove_deterministic(
         if reached > value:
             policy, value = candidate, reached
     if value >= upper - gap:
-        tight = upper - value <= GAP_TOL * max(1.0, abs(upper))
+        tight = upper - value <= GAP_TOL * size_of(search.targets)
         verb = "attains" if tight else f"comes within {upper - value:.1g} of"
         return policy, value, (f"a deterministic policy {verb} the randomized bound",)
     ceiling = np.min([search.bound(d) for d in (0.0, *search.sweeps)], axis=0)
@@ -47,7 +48,7 @@ def prove_deterministic(
         policy, value = branches.policy(), branches.value
     if left > value + gap:
         raise _unproven(value, left, f"{max_nodes} nodes of the search prove no more", "raise max_nodes, allow")
-    if gap > GAP_TOL * max(1.0, abs(upper)):
+    if gap > GAP_TOL * size_of(search.targets):
         note = f"no deterministic policy exceeds this value by more than {_rounded_up(max(left - value, gap))}"
         return policy, value, (note,)
     return policy, value, (f"proven best deterministic policy; the best randomized policy has {upper:.6g}",)

@@ -17,9 +17,9 @@ import numpy as np
 from bqrl.checks import random_seed, whole
 from bqrl.errors import GridError, PolicyError
 from bqrl.kernels.rollout import draw_many
-from bqrl.laws.law import Law
+from bqrl.laws.law import Law, size_of
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
@@ -151,11 +151,15 @@ def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
 
 
 def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) -> Law | None:
-    """Law on the returns of this policy, followed one by one; None if there are more than `max_atoms`."""
+    """Law on the returns of this policy, followed one by one; None if too many, or if sums lose rewards."""
     s = np.flatnonzero(mdp.mu)
     mass, total = mdp.mu[s], np.zeros(s.size)
     memory = policy.start_many(np.zeros(s.size))
-    size = max(1.0, float(np.abs(mdp.reward).max()) * mdp.H)
+    size = size_of(mdp.reward) * mdp.H
+    closest = float(np.diff(np.union1d(mdp.reward, 0.0)).min(initial=size))
+    if closest < 4.0 * ROUNDING * size:
+        return None  # sums could not tell these rewards apart
+    unit = min(1e-11 * size, closest / 4.0)  # sums are equal up to this
     for h in range(mdp.H):
         if s.size > max_atoms:
             return None
@@ -168,9 +172,9 @@ def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) 
         memory = policy.next_many(before, h, s[source], a[source], reward, after)
         total = total[source] + mdp.discount**h * reward
         mass, s = mass[source] * stage.probability[i], after
-        keys = [s, np.rint(total * (1e11 / size))]
+        keys = [s, np.rint(total / unit)]
         if memory is not None:
-            keys.append(np.rint(memory * (1e11 / size)))
+            keys.append(np.rint(memory / unit))
         order = np.lexsort(keys)
         new = np.r_[True, np.any([np.diff(key[order]) != 0 for key in keys], axis=0)]
         first = order[new]

@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.law import Law
+from bqrl.laws.law import Law, size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP, Stage
 from bqrl.mdp.policy import MarkovPolicy, Policy
 from bqrl.planners.evaluate import law_bracket
-from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error, objective_value
+from bqrl.planners.plan import Plan, check_levels, objective_value, steady
 from bqrl.planners.sweep import rounding_error
 
-TIE_TOL = 1e-12  # means this close, relative to the best, tie; the lower action is chosen
+TIE_TOL = 1e-12  # means this close, relative to the best or to the largest reward, tie; the lower action is chosen
 
 
 def best_mean(mdp: MDP) -> tuple[float, MarkovPolicy]:
     """The largest mean return and a policy that attains it; among equally good actions the lowest index."""
-    value = np.zeros(mdp.S)
+    value, size = np.zeros(mdp.S), size_of(mdp.reward)
     actions = np.zeros((mdp.H, mdp.S), np.int64)
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)
@@ -33,7 +33,7 @@ def best_mean(mdp: MDP) -> tuple[float, MarkovPolicy]:
         means = _row_sums(stage, stage.probability * gain).reshape(mdp.S, mdp.A)
         best = means.max(axis=1)
         best[np.isneginf(best)] = 0.0  # a state without actions, which is never reached
-        actions[h] = np.argmax(means >= (best - TIE_TOL * np.maximum(1.0, np.abs(best)))[:, None], axis=1)
+        actions[h] = np.argmax(means >= (best - TIE_TOL * np.maximum(size, np.abs(best)))[:, None], axis=1)
         value = best
     return float(mdp.mu @ value), MarkovPolicy(actions)
 
@@ -71,10 +71,11 @@ def settled(law: Law, tau: float, beta: float, gamma: float) -> bool:
     """Whether the objective value of a law is certain if its masses have a relative error of `gamma`.
 
     A quantile x is certain if the errors neither raise P(G < x) to tau nor lower P(G <= x) below it, and so is a buffered
-    quantile with all its levels in that atom. Otherwise it is smooth in the masses, and the error must be below GAP_TOL.
+    quantile with all its levels in that atom. Otherwise it is smooth in the masses, and the error must be below
+    GAP_TOL of its size.
     """
     below, above = law.margin(tau)
     short, reached = tau - below, tau + above
     if reached * (1.0 - gamma) >= tau and short * (1.0 + gamma) < (tau if beta == 0.0 else tau - beta):
         return True
-    return beta > 0.0 and level_error(law, tau, beta, gamma) <= GAP_TOL
+    return beta > 0.0 and steady(law, tau, beta, gamma)

@@ -119,7 +119,10 @@ def _push_products(
     block = max(1, BLOCK_BYTES // (8 * out.shape[1] * (A if action.shape[1] > 1 else 1)))
     for first in range(0, S, block):
         states = slice(first, min(S, first + block))
-        rows, spread = spread_rows(first, mass[states], action[states], column, gain, A, out.shape[1])
+        here = mass[states]
+        place, rows = np.full((len(here), A), -1), np.empty(len(here) * A, np.int64)
+        spread = spread_rows(first, here, action[states], column, gain, out.shape[1], place, rows)
+        rows = rows[: len(spread)]
         if first == 0:
             np.matmul(kernel[rows].T, spread, out=out)
         else:

@@ -21,7 +21,7 @@ import numpy as np
 
 from bqrl.checks import whole
 from bqrl.errors import SizeError
-from bqrl.laws.law import MASS_TOL
+from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.laws.rows import cdf_rows, mean_rows, quantile_rows
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.find_grid import grid
@@ -32,7 +32,7 @@ from bqrl.planners.evaluate import evaluate
 from bqrl.planners.expected import plan_of, settled
 from bqrl.planners.frontier_loops import distinct, undominated
 from bqrl.planners.greedy import MEAN_TIE, TIE, exact_columns
-from bqrl.planners.plan import GAP_TOL, Plan, check_levels, level_error, objective_value
+from bqrl.planners.plan import Plan, check_levels, level_error, objective_value, steady
 from bqrl.planners.sweep import rounding_error
 
 MAX_LAWS = 100_000
@@ -62,7 +62,7 @@ def plan_frontier(
     `upper` is the value itself. It is `certain` if neither rounding (relative error gamma of every mass) nor the merging of
     equal laws (`Frontier.slack`) can raise the best law's P(G < x) to tau or lower the smallest P(G < x') below it, where x'
     is the next higher return; otherwise `upper` is the highest return that remains possible. A buffered value is smooth in
-    the masses: it is certain if the errors move it by at most GAP_TOL.
+    the masses: it is certain if the errors move it by at most GAP_TOL of its size.
     With `kernels` the plan is optimistic: `upper` is the value under the chosen kernel (`details["kernel"]`, the first of
     equals), and `value` is the value of its policy in `mdp` itself.
     """
@@ -72,7 +72,7 @@ def plan_frontier(
     found = [frontier(m, dominance=dominance, max_laws=max_laws, max_bytes=max_bytes, columns=columns) for m in models]
     picks = [one.best(tau, beta) for one in found]
     values = [objective_value(one.law(i), tau, beta) for one, i in zip(found, picks, strict=True)]
-    tie = TIE * max(1.0, float(np.abs(found[0].points).max()))
+    tie = TIE * size_of(found[0].points)
     k = next(k for k, value in enumerate(values) if value >= max(values) - tie)
     checked = [_certainty(*one, tau, beta) for one in zip(found, picks, values, strict=True)]
     upper = max(upper for _, upper in checked)  # another kernel's tie may leave more open
@@ -94,8 +94,9 @@ def _certainty(found: Frontier, i: int, value: float, tau: float, beta: float) -
     """Whether errors cannot change the optimum, and the highest value that remains possible."""
     gamma, slack = rounding_error(found.mdp), found.slack
     if beta > 0.0:
-        error = level_error(found.law(i), tau, beta, gamma + slack)
-        return error <= GAP_TOL, value if error <= GAP_TOL else value + error
+        law, gamma = found.law(i), gamma + slack
+        certain = steady(law, tau, beta, gamma)
+        return certain, value if certain else value + level_error(law, tau, beta, gamma)
     reached = found.law(i).shortfall(value) * (1.0 + gamma) + slack < tau
     short = cdf_rows(found.points, found.pmf)[:, :-1].min(axis=0)  # the least P(G < x) of every return but the lowest
     open_still = found.points[1:][short * (1.0 - gamma) - slack < tau]
@@ -255,7 +256,7 @@ class CappedLaws:
         if self.dominance:
             kept = kept[keep_laws(pmf[kept], True)[0]]
         values, means = quantile_rows(points, pmf[kept], self.tau), mean_rows(points, pmf[kept])
-        digits = -math.floor(math.log10(MEAN_TIE * max(1.0, float(np.abs(points).max()))))
+        digits = -math.floor(math.log10(MEAN_TIE * size_of(points)))
         order = np.lexsort((-np.round(means, digits), -values))  # stable: of equals the first found
         return kept[order[: self.max_laws]], 0.0
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bqrl.errors import ArgumentError, GridError
-from bqrl.laws.law import MASS_TOL
+from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import grid
@@ -46,7 +46,7 @@ from bqrl.planners.greedy_loops import (
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import MAX_BYTES, check_memory
 
-TIE = 1e-9  # objective values this close, relative to the size of the returns where that exceeds 1, are equal
+TIE = 1e-9  # objective values this close, relative to the size of the returns, are equal
 MEAN_TIE = 1e-12  # and means this close
 LANES = 8  # laws are padded to whole vectors
 DENSE_FROM = 0.2  # share of possible successors from which one matrix product beats walking the outcomes
@@ -115,7 +115,7 @@ def optimistic_greedy(
     candidates = candidate_kernels(mdp, probability, half_radius, centre.retained[0], uniforms)
     others = _recursion(mdp, candidates[1:], tau, beta, columns)
     values = np.concatenate([centre.values, others.values])
-    i = first_best(values, TIE * max(1.0, max(map(abs, values.tolist()))))
+    i = first_best(values, TIE * size_of(mdp.reward))
     actions = centre.actions[0] if i == 0 else others.actions[i - 1]
     return Choice(actions, float(values[i]), i, values)
 
@@ -143,7 +143,7 @@ class _Layout:
     """The compiled loops' view of a problem, built once."""
 
     grid: Grid
-    scale: float  # size of the returns, at least 1
+    scale: float  # size of the returns
     stages: Stages
 
 
@@ -166,7 +166,7 @@ def _layout(mdp: MDP, columns: Grid) -> _Layout:
         cell_start=cell_start, drops=drops, bases=points[:-1, 0] - points[1:, 0] - drops * columns.step,
         step=columns.step, points=points, size=columns.size, mu=mdp.mu,
     )  # fmt: skip
-    return _Layout(grid=columns, scale=max(1.0, float(np.abs(points[0]).max())), stages=stages)
+    return _Layout(grid=columns, scale=size_of(points[0]), stages=stages)
 
 
 def _common(mdp: MDP, columns: Grid) -> BoolArray:

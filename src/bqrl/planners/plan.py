@@ -10,7 +10,8 @@ import numpy as np
 
 from bqrl.checks import number
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.laws.law import MASS_TOL, FloatArray, Law, Margin
+from bqrl.laws.law import MASS_TOL, FloatArray, Law, Margin, size_of
+from bqrl.mdp.find_grid import ROUNDING
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.sweep import Sweep
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 TIED = "a probability equals the level up to rounding"  # note of every plan that is not certain
+LEVEL_SLACK = 1e-9  # levels this close to those that a buffered quantile averages may be among them
 GAP_TOL = 1e-9  # objective values this close, relative to the size of the returns, are equal
 
 
@@ -171,7 +173,7 @@ class Plan:
         lines = [f"{self.objective} by {self.planner}" + ("" if nominal else f", {self.attitude}")]
         lines.append(f"  value    {self.value:.6g}" + ("" if self.exact else "  (proven lower value)"))
         if self.upper is not None:
-            optimal = nominal and self.upper - self.value <= GAP_TOL * max(1.0, abs(self.value))
+            optimal = nominal and equal_values(self.value, self.upper, self.law)
             lines.append(f"  upper    {self.upper:.6g}" + ("  (optimal)" if optimal else ""))
         if not nominal:
             lines.append(f"  nominal  {self.nominal:.6g}  (the same policy in the model as given)")
@@ -264,7 +266,24 @@ def level_error(law: Law, tau: float, beta: float, gamma: float) -> float:
     """
     distances = np.abs(np.cumsum(law.probabilities)[:-1] - np.array([[tau - beta], [tau]]))
     taken = MASS_TOL if np.any(distances <= 2 * MASS_TOL) else 0.0
-    return (gamma + taken) * max(1.0, float(np.ptp(law.values))) / beta
+    return (gamma + taken) * float(np.ptp(_averaged(law, tau, beta, gamma))) / beta
+
+
+def steady(law: Law, tau: float, beta: float, gamma: float) -> bool:
+    """Whether errors of the masses change a buffered quantile by at most GAP_TOL of the values that it averages."""
+    return level_error(law, tau, beta, gamma) <= GAP_TOL * size_of(_averaged(law, tau, beta, gamma))
+
+
+def _averaged(law: Law, tau: float, beta: float, gamma: float) -> FloatArray:
+    """The values that a buffered quantile averages, and those next to them that errors of the masses may bring in."""
+    slack = max(LEVEL_SLACK, 2.0 * gamma)
+    first, last = np.searchsorted(law.running, [tau - beta - slack, tau + slack])
+    return law.values[first : last + 1]
+
+
+def equal_values(value: float, upper: float, law: Law) -> bool:
+    """Whether two values differ by rounding only: by GAP_TOL of the value, or ROUNDING of the largest return."""
+    return abs(upper - value) <= max(GAP_TOL * abs(value), ROUNDING * size_of(law.values))
 
 
 def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:

@@ -17,7 +17,7 @@ import numpy as np
 from bqrl.checks import number
 from bqrl.errors import ArgumentError, GridError
 from bqrl.kernels.tolerance import MASS_TOL
-from bqrl.laws.law import Law, reaches
+from bqrl.laws.law import Law, reaches, size_of
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.evaluate import evaluate
@@ -66,7 +66,7 @@ def plan_best_mean(
         sweeps += 1
         bound = min(bound, multiplier * allowed - value)
         settled = max(law_score(safe_law, target, multiplier), law_score(free_law, target, multiplier))
-        if law_score(law, target, multiplier) <= settled + 1e-12 * max(1.0, abs(bound)):
+        if law_score(law, target, multiplier) <= settled + 1e-12 * size_of(law.values):
             break
         if fits(law):
             safe, safe_law = policy, law

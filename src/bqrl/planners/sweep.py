@@ -22,6 +22,7 @@ import numpy as np
 from bqrl.kernels.l1 import l1_dense_rows
 from bqrl.kernels.layout import Ball, Goal, Moves, Rows, Stages, Tables
 from bqrl.kernels.sweep import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
+from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.grid import Grid, Lattice
@@ -75,7 +76,7 @@ class Layout:
             A=mdp.A,
         )  # fmt: skip
         self.work = np.empty((2, 0))
-        self.largest = float(np.abs(grid.points(0)[[0, -1]]).max())  # size of the returns
+        self.largest = size_of(grid.points(0)[[0, -1]])  # size of the returns
         self._begins = np.concatenate(([0], np.cumsum(grid.size[:-1])))
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
@@ -156,10 +157,10 @@ def sweep(
     """
     kernel = mdp.probability if probability is None else probability
     if second is not None:
-        largest = float(np.abs(second).max())
+        largest = size_of(second)
     else:
-        largest = float(np.abs(grid.points(0)[[0, -1]]).max()) if layout is None else layout.largest
-    rule = Goal(NO_TABLE, weight, tie, 1e-12 * max(1.0, largest))
+        largest = size_of(grid.points(0)[[0, -1]]) if layout is None else layout.largest
+    rule = Goal(NO_TABLE, weight, tie, 1e-12 * largest)
     widest = int(grid.size.max()) + extra
     small = mdp.successor.size // len(mdp.available) * widest <= SMALL_WORK
     if isinstance(grid, Lattice) and second is None and not keep and tick is None and small:
@@ -215,10 +216,13 @@ def _in_one_call(
     _terminal(work, S, cost, layers, None)
     begin = layout.table_starts(extra)
     tables = Tables(np.empty(int(begin[-1]) if policy else 0, action_dtype(mdp.A)), begin)
-    ball = Ball(NO_TABLE if half is None else half, sense, NO_ORDER, NO_TABLE)
+    stages, ball = layout.stages, None
+    if half is not None:
+        stages = stages._replace(shared=stages.shared & (half > 0.0).any(axis=1))
+        ball = Ball(np.ascontiguousarray(half).reshape(-1), sense, NO_ORDER, NO_TABLE)
     goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
     writeable = kernel if kernel.flags.writeable else kernel.copy()  # read-only arrays would compile a second time
-    last = sweep_stages(layout.stages, writeable, ball, goal, work, extra, tables)
+    last = sweep_stages(stages, writeable, ball, goal, work, extra, tables)
     columns = int(grid.size[0]) + extra
     root = mdp.mu @ work[last, : S * layers * columns].reshape(S, -1)
     if not policy:
@@ -251,7 +255,7 @@ class _Stage:
             return
         stage = self.stage
         rows = Rows(stage.row_start, stage.successor, self.probability)
-        ball = Ball(np.empty(0) if self.half is None else self.half, self.sense, NO_ORDER, NO_TABLE)
+        ball = None if self.half is None else Ball(self.half, self.sense, NO_ORDER, NO_TABLE)
         work = stage.successor.size * now.shape[1] // (2 if action.size else 1)
         run = sweep_rows_threads if work > THREADS_FROM else sweep_rows
         run(rows, self.grid.moves(self.mdp, self.h), ball, goal, after, now, action)

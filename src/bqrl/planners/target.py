@@ -30,7 +30,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, QuantileLevelPolicy, TargetPolicy
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
 from bqrl.planners.expected import best_mean, settled
-from bqrl.planners.plan import GAP_TOL, TIED, Plan, check_levels, check_mdp, read_only
+from bqrl.planners.plan import TIED, Plan, check_levels, check_mdp, equal_values, read_only
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 
 MAX_BYTES = 4 * 2**30
@@ -279,7 +279,7 @@ def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> 
     value = law.quantile(tau)
     certain = curve.certain(tau) and value == float(curve(tau))
     upper = value if certain else max(value, curve.upper(tau))
-    certain = certain or upper - value <= GAP_TOL * max(1.0, abs(value))  # the tied targets are equal up to rounding
+    certain = certain or equal_values(value, upper, law)  # the tied targets are equal up to rounding
     remedy = "; arithmetic='rational' decides the tie" if curve.mdp.discount == 1.0 else ""
     return Plan(
         tau=tau, beta=0.0, planner="target", policy=policy, law=law, value=value, upper=upper, nominal=value,

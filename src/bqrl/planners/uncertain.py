@@ -22,7 +22,7 @@ import numpy as np
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError, SizeError
 from bqrl.kernels.layout import Rows
-from bqrl.laws.law import reaches
+from bqrl.laws.law import reaches, size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.grid import Grid, Lattice, Sums
@@ -173,7 +173,7 @@ def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, co
     search.bound(1.0)  # the probability of ending short, whose quantile no buffered one exceeds
     _, highest, _ = _best_target(search.sweeps[1.0].root[: search.targets.size], tau, rounding_error(mdp, ball=True))
     upper = max(min(upper + error, float(search.targets[highest])), nominal)
-    certain = error <= GAP_TOL * max(1.0, abs(upper))
+    certain = error <= GAP_TOL * size_of(search.targets)
     return Plan(
         tau=tau, beta=beta, planner="target", policy=chosen.policy, law=chosen.law, value=nominal, upper=upper,
         nominal=nominal, certain=certain, exact=True, attitude="optimistic", details=details,
@@ -206,7 +206,7 @@ def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, column
     return Plan(
         tau=tau, beta=beta, planner="target", policy=policy, law=law, value=value,
         upper=value if nominal.upper is None else max(value, nominal.upper), nominal=own,
-        certain=error <= GAP_TOL * max(1.0, abs(value)), exact=True, attitude="robust", notes=(note,),
+        certain=error <= GAP_TOL * size_of(targets), exact=True, attitude="robust", notes=(note,),
     )  # fmt: skip
 
 

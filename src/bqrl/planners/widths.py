@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bqrl.laws.law import Law
+from bqrl.laws.law import Law, size_of
 from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.grid import Lattice
@@ -129,7 +129,7 @@ class WidthSearch:
 
     def upper(self) -> tuple[float, int, float]:
         """Return U, its target column and its width."""
-        size = max(1.0, float(np.abs(self.targets[[0, -1]]).max()))
+        size = size_of(self.targets[[0, -1]])
         longest = float(max(self.targets.size - 1, 1))
         first = np.sqrt(longest) if self.begin is None else self.begin
         self.bound(float(np.clip(np.floor(first), 1.0, longest)))
