@@ -45,7 +45,7 @@ def test_a_checkpoint_is_named_as_such(tmp_path):
 
 def test_save_says_what_it_takes(tmp_path):
     with pytest.raises(
-        ArgumentTypeError, match=r"save expects a model, policy or record, got 'Plan'; save plan\.policy"
+        ArgumentTypeError, match=r"save expects a model, policy, record or estimate, got 'Plan'; save plan\.policy"
     ):
         bqrl.save(bqrl.solve(MODEL, 0.3), tmp_path / "p.npz")
 

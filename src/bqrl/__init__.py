@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from bqrl.learners.protocol import Learner
     from bqrl.learners.record import Record
     from bqrl.learners.run import learn
+    from bqrl.logs.estimate import Estimate
+    from bqrl.logs.fit import fit
     from bqrl.mdp.gymnasium import from_gymnasium
     from bqrl.mdp.model import MDP
     from bqrl.mdp.policy import (
@@ -39,6 +41,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MDP",
+    "Estimate",
     "Experiment",
     "GuaranteeCurve",
     "LabelPolicy",
@@ -55,6 +58,7 @@ __all__ = [
     "constant_buffer",
     "envs",
     "evaluate",
+    "fit",
     "from_gymnasium",
     "from_step",
     "guarantee_curve",
@@ -70,6 +74,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "Estimate": "bqrl.logs.estimate",
+    "fit": "bqrl.logs.fit",
     "Law": "bqrl.laws.law",
     "MDP": "bqrl.mdp.model",
     "load": "bqrl.files",

@@ -10,6 +10,7 @@ from typing import Any
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
 from bqrl.learners.record import Record
+from bqrl.logs.estimate import Estimate
 from bqrl.mdp import files
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, policy_from_arrays
@@ -19,6 +20,7 @@ KINDS: dict[
 ] = {  # marker in an .npz file -> (what it holds, reader); files without a marker hold models
     "bqrl_policy": ("policy", policy_from_arrays),
     "bqrl_record": ("record", Record.from_arrays),
+    "bqrl_estimate": ("estimate", Estimate.from_arrays),
 }
 
 
@@ -31,12 +33,12 @@ def load(
     columns: Mapping[str, str] | None = None,
     max_bytes: int | None = None,
 ) -> Any:
-    """Load a model, policy or record from a file.
+    """Load a model, policy, record or estimate from a file.
 
     Parameters
     ----------
     path
-        A model in .csv, .csv.gz, .npz or .json, or a policy or record in .npz.
+        A model in .csv, .csv.gz, .npz or .json, or a policy, record or estimate in .npz.
     horizon, start, discount
         Override what a model file states. A .csv file that states nothing has horizon 100, start 0 and discount 1.
         `start` is a state (counted from 0), a name (for a .csv file the id as the file writes it: "9"), a law
@@ -49,7 +51,7 @@ def load(
 
     Returns
     -------
-    MDP, Policy or Record
+    MDP, Policy, Record or Estimate
 
     Examples
     --------
@@ -77,12 +79,12 @@ def load(
 
 
 def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:
-    """Write a model, policy or record to a file, whole or not at all.
+    """Write a model, policy, record or estimate to a file, whole or not at all.
 
     Parameters
     ----------
     thing
-        A model (.csv, .csv.gz, .npz or .json), a policy or a record (.npz). Numbers come back bit for bit.
+        A model (.csv, .csv.gz, .npz or .json), a policy, a record or an estimate (.npz). Numbers come back bit for bit.
     path
         The file; its ending chooses the format.
     plain
@@ -95,11 +97,11 @@ def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:
     """
     if isinstance(thing, MDP):
         files.save(thing, path, plain=plain)
-    elif isinstance(thing, (Policy, Record)):
+    elif isinstance(thing, (Policy, Record, Estimate)):
         thing.save(path)
     else:
         raise ArgumentTypeError(
-            f"save expects a model, policy or record, got {shown(type(thing).__name__)}; save plan.policy of a plan",
+            f"save expects a model, policy, record or estimate, got {shown(type(thing).__name__)}; save plan.policy of a plan",
             name="thing",
             value=thing,
         )

@@ -1,0 +1,344 @@
+"""The empirical model of a log whose kernel is not known: its outcomes, their frequencies, and what it does not show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import shown
+from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.logs.balls import Balls
+from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
+from bqrl.logs.read import label_text, near
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.build import from_columns
+from bqrl.mdp.model import MDP
+
+END, UNSEEN = "(end)", "(unseen)"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Empirical:
+    """An empirical model with its balls, and the range of its returns."""
+
+    mdp: MDP
+    balls: Balls
+    counted: int  # steps that count
+    floor: float  # the lowest possible return; -inf if a miss is modelled by a return below all others
+    lowest: float  # the lowest return that is not a miss
+
+
+def empirical(
+    log: Episodes, *, delta: float, discount: float, stationary: bool, start: Any, known: Any, support: Any,
+    reward_range: tuple[float, float] | None, reward_by: str | None,
+) -> Empirical:  # fmt: skip
+    """The empirical model of a log whose kernel is not known beforehand."""
+    by_row = reward_by == "state-action"
+    listed = _Listed(log, stationary, reward_range, by_row, merge_final=support is None or by_row)
+    listed.add_known(known)
+    if support is None:
+        listed.add_seen()
+    else:
+        listed.add_supported(support)
+    return listed.finish(start, discount, delta, free=support is None)
+
+
+class _Listed:
+    """Outcomes of an empirical model, collected row by row."""
+
+    def __init__(
+        self,
+        log: Episodes,
+        stationary: bool,
+        reward_range: tuple[float, float] | None,
+        by_row: bool,
+        *,
+        merge_final: bool,
+    ) -> None:
+        self.log, self.range, self.by_row = log, reward_range, by_row
+        self.pooled = stationary and log.H > 1
+        self.H, self.K = log.H, 1 if self.pooled else log.H
+        self.states, self.actions = list(log.states), list(log.actions)
+        self.S, self.A = len(self.states) + 2, len(self.actions)
+        self.end, self.unseen = self.S - 2, self.S - 1
+        self.parts: list[tuple[Any, ...]] = []  # (k, s, a, s', p, r) arrays
+        successor = log.next_state.copy()
+        successor[successor == ENDED] = self.end
+        final = log.stage == self.H - 1
+        if not self.pooled and merge_final:
+            successor[final] = self.end  # what follows the last stage does not matter
+        elif not self.pooled and np.any(successor[final] == UNKNOWN):
+            raise ArgumentError(
+                "support requires next_state at the last stage, or reward_by='state-action'; add the column",
+                name="support",
+            )
+        self.counts = successor != UNKNOWN
+        if not self.counts.any():
+            raise log.error(0, "no step has a known successor; add the column next_state", "next_state")
+        k = 0 if self.pooled else log.stage
+        row = ((k * self.S + log.state) * self.A + log.action)[self.counts]
+        reward, successor = log.reward[self.counts], successor[self.counts]
+        self.step = np.flatnonzero(self.counts)
+        if self.by_row:
+            self._check_row_rewards(row, reward)
+        order = np.lexsort((reward, successor, row))
+        row, successor, reward = row[order], successor[order], reward[order]
+        new = np.r_[True, (np.diff(row) != 0) | (np.diff(successor) != 0) | (np.diff(reward) != 0)]
+        at = np.flatnonzero(new)
+        self.row, self.successor, self.reward = row[at], successor[at], reward[at]
+        self.n = np.diff(np.r_[at, row.size])
+        self.first = self.step[order[at]]  # a step that shows the outcome
+        self.visits = np.bincount(row, minlength=self.K * self.S * self.A)
+        self.outcomes = np.zeros_like(self.visits)
+        self.exact = np.zeros(self.visits.size, bool)
+        self._check_range()
+
+    def _check_row_rewards(self, row: IntArray, reward: FloatArray) -> None:
+        """FileFormatError if two steps of one row pay differently."""
+        order = np.lexsort((reward, row))
+        differ = np.flatnonzero((np.diff(row[order]) == 0) & (np.diff(reward[order]) != 0))
+        if differ.size:
+            i = order[differ[0] + 1]
+            raise self.log.error(
+                self.step[i],
+                f"the reward is {reward[i]:g}, but {reward[order[differ[0]]]:g} elsewhere for this state and action; drop "
+                "reward_by='state-action'", "reward",
+            )  # fmt: skip
+
+    def _check_range(self) -> None:
+        """FileFormatError if a reward lies outside the stated range."""
+        if self.range is not None:
+            low, high = self.range
+            wrong = np.flatnonzero((self.reward < low) | (self.reward > high))
+            if wrong.size:
+                raise self.log.error(
+                    self.first[wrong[0]],
+                    f"the reward {self.reward[wrong[0]]:g} lies outside reward_range=({low:g}, {high:g}); widen the range",
+                    "reward",
+                )
+
+    @property
+    def floor(self) -> float:
+        """The lowest reward of one stage: of the stated range, and 0 where episodes may end early."""
+        if self.range is None:
+            largest = max(float(np.abs(r).max(initial=0.0)) for r in (self.reward, *(part[5] for part in self.parts)))
+            return -(2.0 * self.H + 1.0) * (largest or 1.0)  # a miss: below every other return
+        return min(self.range[0], 0.0) if self.log.short else self.range[0]
+
+    def _row(self, k: int, s: int, a: int) -> int:
+        return (k * self.S + s) * self.A + a
+
+    def add_known(self, known: Any) -> None:
+        """Rows that the caller knows exactly: (state, action, next_state, probability, reward), stage in front optional."""
+        if known is None:
+            return
+        parts: dict[int, list[tuple[int, float, float]]] = {}
+        for item in _tuples(known, "known", (5, 6)):
+            *stage, s, a, s_next, p, r = item
+            ks = range(self.K) if not stage else [self._stage(stage[0])]
+            for k in ks:
+                row = self._row(k, self._state(s, "known"), self._action(a, "known"))
+                parts.setdefault(row, []).append((self._state(s_next, "known"), float(p), float(r)))
+        for row, outcomes in parts.items():
+            if abs(sum(p for _, p, _ in outcomes) - 1.0) > 1e-9:
+                s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
+                raise ArgumentError(f"known must list outcomes that sum to 1, not so in state {s!r}, action {a!r}")
+            for s_next, p, r in outcomes:
+                self._add(row, s_next, p, r)
+            self.exact[row], self.outcomes[row] = True, len(outcomes)
+        possible = {(row, s_next, r) for row, outcomes in parts.items() for s_next, p, r in outcomes if p > 0}
+        for i in np.flatnonzero(self.exact[self.row]):
+            if not self.pooled and self.row[i] // (self.S * self.A) == self.H - 1:
+                continue  # the log says nothing about what follows the last stage
+            if (self.row[i], self.successor[i], self.reward[i]) not in possible:
+                raise self.log.error(
+                    self.first[i], "known says that this outcome is impossible; correct known or the log", "next_state"
+                )
+
+    def add_seen(self) -> None:
+        """The outcomes that the log shows, and one that it does not show."""
+        if self.range is None and not self.by_row:
+            raise ArgumentError(
+                "reward_range must be given: a log does not show every outcome, and unseen ones are assumed to pay the lower "
+                "end; or declare reward_by='state-action', or pass support= or model=", name="reward_range",
+            )  # fmt: skip
+        use = ~self.exact[self.row]
+        row, successor, reward, n = self.row[use], self.successor[use], self.reward[use], self.n[use]
+        self._append(row, successor, n / self.visits[row], reward)
+        self.outcomes += np.bincount(row, minlength=self.visits.size)
+        seen, first = np.unique(row, return_index=True)
+        entry = reward[first] if self.by_row else np.full(seen.size, self.floor)
+        if self.by_row and not self.pooled:  # at the last stage the reward is all that matters, and it is known
+            final = seen // (self.S * self.A) == self.H - 1
+            self.exact[seen[final]] = True
+            seen, entry = seen[~final], entry[~final]
+        self._append(seen, np.full(seen.size, self.unseen), np.zeros(seen.size), entry)
+
+    def add_supported(self, support: Any) -> None:
+        """The possible outcomes of the rows that the log shows."""
+        possible = self._possible(support)
+        shown_of: dict[int, dict[tuple[int, float], int]] = {}  # outcomes and their counts by row
+        for i, (row, s_next, r) in enumerate(
+            zip(self.row.tolist(), self.successor.tolist(), self.reward.tolist(), strict=True)
+        ):
+            if not self.exact[row]:
+                shown_of.setdefault(row, {})[s_next, r] = i
+        for row, shown_here in shown_of.items():
+            k, s, a = row // (self.S * self.A), row // self.A % self.S, row % self.A
+            final = not self.pooled and k == self.H - 1 and self.by_row
+            outcomes = ((self.end, None),) if final else possible.get((s, a), ())
+            for (s_next, r), i in shown_here.items():
+                fits = [one for one in outcomes if one[0] == s_next and one[1] in (None, r)]
+                same = [paid for other, paid in shown_here if other == s_next]
+                if not fits:
+                    raise self.log.error(self.first[i], "support does not list this outcome; extend it", "next_state")
+                if fits[0][1] is None and len(same) > 1:
+                    raise self.log.error(
+                        self.first[i],
+                        f"the rewards {same[0]:g} and {same[1]:g} belong to one transition; list them in support as "
+                        "(state, action, next_state, reward)", "reward",
+                    )  # fmt: skip
+            by_state = {s_next: r for s_next, r in shown_here}
+            for s_next, r in outcomes:
+                paid = by_state.get(s_next) if r is None else r
+                if paid is None:
+                    paid = next(iter(by_state.values())) if self.by_row else self._lowest(row)
+                i = shown_here.get((s_next, paid), -1)
+                self._add(row, s_next, float(self.n[i] / self.visits[row]) if i >= 0 else 0.0, paid)
+            self.outcomes[row] = len(outcomes)
+            self.exact[row] = len(outcomes) == 1
+
+    def _possible(self, support: Any) -> dict[tuple[int, int], Any]:
+        """Possible outcomes (next state, reward or None) of every (state, action)."""
+        if isinstance(support, str):
+            ends = bool(np.any(self.log.next_state == ENDED))
+            every = tuple((s, None) for s in range(len(self.states) + ends))  # "(end)" comes behind the states
+            return {(s, a): every for s in range(self.S) for a in range(self.A)}
+        found: dict[tuple[int, int], dict[Any, None]] = {}
+        for item in _tuples(support, "support", (3, 4)):
+            s, a, s_next, *r = item
+            row = self._state(s, "support"), self._action(a, "support")
+            found.setdefault(row, {})[(self._state(s_next, "support"), float(r[0]) if r else None)] = None
+        return {row: tuple(outcomes) for row, outcomes in found.items()}
+
+    def _lowest(self, row: int) -> float:
+        if self.range is None:
+            s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
+            raise ArgumentError(
+                f"reward_range must be given: a supported transition of state {s!r}, action {a!r} was never seen; or list "
+                "rewards in support, or declare reward_by='state-action'", name="reward_range",
+            )  # fmt: skip
+        return self.floor
+
+    def _add(self, row: int, s_next: int, p: float, r: float) -> None:
+        self._append(np.array([row]), np.array([s_next]), np.array([p]), np.array([r]))
+
+    def _append(self, row: IntArray, s_next: IntArray, p: FloatArray, r: FloatArray) -> None:
+        k, s, a = row // (self.S * self.A), row // self.A % self.S, row % self.A
+        self.parts.append((k, s, a, s_next, p, r))
+
+    def finish(self, start: Any, discount: float, delta: float, *, free: bool) -> Empirical:
+        """The model, with absorbing states and a lost outcome where nothing is known."""
+        miss = self.floor / discount ** (self.H - 1) if self.range is None else self.floor
+        listed = np.zeros((self.K, self.S), bool)
+        for k, s, *_ in self.parts:
+            listed[k, s] = True
+        absorbing = np.flatnonzero(np.r_[self.log.absorbing, np.zeros(self.S - self.log.absorbing.size, bool)])
+        for s in (*absorbing.tolist(), self.end):
+            self._fill(np.flatnonzero(~listed[:, s]), s, s, 0.0)
+            listed[:, s] = True
+        lost = self.end if self.range is None else self.unseen  # without a range one miss suffices
+        for k, s in np.argwhere(~listed):
+            self._fill(np.array([k]), int(s), lost, miss)
+        k, s, a, s_next, p, r = (np.concatenate([np.asarray(part[i]) for part in self.parts]) for i in range(6))
+        table, H = from_columns(
+            k, s, a, s_next, p, r, self.H, staged=not self.pooled, S=self.S, A=self.A, keep_zeros=True
+        )  # fmt: skip
+        shape = (self.K, self.S, self.A)
+        mdp = MDP.from_table(
+            table, H, _first_law(self, start), discount, known=self.exact.reshape(shape),
+            state_names=[*self.states, *_free_names(self.states)], action_names=self.actions,
+        )  # fmt: skip
+        visits = self.visits.reshape(shape)
+        exact = self.exact.reshape(shape) | (mdp.known & mdp.available)
+        open_rows = int(np.count_nonzero((visits > 0) & ~exact))
+        most = np.zeros(self.visits.size)
+        np.maximum.at(most, self.row, self.n)
+        balls = Balls(
+            visits=visits, outcomes=self.outcomes.reshape(shape), most=most.reshape(shape), exact=exact, free=free,
+            rows=max(1, open_rows) if free else self.K * len(self.states) * self.A, delta=delta,
+        )  # fmt: skip
+        worth = float(np.sum(discount ** np.arange(self.H)))
+        size = float(np.abs(r[r > miss]).max()) if np.any(r > miss) else 0.0
+        return Empirical(
+            mdp=mdp, balls=balls, counted=int(self.visits.sum()),
+            floor=-math.inf if self.range is None else worth * self.floor, lowest=-worth * size,
+        )  # fmt: skip
+
+    def _fill(self, ks: IntArray, s: int, s_next: int, r: float) -> None:
+        """Action 0 of state `s` with a single outcome at the stored stages `ks`."""
+        row = (ks * self.S + s) * self.A
+        self._append(row, np.full(ks.size, s_next), np.ones(ks.size), np.full(ks.size, r))
+
+    def _state(self, label: Any, name: str) -> int:
+        text = label_text(label)
+        return (
+            self.end if text == END and END not in self.states else _place(text, self.states, f"{name} names the state")
+        )
+
+    def _action(self, label: Any, name: str) -> int:
+        return _place(label_text(label), self.actions, f"{name} names the action")
+
+    def _stage(self, given: Any) -> int:
+        if self.pooled:
+            raise ArgumentError("known must not name stages if stationary=True; drop them", name="known")
+        if isinstance(given, bool) or not 0 <= given < self.H:
+            raise ArgumentError(f"known names stage {given!r}, stages run from 0 to {self.H - 1}", name="known")
+        return int(given)
+
+
+def _place(text: str, labels: list[str], words: str) -> int:
+    """Place of a label of the log, or ArgumentError."""
+    if text not in labels:
+        raise ArgumentError(f"{words} {text!r}, not in the log{near(text, labels)}", value=text)
+    return labels.index(text)
+
+
+def _free_names(taken: list[str]) -> list[str]:
+    """Names of the two added states that no state of the log has."""
+    names = []
+    for name in (END, UNSEEN):
+        while name in taken:
+            name = f"({name})"
+        names.append(name)
+    return names
+
+
+def _tuples(given: Any, name: str, sizes: tuple[int, ...]) -> Iterable[tuple[Any, ...]]:
+    """The items of a list of tuples."""
+    if isinstance(given, (str, dict)) or not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"{name} must be a list of tuples, got {shown(given)}", name=name, value=given)
+    for item in given:
+        if not isinstance(item, (tuple, list)) or len(item) not in sizes:
+            raise ArgumentTypeError(
+                f"{name} must hold tuples of {sizes[0]} or {sizes[1]} entries, got {shown(item)}", name=name, value=item
+            )
+        yield tuple(item)
+
+
+def _first_law(listed: _Listed, start: Any) -> FloatArray:
+    """Law of the first state: as given, or as observed."""
+    mu = np.zeros(listed.S)
+    if start is None:
+        first = listed.log.first_states
+        return np.asarray(np.bincount(first, minlength=listed.S) / first.size)
+    law = start if isinstance(start, dict) else {start: 1.0}
+    for label, p in law.items():
+        mu[listed._state(label, "start")] = float(p)
+    if np.any(mu < 0) or abs(mu.sum() - 1.0) > 1e-9:
+        raise ArgumentError(f"start must be a state or {{state: probability}} that sums to 1, got {shown(start)}")
+    return mu

@@ -1,0 +1,232 @@
+"""Episodes in order: the steps of a log sorted by episode and stage, with successors, ends and checks.
+
+The successor of a step is its next_state or, where that is missing, the state of the following step. After its last step an
+episode is either complete ("terminal": it moves to an absorbing state that pays nothing) or cut off ("truncated").
+A step whose successor is not known has next_state -1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bqrl.checks import choice, nearest, whole
+from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.logs.read import Codes, Columns
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+
+UNKNOWN, ENDED = -1, -2  # successors: not known, and the end of a complete episode that names no state
+TERMINAL_WORDS = {"terminal", "terminated", "done", "true", "1", "yes", "end"}
+TRUNCATED_WORDS = {"truncated", "cut", "censored"}
+NO_END_WORDS = {"", "0", "false", "no", "none"}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Episodes:
+    """The steps of a log in order, one entry per step."""
+
+    columns: Columns
+    H: int
+    T: int
+    row: IntArray  # place in the log, for messages
+    episode: IntArray  # 0 .. T - 1
+    stage: IntArray  # 0 .. H - 1
+    state: IntArray
+    action: IntArray
+    reward: FloatArray
+    next_state: IntArray  # UNKNOWN, ENDED or a state
+    last: BoolArray  # the last step of its episode
+    truncated: BoolArray  # by episode
+    event: Codes | None
+    states: tuple[str, ...]
+    actions: tuple[str, ...]
+    absorbing: BoolArray  # by state: complete episodes end there
+
+    def error(self, i: int, message: str, role: str | None = None) -> FileFormatError:
+        """A FileFormatError about step `i`."""
+        return self.columns.error(int(self.row[i]), message, role)
+
+    @property
+    def short(self) -> bool:
+        """Whether an episode has fewer steps than the horizon and is complete."""
+        lengths = np.bincount(self.episode, minlength=self.T)
+        return bool(np.any((lengths < self.H) & ~self.truncated))
+
+    @property
+    def first_states(self) -> IntArray:
+        """First state of every episode."""
+        return self.state[np.r_[0, np.flatnonzero(self.last)[:-1] + 1]]
+
+    def returns(self, discount: float) -> FloatArray:
+        """Return of every episode that was not cut off."""
+        totals = np.bincount(self.episode, self.reward * discount**self.stage, minlength=self.T)
+        return np.asarray(totals[~self.truncated], np.float64)
+
+
+def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> Episodes:
+    """Check the steps of a log and put them in order."""
+    if ends is not None:
+        choice(ends, "ends", ("terminal", "truncated"))
+    codes = columns.codes
+    for role in ("episode", "state", "action"):
+        missing = np.flatnonzero(codes[role].code < 0)
+        if missing.size:
+            raise columns.error(missing[0], f"the {role} is missing; fill it in or drop the row", role)
+    order = np.argsort(codes["episode"].code, kind="stable")
+    if "stage" in codes:
+        stages = _stage_numbers(columns)
+        order = np.lexsort((stages, codes["episode"].code))
+    episode = codes["episode"].code[order]
+    first = np.r_[True, episode[1:] != episode[:-1]]
+    last = np.r_[first[1:], True]
+    T = int(first.sum())
+    if T < 2:
+        raise columns.error(
+            0, "the log holds one episode only; a promise needs many, check the column of episodes", "episode"
+        )
+    begins = np.flatnonzero(first)
+    lengths = np.diff(np.r_[begins, episode.size])
+    stage = np.arange(episode.size) - np.repeat(begins, lengths)
+    if "stage" in codes:
+        _check_stages(columns, stages[order], stage, first, order)
+    H = int(lengths.max()) if horizon is None else whole(horizon, "horizon", 1)
+    if lengths.max() > H:
+        i = int(np.flatnonzero(stage == H)[0])
+        raise columns.error(
+            order[i],
+            f"the episode has more than {H} steps; pass horizon={lengths.max()}, or cut every episode",
+            "stage",
+        )
+    state = codes["state"].code[order]
+    truncated, ended = _ends(columns, ends, order, last, lengths, H)
+    next_state = _successors(columns, order, state, last)
+    absorbing = _absorbing(columns, order, state, next_state, last, ended, "end" in codes)
+    over = last & np.repeat(ended, lengths)
+    next_state[over & (("end" in codes) | (next_state == UNKNOWN)) & ((stage < H - 1) | (next_state >= 0))] = ENDED
+    final = stage == H - 1
+    if np.any(next_state[final] == UNKNOWN):
+        next_state[final] = UNKNOWN  # to count only the successors that happen to be recorded would be biased
+    event = codes.get("event")
+    return Episodes(
+        columns=columns, H=H, T=T, row=order, episode=np.repeat(np.arange(T), lengths), stage=stage, state=state,
+        action=codes["action"].code[order], reward=columns.reward[order], next_state=next_state, last=last,
+        truncated=truncated, event=None if event is None else Codes(code=event.code[order], labels=event.labels),
+        states=tuple(codes["state"].labels), actions=tuple(codes["action"].labels), absorbing=absorbing,
+    )  # fmt: skip
+
+
+def _stage_numbers(columns: Columns) -> IntArray:
+    """The column of stages as whole numbers."""
+    codes = columns.codes["stage"]
+    numbers = np.array([_whole_number(text) for text in codes.labels] or [-1])
+    found = np.where(codes.code < 0, -1, numbers[codes.code])
+    wrong = np.flatnonzero(found < 0)
+    if wrong.size:
+        text = codes.labels[codes.code[wrong[0]]] if codes.code[wrong[0]] >= 0 else ""
+        raise columns.error(wrong[0], f"the stage must be a whole number from 0 or 1 on, got {text!r}", "stage")
+    return found
+
+
+def _whole_number(text: str) -> int:
+    """A text as a whole number, -1 where it is none."""
+    return int(text) if text.isdecimal() else -1
+
+
+def _check_stages(columns: Columns, given: IntArray, stage: IntArray, first: BoolArray, order: IntArray) -> None:
+    """FileFormatError for gaps and repeats; stages count from 0 or 1, the same in every episode."""
+    base = int(given.min())
+    wrong = np.flatnonzero(given != stage + base)
+    if base > 1:
+        raise columns.error(order[0], f"stages must count from 0 or 1, the lowest is {base}; renumber them", "stage")
+    if wrong.size:
+        i = int(wrong[0])
+        if first[i]:
+            message = (
+                f"the episode begins at stage {given[i]}, expected {base}; add the missing steps or drop the episode"
+            )
+        elif given[i] == given[i - 1]:
+            message = f"stage {given[i]} is repeated within its episode; drop one of the rows"
+        else:
+            message = f"stage {given[i]} follows stage {given[i - 1]} in its episode; add the missing steps"
+        raise columns.error(order[i], message, "stage")
+
+
+def _ends(
+    columns: Columns, ends: str | None, order: IntArray, last: BoolArray, lengths: IntArray, H: int
+) -> tuple[BoolArray, BoolArray]:
+    """Which episodes were cut off before the horizon, and which ended before it (with a column: or at it)."""
+    short = lengths < H
+    if "end" not in columns.codes:
+        cut = short & (ends == "truncated")
+        return cut, short & ~cut
+    if ends is not None:
+        raise ArgumentError(
+            "ends must not be given if the log has a column for it, got both; drop one of them", name="ends", value=ends
+        )
+    codes = columns.codes["end"]
+    kind = np.array([*(_end_kind(text) for text in codes.labels), 0])
+    found = kind[codes.code][order]
+    unknown = np.flatnonzero(found < 0)
+    if unknown.size:
+        text = codes.labels[codes.code[order[unknown[0]]]]
+        hint = nearest(text, ("terminal", "truncated"))
+        raise columns.error(order[unknown[0]], f"end must be terminal, truncated or empty, got {text!r}{hint}", "end")
+    early = np.flatnonzero((found > 0) & ~last)
+    if early.size:
+        raise columns.error(
+            order[early[0]], "the episode continues after its end; split it or correct the column", "end"
+        )
+    ended = found[last] == 1
+    return short & ~ended, ended  # as in Gymnasium, an end that is not terminal was cut off
+
+
+def _end_kind(text: str) -> int:
+    """0 no end, 1 terminal, 2 truncated, -1 for any other word."""
+    word = text.lower()
+    return 1 if word in TERMINAL_WORDS else 2 if word in TRUNCATED_WORDS else 0 if word in NO_END_WORDS else -1
+
+
+def _successors(columns: Columns, order: IntArray, state: IntArray, last: BoolArray) -> IntArray:
+    """Next state of every step, UNKNOWN where neither its column nor the following step shows it."""
+    following = np.where(last, UNKNOWN, np.r_[state[1:], UNKNOWN])
+    if "next_state" not in columns.codes:
+        return following
+    given = columns.codes["next_state"].code[order]
+    wrong = np.flatnonzero(~last & (given >= 0) & (given != following))
+    if wrong.size:
+        i, labels = int(wrong[0]), columns.codes["state"].labels
+        raise columns.error(
+            order[i],
+            f"next_state is {labels[given[i]]!r}, but the next step of the episode is in {labels[following[i]]!r}; "
+            "correct one of them", "next_state",
+        )  # fmt: skip
+    return np.where(last, given, following)
+
+
+def _absorbing(
+    columns: Columns, order: IntArray, state: IntArray, next_state: IntArray, last: BoolArray, ended: BoolArray,
+    by_column: bool,
+) -> BoolArray:  # fmt: skip
+    """States in which complete episodes end; FileFormatError if episodes also continue from one of them."""
+    S = len(columns.codes["state"].labels)
+    found = np.zeros(S, bool)
+    if by_column:
+        return found
+    final = np.flatnonzero(last)[ended]
+    named = final[next_state[final] >= 0]
+    found[next_state[named]] = True
+    acts = np.zeros(S, bool)
+    acts[state] = True
+    both = found & acts
+    if both.any():
+        s = int(both.argmax())
+        i = int(named[next_state[named] == s][0])
+        line = columns.source.line(int(order[state == s][0]))
+        place = f"row {order[state == s][0]}" if line is None else f"line {line}"
+        raise columns.error(
+            order[i],
+            f"state {columns.codes['state'].labels[s]!r} ends this episode, but {place} continues from it; pass "
+            "ends='truncated' or add a column end", "next_state",
+        )  # fmt: skip
+    return found

@@ -1,0 +1,395 @@
+"""`Estimate`: an empirical model with confidence balls, and policies whose promise holds with a stated confidence.
+
+With probability `confidence` every row of the true kernel lies in its l1 ball. On that event the robust sweep proves its
+value for every kernel of the balls, hence for the true one:
+
+    W_rob(x) < tau   implies   Q_tau(G) >= x,   for all levels and targets at once.
+
+If the law of the first state is estimated too, it may differ from the frequencies by a mass of at most `start_error`, which
+is taken off the level: W_rob(x) < tau - start_error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import whole
+from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.logs.balls import Balls
+from bqrl.logs.limits import costliest_rows, next_target
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.build import Table
+from bqrl.mdp.files.atomic import replacing
+from bqrl.mdp.model import MDP
+from bqrl.planners.plan import Plan, check_levels, objective_name
+from bqrl.planners.solve import solve
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Estimate:
+    """An empirical model with confidence balls; made by `fit`.
+
+    Attributes
+    ----------
+    mdp : MDP
+        The empirical model. Unless a model was given, two states are added behind those of the log: "(end)" absorbs
+        complete episodes, "(unseen)" is where outcomes lead that the log does not show. A state without any usable action
+        has one that leads there.
+    balls : Balls
+        Visits and numbers of outcomes of the rows, from which the radii are computed.
+    confidence : float
+        Probability with which all promises hold.
+    assumptions : tuple of str
+        What the promises rest on.
+    returns : ndarray
+        Returns of the logged episodes that were not cut off.
+    episodes, steps, counted : int
+        Episodes and steps of the log, and the steps that count towards a row: a step without a known successor does not.
+    """
+
+    mdp: MDP
+    balls: Balls
+    confidence: float
+    assumptions: tuple[str, ...]
+    returns: FloatArray
+    episodes: int
+    steps: int
+    counted: int
+    start_atoms: int
+    floor: float
+    lowest: float
+    added: tuple[int, ...]
+
+    @property
+    def counts(self) -> IntArray:
+        """Visits of every row, shape (1 or H, S, A)."""
+        return self.balls.visits
+
+    @property
+    def seen(self) -> BoolArray:
+        """Which rows the log shows, shape (1 or H, S, A)."""
+        return self.balls.visits > 0
+
+    @property
+    def radii(self) -> FloatArray:
+        """l1 radius of every row, shape (1 or H, S, A); 2 where nothing is known, 0 where the row is known exactly."""
+        return self.balls.radii()
+
+    @property
+    def logging_policy(self) -> FloatArray:
+        """Frequencies of the logged actions, shape (1 or H, S, A); NaN in states that the log does not show."""
+        totals = self.counts.sum(axis=2, keepdims=True)
+        return np.where(totals > 0, self.counts / np.maximum(totals, 1), np.nan)
+
+    def start_error(self, more: int = 1) -> float:
+        """Bound on the mass by which the true law of the first state can differ; 0 if it is known."""
+        if not self.start_atoms:
+            return 0.0
+        T, d = self.episodes * more, self.start_atoms
+        level = d * math.log(2.0) + math.log(d * (d + 1.0)) - math.log(self.balls.delta)
+        return min(1.0, d / T + math.sqrt(level / (2.0 * T)))
+
+    # -- plans ---------------------------------------------------------------------------------------------------------
+
+    def solve(self, tau: float, beta: float = 0.0, **options: Any) -> Plan:
+        """The robust plan: `value` is what is promised with the estimate's confidence.
+
+        Parameters
+        ----------
+        tau, beta : float
+            Level and buffer, as in `bqrl.solve`.
+        **options
+            Options of the planner, such as `points`.
+
+        Returns
+        -------
+        Plan
+            `value` is the promise, -inf if there is none; the first of the `notes` states it in words, and
+            `nominal` is the policy's value in the empirical model.
+
+        Examples
+        --------
+        >>> import bqrl
+        >>> log = {"episode": range(200), "state": [0] * 200, "action": [0] * 200, "reward": [1.0] * 200}
+        >>> bqrl.fit(log, reward_range=(0, 1)).solve(tau=0.5).notes[0][:60]
+        'With 95 % confidence, in 1 of 2 episodes you get at least 1,'
+        """
+        tau, beta = check_levels(tau, beta)
+        return self._solved(tau, beta, 1, options)
+
+    def plug_in(self, tau: float, beta: float = 0.0, **options: Any) -> Plan:
+        """The plan that takes the empirical model as the truth; its value is not a promise."""
+        return solve(self.mdp, tau, beta, **options)
+
+    def _solved(self, tau: float, beta: float, more: int, options: dict[str, Any]) -> Plan:
+        """The robust plan after `more` times as many episodes with the same frequencies."""
+        if beta > 0.0 and self._has_misses:
+            raise ArgumentError(
+                "reward_range must be given to fit for a buffered quantile: an unseen outcome has no lowest reward otherwise",
+                name="reward_range",
+            )
+        error = self.start_error(more)
+        level = tau - error
+        if level <= 0.0:
+            plan = self.plug_in(tau, beta, **options)
+            value, notes = -math.inf, plan.notes
+        else:
+            inner = min(beta, level)
+            radius = np.broadcast_to(self.balls.radii(more), (self.mdp.H, self.mdp.S, self.mdp.A))
+            plan = solve(self.mdp, level, inner, radius=radius, attitude="robust", **options)
+            value, notes = plan.value, plan.notes[1:] if radius.any() else plan.notes  # the sentence replaces the first
+            if beta > inner:  # levels below the start error count the lowest return
+                value = (inner * value + (beta - inner) * self._worst_return()) / beta
+            if self._has_misses and value < self.lowest - 1e-9 * abs(self.lowest):
+                value = -math.inf
+        sentence = self.sentence(tau, beta, value)
+        law = plan.law
+        nominal = law.quantile(tau) if beta == 0.0 else law.buffered_quantile(tau, beta)
+        details = plan.details | {"confidence": self.confidence, "assumptions": self.assumptions, "start_error": error}
+        return replace(
+            plan, tau=tau, beta=beta, value=value, nominal=nominal, attitude="robust",
+            notes=(sentence, *notes), details=details,
+        )  # fmt: skip
+
+    @property
+    def _has_misses(self) -> bool:
+        """Whether unseen outcomes are modelled by a return below all others."""
+        return bool(self.added) and self.floor == -math.inf
+
+    def _worst_return(self) -> float:
+        """The lowest return of the model."""
+        paid = [float(self.mdp.stage(h).reward.min()) * self.mdp.discount**h for h in range(self.mdp.H)]
+        return float(np.sum(paid))
+
+    def trivial(self, value: float) -> bool:
+        """Whether a promise says nothing: there is none, or it is the lowest possible return."""
+        return value == -math.inf or (
+            math.isfinite(self.floor) and value <= self.floor + 1e-9 * max(1.0, abs(self.floor))
+        )
+
+    def sentence(self, tau: float, beta: float, value: float) -> str:
+        """The promise in words, with what it rests on."""
+        if value == -math.inf:
+            return f"No promise is possible at level {tau:g} with these {self.episodes} episodes; see limits({tau:g})."
+        if beta > 0.0:
+            what = f"the {objective_name(tau, beta)} of the return is at least {value:.6g}"
+        else:
+            of = 1.0 / tau
+            share = (
+                f"{round(of) - 1} of {round(of)}"
+                if abs(of - round(of)) < 1e-9 and of <= 100
+                else f"{100 * (1 - tau):.6g} % of"
+            )
+            what = f"in {share} episodes you get at least {value:.6g}"
+        return f"With {100 * self.confidence:.6g} % confidence, {what}, assuming that {'; '.join(self.assumptions)}."
+
+    # -- what limits the promise -----------------------------------------------------------------------------------------
+
+    def limits(self, tau: float, top: int = 10) -> list[dict[str, Any]]:
+        """The rows whose uncertainty costs most, for the lowest target that is not promised.
+
+        Parameters
+        ----------
+        tau : float
+            Level in (0, 1).
+        top : int
+            Number of rows.
+
+        Returns
+        -------
+        list of dict
+            state, action, stage (None if pooled), visits, radius and `cost`: the row's share of the difference between
+            the worst-case and the empirical probability of missing the target. The costs of all rows add up to it.
+        """
+        tau, _ = check_levels(tau)
+        whole(top, "top", 1)
+        radius = np.broadcast_to(self.radii, (self.mdp.H, self.mdp.S, self.mdp.A))
+        found = []
+        target = next_target(self.mdp, radius, max(tau - self.start_error(), 1e-12))
+        costs = costliest_rows(self.mdp, radius, target)
+        for k, s, a in np.argwhere(costs > 0.0):
+            found.append(self._described(int(k), int(s), int(a)) | {"cost": float(costs[k, s, a]), "target": target})
+        return sorted(found, key=lambda row: -row["cost"])[:top]
+
+    def projection(self, tau: float, factors: tuple[int, ...] = (2, 4, 10)) -> list[dict[str, Any]]:
+        """A projection, not a promise: what would be promised with more data of the same frequencies.
+
+        Parameters
+        ----------
+        tau : float
+            Level in (0, 1).
+        factors : tuple of int
+            How many times as many episodes.
+
+        Returns
+        -------
+        list of dict
+            factor, episodes, value.
+        """
+        tau, _ = check_levels(tau)
+        return [
+            {"factor": more, "episodes": self.episodes * more, "value": self._solved(tau, 0.0, more, {}).value}
+            for more in (whole(factor, "factors", 1) for factor in factors)
+        ]
+
+    def logged(self, tau: float) -> dict[str, float]:
+        """The logging policy's own tau-quantile with an order-statistic interval, for independent episodes.
+
+        Parameters
+        ----------
+        tau : float
+            Level in (0, 1).
+
+        Returns
+        -------
+        dict
+            value, lower and upper; an end is infinite if there are too few episodes for it.
+        """
+        from scipy.stats import binom
+
+        tau, _ = check_levels(tau)
+        if not self.returns.size:
+            raise ArgumentError("every logged episode was cut off, so that no return is known; pass ends='terminal'")
+        sorted_returns = np.r_[-math.inf, np.sort(self.returns), math.inf]
+        n, alpha = self.returns.size, (1.0 - self.confidence) / 2.0
+        below = int(binom.ppf(alpha, n, tau))  # P(Bin < below) < alpha, so that position `below` is safe
+        below = below if binom.cdf(below - 1, n, tau) <= alpha else below - 1
+        above = int(binom.isf(alpha, n, tau)) + 1  # P(Bin >= above) <= alpha
+        middle = max(1, math.ceil(n * tau - 1e-9))
+        return {
+            "value": float(sorted_returns[middle]),
+            "lower": float(sorted_returns[max(0, below)]),
+            "upper": float(sorted_returns[min(n + 1, above)]),
+        }
+
+    # -- rows, words, files ----------------------------------------------------------------------------------------------
+
+    def _described(self, k: int, s: int, a: int) -> dict[str, Any]:
+        """One row in words and numbers."""
+        pooled = self.mdp.stationary
+        return {
+            "stage": None if pooled else k, "state": self.mdp.state_label(s), "action": self.mdp.action_label(a),
+            "visits": int(self.counts[0 if pooled else k, s, a]), "radius": float(self.radii[0 if pooled else k, s, a]),
+        }  # fmt: skip
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict per row that the log shows: stage, state, action, visits, outcomes and radius."""
+        radii = self.radii
+        found = []
+        for k, s, a in np.argwhere(self.seen).tolist():
+            row = {
+                "stage": None if self.mdp.stationary else k, "state": self.mdp.state_label(s),
+                "action": self.mdp.action_label(a), "visits": int(self.counts[k, s, a]),
+                "outcomes": int(self.balls.outcomes[k, s, a]), "radius": float(radii[k, s, a]),
+            }  # fmt: skip
+            found.append(row)
+        return found
+
+    def to_frame(self) -> Any:
+        """`rows` as a pandas frame."""
+        import pandas
+
+        return pandas.DataFrame(self.rows())
+
+    def coverage(self) -> dict[str, Any]:
+        """How much the log shows: episodes, steps, rows and the range of their visits."""
+        n = self.counts[self.seen]
+        states = self.mdp.S - len(self.added)
+        return {
+            "episodes": self.episodes, "steps": self.steps, "counted_steps": self.counted,
+            "rows_seen": int(n.size), "rows": int(self.counts.shape[0] * states * self.mdp.A),
+            "median_visits": float(np.median(n)) if n.size else 0.0,
+            "rows_without_information": int(np.count_nonzero(self.radii[self.seen] >= 2.0)),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        seen = self.coverage()
+        lines = [
+            f"Estimate from {seen['episodes']} episodes, {seen['steps']} steps, horizon {self.mdp.H}",
+            f"  rows seen     {seen['rows_seen']} of {seen['rows']}, median visits {seen['median_visits']:g}",
+            f"  too few       {seen['rows_without_information']} seen rows have radius 2: too few visits to be useful",
+            f"  confidence    {self.confidence:g}",
+            *(f"  assumes that  {text}" for text in self.assumptions),
+        ]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Estimate({self.episodes} episodes, {int(self.seen.sum())} rows seen, confidence={self.confidence:g})"
+
+    def arrays(self) -> dict[str, Any]:
+        """The estimate as arrays without objects, for an .npz archive."""
+        mdp, balls = self.mdp, self.balls
+        found = {
+            "bqrl_estimate": np.array(FORMAT), "H": mdp.H, "discount": mdp.discount, "mu": mdp.mu, "row_start": mdp.row_start,
+            "successor": mdp.successor, "probability": mdp.probability, "known": mdp.known, "visits": balls.visits,
+            "outcomes": balls.outcomes, "most": balls.most, "exact": balls.exact, "returns": self.returns,
+            "assumptions": np.array(self.assumptions, np.str_), "added": np.array(self.added, np.int64),
+            "whole": np.array([balls.rows, balls.free, self.episodes, self.steps, self.counted, self.start_atoms]),
+            "numbers": np.array([balls.delta, self.confidence, self.floor, self.lowest]),
+        }  # fmt: skip
+        found["reward" if mdp.row_reward is None else "row_reward"] = (
+            mdp.reward if mdp.row_reward is None else mdp.row_reward
+        )
+        for name in ("state_names", "action_names"):
+            if getattr(mdp, name) is not None:
+                found[name] = np.array(getattr(mdp, name), np.str_)
+        return {name: np.asarray(array) for name, array in found.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:
+        """The estimate that `arrays` describes."""
+        needed = (
+            "H",
+            "mu",
+            "row_start",
+            "successor",
+            "probability",
+            "known",
+            "visits",
+            "outcomes",
+            "most",
+            "whole",
+            "numbers",
+        )
+        missing = [name for name in ("bqrl_estimate", *needed) if name not in arrays]
+        if missing:
+            raise FileFormatError(f"expected a saved estimate, got arrays without {missing[0]!r}")
+        if int(arrays["bqrl_estimate"]) != FORMAT:
+            raise FileFormatError(f"expected an estimate of format {FORMAT}, got {arrays['bqrl_estimate']}")
+        K, S, A = arrays["known"].shape
+        table = Table(
+            S, A, K, arrays["row_start"], arrays["successor"], arrays["probability"], arrays.get("reward"),
+            arrays.get("row_reward"), True,
+        )  # fmt: skip
+        mdp = MDP.from_table(
+            table, int(arrays["H"]), arrays["mu"], float(arrays["discount"]), known=arrays["known"],
+            state_names=_names(arrays, "state_names"), action_names=_names(arrays, "action_names"),
+        )  # fmt: skip
+        rows, free, episodes, steps, counted, atoms = arrays["whole"].tolist()
+        delta, confidence, floor, lowest = arrays["numbers"].tolist()
+        balls = Balls(
+            visits=arrays["visits"], outcomes=arrays["outcomes"], most=arrays["most"], exact=arrays["exact"], free=bool(free),
+            rows=rows, delta=delta,
+        )  # fmt: skip
+        return cls(
+            mdp=mdp, balls=balls, confidence=confidence, assumptions=tuple(arrays["assumptions"].tolist()),
+            returns=arrays["returns"], episodes=episodes, steps=steps, counted=counted, start_atoms=atoms,
+            floor=floor, lowest=lowest, added=tuple(arrays["added"].tolist()),
+        )  # fmt: skip
+
+    def save(self, path: str | Path) -> None:
+        """Write the estimate to an .npz file, whole or not at all."""
+        with replacing(path) as file:
+            np.savez_compressed(file, **self.arrays())
+
+
+def _names(arrays: Mapping[str, Any], name: str) -> list[str] | None:
+    return arrays[name].tolist() if name in arrays else None

@@ -1,0 +1,175 @@
+"""`bqrl.fit`: from logged episodes to an estimate whose promises hold with a stated confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import choice, number, shown
+from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.logs.empirical import empirical
+from bqrl.logs.episodes import Episodes, order_episodes
+from bqrl.logs.estimate import Estimate
+from bqrl.logs.known_model import from_model
+from bqrl.logs.read import read_columns
+from bqrl.mdp.model import MDP
+
+
+def fit(
+    log: Any,
+    confidence: float = 0.95,
+    columns: Mapping[str, str] | None = None,
+    horizon: int | None = None,
+    discount: float = 1.0,
+    start: Any = None,
+    stationary: bool = False,
+    model: MDP | None = None,
+    known: Any = None,
+    support: Any = None,
+    reward_range: tuple[float, float] | None = None,
+    ends: str | None = None,
+    reward_by: str | None = None,
+) -> Estimate:
+    """Estimate a model from logged episodes, with l1 balls that hold the true kernel with the stated confidence.
+
+    Parameters
+    ----------
+    log : str, Path, frame or mapping
+        A .csv, .csv.gz or .parquet file, a pandas or polars frame, or a dict of arrays, with one row per step and columns
+        episode, state, action, reward, and optionally stage, next_state, event and end.
+    confidence : float
+        Probability in (0, 1) with which all promises of the estimate hold.
+    columns : mapping, optional
+        Header of each role whose column has another name.
+    horizon : int, optional
+        Number of stages; by default the length of the longest episode.
+    discount : float
+        Stage factor in (0, 1].
+    start : label or {label: probability}, optional
+        The known first state or its law; by default as in the log.
+    stationary : bool
+        Whether the kernel and the rewards do not change with the stage, so that all stages share their counts.
+    model : MDP, optional
+        Known outcomes, rewards and shared noise; only probabilities are estimated.
+    known : list of tuples, optional
+        Rows known exactly: (state, action, next_state, probability, reward), with the stage in front where it matters;
+        the next state "(end)" ends the episode, here and in `support`.
+    support : list of tuples or "states", optional
+        Possible transitions: (state, action, next_state) or (state, action, next_state, reward); "states" declares that
+        the log shows every state that can occur.
+    reward_range : (float, float), optional
+        Lowest and highest possible reward of one step; required unless `support`, `model` or `reward_by` is given.
+    ends : "terminal" or "truncated", optional
+        Whether episodes shorter than the horizon are complete (the default) or were cut off.
+    reward_by : "state-action", optional
+        Declares that the reward depends on the state and the action alone (and on the stage, unless `stationary`).
+
+    Returns
+    -------
+    Estimate
+        The empirical model, its counts and radii; `solve` plans on it.
+
+    Examples
+    --------
+    >>> log = {"episode": range(200), "state": [0] * 200, "action": [0] * 200, "reward": [1.0] * 200}
+    >>> fit(log, reward_range=(0, 1)).solve(tau=0.5).value
+    1.0
+    """
+    confidence = number(confidence, "confidence", 0.0, 1.0, "()")
+    discount = number(discount, "discount", 0.0, 1.0, "(]")
+    if not isinstance(stationary, bool):
+        raise ArgumentTypeError(f"stationary must be True or False, got {shown(stationary)}", name="stationary")
+    if reward_by is not None:
+        choice(reward_by, "reward_by", ("state-action",))
+    if isinstance(support, str):
+        choice(support, "support", ("states",))
+    steps = order_episodes(read_columns(log, columns), _horizon(horizon, model), ends)
+    delta = 1.0 - confidence
+    if model is not None:
+        _check_model(model, start=start, known=known, support=support, reward_range=reward_range, reward_by=reward_by)
+        found = from_model(steps, model, delta=delta, stationary=stationary)
+        several = False
+    else:
+        several = start is None and np.unique(steps.first_states).size > 1
+        found = empirical(
+            steps, delta=delta / 2.0 if several else delta, discount=discount, stationary=stationary, start=start, known=known,
+            support=support, reward_range=_range(reward_range), reward_by=reward_by,
+        )  # fmt: skip
+    assumptions = _assumptions(
+        steps, start=start, stationary=found.mdp.stationary and found.mdp.H > 1, model=model, known=known, support=support,
+        reward_range=reward_range, reward_by=reward_by,
+    )  # fmt: skip
+    return Estimate(
+        mdp=found.mdp, balls=found.balls, confidence=confidence, assumptions=assumptions, returns=steps.returns(discount),
+        episodes=steps.T, steps=steps.state.size, counted=found.counted,
+        start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
+        floor=found.floor, lowest=found.lowest, added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
+    )  # fmt: skip
+
+
+def _horizon(horizon: int | None, model: MDP | None) -> int | None:
+    return model.H if horizon is None and isinstance(model, MDP) else horizon
+
+
+def _range(given: Any) -> tuple[float, float] | None:
+    """The range of the rewards as two numbers."""
+    if given is None:
+        return None
+    if isinstance(given, (str, bytes)) or np.ndim(given) != 1 or len(given) != 2:
+        raise ArgumentTypeError(
+            f"reward_range must be two numbers, e.g. (0, 1), got {shown(given)}", name="reward_range", value=given
+        )
+    low = number(given[0], "reward_range[0]")
+    return low, number(given[1], "reward_range[1]", low)
+
+
+def _check_model(model: Any, **others: Any) -> None:
+    """Refuse what is not a model, and arguments that a model already answers."""
+    if not isinstance(model, MDP):
+        raise ArgumentTypeError(
+            f"model must be an MDP, got {type(model).__name__}; build one with bqrl.MDP", name="model"
+        )
+    given = [name for name, value in others.items() if value is not None]
+    if given:
+        raise ArgumentError(
+            f"{given[0]} must not be given with model=, which answers it; drop one of them", name=given[0]
+        )
+
+
+def _assumptions(
+    log: Episodes, *, start: Any, stationary: bool, model: MDP | None, known: Any, support: Any, reward_range: Any, reward_by: Any
+) -> tuple[str, ...]:  # fmt: skip
+    """What the promises rest on, each as the end of "assuming that"."""
+    found = [
+        "the next state and the reward depend only on the " + ("" if stationary else "stage, ") + "state and action"
+    ]
+    if stationary:
+        found.append("their law is the same at every stage")
+    if log.truncated.any():
+        found.append("whether an episode was cut off does not depend on an unrecorded next state")
+    if log.short:
+        found.append(f"episodes with fewer than {log.H} steps are complete")
+    if model is not None:
+        found.append("the given model has the right outcomes, rewards and first state")
+    elif start is not None:
+        found.append("the given first state is right")
+    elif np.unique(log.first_states).size == 1:
+        found.append(f"every episode starts in state {log.states[int(log.first_states[0])]!r}")
+    else:
+        found.append("first states are drawn as in the log")
+    if known is not None:
+        found.append("the known rows are right")
+    if support is not None:
+        states = isinstance(support, str)
+        found.append(
+            "the log shows every state that can occur" if states else "only the listed transitions are possible"
+        )
+        if reward_by is None:
+            found.append("the reward is determined by the transition")
+    if reward_by is not None:
+        found.append("the reward depends on the state and action alone")
+    if reward_range is not None:
+        found.append(f"rewards lie between {reward_range[0]:g} and {reward_range[1]:g}")
+    return tuple(found)

@@ -1,0 +1,107 @@
+"""Logs of a known model: outcomes, rewards and shared noise are given, and the log estimates probabilities alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bqrl.errors import ArgumentError
+from bqrl.logs.balls import Balls
+from bqrl.logs.empirical import Empirical
+from bqrl.logs.episodes import ENDED, Episodes
+from bqrl.logs.events import event_counts, laws_of
+from bqrl.logs.read import near
+from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.model import MDP
+
+
+def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> Empirical:
+    """The model with the probabilities of the log: its outcomes, rewards, known rows and shared noise are taken as given."""
+    if stationary and not model.stationary:
+        raise ArgumentError("stationary must be False for a model whose stages differ, got True", name="stationary")
+    if log.H > model.H:
+        raise ArgumentError(f"model must have at least {log.H} stages as in the log, got {model.H}", name="model")
+    states = _matched(log, model.state_names, model.S, log.states, "state")
+    actions = _matched(log, model.action_names, model.A, log.actions, "action")
+    row = _rows(log, model, states, actions)
+    counts, outcome = _outcome_counts(log, model, row, states)
+    size, exact = np.diff(model.row_start), (model.known | ~model.available).reshape(-1)
+    visits = np.bincount(row[outcome >= 0], minlength=size.size)
+    n = np.repeat(visits, size)
+    p = np.where(n > 0, counts / np.maximum(n, 1), 1.0 / np.maximum(np.repeat(size, size), 1))
+    outcomes, rows = size, int(np.count_nonzero(~exact))
+    noise = getattr(model, "noise", None)
+    if noise is not None:
+        by_law = event_counts(log, model, noise, row, np.where(log.next_state < 0, -1, states[log.next_state]), outcome)
+        p = noise.image(laws_of(by_law), p)
+        law = noise.row_law.reshape(-1)
+        classes = np.array([*(np.unique(first).size for first in noise.classes), 0])
+        visits = np.where(law >= 0, np.array([*(int(each.sum()) for each in by_law), 0])[law], visits)
+        outcomes = np.where(law >= 0, classes[law], size)
+        rows = len(noise.events) + int(np.count_nonzero(~exact & (law < 0)))
+    p = np.where(np.repeat(exact, size), model.probability, p)
+    most = np.zeros(size.size)
+    np.maximum.at(most, np.repeat(np.arange(size.size), size), p)
+    shape = model.available.shape
+    balls = Balls(
+        visits=visits.reshape(shape), outcomes=outcomes.reshape(shape), most=(most * visits).reshape(shape),
+        exact=exact.reshape(shape), free=False, rows=max(1, rows), delta=delta,
+    )  # fmt: skip
+    lowest = sum(float(model.stage(h).reward.min()) * model.discount**h for h in range(model.H))
+    return Empirical(
+        mdp=model.with_probability(p), balls=balls, counted=int(np.count_nonzero(outcome >= 0)), floor=lowest, lowest=lowest,
+    )  # fmt: skip
+
+
+def _rows(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> IntArray:
+    """Row of the model that every step of the log shows."""
+    k = np.where(model.stationary, 0, log.stage)
+    row = (k * model.S + states[log.state]) * model.A + actions[log.action]
+    absent = np.flatnonzero(~model.available.reshape(-1)[row])
+    if absent.size:
+        raise log.error(absent[0], "the model does not have this action in this state; correct one of them", "action")
+    return row
+
+
+def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tuple[str, ...], role: str) -> IntArray:
+    """Number in the model of every label of the log."""
+    place = {name: i for i, name in enumerate(names or map(str, range(size)))}
+    for i, label in enumerate(labels):
+        if label not in place:
+            code = log.state if role == "state" else log.action
+            where = np.flatnonzero(code == i)
+            column = role if where.size else "next_state"
+            where = where if where.size else np.flatnonzero(log.next_state == i)
+            raise log.error(
+                where[0] if where.size else 0, f"the model has no {role} {label!r}{near(label, place)}", column
+            )
+    return np.array([place[label] for label in labels], np.int64)
+
+
+def _outcome_counts(log: Episodes, model: MDP, row: IntArray, states: IntArray) -> tuple[IntArray, IntArray]:
+    """How often the log shows every outcome of the model, and the outcome of every step, -1 where it is not known."""
+    ended = np.flatnonzero(log.next_state == ENDED)
+    if ended.size:
+        raise log.error(
+            ended[0],
+            "the episode ends before the horizon; name the next_state in which the model absorbs",
+            "next_state",
+        )
+    use = np.flatnonzero(log.next_state >= 0)
+    stage = log.stage[use] if len(model.reward) > 1 else np.zeros(use.size, np.int64)
+    paid_code = np.unique(log.reward[use], return_inverse=True)[1].reshape(-1)
+    keys = np.c_[row[use], states[log.next_state[use]], stage, paid_code]
+    distinct, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    place = np.empty(len(distinct), np.int64)
+    for j, ((q, s_next, h, _), i) in enumerate(zip(distinct.tolist(), first.tolist(), strict=True)):
+        here = slice(int(model.row_start[q]), int(model.row_start[q + 1]))
+        paid = log.reward[use[i]]
+        fits = (model.successor[here] == s_next) & np.isclose(model.reward[h, here], paid, rtol=1e-9, atol=1e-12)
+        if not fits.any():
+            raise log.error(
+                use[i],
+                f"the model has no outcome with this next_state and reward {paid:g} in its row; correct one of them",
+            )
+        place[j] = here.start + int(fits.argmax())
+    outcome = np.full(row.size, -1, np.int64)
+    outcome[use] = place[inverse.reshape(-1)]
+    return np.bincount(outcome[use], minlength=model.successor.size), outcome

@@ -1,0 +1,62 @@
+"""What limits a promise: the share of every row in the difference between worst-case and empirical shortfall.
+
+For the policy of one target, with W the worst-case values and P_hat the empirical kernel,
+
+    W_0 - V_0  =  sum over (h, s, n) of  occupancy_hat(h, s, n) * ( W_h(s, n) - P_hat W_{h+1}(s, n) ),
+
+where V_0 is the policy's shortfall in the empirical model: each term is the loss through one row's ball, and they add up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bqrl.kernels.layout import Rows
+from bqrl.laws.law import reaches
+from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.find_grid import rounded
+from bqrl.mdp.grid import Grid
+from bqrl.mdp.model import MDP
+from bqrl.planners.ball_loops import follow, push_needs
+from bqrl.planners.evaluate import BRACKET_POINTS
+from bqrl.planners.sweep import ROBUST, sweep
+from bqrl.planners.target import exact_grid
+from bqrl.planners.uncertain import half_radius
+
+
+def next_target(mdp: MDP, radius: FloatArray, level: float) -> float:
+    """The lowest target that the robust sweep does not reach at this level, or the highest return if it reaches all."""
+    columns = _columns(mdp)
+    done = sweep(mdp, columns, half=half_radius(mdp, radius), sense=ROBUST, policy=False)
+    reached = np.flatnonzero(reaches(np.maximum.accumulate(done.root[: int(columns.size[0])]), level))
+    column = min(int(reached[-1]) + 1 if reached.size else 0, int(columns.size[0]) - 1)
+    return float(columns.points(0)[column])
+
+
+def costliest_rows(mdp: MDP, radius: FloatArray, target: float) -> FloatArray:
+    """Cost of the uncertainty of every row, shape (1 or H, S, A), for the robust policy of one target."""
+    columns, half = _columns(mdp), half_radius(mdp, radius)
+    done = sweep(mdp, columns, half=half, sense=ROBUST, keep=True)
+    assert done.values is not None
+    assert done.actions is not None
+    K = mdp.available.shape[0]
+    costs = np.zeros((K, mdp.S, mdp.A))
+    mass: FloatArray = np.zeros((mdp.S, done.values[0].shape[1]))
+    mass[:, int(columns.column(0, target))] = mdp.mu
+    for h in range(mdp.H):
+        stage, moves, actions = mdp.stage(h), columns.moves(mdp, h), done.actions[h]
+        rows = Rows(stage.row_start, stage.successor, stage.probability)
+        plain = np.empty(done.values[h].shape)
+        follow(rows, moves, actions, done.values[h + 1], plain)
+        loss = mass * (done.values[h] - plain)
+        s, c = np.nonzero(mass)
+        np.add.at(costs[h if K > 1 else 0], (s, actions[s, c]), loss[s, c])
+        after: FloatArray = np.zeros(done.values[h + 1].shape)
+        push_needs(rows, moves, actions, mass, after)
+        mass = after
+    return costs
+
+
+def _columns(mdp: MDP) -> Grid:
+    """The exact grid of returns, or one rounded down."""
+    return exact_grid(mdp) or rounded(mdp, BRACKET_POINTS)

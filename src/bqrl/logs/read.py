@@ -1,0 +1,334 @@
+"""Tables of logged steps as coded columns: .csv, .csv.gz and .parquet files, frames, and dicts of arrays.
+
+One row is one step: episode, state, action, reward, and optionally stage, next_state, event and end. Labels may be any text
+or numbers; they become indices. Files are read in blocks, so that memory stays small.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import nearest, shown
+from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
+from bqrl.mdp.arrays import FloatArray, IntArray
+
+ROLES = ("episode", "stage", "state", "action", "reward", "next_state", "event", "end")
+REQUIRED = ("episode", "state", "action", "reward")
+SYNONYMS = {
+    "episode": ("ep", "episodeid", "trajectory", "trial", "run"),
+    "stage": ("h", "t", "step", "time", "stageid"),
+    "state": ("s", "from", "obs", "observation", "currentstate"),
+    "action": ("a", "decision", "choice"),
+    "reward": ("r", "payoff"),
+    "next_state": ("s'", "snext", "next", "to", "nextobs", "nextobservation", "newstate"),
+    "event": ("e", "noise"),
+    "end": ("done", "terminal", "terminated", "ended"),
+}
+BLOCK = 10_000  # rows of a file that are held as text at once
+
+
+@dataclass(slots=True)
+class Codes:
+    """A column of labels: `code[i]` is the place of row i's label in `labels`; an empty label is missing."""
+
+    code: IntArray
+    labels: list[str]
+
+
+@dataclass(slots=True)
+class Source:
+    """Where the rows come from: its name for messages, its headers, and blocks of columns."""
+
+    name: str
+    header: list[str]
+    content: Any  # a path of a .csv file, or a list of columns
+    path: Path | None = None
+
+    def blocks(self) -> Iterator[Sequence[Sequence[Any]]]:
+        """Blocks of rows, each as one list per column."""
+        if self.path is None:
+            yield self.content
+            return
+        with _opened(self.path) as file:
+            reader = csv.reader(file)
+            next(reader)
+            done = 0
+            for block in iter(lambda: self._block(reader), []):
+                rows = [row for row in block if row]
+                if set(map(len, rows)) - {len(self.header)}:
+                    wrong = next(i for i, row in enumerate(rows) if len(row) != len(self.header))
+                    raise self.error(
+                        done + wrong, f"has {len(rows[wrong])} fields, the header has {len(self.header)}; complete it"
+                    )
+                done += len(rows)
+                if rows:
+                    yield list(zip(*rows, strict=True))
+
+    def _block(self, reader: Any) -> list[list[str]]:
+        """The next rows of the file."""
+        try:
+            return list(islice(reader, BLOCK))
+        except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
+            fault = " ".join(str(error).split())
+            line = reader.line_num + 1
+            raise FileFormatError(
+                f"{self.name}, near line {line}: cannot be read ({fault})", file=str(self.path), line=line
+            ) from None
+
+    def error(self, row: int | None, message: str, column: str | None = None) -> FileFormatError:
+        """A FileFormatError about a row, counted from 0 behind the header; None is the header itself."""
+        line = self.line(row)
+        place = f"row {row}" if line is None else f"line {line}"
+        place = "header" if row is None and line is None else place
+        where = f", column {column!r}" if column else ""
+        file = None if self.path is None else str(self.path)
+        return FileFormatError(f"{self.name}, {place}{where}: {message}", file=file, line=line, column=column)
+
+    def line(self, row: int | None) -> int | None:
+        """The line of the file on which a row begins; None where there is no file with lines."""
+        if self.path is None:
+            return None
+        if row is None:
+            return 1
+        with _opened(self.path) as file:
+            reader = csv.reader(file)
+            next(reader)
+            before, left = reader.line_num, row
+            for fields in reader:
+                if fields:
+                    if left == 0:
+                        return before + 1
+                    left -= 1
+                before = reader.line_num
+        return before
+
+
+@dataclass(slots=True)
+class Columns:
+    """The columns of a log by role, coded; `source` locates faults."""
+
+    source: Source
+    headers: dict[str, str]  # role -> header
+    codes: dict[str, Codes]  # state and next_state share their labels
+    reward: FloatArray
+    labels: dict[str, list[str]] = field(default_factory=dict)
+
+    def error(self, row: int, message: str, role: str | None = None) -> FileFormatError:
+        """A FileFormatError about a row of the log."""
+        return self.source.error(int(row), message, self.headers.get(role) if role else None)
+
+
+def read_columns(log: Any, columns: Mapping[str, str] | None = None) -> Columns:
+    """The coded columns of a log in any of its forms.
+
+    Parameters
+    ----------
+    log : str, Path, mapping or frame
+        A .csv, .csv.gz or .parquet file, a pandas or polars frame, or a dict of arrays.
+    columns : mapping of str to str, optional
+        Header of each role whose column has another name, e.g. {"state": "condition"}.
+
+    Returns
+    -------
+    Columns
+        Labels as indices, rewards as numbers, and the place of each row for messages.
+
+    Examples
+    --------
+    >>> log = {"episode": [1, 2], "state": ["a", "a"], "action": [0, 1], "reward": [0.5, 1.0]}
+    >>> read_columns(log).codes["state"].labels
+    ['a']
+    """
+    source = _source(log)
+    place = _places(source, columns)
+    headers = {role: source.header[i] for role, i in place.items()}
+    books: dict[str, Any] = {role: _book() for role in place if role != "reward"}
+    if "next_state" in books:
+        books["next_state"] = books["state"]
+    parts: dict[str, list[Any]] = {role: [] for role in place}
+    done = 0
+    for block in source.blocks():
+        for role, i in place.items():
+            if role == "reward":
+                parts[role].append(_numbers(source, block[i], done, headers[role]))
+            else:
+                parts[role].append(np.fromiter(map(books[role].__getitem__, block[i]), np.int64, len(block[i])))
+        done += len(block[0]) if block else 0
+    if done == 0:
+        raise source.error(None, "the log has no rows; write one row per step")
+    codes = {}
+    labelled = {role: _merged(list(book)) for role, book in books.items() if role != "next_state"}
+    for role in books:
+        labels, place_of = labelled["state" if role == "next_state" else role]
+        codes[role] = Codes(code=place_of[np.concatenate(parts[role])], labels=labels)
+    return Columns(source=source, headers=headers, codes=codes, reward=np.concatenate(parts["reward"]))
+
+
+# -- sources ---------------------------------------------------------------------------------------------------------
+
+
+def _source(log: Any) -> Source:
+    """The rows and headers of a log in any of its forms."""
+    if isinstance(log, (str, Path)):
+        path = Path(log)
+        if path.suffix == ".parquet":
+            return _table(_parquet(path), path.name)
+        if not path.name.endswith((".csv", ".csv.gz")):
+            raise ArgumentError(
+                f"log must be a .csv, .csv.gz or .parquet file, got {path.name!r}; convert it", name="log", value=log
+            )
+        with _opened(path) as file:
+            try:
+                header = [name.strip() for name in next(csv.reader(file), [])]
+            except (UnicodeDecodeError, OSError) as error:
+                raise FileFormatError(f"{path.name}: cannot be read as text ({error})", file=str(path)) from None
+        return Source(name=path.name, header=header, content=None, path=path)
+    if isinstance(log, Mapping) or (hasattr(log, "columns") and hasattr(log, "__getitem__")):
+        return _table(log, "log")
+    raise ArgumentTypeError(
+        f"log must be a file, a frame or a dict of arrays, got {type(log).__name__}; name the columns {', '.join(REQUIRED)}",
+        name="log", value=log,
+    )  # fmt: skip
+
+
+def _table(table: Any, name: str) -> Source:
+    """A frame or a dict of columns as a source."""
+    keys = list(table.keys() if isinstance(table, Mapping) else table.columns)
+    columns = [_listed(table[key]) for key in keys]
+    lengths = {str(key): len(column) for key, column in zip(keys, columns, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise FileFormatError(f"{name}: columns must have one length, got {shown(lengths)}; complete them")
+    return Source(name=name, header=[str(key) for key in keys], content=columns)
+
+
+def _listed(column: Any) -> list[Any]:
+    """A column as a list of plain Python values."""
+    if hasattr(column, "to_list"):
+        return list(column.to_list())
+    return list(column.tolist() if hasattr(column, "tolist") else column)
+
+
+def _parquet(path: Path) -> Any:
+    """A .parquet file as a frame, by polars or pandas, whichever is installed."""
+    try:
+        import polars
+
+        return polars.read_parquet(path)
+    except ImportError:
+        pass
+    try:
+        import pandas
+
+        return pandas.read_parquet(path)
+    except ImportError:
+        raise ArgumentError(
+            f"{path.name}: reading .parquet requires polars, or pandas with pyarrow; install one of them, or write a .csv",
+            name="log", value=path,
+        ) from None  # fmt: skip
+
+
+def _opened(path: Path) -> Any:
+    """The file as text."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    return opener(path, "rt", encoding="utf-8-sig", newline="")
+
+
+# -- headers, labels, numbers ------------------------------------------------------------------------------------------
+
+
+def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]:
+    """Position of the column of each role."""
+    chosen = dict(columns or {})
+    for role, header in chosen.items():
+        if role not in ROLES:
+            raise ArgumentError(
+                f"columns must map roles to headers, got the role {role!r}{nearest(role, ROLES)}", name="columns"
+            )
+        if header not in source.header:
+            raise source.error(None, f"no column {header!r} for {role}{nearest(header, source.header)}", header)
+    place = {role: source.header.index(header) for role, header in chosen.items()}
+    for role in ROLES:
+        if role in place:
+            continue
+        names = (role.replace("_", ""), *SYNONYMS[role])
+        fits = [i for i, name in enumerate(source.header) if _plain(name) in names and i not in place.values()]
+        if fits:
+            place[role] = min(fits, key=lambda i: names.index(_plain(source.header[i])))
+        elif role in REQUIRED:
+            near = get_close_matches(role, source.header, n=1, cutoff=0.3)
+            nearby = f"the nearest header is {near[0]!r}" if near else f"headers are {', '.join(source.header)}"
+            raise source.error(None, f"the column {role} is missing; {nearby}; pass columns={{{role!r}: HEADER}}", role)
+    return place
+
+
+def _plain(header: str) -> str:
+    """A header in lower case without spaces, dashes and underscores."""
+    return header.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
+
+
+def _book() -> defaultdict[Any, int]:
+    """A dict that numbers its keys in the order of their first use."""
+    book: defaultdict[Any, int] = defaultdict()
+    book.default_factory = book.__len__
+    return book
+
+
+def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
+    """Distinct labels as text, numbers in numerical order, and the place of every raw label; -1 where it is missing."""
+    texts = [label_text(value) for value in raw]
+    distinct = list(dict.fromkeys(text for text in texts if text))
+    try:
+        distinct.sort(key=float)
+    except ValueError:
+        pass  # names keep the order in which they appear
+    place = {text: i for i, text in enumerate(distinct)} | {"": -1}
+    return distinct, np.array([place[text] for text in texts], np.int64)
+
+
+def near(text: str, labels: Iterable[str]) -> str:
+    """The end of a message: the nearest of many labels, or the first and the last of them."""
+    known = list(labels)
+    found = get_close_matches(text, known, n=1, cutoff=0.5)
+    return f"; did you mean {found[0]!r}?" if found else f"; there are {len(known)}, from {known[0]!r} to {known[-1]!r}"
+
+
+def label_text(value: Any) -> str:
+    """A label as text: 3, 3.0 and "3" agree; None, NaN and "" are missing."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _numbers(source: Source, column: Sequence[Any], done: int, header: str) -> FloatArray:
+    """Rewards as finite floats."""
+    try:
+        numbers = np.array([np.nan if value is None else value for value in column], dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.array([_float(value) for value in column])
+    wrong = np.flatnonzero(~np.isfinite(numbers))
+    if wrong.size:
+        i = int(wrong[0])
+        raise source.error(
+            done + i, f"the reward must be a finite number, got {shown(column[i])}; correct or drop it", header
+        )
+    return numbers
+
+
+def _float(value: Any) -> float:
+    """A number, or NaN where `value` is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")

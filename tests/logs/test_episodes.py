@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+
+from bqrl.errors import FileFormatError
+from bqrl.logs.episodes import ENDED, UNKNOWN, order_episodes
+from bqrl.logs.read import read_columns
+
+
+def ordered(horizon=None, ends=None, **columns):
+    count = len(columns["state"])
+    return order_episodes(read_columns({"action": ["x"] * count, "reward": [1.0] * count} | columns), horizon, ends)
+
+
+def test_stages_come_from_the_order_or_the_column():
+    by_order = ordered(episode=[7, 3, 7, 3], state=list("abcd"))
+    by_column = ordered(episode=[7, 3, 7, 3], stage=[2, 2, 1, 1], state=list("cdab"))
+    for log in (by_order, by_column):
+        assert log.stage.tolist() == [0, 1, 0, 1]
+        assert [log.states[s] for s in log.state] == ["b", "d", "a", "c"]  # episode 3 comes first
+        assert log.next_state.tolist() == [log.states.index("d"), UNKNOWN, log.states.index("c"), UNKNOWN]
+
+
+def test_shorter_episodes_end_or_were_cut_off():
+    columns = {"episode": [1, 1, 2], "state": list("aba")}
+    assert ordered(**columns).next_state.tolist() == [1, UNKNOWN, ENDED]
+    cut = ordered(ends="truncated", **columns)
+    assert cut.next_state.tolist() == [1, UNKNOWN, UNKNOWN]
+    assert cut.truncated.tolist() == [False, True]
+    assert cut.returns(1.0).tolist() == [2.0]
+
+
+def test_a_column_tells_ends_apart():
+    log = ordered(episode=[1, 1, 2, 3], state=list("abab"), end=["", "", "terminal", "truncated"])
+    assert log.truncated.tolist() == [False, False, True]
+    assert log.next_state.tolist() == [1, UNKNOWN, ENDED, UNKNOWN]
+
+
+def test_last_stages_count_only_if_every_successor_is_recorded():
+    """Otherwise only those steps would count whose successor happens to be known."""
+    log = ordered(episode=[1, 1, 2, 2], state=list("abab"), next_state=["b", "c", "b", ""])
+    assert log.next_state.tolist() == [1, UNKNOWN, 1, UNKNOWN]
+
+
+def test_absorbing_states_are_those_in_which_complete_episodes_end():
+    log = ordered(episode=[1, 1, 2], state=list("aba"), next_state=["b", "a", "done"])
+    assert [log.states[s] for s in np.flatnonzero(log.absorbing)] == ["done"]
+
+
+HEADER = "episode,stage,state,action,reward,next_state,end\n"
+TWO = "1,0,a,x,1,b,\n1,1,b,x,1,a,\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "line", "column", "words"),
+    [
+        ("1,0,a,x,1,b,\n1,2,b,x,1,a,\n2,0,a,x,1,b,\n", {}, 3, "stage", "stage 2 follows stage 0"),
+        ("1,0,a,x,1,b,\n1,0,b,x,1,a,\n2,0,a,x,1,b,\n", {}, 3, "stage", "repeated"),
+        (TWO + "2,1,a,x,1,b,\n", {}, 4, "stage", "begins at stage 1, expected 0"),
+        (TWO + "2,first,a,x,1,b,\n", {}, 4, "stage", "whole number"),
+        (TWO + "2,0,a,x,1,b,\n2,1,a,x,1,b,\n", {}, 4, "next_state", "next_state is 'b'"),
+        (TWO + "2,0,a,x,1,b,\n", {"horizon": 1}, 3, "stage", "more than 1 steps"),
+        (TWO, {}, 2, "episode", "one episode only"),
+        (TWO + "2,0,,x,1,b,\n", {}, 4, "state", "missing"),
+        (TWO + "2,0,a,x,1,b,termnal\n", {}, 4, "end", "did you mean 'terminal'"),
+        ("1,0,a,x,1,b,terminal\n1,1,b,x,1,a,\n2,0,a,x,1,b,\n", {}, 2, "end", "continues after its end"),
+    ],
+)
+def test_bad_logs_are_one_line_with_their_place(tmp_path, rows, options, line, column, words):
+    path = tmp_path / "bad.csv"
+    path.write_text(HEADER + rows)
+    with pytest.raises(FileFormatError, match=r"^bad\.csv, line") as caught:
+        order_episodes(read_columns(path), options.get("horizon"), options.get("ends"))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_a_state_that_ends_episodes_sometimes_is_refused(tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_text("episode,state,action,reward,next_state\n1,a,x,1,b\n1,b,x,1,a\n2,a,x,1,b\n")
+    with pytest.raises(FileFormatError, match="line 4, column 'next_state': state 'b' ends this episode, but line 3"):
+        order_episodes(read_columns(path), None, None)
+    assert order_episodes(read_columns(path), None, "truncated").next_state[-1] >= 0
+
+
+def test_ends_are_given_once():
+    with pytest.raises(ValueError, match="ends must not be given"):
+        ordered(episode=[1, 2], state=["a", "a"], end=["", ""], ends="terminal")

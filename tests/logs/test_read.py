@@ -1,0 +1,117 @@
+import gzip
+
+import numpy as np
+import pytest
+
+from bqrl.errors import FileFormatError
+from bqrl.logs.read import read_columns
+
+HEADER = "episode,stage,state,action,reward,next_state\n"
+ROWS = ["1,0,well,wait,1.5,sick", "1,1,sick,treat,-2,well", "2,0,well,treat,0,well", "2,1,well,wait,1.5,"]
+
+
+@pytest.fixture
+def text():
+    return HEADER + "\n".join(ROWS) + "\n"
+
+
+def frame_columns(text):
+    lines = [line.split(",") for line in text.splitlines()]
+    return {name: [line[i] for line in lines[1:]] for i, name in enumerate(lines[0])}
+
+
+def forms(text, folder):
+    import pandas
+    import polars
+
+    columns = frame_columns(text)
+    columns["reward"] = [float(r) for r in columns["reward"]]
+    columns["episode"], columns["stage"] = ([int(x) for x in columns[name]] for name in ("episode", "stage"))
+    (folder / "log.csv").write_text(text)
+    with gzip.open(folder / "log.csv.gz", "wt") as file:
+        file.write(text)
+    polars.DataFrame(columns).write_parquet(folder / "log.parquet")
+    yield from (folder / "log.csv", str(folder / "log.csv.gz"), folder / "log.parquet")
+    yield from (columns, pandas.DataFrame(columns), polars.DataFrame(columns))
+    yield {name: np.array(column) for name, column in columns.items()}
+
+
+def test_all_forms_of_a_log_agree(text, tmp_path):
+    found = [read_columns(log) for log in forms(text, tmp_path)]
+    for one in found:
+        assert one.codes["state"].labels == ["well", "sick"]
+        assert one.codes["next_state"].code.tolist() == [1, 0, 0, -1]
+        assert one.reward.tolist() == [1.5, -2.0, 0.0, 1.5]
+        assert one.codes["action"].code.tolist() == [0, 1, 1, 0]
+
+
+def test_numbers_are_labels_in_numerical_order():
+    log = {"episode": [1, 2, 3], "state": [10, 9.0, "2"], "action": [0, 0, 0], "reward": [0, 0, 0]}
+    found = read_columns(log | {"next_state": [2.0, float("nan"), None]})
+    assert found.codes["state"].labels == ["2", "9", "10"]
+    assert found.codes["next_state"].code.tolist() == [0, -1, -1]
+
+
+def test_headers_by_synonym_and_by_choice(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("Episode ID,condition,drug,Payoff\n1,a,x,1\n2,b,y,2\n")
+    found = read_columns(path, {"state": "condition", "action": "drug"})
+    assert found.headers == {"episode": "Episode ID", "state": "condition", "action": "drug", "reward": "Payoff"}
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "column", "words"),
+    [
+        ("episode,stat,action,reward\n1,a,x,1\n", 1, "state", "nearest header is 'stat'"),
+        (HEADER + "1,0,a,x,1,a\n1,1,a,x,nan,a\n", 3, "reward", "finite number"),
+        (HEADER + "1,0,a,x,1,a\n\n1,1,a,x,,a\n", 4, "reward", "finite number"),
+        (HEADER + '1,0,"a\nb",x,1,a\n1,1,a,x,much,a\n', 4, "reward", "'much'"),
+        (HEADER + "1,0,a,x,1,a\n1,1,a,x,1\n", 3, None, "has 5 fields, the header has 6"),
+        (HEADER, 1, None, "no rows"),
+    ],
+)
+def test_faults_name_file_line_and_column(tmp_path, content, line, column, words):
+    path = tmp_path / "bad.csv"
+    path.write_text(content)
+    with pytest.raises(FileFormatError, match=r"^bad\.csv, ") as caught:
+        read_columns(path)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert (caught.value.file, caught.value.line, caught.value.column) == (str(path), line, column)
+
+
+def test_a_fault_behind_the_first_block_has_its_own_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("bqrl.logs.read.BLOCK", 2)
+    path = tmp_path / "bad.csv"
+    path.write_text(HEADER + "1,0,a,x,1,a\n" * 5 + "1,1,a,x,?,a\n")
+    with pytest.raises(FileFormatError) as caught:
+        read_columns(path)
+    assert caught.value.line == 7
+
+
+@pytest.mark.parametrize(
+    ("log", "columns", "words"),
+    [
+        ("log.txt", None, r"must be a \.csv"),
+        (3, None, "must be a file, a frame or a dict"),
+        ({"episode": [1], "state": [1], "action": [1], "reward": [1]}, {"stat": "state"}, "did you mean 'state'"),
+        ({"episode": [1], "state": [1], "action": [1], "reward": [1]}, {"state": "stats"}, "did you mean 'state'"),
+        ({"episode": [1], "state": [1, 2], "action": [1], "reward": [1]}, None, "one length"),
+    ],
+)
+def test_bad_arguments_are_one_line(log, columns, words):
+    with pytest.raises((ValueError, TypeError), match=words) as caught:
+        read_columns(log, columns)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("damage", ["cut", "not text"])
+def test_damaged_files_are_one_line(tmp_path, damage):
+    path = tmp_path / "log.csv.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(HEADER.encode() + b"1,0,a,x,1,a\n" * 50_000 + (b"\xff\xff\n" if damage == "not text" else b""))
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(FileFormatError, match=r"^log\.csv\.gz, near line \d+: cannot be read") as caught:
+        read_columns(path)
+    assert "\n" not in str(caught.value)
