@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from bqrl.cli.output import Json, Out, Title, finish, paper, print_json, say, show_table
-
-if TYPE_CHECKING:
-    from bqrl.logs.estimate import Estimate
-    from bqrl.planners.plan import Plan
-    from bqrl.results.result import Result
+from bqrl.logs.estimate import Estimate
+from bqrl.logs.fit import fit as estimate_from
+from bqrl.planners.plan import Plan
+from bqrl.results.result import Result, Table, check_folder, write
 
 SHOWN = 5  # limiting rows printed
 FILES = ("policies.csv", "limits.csv", "projection.csv", "rows.csv", "estimate.npz", "policy.npz")
@@ -37,9 +36,6 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Find a policy from logged episodes, and what it guarantees with a stated confidence."""
-    from bqrl.logs.fit import fit as estimate_from
-    from bqrl.results.result import check_folder, write
-
     if out is not None:
         check_folder(out, FILES)
     asked: dict[str, Any] = {
@@ -106,8 +102,6 @@ def document(estimate: Estimate, promise: Plan) -> dict[str, Any]:
 
 def fit_result(content: dict[str, Any], title: str, estimate: Estimate, promise: Plan) -> Result:
     """The result as tables, sentences and files."""
-    from bqrl.results.result import Result, Table
-
     settings, seen = content["settings"], content["coverage"]
     quantile = f"{settings['tau']:g}-quantile"
     sentences = [content["sentence"]]
