@@ -8,7 +8,7 @@ import pytest
 
 from bqrl.learners.record import Record
 from bqrl.learners.run import learn
-from bqrl.mdp.file_npz import pack, unpack
+from bqrl.mdp.files.npz import pack, unpack
 from bqrl.study import run as run_module
 from bqrl.study import store
 from bqrl.study.run import RunSpec, Timing, fingerprint, problem_of

@@ -180,7 +180,7 @@ def test_failed_runs_are_listed_and_the_others_kept(made, study_file, tmp_path):
 def test_learners_trained_once_do_not_see_the_level():
     from dataclasses import replace
 
-    from bqrl.mdp.file_npz import unpack
+    from bqrl.mdp.files.npz import unpack
 
     spec = read_spec(paper_file("study.toml"))
     for entry in spec.entries:

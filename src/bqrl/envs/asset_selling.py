@@ -12,7 +12,8 @@ import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.errors import ArgumentError
-from bqrl.mdp.forms import FloatArray, Table
+from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP, ROW_TOL
 from bqrl.mdp.noise import SharedNoise
 

@@ -13,9 +13,9 @@ from bqrl.errors import FileFormatError
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.learners.score import Optimum
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.files import read_arrays, write_arrays
-from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, policy_from_arrays
 from bqrl.planners.buffered import plan_buffered

@@ -10,7 +10,7 @@ import numpy as np
 
 from bqrl.checks import number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.noise import LAW_TOL
 
 

@@ -129,11 +129,10 @@ class MDP:
     units: str | None
     noise: SharedNoise | None  # the laws of events whose images the rows are, where rows share them
     _reward: FloatArray | None
-    _cache: dict[Any, Any]
     _per_model: dict[Any, Any]  # written by derived.per_model alone
     _per_structure: dict[Any, Any]  # written by derived.per_structure alone; shared with twins
     __slots__ = (
-        "A", "H", "S", "_cache", "_per_model", "_per_structure", "_reward", "action_names", "available", "discount",
+        "A", "H", "S", "_per_model", "_per_structure", "_reward", "action_names", "available", "discount",
         "known", "mu", "noise", "probability", "row_reward", "row_start", "state_names", "successor", "units",
     )  # fmt: skip
 
@@ -228,7 +227,7 @@ class MDP:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
-        for store in ("_cache", "_per_model", "_per_structure"):
+        for store in ("_per_model", "_per_structure"):
             object.__setattr__(self, store, {})
 
     def _check_actions(self) -> None:
@@ -247,11 +246,7 @@ class MDP:
         raise AttributeError(f"an MDP is frozen; {name} cannot be deleted")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            slot: getattr(self, slot)
-            for slot in MDP.__slots__
-            if slot not in ("_cache", "_per_model", "_per_structure")
-        }
+        return {slot: getattr(self, slot) for slot in MDP.__slots__ if slot not in ("_per_model", "_per_structure")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._store(**state)

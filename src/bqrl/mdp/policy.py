@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bqrl.checks import shown
 from bqrl.errors import ArgumentTypeError, FileFormatError, PolicyError
 from bqrl.kernels.tolerance import MASS_TOL
-from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.grid import Grid, grid_from_arrays
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy_arrays import check_policy_arrays

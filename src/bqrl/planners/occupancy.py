@@ -15,7 +15,7 @@ import numpy as np
 
 from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import push_mass
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.planners.follow import sums_on

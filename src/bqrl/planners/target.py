@@ -22,9 +22,9 @@ import numpy as np
 from bqrl.checks import number, shown, whole
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin, reaches
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
-from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, QuantileLevelPolicy, TargetPolicy

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.laws.law import Law
-from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.results.words import Words, number, runs
 
 MAX_POINTS, MAX_BARS, MAX_STATES, MAX_STAGES = 400, 60, 30, 30

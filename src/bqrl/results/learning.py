@@ -15,7 +15,7 @@ import numpy as np
 
 from bqrl.errors import PolicyError, SizeError
 from bqrl.laws.law import Law
-from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.convert import uniform
 from bqrl.planners.evaluate import evaluate

@@ -12,7 +12,7 @@ import numpy as np
 
 from bqrl.errors import PolicyError, SizeError
 from bqrl.laws.law import Law
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.plan import Plan, objective_value

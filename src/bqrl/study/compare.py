@@ -16,7 +16,7 @@ import numpy as np
 from bqrl.checks import choice, number, shown, whole
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
-from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.study.run import complete
 from bqrl.study.watch import Watch
 from bqrl.study.workers import InlineWorkers, LocalWorkers, Work, Workers

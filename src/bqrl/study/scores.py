@@ -10,8 +10,8 @@ import numpy as np
 
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_model
-from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.buffered import plan_buffered

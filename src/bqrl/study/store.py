@@ -16,8 +16,8 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from bqrl.learners.record import Record
-from bqrl.mdp.atomic import write_whole
-from bqrl.mdp.file_npz import pack, unpack
+from bqrl.mdp.files.atomic import write_whole
+from bqrl.mdp.files.npz import pack, unpack
 from bqrl.study.run import RunSpec, Timing, canonical, check_code, complete
 
 RUNS, TIMES, LOCK = "runs", "times.jsonl", ".lock"

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.solve import guarantee_curve
 from bqrl.study.scores import MEASURES
 from bqrl.study.study import Study

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.study.theory_spec import HardSpec, LearnerSpec, TheorySpec, played, run_seed
 from bqrl.study.watch import Watch
 from bqrl.theory import bandit_upper_bound, hard_instance, hard_lower_bound, loglog_slope

@@ -22,7 +22,7 @@ from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.learners.ucb_bqrl import UCBBQRL
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.solve import solve
 from bqrl.study.theory_exact import buffer, knapsack

@@ -1,0 +1,66 @@
+"""Following a policy forward: compiled loops against the general forward pass and against single steps."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from oracles import small_mdps
+
+import bqrl
+from bqrl.errors import PolicyError
+from bqrl.kernels.layout import Trace
+from bqrl.mdp.find_grid import lattice
+from bqrl.planners.follow import Follower, check_played, law_on_points, push_forward
+from bqrl.planners.sweep import Layout
+
+
+def follower(mdp):
+    return Follower(Layout(mdp, lattice(mdp)))
+
+
+@given(small_mdps(), st.floats(0.05, 0.95))
+def test_the_compiled_pass_equals_the_general_one(mdp, tau):
+    columns, policy = lattice(mdp), bqrl.guarantee_curve(mdp).policy(tau)
+    assume(policy.grid.uniform)
+    np.testing.assert_allclose(follower(mdp).law(policy), law_on_points(mdp, policy, columns), atol=1e-14)
+    law = bqrl.Law(*push_forward(mdp, policy, columns))
+    assert law.equals(bqrl.evaluate(mdp, policy))
+
+
+@given(small_mdps(), st.floats(0.05, 0.95), st.integers(0, 10**6))
+def test_an_episode_takes_the_actions_of_the_policy_and_outcomes_of_the_model(mdp, tau, seed):
+    policy = bqrl.guarantee_curve(mdp).policy(tau)
+    here = follower(mdp)
+    assert here.fits(policy) == here.grid.same_columns(policy.grid)
+    trace = Trace(np.empty(mdp.H + 1, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.H))
+    assume(here.fits(policy))
+    here.play(policy, np.random.default_rng(seed).random(mdp.H + 1), trace)
+    memory = policy.start()
+    assert mdp.mu[trace.states[0]] > 0.0
+    for h in range(mdp.H):
+        s, a, s_next, r = (
+            int(trace.states[h]),
+            int(trace.actions[h]),
+            int(trace.states[h + 1]),
+            float(trace.rewards[h]),
+        )
+        assert a == policy.act(h, s, memory)
+        successors, probabilities, rewards = mdp.outcomes(h, s, a)
+        possible = (successors == s_next) & (rewards == r) & (probabilities > 0.0)
+        assert possible.any()
+        memory = policy.next(memory, h, s, a, r, s_next)
+
+
+def test_another_kernel_on_the_same_outcomes_changes_the_law():
+    mdp = bqrl.MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=2)
+    policy = bqrl.MarkovPolicy(np.zeros((2, 1), int))
+    here = follower(mdp)
+    assert here.law(policy).tolist() == [0.25, 0.5, 0.25]
+    assert here.law(policy, np.array([0.1, 0.9])) == pytest.approx([0.01, 0.18, 0.81])
+
+
+def test_an_action_that_does_not_exist_is_named_with_its_place():
+    mdp = bqrl.MDP([(0, 0, 1, 1.0, 0.0), (1, 0, 1, 1.0, 0.0), (1, 1, 0, 1.0, 1.0)], horizon=2)
+    with pytest.raises(PolicyError) as caught:
+        check_played(mdp, 1, np.array([1, 0]), np.array([1, 1]))
+    assert (caught.value.stage, caught.value.state, caught.value.action) == (1, 0, 1)

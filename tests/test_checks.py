@@ -1,0 +1,93 @@
+"""Argument checks: valid values come back plain, others raise one line that names the argument and the value."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bqrl.checks import choice, nearest, number, random_seed, shown, whole
+from bqrl.errors import ArgumentError, ArgumentTypeError
+
+
+@pytest.mark.parametrize("value", [0.5, np.float32(0.5), np.float64(0.5), np.array(0.5)])
+def test_numbers_come_back_as_floats(value):
+    assert number(value, "tau", 0.0, 1.0) == 0.5
+    assert type(number(value, "tau")) is float
+
+
+@pytest.mark.parametrize(
+    ("value", "ends", "valid"),
+    [
+        (0.0, "[]", True),
+        (0.0, "(]", False),
+        (1.0, "[]", True),
+        (1.0, "[)", False),
+        (-0.1, "[]", False),
+        (1.1, "[]", False),
+    ],
+)
+def test_ends_of_an_interval_belong_to_it_as_stated(value, ends, valid):
+    if valid:
+        assert number(value, "tau", 0.0, 1.0, ends) == value
+        return
+    with pytest.raises(ArgumentError) as caught:
+        number(value, "tau", 0.0, 1.0, ends)
+    assert (caught.value.name, caught.value.value) == ("tau", value)
+    assert f"in {ends[0]}0, 1{ends[1]}" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_numbers_must_be_finite(value):
+    with pytest.raises(ArgumentError, match="gap must be a number"):
+        number(value, "gap")
+
+
+@pytest.mark.parametrize("value", ["0.5", b"1", None, True, np.True_, [0.5], np.array([0.5]), 10**400, 1j, object()])
+def test_other_types_are_no_numbers(value):
+    with pytest.raises((ArgumentTypeError, ArgumentError)) as caught:
+        number(value, "tau")
+    assert "tau must be a number" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("value", [3, np.int16(3), np.uint8(3)])
+def test_whole_numbers_come_back_as_ints(value):
+    assert whole(value, "episodes", 1) == 3
+    assert type(whole(value, "episodes", 1)) is int
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (0, ArgumentError),
+        (6, ArgumentError),
+        (2.0, ArgumentTypeError),
+        (True, ArgumentTypeError),
+        ("2", ArgumentTypeError),
+    ],
+)
+def test_whole_numbers_outside_their_range_are_refused(value, error):
+    with pytest.raises(error, match="episodes must be a whole number from 1 to 5") as caught:
+        whole(value, "episodes", 1, 5)
+    assert caught.value.name == "episodes"
+
+
+def test_a_choice_names_the_nearest_option():
+    assert choice("target", "planner", ["target", "greedy"]) == "target"
+    with pytest.raises(ArgumentError, match="did you mean 'target'"):
+        choice("targit", "planner", ["target", "greedy"])
+    with pytest.raises(ArgumentTypeError, match="planner must be one of 'target', 'greedy', got 3"):
+        choice(3, "planner", ["target", "greedy"])
+    assert nearest("zzz", ["a", "b"]) == "; choose from a, b"
+
+
+def test_a_seed_is_used_as_given_or_drawn():
+    assert random_seed(7) == 7
+    assert random_seed(None) != random_seed(None)
+    with pytest.raises(ArgumentError, match="seed must be a whole number at least 0"):
+        random_seed(-1)
+
+
+def test_long_values_are_shown_on_one_short_line():
+    assert len(shown("x\n" * 10_000)) < 60
+    assert "\n" not in shown(np.zeros((50, 50)))
