@@ -260,8 +260,11 @@ class Run:
         returns, law_of = np.array(arrays["returns"], np.float64), np.array(arrays["law_of"], np.int64)
         if not (0 <= t <= self.total and returns.shape == law_of.shape == (self.total,)):
             raise FileFormatError(f"expected {self.total} episodes, got arrays of shape {returns.shape}")
+        points = 0 if self.scorer is None else self.scorer.points.size
+        if rows.ndim != 2 or (rows.size and rows.shape[1] != points):
+            raise FileFormatError(f"pmf must have {points} columns, got shape {rows.shape}")
         if np.any(law_of[:t] >= len(rows)) or np.any(law_of < -1):
-            raise FileFormatError("law_of points outside the laws")
+            raise FileFormatError("law_of must be the number of a law")
         world, chance = json.loads(str(arrays["streams"]))
         self.world.restore(world)
         self.chance.bit_generator.state = chance
