@@ -29,7 +29,8 @@ def test_laws_are_those_of_the_policies_in_force_before_each_update(learner):
     observe = run.learner.observe
 
     def watched(episode):
-        laws.append(bqrl.evaluate(MODEL, run.learner.evaluated()))
+        policy = run.learner.evaluated()
+        laws.append(bqrl.evaluate(MODEL, run._policy if policy is None else policy))
         observe(episode)
 
     run.learner.observe = watched
@@ -178,12 +179,24 @@ def test_files_that_hold_no_record_are_one_line(record, tmp_path):
         with pytest.raises(ValueError, match=r"^bad\.npz: [^\n]*$"):
             Record.load(tmp_path / "bad.npz")
     write_arrays(tmp_path / "other.npz", {"x": np.zeros(3)})
-    with pytest.raises(ValueError, match=r"^[^\n]*other\.npz , which holds none$"):
+    with pytest.raises(ValueError, match=r"^[^\n]*other\.npz, which holds none$"):
         Record.load(tmp_path / "other.npz")
     with pytest.raises(FileNotFoundError, match=r"^there is no file [^\n]*$"):
         Record.load(tmp_path / "nowhere.npz")
     with pytest.raises(ValueError, match=r"^record\.txt: [^\n]*$"):
         record.save(tmp_path / "record.txt")
+
+
+def test_fault_2_arrays_of_a_record_are_read_only(record, tmp_path):
+    record.save(tmp_path / "record.npz")
+    for one in (record, Record.load(tmp_path / "record.npz")):
+        arrays = [one.returns, one.law_of, one.points, one.pmf, one.optimum.points, one.optimum.shortfall]
+        for array in (*arrays, *one.notes.values(), one.laws[0].values, one.laws[0].probabilities):
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 0
+        before = one.gap(0.3)
+        one.gap(0.3)[:] = 7.0
+        assert np.array_equal(one.gap(0.3), before)
 
 
 def test_settings_say_everything_that_fixes_the_run(record, tmp_path):

@@ -93,6 +93,7 @@ class Replanner:
         if half is None:  # without a ball the policy's own score decides
             enough = bound - LINE_TOL * max(1.0, abs(bound))
             policy, nominal = best_deterministic(search, column, width, enough)
+            bound = max(bound, nominal)  # they differ by rounding where the policy attains the bound
         else:
             found = search.policy(width, column)
             policy, nominal = found.policy, float(buffered_rows(self.points, found.mass[None], tau, beta)[0])

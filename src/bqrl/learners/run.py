@@ -23,6 +23,7 @@ from bqrl.learners.gymnasium import gym_task
 from bqrl.learners.play import ModelWorld, World
 from bqrl.learners.ppo import PPO
 from bqrl.learners.protocol import Learner, Randomised, Task, blank_model
+from bqrl.learners.psrl import PSRL
 from bqrl.learners.q_learning import QLearning
 from bqrl.learners.record import Record
 from bqrl.learners.sarsa import Sarsa
@@ -38,7 +39,7 @@ from bqrl.mdp.policy import MarkovPolicy, Policy, policy_from_arrays
 from bqrl.planners.plan import check_levels
 
 LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner for learner in (UCBBQRL, UCBVI, QLearning, Sarsa, Thompson, PPO, TRPO)
+    learner.name: learner for learner in (PSRL, UCBBQRL, UCBVI, QLearning, Sarsa, Thompson, PPO, TRPO)
 }
 ADAPTERS: dict[str, type[Learner]] = {SB3.name: SB3}  # they need an extra
 
@@ -48,7 +49,7 @@ Maker = Callable[..., Learner]  # a learner class, or a function (task, rng) -> 
 
 def learn(
     problem: Any,
-    learner: str | Maker = "ucb-bqrl",
+    learner: str | Maker = "psrl",
     tau: float = 0.1,
     episodes: int = 2000,
     seed: int | None = None,

@@ -3,8 +3,8 @@
 F(z, d) of buffered.py is convex in the width d. A sweep at one width gives F(z, d) for every target z and a policy that
 attains it, and the law of that policy gives F_pi(z, .) <= F(z, .) at every width. So at the target with the largest bound
 the search sweeps where the maximum of the functions F_pi met so far is lowest, until that maximum and the bound agree: the
-bound is then exactly min_d F(z, d). Few sweeps are needed from a cold start, and one to three where the search begins at
-the width at which an earlier one ended.
+bound is then exactly min_d F(z, d). A sweep at width 1, whose J is W, tightens the bounds of neighbouring targets. Few sweeps
+are needed from a cold start, and one to four if the search begins at the width at which an earlier one ended.
 
 Over an l1 ball the law of a policy says little about F, so there the search moves on the lattice of widths and ends when both
 neighbours of the best one have been swept. Any set of widths gives a valid bound.
@@ -135,16 +135,31 @@ class WidthSearch:
         while True:
             widths = sorted({0.0, *self.sweeps})
             table = np.array([self.bound(d) for d in widths])
-            ceiling = table.min(axis=0)
+            ceiling = self._ceiling(table)
             column = int(ceiling.argmax())
             best = widths[int(table[:, column].argmin())]
             if self.half is None:
                 following = self._lowest(column, float(ceiling[column]) - LINE_TOL * size)
+                if following is not None and len(self.sweeps) == 2 and 1.0 not in self.sweeps:
+                    following = 1.0
             else:
                 following = self._neighbour(best, column)
             if following is None or any(abs(following - d) < 1e-9 for d in widths):
                 return float(ceiling[column]), column, best
             self.bound(following)
+
+    def _ceiling(self, table: FloatArray) -> FloatArray:
+        """Return the lowest bound of each target, tightened by the shortfalls W of a sweep at width 1 if there is one.
+
+        E[clip(z + 1 - G, 0, d + 1)] is at least J_d(z) + W(z + 1), so a bound at z holds at z + 1 if tau - W(z + 1) is added.
+        Without this, each of the targets between two atoms of a law would need a sweep of its own.
+        """
+        ceiling = table.min(axis=0)
+        if 1.0 not in self.sweeps or self.half is not None:
+            return ceiling
+        shortfall = self.sweeps[1.0].root[: ceiling.size]
+        rise = np.cumsum((self.tau - shortfall) * (self.grid.step / self.beta))
+        return rise + np.minimum.accumulate(ceiling - rise)
 
     def _lowest(self, column: int, enough: float) -> float | None:
         """Return the width at which the policies met leave F(z, .) lowest; None if that is not below `enough`.
