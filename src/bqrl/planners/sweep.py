@@ -50,6 +50,7 @@ class Sweep:
     root: FloatArray  # (columns,) value from the first state, or averaged over the law of first states
     mean: FloatArray | None = None  # (columns,) mean return of the policy of each column, or minus its second cost
     actions: tuple[ActionArray, ...] | None = None  # per stage (S, columns)
+    flat: tuple[ActionArray, IntArray] | None = None  # the actions of all stages in one buffer, where they lie in one
     values: tuple[FloatArray, ...] | None = None  # per stage 0..H (S, columns), with keep=True
     means: tuple[FloatArray, ...] | None = None  # minus the second cost per stage 0..H (S, columns), with keep=True
 
@@ -75,7 +76,9 @@ class Layout:
             A=mdp.A,
         )  # fmt: skip
         self.work = np.empty((2, 0))
-        self.largest = float(np.abs(grid.points(0)[[0, -1]]).max())  # size of the returns
+        self.points = grid.points(0)
+        self.points.flags.writeable = False
+        self.largest = float(np.abs(self.points[[0, -1]]).max())  # size of the returns
         self._begins = np.concatenate(([0], np.cumsum(grid.size[:-1])))
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
@@ -161,8 +164,7 @@ def sweep(
         largest = float(np.abs(grid.points(0)[[0, -1]]).max()) if layout is None else layout.largest
     rule = Goal(NO_TABLE, weight, tie, 1e-12 * max(1.0, largest))
     widest = int(grid.size.max()) + extra
-    small = mdp.successor.size // len(mdp.available) * widest <= SMALL_WORK
-    if isinstance(grid, Lattice) and second is None and not keep and tick is None and small:
+    if isinstance(grid, Lattice) and second is None and not keep and tick is None and fits_one_call(mdp, widest):
         layout = Layout(mdp, grid) if layout is None else layout
         return _in_one_call(layout, kernel, cost, extra, rule, policy, half, sense)
     layers = 2 if policy else 1  # values of all columns, then their means
@@ -197,6 +199,11 @@ def sweep(
     )  # fmt: skip
 
 
+def fits_one_call(mdp: MDP, columns: int) -> bool:
+    """Return whether a problem is so small that all its stages run in one compiled call."""
+    return mdp.successor.size // len(mdp.available) * columns <= SMALL_WORK
+
+
 def _terminal(work: FloatArray, S: int, cost: FloatArray, layers: int, second: FloatArray | None) -> FloatArray:
     """Write the terminal values, and the means behind them, into the first work array."""
     after = work[0, : S * layers * cost.size].reshape(S, -1)
@@ -223,9 +230,11 @@ def _in_one_call(
     root = mdp.mu @ work[last, : S * layers * columns].reshape(S, -1)
     if not policy:
         return Sweep(grid=grid, extra=extra, root=root)
-    bounds = begin.tolist()
-    actions = tuple(tables.flat[i:j].reshape(S, -1) for i, j in pairwise(bounds))
-    return Sweep(grid=grid, extra=extra, root=root[:columns], mean=root[columns:], actions=actions)
+    tables.flat.flags.writeable = False
+    actions = tuple(tables.flat[i:j].reshape(S, -1) for i, j in pairwise(begin.tolist()))
+    return Sweep(
+        grid=grid, extra=extra, root=root[:columns], mean=root[columns:], actions=actions, flat=(tables.flat, begin)
+    )
 
 
 class _Stage:
