@@ -94,6 +94,9 @@ def l1_ordered(order, values, c, chance, half, sense, plain):
     number, since a view of each would cost more than the step.
     """
     S, column = order.shape[1], np.uint64(c)
+    first, last = np.uint64(order[column, np.uint64(0)]), np.uint64(order[column, np.uint64(S - 1)])
+    if values[column, first] == values[column, last]:  # the target is safe or lost: mass may move, and nothing changes
+        return plain
     place, step = (0, 1) if sense > 0.0 else (S - 1, -1)
     while chance[np.uint64(order[column, np.uint64(place)])] < 0.0:
         place += step

@@ -80,6 +80,7 @@ class Layout:
         self.points.flags.writeable = False
         self.largest = float(np.abs(self.points[[0, -1]]).max())  # size of the returns
         self._begins = np.concatenate(([0], np.cumsum(grid.size[:-1])))
+        self._table_starts: dict[int, IntArray] = {}
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
         self._fixed_means = None
@@ -95,7 +96,9 @@ class Layout:
 
     def table_starts(self, extra: int) -> IntArray:
         """Return where the action table of each stage begins in one buffer, shape (H + 1,)."""
-        return self.mdp.S * (self._begins + extra * np.arange(self._begins.size))
+        if extra not in self._table_starts:
+            self._table_starts[extra] = self.mdp.S * (self._begins + extra * np.arange(self._begins.size))
+        return self._table_starts[extra]
 
     def mean_rewards(self, probability: FloatArray) -> FloatArray:
         """Return the discounted mean reward of every row at every stage, shape (H, S*A)."""
