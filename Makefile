@@ -12,15 +12,18 @@ ARGS    ?=# passed on to `bqrl reproduce`
 SHELL       := bash
 .SHELLFLAGS := -euc
 .DEFAULT_GOAL := help
-.PHONY: help setup test check lint reproduce bench lock clean
+.PHONY: help setup test test-all check lint reproduce bench lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */make \1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */make \1\t/' | expand -t 16
 
 test: lint  ## set-up, linters and all tests; kernels a second time without compilation
 	@echo "== tests"
 	@$(PY) -m pytest -q -n $(WORKERS)
 	@if [ -d tests/kernels ]; then echo "== kernel tests, interpreted"; NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q tests/kernels; fi
+
+test-all: export BQRL_FUZZ ?= 10000
+test-all: test  ## the same with 10,000 mutated inputs per loader
 
 reproduce: setup  ## set-up and the whole numerical study; ARGS="--quick" for a short one
 	@echo "== reproduce"
@@ -57,6 +60,8 @@ $(READY): pyproject.toml requirements.lock
 	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS)]'
 	@$(PIP) --only-binary stormpy stormpy 2>/dev/null \
 		|| echo "   stormpy not installed (most likely no wheel for this Python and platform): the tests against Storm will be skipped"
+	@$(PIP) --no-deps icu-sepsis==2.0.1 2>/dev/null \
+		|| echo "   icu-sepsis not installed: the problem ICUSepsis has no data, and its tests will be skipped"
 	@touch $(READY)
 
 lock: setup  ## renew requirements.lock with the newest versions

@@ -4,7 +4,7 @@ The gap of an episode is the best achievable tau-quantile minus that of the poli
 the regret of the quantile. Seeds are shared, and so is the chance of the environment.
 
     python examples/compare_learners.py
-    python examples/compare_learners.py --out learners.png          # with Matplotlib
+    python examples/compare_learners.py --out learners.png          # with the extra "plots"
 """
 
 import argparse
@@ -26,24 +26,6 @@ LEARNERS = {
 }
 
 
-def draw(gaps: dict[str, np.ndarray], tau: float, out: Path) -> None:
-    """Mean cumulative gap of every learner, with the range over the seeds."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.add_subplot(xlabel="episode", ylabel="cumulative gap", title=f"Regret of the {tau:g}-quantile")
-    for name, runs in gaps.items():
-        total = runs.cumsum(axis=1)
-        (line,) = axes.plot(total.mean(axis=0), label=name)
-        axes.fill_between(
-            np.arange(total.shape[1]), total.min(axis=0), total.max(axis=0), alpha=0.15, color=line.get_color()
-        )
-    axes.set_yscale("symlog", linthresh=1.0)
-    axes.legend(fontsize=7, ncols=2)
-    figure.savefig(out, dpi=150)
-    print(f"wrote {out}")
-
-
 def main(tau: float, episodes: int, seeds: int, out: Path | None, quick: bool) -> None:
     if quick:
         episodes, seeds = min(episodes, 60), 1
@@ -51,15 +33,14 @@ def main(tau: float, episodes: int, seeds: int, out: Path | None, quick: bool) -
     best = bqrl.guarantee_curve(mdp)(tau)
     print(f"{episodes} episodes, {seeds} seeds; best {tau:g}-quantile {best:.4f}\n")
     print(f"{'':<26}{'cumulative gap':>16}{'regret of the mean':>20}{'final quantile':>16}")
-    gaps = {}
-    for name, (learner, params) in LEARNERS.items():
-        records = [bqrl.learn(mdp, learner, tau, episodes, seed, **params) for seed in range(1, seeds + 1)]
-        gaps[name] = np.array([record.gap() for record in records])
-        lost = np.mean([record.expected_regret().sum() for record in records])
-        final = np.mean([record.quantile(tau)[-1] for record in records])
-        print(f"{name:<26}{gaps[name].sum(axis=1).mean():>16.2f}{lost:>20.2f}{final:>16.4f}")
+    learners = [(name, learner, params) for name, (learner, params) in LEARNERS.items()]
+    experiment = bqrl.compare(mdp, learners, tau, episodes, seeds=range(1, seeds + 1), workers=1)
+    for row in experiment.rows():
+        final = np.mean([record.quantile(tau)[-1] for record in experiment.records[row["learner"]]])
+        print(f"{row['learner']:<26}{row['gap']:>16.2f}{row['regret']:>20.2f}{final:>16.4f}")
     if out is not None:
-        draw(gaps, tau, out)
+        experiment.chart().save(str(out))
+        print(f"wrote {out}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ worn pump earns most weeks and breaks it in one of ten.
 
 import argparse
 import csv
-import math
 from pathlib import Path
 
 import bqrl
@@ -28,12 +27,13 @@ def main(file: Path, horizon: int, start: str, tau: float, out: Path | None, qui
     neutral = bqrl.solve(mdp, tau, planner="expected")
     print(f"\n{plan}\n\n{plan.compare(neutral)}\n")
 
-    rows = plan.policy.rows(mdp)  # one row for each decision that differs, in the file's own ids
-    split = [row for row in rows if row["need_above"] > -math.inf or row["need_up_to"] < math.inf]
-    print(f"The policy has {len(rows)} rows. Where the action depends on what is still needed:")
+    rows = plan.policy.table(mdp)  # one row per situation that can be met, in the file's own ids
+    places = [(row["stage"], row["state"]) for row in rows]
+    split = [row for row, place in zip(rows, places, strict=True) if places.count(place) > 1]
+    print(f"The policy has {len(rows)} rows. Where the action depends on what has been earned so far:")
     for row in split[:6]:
-        needs = f"{row['need_above']:g} < need <= {row['need_up_to']:g}"
-        print(f"  stage {row['stage']}, state {row['state']}, {needs:<18} -> action {row['action']}")
+        earned = f"earned {row['earned_from']:g} to {row['earned_to']:g}"
+        print(f"  stage {row['stage']}, state {row['state']}, {earned:<20} -> action {row['action']}")
     if out is not None:
         with out.open("w", newline="") as sheet:
             writer = csv.DictWriter(sheet, fieldnames=list(rows[0]))

@@ -10,8 +10,6 @@ settings.register_profile("ci", deadline=None, derandomize=True, suppress_health
 settings.register_profile("explore", settings.get_profile("ci"), derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-os.environ.setdefault("MPLBACKEND", "Agg")  # figures without a screen
-
 
 @pytest.fixture
 def cli(capsys):

@@ -1,13 +1,16 @@
-"""A study that takes a second, and workers without processes to run it."""
+"""A study that takes a second."""
 
 import hashlib
 import json
-from collections import deque
 from pathlib import Path
 
-from bqrl.experiments.run import Watch
-from bqrl.experiments.single import execute
-from bqrl.experiments.workers import Event
+from bqrl.results.result import write
+from bqrl.results.study import StudyView
+from bqrl.study.papers import paper_view
+from bqrl.study.spec import read_spec
+from bqrl.study.study import run_study
+from bqrl.study.watch import Watch
+from bqrl.study.workers import InlineWorkers
 
 SMALL = """
 [study]
@@ -56,23 +59,6 @@ distribution = "geometric"
 learner = "ucb_bqrl"
 leave_out = ["sold"]
 
-[[printed]]
-level = 0.5
-learner = "eps_q"
-value = 7.0
-where = "Table 1"
-
-[[printed]]
-level = 0.5
-among = ["eps_q", "ucb_bqrl"]
-value = 1.0
-
-[[printed]]
-what = "threshold"
-level = 0.2
-learner = "ucb_bqrl"
-value = 3
-
 [quick.study]
 episodes = 20
 
@@ -83,23 +69,16 @@ rungs = [[2, 10], [1, 20]]
 RUNS = 2 * ((4 + 2) * 2 + 7) + (4 + 2) * 2 + 7 + 2 * 7  # greedy twice, Q-learning, target twice
 
 
-class Inline:
-    """Workers that do each run at once, in this process."""
+def printed(**number):
+    """A printed number of the small study."""
+    return paper_view().Printed(**{"where": "Table 1", **number})
 
-    size = 1
 
-    def __init__(self):
-        self.queue = deque()
-
-    def submit(self, run):
-        self.queue.append(run)
-
-    def wait(self, timeout):
-        run = self.queue.popleft()
-        return [Event("done", run, *execute(run))]
-
-    def close(self):
-        self.queue.clear()
+PRINTED = [
+    {"level": 0.5, "learner": "eps_q", "value": 7.0},
+    {"level": 0.5, "among": ("eps_q", "ucb_bqrl"), "value": 1.0},
+    {"level": 0.2, "what": "threshold", "learner": "ucb_bqrl", "value": 3.0},
+]
 
 
 class Heard(Watch):
@@ -114,13 +93,20 @@ class Heard(Watch):
     step = note = say
 
 
+def make(path, folder, *, quick=False, workers=None, watch=None, view=StudyView):
+    """Run a study and write its result without images; returns the finished study."""
+    study = run_study(read_spec(path, quick), folder, workers or InlineWorkers(), watch)
+    write(view(study).result(images=False)[0], folder)
+    return study
+
+
 def results_of(folder: Path) -> dict[str, str]:
-    """Hash of every run and table in a folder, and of all of results.json but its times."""
+    """Hash of every run and table in a folder, and of all of result.json but its times."""
     found = {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
-        if path.suffix in (".npz", ".csv")
+        if path.suffix in (".npz", ".csv") and path.name != "session.csv"
     }
-    told = json.loads((folder / "results.json").read_text())
-    told.pop("session")
-    return found | {"results.json": hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()}
+    written = json.loads((folder / "result.json").read_text())
+    written["details"].pop("session")
+    return found | {"result.json": hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()}

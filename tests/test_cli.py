@@ -1,6 +1,5 @@
 import csv
 import io
-import itertools
 import json
 import os
 import re
@@ -14,8 +13,10 @@ from helpers import one_line
 import bqrl
 from bqrl.cli import main
 from bqrl.cli.commands import spoken
-from bqrl.cli.solve import tell
-from bqrl.cli.watch import Watch, forecast, in_words
+from bqrl.cli.solve import _show
+from bqrl.cli.watch import ProgressBar, forecast, in_words
+from bqrl.results.result import read
+from bqrl.results.words import Words
 
 # The problem of the fixture `tiny` by ids from 1, as other tools write it.
 TINY_CSV = """idstatefrom,idaction,idstateto,probability,reward
@@ -33,7 +34,7 @@ def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
     assert "AssetSelling: 26 states, 2 actions, 10 stages, start 5" in text
     for heading in ("level", "quantile", "upper bound", "gap", "margin", "certain", "mean", "risk-neutral"):
         assert heading in text
-    assert "0.1 0.791667 0.791667 0 0.015 / 0.14 yes 0.851776 0.708333" in text
+    assert "0.1 0.791667 0.791667 0 0.015 0.14 yes 0.851776 0.708333" in text
     assert (
         "In 9 of 10 runs you get at least 0.7917, the best that any policy can promise; the risk-neutral policy gives 0.7083."
         in text
@@ -41,7 +42,7 @@ def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
     assert "In half of all runs you get at least 0.9583" in text
 
 
-def test_a_narrow_terminal_gets_one_line_a_number(cli, monkeypatch):
+def test_a_narrow_terminal_gets_one_line_per_number(cli, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "40")
@@ -50,10 +51,10 @@ def test_a_narrow_terminal_gets_one_line_a_number(cli, monkeypatch):
     lines = re.sub(r"\x1b\[\d+m", "", out).splitlines()
     assert lines[0] == "AssetSelling: 26 states, 2 actions, 10 stages, start 5"
     assert "…" not in out
-    for line in ("level: 0.1", "quantile: 0.791667", "upper bound: 0.958333", "margin: 0.028 / 0.24"):
+    for line in ("level: 0.1", "quantile: 0.791667", "upper bound: 0.958333", "margin below: 0.028"):
         assert line in lines
     assert max(map(len, lines[1:])) <= 40
-    monkeypatch.setenv("COLUMNS", "78")  # headings in two lines, numbers whole
+    monkeypatch.setenv("COLUMNS", "80")  # headings in two lines, numbers whole
     out = re.sub(r"\x1b\[\d+m", "", cli("solve", "AssetSelling", "--tau", 0.1)[1])
     assert "0.1  0.791667" in out
     assert "0.708333" in out
@@ -82,7 +83,7 @@ def test_a_finer_grid_is_offered_only_where_it_helps(cli, tmp_path, capsys):
     path = tmp_path / "odd.csv"
     path.write_text(TINY_CSV.replace("3.0", "3.1415926").replace("0.0", "0.2718281"))
     asked = ["solve", path, "--tau", 0.4, "--horizon", 30, "--discount", 0.97]
-    offers = "A finer grid narrows what is left open: --points or --gap."
+    offers = "A finer grid narrows the bracket: --points or --gap."
     rough = cli(*asked, "--points", 200)[1]
     assert offers in rough
     assert "mean at least" not in rough  # the policy's own law is exact
@@ -93,11 +94,11 @@ def test_a_finer_grid_is_offered_only_where_it_helps(cli, tmp_path, capsys):
     )
     assert narrow <= 0.01 < wide
     ball = cli(*asked, "--radius", 0.1, "--attitude", "robust", "--points", 200)[1]
-    assert "A finer grid narrows what is left open: --points." in ball
+    assert "A finer grid narrows the bracket: --points." in ball
     assert "A finer grid" not in cli(*asked, "--planner", "expected")[1]
     content = json.loads(cli(*asked, "--points", 200, "--json")[1])
     content["levels"][0]["gap"] = 0.0
-    tell(content, None)
+    _show(content, Words("odd"))
     assert "A finer grid" not in capsys.readouterr().out
 
 
@@ -153,7 +154,7 @@ def test_an_environment_that_tells_its_kernel_is_solved(cli):
     assert json.loads(out)["model"]["states"] == 16
     code, _, err = cli("solve", "Blackjack-v1", "--tau", 0.5)
     assert code == 2
-    assert "does not tell its kernel" in err
+    assert "does not expose its kernel" in err
     assert one_line(err)
 
 
@@ -180,7 +181,7 @@ def test_states_are_called_as_the_file_calls_them(cli, tmp_path):
     assert json.loads(out)["levels"][0]["value"] == 3.0
     code, _, err = cli("solve", path, "--tau", 0.4, "--horizon", 3, "--start", 3)
     assert code == 2
-    assert err == "bqrl: there is no state '3'; states run from '1' to '2'\n"
+    assert err == "bqrl: tiny.csv: start: there is no state '3'; states run from '1' to '2'\n"
 
 
 def test_a_csv_file_without_a_horizon_says_what_was_assumed(cli, tmp_path):
@@ -195,16 +196,16 @@ def test_a_csv_file_without_a_horizon_says_what_was_assumed(cli, tmp_path):
 
 BAD = {
     "AssetSeling --tau 0.1": "did you mean 'AssetSelling'?",
-    "nothing --tau 0.1": "problems: AssetSelling",
+    "zzz --tau 0.1": "problems: AmericanPut, AssetSelling",
     "tiny.jsn --tau 0.1": "neither a model file",
     "tinny.json --tau 0.1": "there is no file tinny.json; did you mean 'tiny.json'?",
     "empty.csv --tau 0.1": "empty.csv: the file is empty",
-    "nan.csv --tau 0.1": "nan.csv: line 2: reward must be a finite number",
+    "nan.csv --tau 0.1": "nan.csv: line 2: the reward must be a finite number",
     "folder.csv --tau 0.1": "folder.csv is a folder",
-    "tiny.json --tau 1.2": "tau must lie strictly between 0 and 1, got 1.2",
-    "tiny.json --tau nan": "tau must lie strictly between 0 and 1, got nan",
-    "tiny.json --tau 0.1 --tau 0": "tau must lie strictly between 0 and 1, got 0",
-    "tiny.json --tau 0.1 --beta 0.2": "beta must lie in [0, tau]",
+    "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2",
+    "tiny.json --tau nan": "tau must be a number in (0, 1], got nan",
+    "tiny.json --tau 0.1 --tau 0": "tau must be a number in (0, 1], got 0",
+    "tiny.json --tau 0.1 --beta 0.2": "beta must be a number in [0, tau]",
     "tiny.json --tau x": "--tau must be a number, got 'x'",
     "tiny.json --tau 0.1 --tau abc": "--tau must be a number, got 'abc'",
     "tiny.json --tau 0.1 --beta x": "--beta must be a number, got 'x'",
@@ -217,22 +218,22 @@ BAD = {
     "tiny.json --tau 0.1 --gap -1": "--gap must be a number above 0, got -1",
     "tiny.json --tau 0.1 --gap 0": "--gap must be a number above 0, got 0",
     "tiny.json --tau 0.1 --gap nan": "--gap must be a number above 0, got nan",
-    "tiny.json --tau 0.1 --points 0": "--points must be at least 2 points, got 0",
-    "tiny.json --tau 0.1 --points -5": "--points must be at least 2 points, got -5",
+    "tiny.json --tau 0.1 --points 0": "--points must be at least 2, got 0",
+    "tiny.json --tau 0.1 --points -5": "--points must be at least 2, got -5",
     "tiny.json": "--tau",
     "tiny.json --tau 0.1 --start outt": "there is no state 'outt'; did you mean 'out'?",
     "tiny.json --tau 0.1 --planner targt": "did you mean 'target'?",
     "tiny.json --tau 0.1 --radius 0.1": "--radius 0.1, --attitude robust",
     "tiny.json --tau 0.1 --radius 0.1 --attitude bold": "attitude must be",
-    "tiny.json --tau 0.1 --randomized": "randomized is for buffered quantiles",
-    "tiny.json --tau 0.1 --secondary median": "secondary must be 'mean'",
+    "tiny.json --tau 0.1 --planner greedy --randomized": "--randomized requires --planner target",
+    "tiny.json --tau 0.1 --secondary median": "secondary must be one of 'mean'",
     "tiny.json --tau 0.1 --arithmetic octal": "arithmetic must be",
-    "tiny.json --tau 0.1 --horizon 0": "horizon must be at least 1",
-    "tiny.json --tau 0.1 --discount 2": "discount must lie in (0, 1]",
-    "tiny.json --tau 0.1 --points 1": "at least 2 points",
+    "tiny.json --tau 0.1 --horizon 0": "horizon must be a whole number at least 1",
+    "tiny.json --tau 0.1 --discount 2": "discount must be a number in (0, 1]",
+    "tiny.json --tau 0.1 --points 1": "--points must be at least 2, got 1",
     "tiny.json --tau 0.1 --points 50 --max-memory 1e-9": "raise --max-memory",
     "tiny.json --tau 0.1 --out empty.csv/here": "cannot write to the folder",
-    "tiny.json --tau 0.1 --out empty.csv": "cannot write to the folder empty.csv: it is a file",
+    "tiny.json --tau 0.1 --out empty.csv": "cannot write to the folder empty.csv: empty.csv is a file; name a folder",
     "tiny.json --tau 0.1 --out=": "'--out': it is empty; name a folder",
     "tiny.json --tau 0.1 --out new/made --planner targt": "did you mean 'target'?",
     "tiny.json --tau 0.1 --out new/made --points 50 --max-memory 1e-9": "raise --max-memory",
@@ -261,17 +262,17 @@ def test_a_radius_above_the_diameter_is_taken_and_remarked_on(cli, tiny):
     assert (code, err) == (0, "")
     code, wider, err = cli(*ball, "--radius", 3)
     assert code == 0
-    assert err == "bqrl: --radius 3: above 2 it changes nothing, no two rows are further apart\n"
+    assert err == "bqrl: --radius 3 has the effect of 2, the largest distance of rows\n"
     assert json.loads(wider)["levels"][0]["value"] == json.loads(widest)["levels"][0]["value"]
 
 
 def test_a_horizon_is_limited_by_the_number_of_states(cli, monkeypatch):
-    monkeypatch.setattr("bqrl.cli.problem.MAX_PLACES", 2600)
+    monkeypatch.setattr("bqrl.mdp.validation.MAX_PLACES", 2600)
     assert cli("solve", "AssetSelling", "--tau", 0.1, "--horizon", 100)[0] == 0
     for command in ("solve", "learn"):
         code, _, err = cli(command, "AssetSelling", "--tau", 0.1, "--horizon", 101)
         assert code == 2
-        assert err == "bqrl: --horizon 101 is too long: at most 100 stages fit here; give a shorter horizon\n"
+        assert err == "bqrl: --horizon 101 is too long: at most 100 stages fit with 26 states; give a shorter horizon\n"
 
 
 def test_closed_streams_are_no_fault(tiny):
@@ -323,23 +324,52 @@ def test_messages_are_spelled_as_options():
     assert spoken("rows sum to 0.9") == "rows sum to 0.9"
 
 
+def test_a_renamed_option_works_and_says_so(cli, tiny):
+    code, out, err = cli("solve", tiny, "--tau", 0.4, "--memory", 1, "--json")
+    assert (code, err) == (0, "bqrl: --memory is deprecated; use --max-memory\n")
+    assert json.loads(out)["settings"]["max_bytes"] == 2**30
+
+
+def test_words_of_the_problem_reach_tables_and_sentences(cli, tiny, tmp_path):
+    asked = ["--title", "Two rounds", "--unit", "QALY", "--stage-name", "year", "--out", tmp_path / "o"]
+    code, out, err = cli("solve", tiny, "--tau", 0.4, *asked)
+    assert (code, err) == (0, "")
+    assert out.startswith("Two rounds: 2 states, 2 actions, 2 years, start <in>\n")
+    assert "quantile (QALY)" in out
+    assert "you get at least 2 QALY" in out
+    found = read(tmp_path / "o")
+    assert found.title == "Two rounds"
+    assert found.tables["policy_tau0p4"].columns[:2] == ["year", "state"]
+    assert found.tables["policy_tau0p4"].rows[0]["year"] == 1
+    law = found.charts["return_law"]
+    assert law["layer"][0]["encoding"]["x"]["title"] == "return (QALY)"
+    for chart in found.charts.values():  # without the page, charts show the level that was asked for
+        assert {"name": "tau", "value": 0.4} in chart["params"]
+
+
 def test_out_writes_everything_and_prints_the_same_document(cli, tiny, tmp_path):
     folder = tmp_path / "made" / "here"
     code, out, err = cli("solve", tiny, "--tau", 0.4, "--tau", 0.8, "--out", folder, "--json")
     assert (code, err) == (0, "")
-    figures = {f"{name}.{kind}" for name in ("guarantee_curve", "return_cdf", "policy_map") for kind in ("png", "pdf")}
+    charts = {
+        f"{name}.{kind}"
+        for name in ("guarantee_curve", "return_law", "policy_map")
+        for kind in ("png", "pdf", "vl.json")
+    }
     policies = {f"policy_tau{tau}.{kind}" for tau in ("0p4", "0p8") for kind in ("csv", "npz")}
-    assert set(os.listdir(folder)) == {"plan.json", "return_laws.csv", "guarantee_curve.csv"} | figures | policies
-    stored = json.loads((folder / "plan.json").read_text())
+    tables = {"levels.csv", "return_laws.csv", "guarantee_curve.csv"}
+    held = {name for name in os.listdir(folder) if not name.startswith((".", "overview"))}
+    assert held == {"result.json", "manifest.json"} | tables | charts | policies
+    stored = read(folder).details
     assert stored == json.loads(out)
     assert stored["versions"]["bqrl"] == bqrl.__version__
     assert stored["settings"]["tau"] == [0.4, 0.8]
 
     mdp = bqrl.load(tiny)
-    policy = bqrl.load_policy(folder / "policy_tau0p8.npz")
+    policy = bqrl.load(folder / "policy_tau0p8.npz")
     assert bqrl.evaluate(mdp, policy).quantile(0.8) == stored["levels"][1]["value"]
     rows = list(csv.DictReader(io.StringIO((folder / "policy_tau0p8.csv").read_text())))
-    assert {row["state"] for row in rows} == {"<in>", "out"}
+    assert {row["state"] for row in rows} <= {"<in>", "out"}
     assert {row["action"] for row in rows} <= {"safe", "risky"}
     laws = list(csv.DictReader(io.StringIO((folder / "return_laws.csv").read_text())))
     mass = {
@@ -349,110 +379,62 @@ def test_out_writes_everything_and_prints_the_same_document(cli, tiny, tmp_path)
     np.testing.assert_allclose(list(mass.values()), 1.0)
 
 
-def everything(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_a_second_run_takes_the_place_of_the_first(cli, tiny, tmp_path):
     folder = tmp_path / "out"
     assert cli("solve", tiny, "--tau", 0.4, "--tau", 0.8, "--out", folder)[0] == 0
     mine = {"notes.txt", "policy_tau_mine.csv", "policy_tau0p3.csv", "learn.json"}
     for name in mine:
         (folder / name).write_text("mine")
-    before = set(os.listdir(folder))
     assert cli("solve", tiny, "--tau", 0.5, "--out", folder)[0] == 0
-    gone = {f"policy_tau{tau}.{kind}" for tau in ("0p4", "0p8") for kind in ("csv", "npz")}
-    assert set(os.listdir(folder)) == before - gone | {"policy_tau0p5.csv", "policy_tau0p5.npz"}
+    held = set(os.listdir(folder))
+    assert {name for name in held if "_tau" in name and name.endswith(".npz")} == {"policy_tau0p5.npz"}
     assert {(folder / name).read_text() for name in mine} == {"mine"}
+    assert mine <= held
+    code, _, err = cli("solve", tiny, "--tau", 0.3, "--out", folder)
+    assert code == 2
+    assert err == f"bqrl: {folder / 'policy_tau0p3.csv'} was not written by bqrl; move it or choose another folder\n"
+    assert read(folder).details["levels"][0]["tau"] == 0.5
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt(), OSError(28, "No space left on device"), RuntimeError("no")])
-@pytest.mark.parametrize("where", ["plan_figures", "os.replace"])
-def test_a_run_that_is_stopped_leaves_the_folder_as_it_was(cli, tiny, tmp_path, monkeypatch, fault, where):
+def test_a_run_that_is_stopped_leaves_the_old_result(cli, tiny, tmp_path, monkeypatch, fault):
     folder = tmp_path / "made" / "out"
-    replace, calls = os.replace, []
+    assert cli("solve", tiny, "--tau", 0.8, "--out", folder)[0] == 0
+    before = read(folder)
 
-    def stop(*arguments):
-        calls.append(arguments)
-        if where == "plan_figures" or (len(calls) == stop_at and "draft" in str(arguments[0])):
-            raise fault
-        return replace(*arguments)
+    def stop(*_):
+        raise fault
 
-    def interrupted():
-        calls.clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(f"bqrl.reports.folder.{where}", stop)
-            return cli("solve", tiny, "--tau", 0.4, "--out", folder)
-
-    stop_at = 20 if where == "os.replace" else 1  # 11 drafts are finished, then moved
-    code, _, err = interrupted()
+    monkeypatch.setattr("bqrl.results.result._write_manifest", stop)
+    code, _, err = cli("solve", tiny, "--tau", 0.4, "--out", folder)
     assert code == {"KeyboardInterrupt": 130, "OSError": 2, "RuntimeError": 1}[type(fault).__name__]
-    assert not (tmp_path / "made").exists()
     if isinstance(fault, OSError):
         assert err == (
-            f"bqrl: cannot write the result to {folder}: No space left on device; make room there or name another folder\n"
+            f"bqrl: cannot write the result to {folder}: No space left on device; make room there or choose another folder\n"
         )
-    assert cli("solve", tiny, "--tau", 0.8, "--out", folder)[0] == 0
-    before = everything(folder)
-    stop_at = 30
-    assert interrupted()[0] == code
-    assert everything(folder) == before
-
-
-CONTRACTS = """idstatefrom,idaction,idstateto,probability,reward
-1,1,1,0.5,4
-1,1,1,0.5,7
-1,2,1,0.6,7
-1,2,1,0.4,0
-"""
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [["--tau", 0.4], ["--tau", 0.8, "--discount", 0.5], ["--tau", 0.5, "--beta", 0.25, "--randomized"]],
-    ids=["plain", "discounted", "coin"],
-)
-def test_a_policy_can_be_run_from_its_csv_alone(cli, tmp_path, asked):
-    path, folder = tmp_path / "contracts.csv", tmp_path / "out"
-    path.write_text(CONTRACTS)
-    assert cli("solve", path, "--horizon", 3, *asked, "--out", folder)[0] == 0
-    (table,) = folder.glob("policy_tau*.csv")
-    policy = bqrl.load_policy(table.with_suffix(".npz"))
-    discount = json.loads((folder / "plan.json").read_text())["model"]["discount"]
-    rows = list(csv.DictReader(io.StringIO(table.read_text())))
-    parts = getattr(policy, "policies", [policy])
-    assert {int(row.get("part", 0)) for row in rows} == set(range(len(parts)))
-    for i, part in enumerate(parts):
-        mine = [row for row in rows if int(row.get("part", 0)) == i]
-        (target,) = {float(row["target"]) for row in mine}
-        for rewards in itertools.product((0.0, 4.0, 7.0), repeat=3):
-            need, memory = target, part.start()
-            for h, reward in enumerate(rewards):
-                (row,) = [
-                    row
-                    for row in mine
-                    if row["stage"] == str(h) and float(row["need_above"]) < need - 1e-9 <= float(row["need_up_to"])
-                ]
-                assert row["action"] == str(1 + part.act(h, 0, memory))
-                memory = part.next(memory, h, 0, 0, reward, 0)
-                need -= discount**h * reward
+    assert read(folder) == before
 
 
 @pytest.mark.parametrize("asked", ["buffered", "greedy", "robust", "optimistic", "expected", "points", "randomized"])
 def test_out_serves_every_kind_of_plan(cli, tiny, tmp_path, asked):
     code, _, err = cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out", *OPTIONS[asked])
     assert (code, err) == (0, "")
-    assert {"guarantee_curve.png", "return_cdf.png", "policy_map.png"} <= set(os.listdir(tmp_path / "out"))
+    assert {"guarantee_curve.png", "return_law.png", "policy_map.png"} <= set(os.listdir(tmp_path / "out"))
     code, out, _ = cli("report", tmp_path / "out", "--json")
     assert code == 0
     assert json.loads(out) == {"page": str(tmp_path / "out" / "report.html")}
 
 
-def test_without_matplotlib_only_the_figures_are_missing(cli, tiny, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    code, out, err = cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out", "--json")
+def test_without_altair_only_the_charts_are_missing(cli, tiny, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    code, _, err = cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out", "--json")
     assert code == 0
-    assert json.loads(out)["files"] == ["guarantee_curve.csv", "return_laws.csv"]
+    assert one_line(err)
+    assert 'pip install "bqrl[plots]"' in err
+    assert not [name for name in os.listdir(tmp_path / "out") if name.endswith((".png", ".vl.json"))]
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    code, _, err = cli("report", tmp_path / "out")
+    assert code == 2
     assert one_line(err)
     assert 'pip install "bqrl[plots]"' in err
 
@@ -463,17 +445,27 @@ def test_report_needs_a_result_folder(cli, tmp_path):
         assert not (tmp_path / "new").exists()
         assert (code, out) == (2, "")
         assert one_line(err)
-    (tmp_path / "plan.json").write_text('{"format": "bqrl plan 1", "model": {}}')
-    code, _, err = cli("report", tmp_path)
-    assert code == 2
-    assert one_line(err)
-    assert "damaged" in err
+
+
+def test_report_refuses_a_folder_that_was_interrupted(cli, tiny, tmp_path):
+    assert cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out")[0] == 0
+    manifest = tmp_path / "out" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"complete"', '"interrupted"'))
+    code, _, err = cli("report", tmp_path / "out")
+    assert (code, err) == (2, f"bqrl: {tmp_path / 'out'}: interrupted; run the command again\n")
+    assert cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out")[0] == 0
+    assert cli("report", tmp_path / "out")[0] == 0
 
 
 def test_report_can_write_elsewhere(cli, tiny, tmp_path):
     assert cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out")[0] == 0
     assert cli("report", tmp_path / "out", "--out", tmp_path / "page")[0] == 0
     assert (tmp_path / "page" / "report.html").stat().st_size > 10_000
+    assert cli("report", tmp_path / "out", "--out", tmp_path / "page")[0] == 0  # a page of ours is replaced
+    (tmp_path / "page" / "report.html").write_text("mine")
+    code, _, err = cli("report", tmp_path / "out", "--out", tmp_path / "page")
+    assert code == 2
+    assert "report.html was not written by bqrl" in err
 
 
 def test_envs_prints_ids_when_piped(cli):
@@ -489,6 +481,10 @@ def test_envs_prints_a_table_at_a_terminal(cli, monkeypatch):
     assert "what it is about" in out
     assert "AssetSelling" in out
     assert "take the offer at hand" in out
+    assert "0.7917" in next(line for line in out.splitlines() if "AssetSelling" in line)
+    assert " -         -         - " in next(
+        line for line in out.splitlines() if "ICUSepsis" in line
+    )  # large, or absent
 
 
 def test_envs_as_json_and_in_a_folder(cli, tmp_path):
@@ -496,8 +492,19 @@ def test_envs_as_json_and_in_a_folder(cli, tmp_path):
     assert (code, err) == (0, "")
     problems = json.loads(out)
     assert [problem["name"] for problem in problems] == bqrl.envs.names()
-    assert problems[0] | {"states": 26, "actions": 2, "horizon": 10} == problems[0]
-    assert json.loads((tmp_path / "envs.json").read_text()) == problems
+    assert read(tmp_path).details["problems"] == problems
+    assert [row["id"] for row in read(tmp_path).tables["problems"].rows] == [problem["id"] for problem in problems]
+    selling = next(problem for problem in problems if problem["name"] == "AssetSelling")
+    assert selling | {"states": 26, "actions": 2, "horizon": 10} == selling
+    assert [round(24 * level["value"]) for level in selling["optimum"]] == [17, 19, 23]
+    assert all(level["certain"] and level["value"] == level["upper"] for level in selling["optimum"])
+
+
+def test_envs_takes_names_and_finds_the_nearest(cli):
+    assert cli("envs", "Bandit", "bqrl/Gambler-v0") == (0, "bqrl/Bandit-v0\nbqrl/Gambler-v0\n", "")
+    code, _, err = cli("envs", "Gamble")
+    assert code == 2
+    assert "there is no problem called 'Gamble'; did you mean 'Gambler'?" in err
 
 
 def test_version_and_help(cli):
@@ -514,7 +521,7 @@ def test_help_loads_nothing_heavy():
         "import sys, bqrl.cli\n"
         "try: bqrl.cli.main(['solve', '--help'])\n"
         "except SystemExit as end: assert end.code == 0\n"
-        "heavy = {'numba', 'scipy', 'matplotlib', 'plotly'} & set(sys.modules)\n"
+        "heavy = {'numba', 'scipy', 'altair', 'jinja2'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
@@ -554,14 +561,14 @@ def test_forecast_grows_with_what_is_asked():
 
 
 def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
-    with Watch() as watch:  # captured stderr is no terminal
+    with ProgressBar() as watch:  # captured stderr is no terminal
         watch.say("about 40 s")
         watch.phase("planning", 3)
         watch.tick()
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    with Watch() as watch:
+    with ProgressBar() as watch:
         watch.say("about 40 s")
         watch.phase("planning", 3)
         watch._show()  # what the timer does after two seconds
@@ -581,3 +588,18 @@ def test_json_keeps_stdout_pure_while_stderr_shows_progress(cli, tiny, monkeypat
     assert json.loads(out)["levels"][0]["value"] == 2.0
     assert "about 0 s, 1 MiB" in err
     assert "planning" in err
+
+
+def test_old_options_warn_and_name_the_new_ones(cli, tiny):
+    new = cli("solve", tiny, "--tau", 0.5, "--beta", 0.25, "--no-randomized", "--max-memory", 1, "--json")
+    old = cli("solve", tiny, "--tau", 0.5, "--beta", 0.25, "--exact", "--memory", 1, "--json")
+    assert (new[0], old[0]) == (0, 0)
+    assert "use --no-randomized" in old[2]
+    assert "use --max-memory" in old[2]
+    assert json.loads(old[1])["levels"][0]["value"] == json.loads(new[1])["levels"][0]["value"]
+
+
+def test_a_huge_memory_limit_is_refused_in_one_line(cli, tiny):
+    code, _, err = cli("solve", tiny, "--tau", 0.5, "--max-memory", "1e300")
+    assert (code, one_line(err)) == (2, True)
+    assert "--max-memory must be" in err

@@ -12,7 +12,7 @@ import bqrl
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-HEAVY = {"numba", "scipy", "matplotlib", "plotly", "dask", "distributed", "stormpy", "torch"}
+HEAVY = {"numba", "scipy", "altair", "vl_convert", "jinja2", "dask", "distributed", "stormpy", "torch"}
 
 
 def in_fresh_python(code: str) -> str:

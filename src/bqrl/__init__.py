@@ -12,11 +12,12 @@ from gymnasium.envs.registration import register, registry
 
 if TYPE_CHECKING:
     from bqrl import envs, theory
+    from bqrl.files import load, load_policy, save
     from bqrl.laws.law import Law
+    from bqrl.learners.protocol import Learner
     from bqrl.learners.record import Record
     from bqrl.learners.run import learn
-    from bqrl.mdp.files import load, save
-    from bqrl.mdp.gym import from_gymnasium
+    from bqrl.mdp.gymnasium import from_gymnasium
     from bqrl.mdp.model import MDP
     from bqrl.mdp.policy import (
         LabelPolicy,
@@ -25,21 +26,24 @@ if TYPE_CHECKING:
         Policy,
         QuantileLevelPolicy,
         TargetPolicy,
-        load_policy,
     )
+    from bqrl.mdp.step import from_step
     from bqrl.planners.confidence import constant_buffer, log_buffer, power_buffer
     from bqrl.planners.evaluate import evaluate, simulate
     from bqrl.planners.plan import Plan
     from bqrl.planners.solve import solve
     from bqrl.planners.target import GuaranteeCurve, guarantee_curve
+    from bqrl.study.compare import Experiment, compare
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MDP",
+    "Experiment",
     "GuaranteeCurve",
     "LabelPolicy",
     "Law",
+    "Learner",
     "MarkovPolicy",
     "MixturePolicy",
     "Plan",
@@ -47,10 +51,12 @@ __all__ = [
     "QuantileLevelPolicy",
     "Record",
     "TargetPolicy",
+    "compare",
     "constant_buffer",
     "envs",
     "evaluate",
     "from_gymnasium",
+    "from_step",
     "guarantee_curve",
     "learn",
     "load",
@@ -66,16 +72,17 @@ __all__ = [
 _HOME = {
     "Law": "bqrl.laws.law",
     "MDP": "bqrl.mdp.model",
-    "load": "bqrl.mdp.files",
-    "save": "bqrl.mdp.files",
-    "from_gymnasium": "bqrl.mdp.gym",
+    "load": "bqrl.files",
+    "save": "bqrl.files",
+    "from_gymnasium": "bqrl.mdp.gymnasium",
+    "from_step": "bqrl.mdp.step",
     "LabelPolicy": "bqrl.mdp.policy",
     "MarkovPolicy": "bqrl.mdp.policy",
     "MixturePolicy": "bqrl.mdp.policy",
     "Policy": "bqrl.mdp.policy",
     "QuantileLevelPolicy": "bqrl.mdp.policy",
     "TargetPolicy": "bqrl.mdp.policy",
-    "load_policy": "bqrl.mdp.policy",
+    "load_policy": "bqrl.files",
     "constant_buffer": "bqrl.planners.confidence",
     "log_buffer": "bqrl.planners.confidence",
     "power_buffer": "bqrl.planners.confidence",
@@ -85,8 +92,11 @@ _HOME = {
     "solve": "bqrl.planners.solve",
     "GuaranteeCurve": "bqrl.planners.target",
     "guarantee_curve": "bqrl.planners.target",
+    "Learner": "bqrl.learners.protocol",
     "Record": "bqrl.learners.record",
     "learn": "bqrl.learners.run",
+    "Experiment": "bqrl.study.compare",
+    "compare": "bqrl.study.compare",
 }
 _MODULES = ("envs", "theory")
 _DEPRECATED: dict[str, str] = {}  # old public name -> new public name; kept for one version
@@ -111,7 +121,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-for _name in ("AssetSelling",):
+_PROBLEMS = """
+AmericanPut AssetSelling Bandit BettingGame DeepSea Gambler Garnet ICUSepsis Inventory Liquidation MachineReplacement
+PerishableInventory Portfolio RiverSwim SafeOrRisky SlipperyCliff Staffing TreatmentChoice
+""".split()
+for _name in _PROBLEMS:
     # Gymnasium warns if an id is registered twice, for example on reload.
     if f"bqrl/{_name}-v0" not in registry:
         register(f"bqrl/{_name}-v0", entry_point="bqrl.envs:make_env", kwargs={"name": _name})

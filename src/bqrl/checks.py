@@ -18,7 +18,10 @@ from bqrl.errors import ArgumentError, ArgumentTypeError
 
 def shown(value: Any) -> str:
     """`value` on one short line, for a message."""
-    return " ".join(short_repr(value).split())
+    try:
+        return " ".join(short_repr(value).split())
+    except ValueError:  # Python refuses to spell integers of over 4,300 digits
+        return f"{type(value).__name__} too long to show"
 
 
 def nearest(given: Any, options: Iterable[str]) -> str:

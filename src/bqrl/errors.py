@@ -77,3 +77,7 @@ class EpisodeError(ValueError):
     def __init__(self, message: str, *, episode: int | None = None, step: int | None = None, value: Any = None) -> None:
         super().__init__(message)
         self.episode, self.step, self.value = episode, step, value
+
+
+class ModelWarning(UserWarning):
+    """A model was read, but a part of the input was ignored."""

@@ -122,13 +122,6 @@ def test_it_survives_a_file(tmp_path, ending):
 # -- names and Gymnasium -------------------------------------------------------------------------------------------------
 
 
-def test_problems_have_names():
-    assert bqrl.envs.names() == ["AssetSelling"]
-    for name in bqrl.envs.names():
-        assert repr(bqrl.envs.make(name)) == repr(bqrl.envs.make(f"bqrl/{name}-v0"))
-        assert f"bqrl/{name}-v0" in gym.registry
-
-
 @pytest.mark.parametrize("options", [{}, {"distribution": "geometric", "horizon": 4}, {"stop_at_end": True}])
 def test_the_registered_environment_passes_gymnasiums_own_checker(options):
     env = gym.make("bqrl/AssetSelling-v0", **options)

@@ -7,7 +7,7 @@ from bqrl.envs import asset_selling
 from bqrl.errors import ArgumentError
 from bqrl.learners.gymnasium import gym_task, open_structure
 from bqrl.learners.run import LEARNERS, Run, learn
-from bqrl.mdp.gym import from_gymnasium
+from bqrl.mdp.gymnasium import from_gymnasium
 
 MODEL_FREE = ("q-learning", "sarsa", "ppo", "trpo")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mdp_strategies import ARRAYS, assert_same, dense_models, laws, models
+from mdp_strategies import ARRAYS, assert_same, models
 from scipy import sparse
 
 from bqrl import MDP
@@ -25,90 +25,6 @@ def listed(P, R):
     return [
         (s, a, t, P[s, a, t], by_outcome[s, a, t]) for s in range(S) for a in range(A) for t in range(S) if P[s, a, t]
     ]
-
-
-# -- forms ---------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("by_outcome", [False, True])
-def test_dense_sparse_and_listed_forms_agree(by_outcome):
-    rewards = np.arange(18.0).reshape(3, 2, 3) if by_outcome else R
-    dense = MDP(P, rewards, start=1, horizon=4)
-    matrix = sparse.csr_array(P.reshape(6, 3))
-    others = [
-        MDP(matrix, sparse.csr_array(rewards.reshape(6, 3)) if by_outcome else rewards, start=1, horizon=4),
-        MDP(sparse.coo_matrix(P.reshape(6, 3)), rewards, start=1, horizon=4),
-        MDP(listed(P, rewards), start=1, horizon=4),
-        MDP(np.array(listed(P, rewards))[::-1], start=1, horizon=4),
-    ]
-    for other in others:
-        assert_same(dense, other)
-
-
-def test_stage_dependent_forms_agree():
-    stages = np.stack([P, P[:, ::-1], P])
-    rewards = np.stack([R, 2 * R, -R])
-    dense = MDP(stages, rewards)
-    matrices = [sparse.csr_array(p.reshape(6, 3)) for p in stages]
-    by_line = [(h, *line) for h in range(3) for line in listed(stages[h], rewards[h])]
-    assert not dense.stationary
-    assert_same(dense, MDP(matrices, rewards))
-    assert_same(dense, MDP(by_line))
-    assert_same(dense, MDP(stages, np.repeat(rewards[..., None], 3, axis=3)))
-
-
-def test_a_stationary_kernel_is_stored_once():
-    mdp = MDP(P, R, horizon=1000)
-    assert mdp.stationary
-    assert mdp.probability.size == np.count_nonzero(P)
-    assert mdp.stage(0).probability.base is mdp.stage(999).probability.base
-    by_stage = MDP(P, np.stack([R] * 5), horizon=5)  # rewards may change by stage without copying the kernel
-    assert by_stage.stationary
-    assert by_stage.reward.shape == (5, np.count_nonzero(P))
-
-
-def test_stage_rewards_reach_their_stage():
-    rewards = np.arange(24.0).reshape(4, 3, 2)
-    mdp = MDP(P, rewards, horizon=4)
-    for h in range(4):
-        stage = mdp.stage(h)
-        assert np.array_equal(stage.row_reward, rewards[h])
-        assert np.array_equal(stage.reward, np.repeat(rewards[h].ravel(), np.diff(stage.row_start)))
-        assert mdp.outcomes(h, 1, 1)[2].tolist() == [rewards[h, 1, 1]] * 3
-
-
-def test_one_reward_array_serves_every_stage_of_a_staged_kernel():
-    rewards = np.arange(18.0).reshape(3, 2, 3)
-    staged = MDP(np.stack([P] * 4), rewards)
-    once = MDP(P, rewards, horizon=4)
-    for h in range(4):
-        assert np.array_equal(staged.stage(h).reward, once.stage(h).reward)
-
-
-def test_outcomes_with_one_successor_and_other_rewards_are_random_rewards():
-    mdp = MDP([(0, 0, 0, 0.25, 1.0), (0, 0, 0, 0.25, 3.0), (0, 0, 0, 0.5, 1.0)], horizon=2)
-    successors, probabilities, rewards = mdp.outcomes(0, 0, 0)
-    assert successors.tolist() == [0, 0]
-    assert probabilities.tolist() == [0.75, 0.25]  # equal rewards add up
-    assert rewards.tolist() == [1.0, 3.0]
-    assert mdp.row_reward is None
-    assert mdp.dense(1).tolist() == [[1.0]]
-
-
-def test_rewards_that_the_outcome_does_not_change_are_kept_by_row():
-    assert MDP(P, np.repeat(R[..., None], 3, axis=2), horizon=5).row_reward is not None
-    assert MDP(sparse.csr_array(P.reshape(6, 3)), sparse.csr_array(np.ones((6, 3))), horizon=5).row_reward is not None
-
-
-@given(dense_models(staged=True))
-def test_dense_of_a_stage_is_the_kernel_that_was_given(arguments):
-    mdp = MDP(**arguments)
-    H, S, A, _ = arguments["transitions"].shape
-    for h in range(H):
-        rows = mdp.available[0 if mdp.stationary else h].reshape(-1)
-        expected = arguments["transitions"][h].reshape(S * A, S)
-        assert np.allclose(mdp.dense(h)[rows], expected[rows], rtol=0, atol=1e-15)
-        assert not mdp.dense(h)[~rows].any()
 
 
 # -- frozen --------------------------------------------------------------------------------------------------------------
@@ -153,38 +69,6 @@ def test_pickle_keeps_everything_and_stays_frozen(mdp):
     assert not twin.probability.flags.writeable
     assert copy.deepcopy(mdp) is mdp
     assert copy.copy(mdp) is mdp
-
-
-# -- probabilities -------------------------------------------------------------------------------------------------------
-
-
-def test_rows_that_sum_to_one_keep_their_bits():
-    row = np.array([0.1] * 10)
-    row_of_thirds = np.array([1 / 3] * 3 + [0.0] * 7)
-    kernel = np.stack([row, row_of_thirds] + [np.eye(10)[0]] * 8)[:, None, :]
-    mdp = MDP(kernel, np.zeros((10, 1)), horizon=1)
-    assert mdp.dense(0).tobytes() == np.ascontiguousarray(kernel[:, 0]).tobytes()
-
-
-def test_rows_off_by_less_than_the_tolerance_are_renormalised():
-    mdp = MDP([[[0.5, 0.5 + 9e-10]], [[0.25, 0.75]]], [[0.0], [0.0]], horizon=1)
-    assert abs(mdp.dense(0)[0].sum() - 1.0) <= 2**-52
-    assert mdp.dense(0)[1].tolist() == [0.25, 0.75]
-    with pytest.raises(ValueError, match=r"row \(s=0, a=0\) sums to 1.000000002"):
-        MDP([[[0.5, 0.5 + 2e-9]], [[0.25, 0.75]]], [[0.0], [0.0]], horizon=1)
-
-
-def test_the_error_names_stage_state_and_action():
-    stages = np.tile(P, (5, 1, 1, 1))
-    stages[3, 1, 1] = [0.1, 0.2, 0.68]
-    with pytest.raises(ValueError, match=r"^row \(h=3, s=1, a=1\) sums to 0.98; "):
-        MDP(stages, R)
-
-
-@given(laws(4))
-def test_normalising_twice_changes_nothing(p):
-    mdp = MDP(np.tile(p * (1 + 5e-10), (4, 1, 1)), np.zeros((4, 1)), horizon=2)
-    assert mdp.with_probability(mdp.probability).probability.tobytes() == mdp.probability.tobytes()
 
 
 # -- structure -----------------------------------------------------------------------------------------------------------
@@ -260,17 +144,6 @@ def test_reachable_agrees_with_a_walk(mdp):
 
 
 # -- start, names, variants ----------------------------------------------------------------------------------------------
-
-
-def test_start_is_a_state_a_name_or_a_law():
-    names = ["a", "b", "c"]
-    assert MDP(P, R, start=np.int64(2), horizon=1).start == 2
-    assert MDP(P, R, start="b", horizon=1, state_names=names).start == 1
-    assert MDP(P, R, start="2", horizon=1).start == 2  # without names a state's label is its number
-    spread = MDP(P, R, start=[0.5, 0.0, 0.5], horizon=1)
-    assert spread.mu.tolist() == [0.5, 0.0, 0.5]
-    with pytest.raises(ValueError, match="starts from a law over states"):
-        _ = spread.start
 
 
 def test_labels_are_names_or_numbers():

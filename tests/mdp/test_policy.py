@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from oracles import small_mdps
 
 import bqrl
-from bqrl import LabelPolicy, MarkovPolicy, MixturePolicy, evaluate, load_policy
+from bqrl import LabelPolicy, MarkovPolicy, MixturePolicy, evaluate, load
+from bqrl.errors import FileFormatError, PolicyError
 from bqrl.planners.target import guarantee_curve
 
 MODEL = bqrl.envs.make("AssetSelling")
@@ -48,7 +49,7 @@ def test_every_kind_survives_saving(tmp_path_factory, mdp, tau):
     path = tmp_path_factory.mktemp("policies") / "policy.npz"
     for policy in five_kinds(mdp, tau):
         policy.save(path)
-        again = load_policy(path)
+        again = load(path)
         assert type(again) is type(policy)
         assert evaluate(mdp, again).equals(evaluate(mdp, policy), tol=1e-15)
 
@@ -57,7 +58,7 @@ def test_a_rounded_policy_survives_saving(tmp_path):
     mdp = MODEL.replace(discount=0.9, horizon=20)
     plan = bqrl.solve(mdp, 0.2, points=200)
     plan.policy.save(tmp_path / "p.npz")
-    again = load_policy(tmp_path / "p.npz")
+    again = load(tmp_path / "p.npz")
     assert np.array_equal(bqrl.simulate(mdp, again, 500, seed=3), bqrl.simulate(mdp, plan.policy, 500, seed=3))
     assert evaluate(mdp, again, max_atoms=0).equals(evaluate(mdp, plan.policy, max_atoms=0))
 
@@ -67,19 +68,19 @@ def test_damaged_files_get_one_line(tmp_path, content):
     path = tmp_path / "p.npz"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"p\.npz"):
-        load_policy(path)
+        load(path)
 
 
 def test_files_that_hold_something_else(tmp_path):
-    MODEL.save(tmp_path / "model.npz")
-    with pytest.raises(ValueError, match="holds no policy of a kind known here"):
-        load_policy(tmp_path / "model.npz")
+    np.savez(tmp_path / "other.npz", bqrl_policy=np.array("neural"))
+    with pytest.raises(FileFormatError, match="expected a policy of the kind markov, target"):
+        load(tmp_path / "other.npz")
     np.savez(tmp_path / "half.npz", bqrl_policy=np.array("target"))
-    with pytest.raises(ValueError, match="target policy is damaged"):
-        load_policy(tmp_path / "half.npz")
+    with pytest.raises(FileFormatError, match="target policy is damaged"):
+        load(tmp_path / "half.npz")
     with pytest.raises(FileNotFoundError, match="there is no file"):
-        load_policy(tmp_path / "none.npz")
-    with pytest.raises(ValueError, match=r"kept in an \.npz file"):
+        load(tmp_path / "none.npz")
+    with pytest.raises(ValueError, match=r"must end in \.npz"):
         MarkovPolicy([[0]]).save(tmp_path / "p.csv")
 
 
@@ -88,12 +89,12 @@ def test_tables_name_what_the_problem_names():
     for policy in (markov, target, labels, level, mix):
         rows = policy.rows(MODEL)
         assert {row["action"] for row in rows} <= {"Stop", "Continue"}
-        assert {row["stage"] for row in rows} == set(range(10))
-    first = [row for row in target.rows(MODEL) if row["stage"] == 0]
+        assert {row["stage"] for row in rows} == set(range(1, 11))  # people count from 1
+    first = [row for row in target.rows(MODEL) if row["stage"] == 1]
     assert {row["state"] for row in first} == {"5"}
     assert first[0]["need_above"] == -np.inf
     assert first[-1]["need_up_to"] == np.inf
-    assert {row["part"] for row in mix.rows(MODEL)} == {0, 1}
+    assert {row["part"] for row in mix.rows(MODEL)} == {1, 2}
 
 
 def test_target_rows_say_what_the_policy_does():
@@ -101,7 +102,7 @@ def test_target_rows_say_what_the_policy_does():
     for row in policy.rows(MODEL):
         need = row["need_up_to"] if np.isfinite(row["need_up_to"]) else 99.0
         s = MODEL.state_names.index(row["state"])
-        assert MODEL.action_label(policy.act(row["stage"], s, need)) == row["action"]
+        assert MODEL.action_label(policy.act(row["stage"] - 1, s, need)) == row["action"]
 
 
 def test_the_memory_of_a_target_policy_is_what_is_still_needed():
@@ -152,3 +153,43 @@ def test_bad_policies_get_one_line(call, message):
         call()
     assert message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_load_policy_warns_and_works(tmp_path):
+    MarkovPolicy([[0]]).save(tmp_path / "p.npz")
+    with pytest.warns(DeprecationWarning, match=r"use bqrl\.load"):
+        assert bqrl.load_policy(tmp_path / "p.npz").act(0, 0) == 0
+    MODEL.save(tmp_path / "model.npz")
+    with (
+        pytest.warns(DeprecationWarning, match="load"),
+        pytest.raises(FileFormatError, match="expected a policy, got MDP"),
+    ):
+        bqrl.load_policy(tmp_path / "model.npz")
+
+
+def test_forty_thousand_actions_do_not_overflow(tmp_path):
+    mdp = bqrl.MDP([(0, a, 0, 1.0, float(a % 39_999 == 39_998)) for a in range(40_000)], horizon=2)
+    for plan in (bqrl.solve(mdp, 0.5), bqrl.solve(mdp, 0.5, planner="expected")):
+        assert plan.value == 2.0
+        policy = plan.policy
+        assert policy.act(0, 0, policy.start()) == 39_998
+        policy.save(tmp_path / "p.npz")
+        assert load(tmp_path / "p.npz").act(0, 0, policy.start()) == 39_998
+
+
+def test_tables_of_a_policy_are_read_only():
+    for policy in five_kinds(MODEL):
+        arrays = [policy.actions] if policy.kind == "markov" else list(getattr(policy, "actions", []))
+        arrays += [getattr(policy, name) for name in ("root", "action", "child", "weights") if hasattr(policy, name)]
+        for array in arrays:
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 0
+
+
+def test_errors_carry_stage_and_state():
+    with pytest.raises(PolicyError) as caught:
+        MarkovPolicy([[0, 0]]).act(3, 0)
+    assert caught.value.stage == 3
+    with pytest.raises(PolicyError) as caught:
+        MarkovPolicy([[0, 0]]).act(0, 5)
+    assert caught.value.state == 5

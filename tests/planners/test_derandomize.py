@@ -30,4 +30,5 @@ def test_the_table_of_labels_tells_the_reward_where_it_decides():
     mdp = bqrl.MDP([(0, 0, 0, 0.5, 4.0), (0, 0, 0, 0.5, 7.0), (0, 1, 0, 0.6, 7.0), (0, 1, 0, 0.4, 0.0)], horizon=2)
     policy = solve(mdp, 0.75, beta=0.1875, randomized=False).policy
     assert isinstance(policy, LabelPolicy)
-    assert policy.rows(mdp)[0]["then"] == "0(4):1 0(7):2"
+    first = [row for row in policy.rows(mdp) if row["stage"] == 1]
+    assert [(row["reward"], row["next_label"]) for row in first] == [(4.0, 1), (7.0, 2)]

@@ -140,7 +140,7 @@ def test_a_rounded_grid_is_refused_with_the_remedy():
     assert grid(mdp) is None
     with pytest.raises(GridError, match="use planner='target', which brackets"):
         plan_greedy(mdp, 0.5)
-    with pytest.raises(ValueError, match="got a rounded one"):
+    with pytest.raises(ValueError, match="requires an exact grid"):
         greedy_policies(mdp, mdp.probability[None], 0.5, 0.0, rounded(mdp, 100))
 
 

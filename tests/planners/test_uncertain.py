@@ -53,7 +53,7 @@ def test_optimistic_above_every_kernel_of_the_ball_above_nominal_above_robust(md
 
 
 def _table(mdp):
-    from bqrl.mdp.forms import Table
+    from bqrl.mdp.build import Table
 
     return Table(
         mdp.S, mdp.A, mdp.available.shape[0], mdp.row_start, mdp.successor, mdp.probability, mdp.reward, None, True

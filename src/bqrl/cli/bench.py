@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out
+from bqrl.cli.output import Json, Out, print_json
 
 
 def bench(
@@ -22,17 +22,19 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Run the benchmarks of a checkout: they time and print, and assert nothing."""
+    from bqrl.results.result import Result, Table, check_folder, write
+
     scripts = chosen(benchmark_scripts(), names or [])
     if out is not None:
-        from bqrl.reports.folder import make_folder
-
-        make_folder(out)
-    told = [_run(script, quiet=as_json, keep=out) for script in scripts]
+        check_folder(out, ["times.csv", *(f"{script.stem}.txt" for script in scripts)])
+    runs = [_run(script, quiet=as_json) for script in scripts]
+    if out is not None:
+        times = Table([{key: run[key] for key in ("name", "code", "seconds")} for run in runs], {"code": "exit code"})
+        files = {f"{run['name']}.txt": run["output"].encode() for run in runs}
+        write(Result("benchmarks", "Benchmarks", {}, {"times": times}, {}, [], files=files), out)
     if as_json:
-        from bqrl.reports.document import to_json
-
-        typer.echo(to_json({"benchmarks": told}, ascii_only=True))
-    failed = [one["name"] for one in told if one["code"] != 0]
+        print_json({"benchmarks": runs})
+    failed = [run["name"] for run in runs if run["code"] != 0]
     if failed:
         typer.echo(f"bqrl: failed: {', '.join(failed)}", err=True)
         raise typer.Exit(1)
@@ -57,8 +59,8 @@ def chosen(scripts: dict[str, Path], names: list[str]) -> list[Path]:
     return [scripts[name.removesuffix(".py")] for name in names or scripts]
 
 
-def _run(script: Path, *, quiet: bool, keep: Path | None) -> dict[str, Any]:
-    """What a script printed, its exit code and its time; lines are passed on as they come unless `quiet`."""
+def _run(script: Path, *, quiet: bool) -> dict[str, Any]:
+    """Output, exit code and time of a script; lines are passed on as they come unless `quiet`."""
     if not quiet:
         typer.echo(f"== {script.stem}")
     begun, lines = time.perf_counter(), []
@@ -72,9 +74,5 @@ def _run(script: Path, *, quiet: bool, keep: Path | None) -> dict[str, Any]:
             if not quiet:
                 typer.echo(line, nl=False)
     output = "".join(lines)
-    if keep is not None:
-        from bqrl.mdp.atomic import write_whole
-
-        write_whole(keep / f"{script.stem}.txt", output.encode())
     seconds = time.perf_counter() - begun
     return {"name": script.stem, "code": process.returncode, "seconds": seconds, "output": output}

@@ -22,7 +22,7 @@ from bqrl.cli.reproduce import reproduce
 from bqrl.cli.solve import solve
 from bqrl.cli.theory import theory
 
-BAD_INPUT = (ValueError, TypeError, OSError)
+BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # the last: an extra is not installed
 OPTIONS = "arithmetic|attitude|beta|discount|gap|horizon|planner|points|radius|randomized|secondary|start|tau"
 
 app = typer.Typer(

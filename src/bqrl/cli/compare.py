@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
 from bqrl.cli.learn import (
     Delta,
     Discount,
-    Entry,
     Episodes,
     Given,
     Horizon,
     Seed,
     Seeds,
     Start,
-    Task,
     Tau,
-    _seeds,
-    carry_out,
-    show,
+    begin,
+    check_runs,
+    conclude,
+    first_seeds,
 )
-from bqrl.cli.output import Json, Out
+from bqrl.cli.output import Json, Out, StageName, Title, Unit
+from bqrl.cli.watch import ProgressBar
 
 EVERYONE = (
     "ucb-bqrl", "ucb-bqrl:planner=greedy", "ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo",
 )  # fmt: skip
+Entry = tuple[str, dict[str, Any]]  # a learner and its parameters
 
 
 def compare(
@@ -37,42 +40,59 @@ def compare(
         typer.Option(
             "--learner",
             metavar="NAME[:PARAM=VALUE,...]",
-            help="A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. All seven unless given.",
+            help="A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. All of them unless given.",
         ),
     ] = None,
     episodes: Episodes = 2000,
-    seeds: Seeds = 3,
+    seeds: Seeds = 20,
     seed: Seed = 42,
+    workers: Annotated[int, typer.Option("--workers", help="Processes; the results do not depend on it.")] = 2,
     horizon: Horizon = None,
     start: Start = None,
     discount: Discount = None,
     delta: Delta = 0.05,
+    title: Title = None,
+    unit: Unit = None,
+    stage_name: StageName = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Compare learners on common noise: a run's chance depends on its seed, not on the learner."""
-    from bqrl.cli.problem import read_problem
+    """Compare learners on common noise: the randomness of a run depends on its seed, not on the learner."""
+    from bqrl.cli.problem import problem_words
+    from bqrl.results.learning import file_stem, label_of, learning_files
+    from bqrl.study.compare import compare as run_all
 
     entries = read_learners(learner or EVERYONE)
-    task = Task(tau, episodes, _seeds(seed, seeds), delta, out)
-    task.check()
-    found = read_problem(problem, horizon, start, discount)
+    chosen = first_seeds(seed, seeds)
+    if workers < 1:
+        raise ValueError(f"--workers must be at least 1, got {workers}")
+    stems = [file_stem(*entry, each, alone=False) for entry in entries for each in chosen]
+    found = begin(problem, tau, learning_files(tau, stems), out, horizon, start, discount)
     asked = {
-        "problem": problem, "tau": tau, "learners": [spelled(entry) for entry in entries], "episodes": episodes,
+        "problem": problem, "tau": tau, "learners": [spelled(*entry) for entry in entries], "episodes": episodes,
         "seed": seed, "seeds": seeds, "horizon": horizon, "start": start, "discount": discount, "delta": delta,
     }  # fmt: skip
-    content, left_out = carry_out("compare", found, entries, task, asked)
-    show(content, out, left_out, as_json=as_json)
+    begun = time.perf_counter()
+    check_runs(found, entries, tau, episodes, chosen[0], delta)
+    contenders = [(label_of(*entry), *entry) for entry in entries]
+    alone = found.mdp is None or len(contenders) * len(chosen) == 1  # an environment cannot be sent to another process
+    with ProgressBar() as watch:
+        experiment = run_all(
+            found.source, contenders, tau, episodes, chosen, 1 if alone else workers, delta=delta, horizon=found.horizon,
+            watch=watch,
+        )  # fmt: skip
+        words = problem_words(found, title, unit, stage_name)
+        conclude(experiment, found, words, asked, begun, watch, out, as_json=as_json, alone=False, files={})
 
 
-def read_learners(given: list[str] | tuple[str, ...]) -> list[Entry]:
-    """Learners with their parameters; each may come once."""
+def read_learners(given: Sequence[str]) -> list[Entry]:
+    """Learners with their parameters; each may be given once."""
     from bqrl.cli.settings import read_params
 
     entries: list[Entry] = []
     for text in given:
         name, _, rest = text.partition(":")
-        entry = Entry(name.strip(), read_params(name.strip(), _pieces(rest)))
+        entry = (name.strip(), read_params(name.strip(), _pieces(rest)))
         if entry in entries:
             raise ValueError(f"the learner {text!r} is given twice")
         entries.append(entry)
@@ -94,9 +114,9 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
-def spelled(entry: Entry) -> str:
+def spelled(learner: str, params: dict[str, Any]) -> str:
     """A learner as the command line writes it."""
-    from bqrl.reports.learning import in_text
+    from bqrl.results.learning import in_text
 
-    params = ",".join(f"{key}={in_text(value)}" for key, value in entry.params.items())
-    return f"{entry.learner}:{params}" if params else entry.learner
+    listed = ",".join(f"{key}={in_text(value)}" for key, value in params.items())
+    return f"{learner}:{listed}" if listed else learner

@@ -1,60 +1,124 @@
-"""`bqrl envs`: the named problems."""
+"""`bqrl envs`: the named problems, their sizes and their certified optima."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, looked_at, paper
+from bqrl.cli.output import Json, Out, looked_at, paper, print_json
+from bqrl.cli.template import template
+
+if TYPE_CHECKING:
+    from rich.table import Table as Grid
+
+LEVELS = (0.05, 0.1, 0.5)
+LARGE = 2_000_000  # transitions times stages from which an optimum takes seconds: on request only
 
 
-def envs(out: Out = None, as_json: Json = False) -> None:
-    """List the named problems: a table at a terminal, one Gymnasium id per line when piped."""
-    from bqrl.envs import names
-
-    if not (as_json or out is not None or looked_at(sys.stdout)):
-        for name in names():
-            typer.echo(gymnasium_id(name))
+def envs(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Problems to list; all unless given.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Compute the optima of large problems, too.")] = False,
+    form: Annotated[
+        str | None, typer.Option("--template", help="Print an example model that solve accepts: csv or json.")
+    ] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """List the named problems: a table with certified optima at a terminal, one Gymnasium id per line when piped."""
+    if form is not None:
+        typer.echo(template(form), nl=False)
         return
-    from bqrl.reports.document import to_json
-    from bqrl.reports.tables import problem_table
+    from bqrl.envs import about
+    from bqrl.envs import names as known
 
-    problems = [describe(name) for name in names()]
+    listed = [about(name) for name in names] if names else [about(name) for name in known()]
+    if not (as_json or out is not None or looked_at(sys.stdout)):
+        for problem in listed:
+            typer.echo(problem.id)
+        return
+    from bqrl.results.result import Result, Table, check_folder, write
+
     if out is not None:
-        from bqrl.mdp.atomic import write_whole
-        from bqrl.reports.folder import make_folder
-
-        write_whole(make_folder(out) / "envs.json", (to_json(problems) + "\n").encode())
+        check_folder(out, ["problems.csv"])
+    problems = [describe(problem.name, large=every or bool(names)) for problem in listed]
+    if out is not None:
+        flat = [{key: value for key, value in problem.items() if key != "optimum"} for problem in problems]
+        for row, found in zip(flat, problems, strict=True):
+            values = {level["tau"]: level["value"] for level in found["optimum"]}
+            row |= {f"optimum_{tau:g}": values.get(tau) for tau in LEVELS}
+        table = Table(flat, {f"optimum_{tau:g}": f"best {tau:g}-quantile" for tau in LEVELS}, "The named problems.")
+        write(
+            Result("problems", "Named problems", {}, {"problems": table}, {}, [], details={"problems": problems}), out
+        )
     if as_json:
-        typer.echo(to_json(problems, ascii_only=True))
+        print_json(problems)
     elif looked_at(sys.stdout):
-        paper().print(problem_table(problems))
+        paper().print(_table(problems))
     else:
-        for problem in problems:
-            typer.echo(problem["id"])
+        for problem in listed:
+            typer.echo(problem.id)
 
 
-def gymnasium_id(name: str) -> str:
-    """The id under which Gymnasium knows a named problem."""
-    return f"bqrl/{name}-v0"
+def describe(name: str, *, large: bool = True) -> dict[str, Any]:
+    """Name, sizes, units, one line, and the best achievable quantiles of a problem.
 
+    `optimum` holds one entry per level: the value, a proven upper bound, and whether rounding can have changed it. It is
+    empty for large problems unless `large`, and for problems whose data are not installed; `missing` then says why.
+    """
+    from bqrl.envs import about, make
+    from bqrl.planners.target import guarantee_curve, plan_from_curve
 
-def describe(name: str) -> dict[str, Any]:
-    """Name, sizes and one line about a problem."""
-    import inspect
-
-    from bqrl.envs import make
-    from bqrl.envs.registry import ENVS
-
-    mdp = make(name)
-    told = inspect.getdoc(inspect.getmodule(ENVS[name])) or inspect.getdoc(ENVS[name]) or ""
-    return {
-        "name": name,
-        "id": gymnasium_id(name),
-        "states": mdp.S,
-        "actions": mdp.A,
-        "horizon": mdp.H,
-        "description": told.split("\n\n")[0].replace("\n", " "),
+    problem = about(name)
+    found: dict[str, Any] = {
+        "name": problem.name,
+        "id": problem.id,
+        "states": None,
+        "actions": None,
+        "horizon": None,
+        "transitions": None,
+        "unit": problem.unit,
+        "stage": problem.stage,
+        "description": problem.summary,
+        "optimum": [],
+        "missing": None,
     }
+    try:
+        mdp = make(name)
+    except FileNotFoundError as fault:
+        return found | {"missing": str(fault)}
+    found |= {"states": mdp.S, "actions": mdp.A, "horizon": mdp.H, "transitions": int(mdp.successor.size)}
+    if mdp.successor.size * mdp.H > LARGE and not large:
+        return found | {"missing": f"large problem; bqrl envs {problem.name} computes its optima"}
+    curve = guarantee_curve(mdp)
+    plans = [plan_from_curve(curve, tau) for tau in LEVELS]
+    found["optimum"] = [
+        {"tau": plan.tau, "value": plan.value, "upper": plan.upper, "certain": plan.certain} for plan in plans
+    ]
+    return found
+
+
+def _table(problems: list[dict[str, Any]]) -> Grid:
+    from rich import box
+    from rich.table import Table as Grid
+
+    table = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("problem", style="bold", no_wrap=True)
+    for heading in ("states", "actions", "stages", *(f"tau {tau:g}" for tau in LEVELS)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("unit")
+    table.add_column("what it is about")
+    for row in problems:
+        sizes = ("-" if row[key] is None else str(row[key]) for key in ("states", "actions", "horizon"))
+        values = [_value(level) for level in row["optimum"]] or ["-"] * len(LEVELS)
+        table.add_row(row["name"], *sizes, *values, row["unit"], row["missing"] or row["description"])
+    return table
+
+
+def _value(level: dict[str, Any]) -> str:
+    """The optimum, marked where it is only a lower value or where it ties with the level."""
+    exact = level["upper"] is not None and level["upper"] <= level["value"] + 1e-9 * max(1.0, abs(level["value"]))
+    return f"{'' if exact else '>= '}{level['value']:.4g}{'' if level['certain'] else ' ?'}"

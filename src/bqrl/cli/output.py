@@ -1,15 +1,18 @@
-"""What commands share: where text goes, and the options that every command takes."""
+"""What commands share: the options that every command takes, and where text goes."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from bqrl.results.result import Table
 
 
 def _folder(given: str) -> Path:
@@ -22,11 +25,14 @@ Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", parser=_folder, help="Folder for the result's files.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-PIPED_WIDTH = 140  # columns where nobody's window limits them
+Title = Annotated[str | None, typer.Option("--title", help="Title of tables, charts and the page.")]
+Unit = Annotated[str | None, typer.Option("--unit", help="Unit of the returns, such as EUR or QALY.")]
+StageName = Annotated[str | None, typer.Option("--stage-name", help="What one stage is called, such as year.")]
+PIPED_WIDTH = 140  # columns where no window limits them
 
 
 def looked_at(stream: TextIO | None) -> bool:
-    """Whether somebody sits at the other end."""
+    """Whether the stream is a terminal."""
     return stream is not None and stream.isatty()
 
 
@@ -34,14 +40,63 @@ def paper(*, error: bool = False) -> Console:
     """A console that prints text as it stands: names may look like markup."""
     from rich.console import Console
 
-    stream = sys.stderr if error else sys.stdout  # None where the caller has closed it
+    stream = sys.stderr if error else sys.stdout  # None if the caller has closed it
     width = None if looked_at(stream) else PIPED_WIDTH
     return Console(stderr=error, markup=False, highlight=False, emoji=False, width=width)
 
 
 def say(console: Console, text: str, *, indent: str = "", style: str | None = None) -> None:
-    """Print a sentence over as many lines as it takes, none with blanks at its end."""
+    """Print a sentence over as many lines as it takes, without trailing blanks."""
     from rich.text import Text
 
     for line in Text(text).wrap(console, max(20, console.width - len(indent))):
         console.print(f"{indent}{line.plain.rstrip()}", style=style, soft_wrap=True)
+
+
+def show_table(console: Console, table: Table, bold: str = "") -> None:
+    """Print a table, or, on a screen that is too narrow for it, one line per number."""
+    from rich import box
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    from bqrl.results.words import displayed
+
+    titles, cells = displayed(table)
+    columns = list(zip(titles, zip(*cells, strict=True), strict=True))
+    widths = [max(map(len, [title, *column])) for title, column in columns]
+    if _across(widths) > console.width:  # titles over several lines
+        widths = [max(map(len, [*title.split(), *column])) for title, column in columns]
+    if _across(widths) > console.width:
+        for i, row in enumerate(cells):
+            lines = [f"{title}: {cell}" for title, cell in zip(titles, row, strict=True)]
+            console.print(*([""] if i else []), *lines, sep="\n")
+        return
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for (title, column), width in zip(columns, widths, strict=True):
+        words = any(cell[:1].isalpha() and cell not in ("yes", "no") for cell in column)
+        style = "bold" if bold and title.startswith(bold) else None
+        grid.add_column(title, justify="left" if words else "right", style=style, header_style="bold", width=width)
+    for row in cells:
+        grid.add_row(*map(Text, row))
+    console.print(grid)
+
+
+def _across(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document in ASCII, which every terminal and pipe can carry."""
+    import json
+
+    from bqrl.results.result import plain
+
+    typer.echo(json.dumps(plain(document), indent=2, allow_nan=False))
+
+
+def finish(left_out: Sequence[str], out: Path | None, *, quiet: bool) -> None:
+    """Say what was left out, and where the files are."""
+    if out is not None and not quiet:
+        paper().print(f"Wrote {out}; `bqrl report {out}` makes a page of it.", soft_wrap=True)
+    for line in left_out:
+        typer.echo(f"bqrl: {line}", err=True)

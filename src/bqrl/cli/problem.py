@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bqrl.cli.model import _nearest, _state, read_model
+from bqrl.checks import nearest
+from bqrl.cli.model import first_states, read_model
+from bqrl.mdp.build import check_horizon
+from bqrl.mdp.files import ending, states_horizon
 
 if TYPE_CHECKING:
     from bqrl.mdp.model import MDP
+    from bqrl.results.words import Words
 
 HORIZON = 100  # stages where neither the problem nor the command line says how many
-MAX_STAGES = 1_000_000  # minutes of planning, however small the stage
-MAX_PLACES = 100_000_000  # (stage, state): above, not even a table of what can be met fits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,24 +31,27 @@ class Problem:
     assumed: str | None = None
 
 
-def read_problem(given: str, horizon: int | None, start: str | None, discount: float | None) -> Problem:
+def read_problem(
+    given: str, horizon: int | None, start: str | None, discount: float | None, columns: str | None = None
+) -> Problem:
     """The problem: environments with a toy-text table become models, others with discrete spaces are played as they are."""
     from bqrl.envs import names
-    from bqrl.mdp.files import READERS
 
     if horizon is not None:
-        _check_length(horizon, 1)  # of states that are not yet counted
+        check_horizon(horizon)
     path = Path(given)
     short = given.removeprefix("bqrl/").removesuffix("-v0")
-    if path.suffix.lower() in READERS or path.is_file() or short in names():
-        name, mdp = read_model(given, horizon, start, discount)
-        unsaid = horizon is None and mdp.stationary and path.suffix.lower() == ".csv"
+    is_file = ending(path) is not None or path.is_file()
+    if is_file or short in names():
+        name, mdp = read_model(given, horizon, start, discount, columns)
+        unsaid = is_file and horizon is None and mdp.stationary and not states_horizon(path)
         return _model(name, mdp, _assumed(given, mdp.H) if unsaid else None)
     from gymnasium import registry
 
     if given not in registry and ":" not in given:
         ids = [name for name in registry if not name.startswith("bqrl/")]
-        hint = _nearest(given, [*names(), *ids]) or f"; problems: {', '.join(names())}"
+        hint = nearest(given, [*names(), *ids])
+        hint = hint if "did you mean" in hint else f"; problems: {', '.join(names())}"
         raise ValueError(
             f"{given[:80]!r} is neither a model file (.csv, .npz, .json) nor a named problem nor a Gymnasium id{hint}"
         )
@@ -54,16 +59,21 @@ def read_problem(given: str, horizon: int | None, start: str | None, discount: f
 
 
 def _model(name: str, mdp: MDP, assumed: str | None = None) -> Problem:
-    from bqrl.reports.document import sizes
+    from bqrl.results.plans import sizes
 
-    _check_length(mdp.H, mdp.S)
     return Problem(name, mdp, mdp, sizes(name, mdp), None, assumed)
 
 
-def _check_length(stages: int, states: int) -> None:
-    longest = min(MAX_STAGES, max(1, MAX_PLACES // states))
-    if stages > longest:
-        raise ValueError(f"horizon={stages} is too long: at most {longest} stages fit here; give a shorter horizon")
+def problem_words(problem: Problem, title: str | None, unit: str | None, stage: str | None) -> Words:
+    """The words of the problem: those that were given, else its own."""
+    from bqrl.envs import about, names
+    from bqrl.results.words import Words
+
+    own_unit, own_stage = getattr(problem.mdp, "units", None) or "", "stage"
+    short = problem.name.removeprefix("bqrl/").removesuffix("-v0")
+    if short in names():
+        own_unit, own_stage = about(short).unit, about(short).stage
+    return Words(title or problem.name, own_unit if unit is None else unit, stage or own_stage)
 
 
 def _assumed(given: str, stages: int) -> str:
@@ -72,23 +82,22 @@ def _assumed(given: str, stages: int) -> str:
 
 def _from_gymnasium(given: str, horizon: int | None, start: str | None, discount: float | None) -> Problem:
     from bqrl.learners.gymnasium import HARMLESS, wrappers
-    from bqrl.mdp.forms import check_horizon
-    from bqrl.mdp.gym import MDPEnv, from_gymnasium
+    from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
 
     env = _make(given)
     limit = None if env.spec is None else env.spec.max_episode_steps
     core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
     if plain and isinstance(core, MDPEnv):
         mdp = core.mdp.replace(horizon=horizon, discount=discount)
-        return _model(given, mdp if start is None else mdp.replace(start=_state(mdp, start)))
+        return _model(given, mdp if start is None else mdp.replace(start=first_states(start)))
     stages = check_horizon(horizon if horizon is not None else limit or HORIZON)
     assumed = _assumed(given, stages) if horizon is None and limit is None else None
     if plain and getattr(core, "P", None) is not None:
         mdp = from_gymnasium(env, horizon=stages, discount=1.0 if discount is None else discount)
-        return _model(given, mdp if start is None else mdp.replace(start=_state(mdp, start)), assumed)
+        return _model(given, mdp if start is None else mdp.replace(start=first_states(start)), assumed)
     for option, value in (("--start", start), ("--discount", discount)):
         if value is not None:
-            raise ValueError(f"{option} needs a model, and {given} does not tell its kernel; leave it out")
+            raise ValueError(f"{option} needs a model, and {given} does not expose its kernel; leave it out")
     sizes = {
         "name": given,
         "states": getattr(env.observation_space, "n", None),

@@ -1,4 +1,4 @@
-"""`bqrl report`: a page from a result folder."""
+"""`bqrl report`: the page of a result folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bqrl.cli.output import Json, Out
+from bqrl.cli.output import Json, Out, print_json
 
 
 def report(
@@ -18,20 +18,18 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Make a self-contained page, report.html, from a result folder."""
-    from bqrl.experiments.store import RUNS
-    from bqrl.reports.document import to_json
-    from bqrl.reports.folder import make_folder, try_folder
-    from bqrl.reports.page import write_page
-    from bqrl.reports.study_page import RESULTS, write_study
+    from bqrl.results.page import PAGE, page
+    from bqrl.results.result import add_files, check_folder, read
+    from bqrl.results.result import write_file as write_one
 
-    if out is not None:
-        try_folder(out)
-    if (folder / RESULTS).is_file():  # a study: its figures are drawn anew, too
-        page, left_out = write_study(folder, None if out is None else make_folder(out))
-        for line in left_out:
-            typer.echo(f"bqrl: {line}", err=True)
-    elif (folder / RUNS).is_dir():
-        raise FileNotFoundError(f"the study in {folder} is not finished; the command that began it continues it")
+    result = read(folder)
+    if out is None:
+        check_folder(folder, [PAGE])
+        add_files(folder, {PAGE: page(result).encode()})
     else:
-        page = write_page(folder, out)
-    typer.echo(to_json({"page": str(page)}, ascii_only=True) if as_json else f"wrote {page}")
+        write_one(out, PAGE, page(result).encode())
+    place = (folder if out is None else out) / PAGE
+    if as_json:
+        print_json({"page": str(place)})
+    else:
+        typer.echo(f"wrote {place}")

@@ -2,87 +2,108 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, paper
+from bqrl.cli.output import Json, Out, paper, print_json
 
 if TYPE_CHECKING:
-    from bqrl.experiments.study import FailedRunsError
-    from bqrl.experiments.workers import Workers
+    from bqrl.results.result import Result
+    from bqrl.study.runner import FailedRunsError
+    from bqrl.study.workers import Workers
 
 MAX_LISTED = 50  # failed runs; the log has all
 
 
 def reproduce(
-    quick: Annotated[bool, typer.Option("--quick", help="A first look in about a minute, marked as such.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first impression in about a minute, marked as such.")
+    ] = False,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes on this machine; all cores unless given.")
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Run on the Dask scheduler at ADDRESS.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on the Dask scheduler at ADDRESS (trusted networks only)."),
     ] = None,
     study: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings (.toml) of another study.")] = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Run the paper's study: tuning, held-out runs, further seeds, tables, figures, a page. Continues where it stopped."""
+    """Run the paper's study: tuning, held-out runs, further seeds, tables, charts, a page. Continues where it stopped."""
     from bqrl.cli.study_watch import StudyWatch
-    from bqrl.experiments.reproduce import paper_study
-    from bqrl.experiments.reproduce import reproduce as carry_out
-    from bqrl.experiments.settings import read_spec
-    from bqrl.experiments.study import FailedRunsError
-    from bqrl.reports.document import to_json
-    from bqrl.reports.folder import make_folder
-    from bqrl.reports.study_page import write_study
+    from bqrl.results.page import PAGE, page
+    from bqrl.results.result import add_files, check_folder, write
+    from bqrl.results.study import StudyView
+    from bqrl.study.papers import paper_file, paper_view
+    from bqrl.study.runner import FailedRunsError
+    from bqrl.study.spec import read_spec
+    from bqrl.study.study import run_study
+    from bqrl.study.tables import file_name, level_name
 
     if cluster is not None and workers is not None:
-        raise ValueError(
-            "--workers counts processes of this machine, --cluster uses those of another; give one of them"
-        )
-    settings = paper_study() if study is None else study
-    name = "ucb_bqrl" if study is None else study.stem
+        raise ValueError("--workers counts processes of this machine, --cluster uses those of another; give only one")
+    own = paper_file("study.toml")
+    settings = own if study is None else study
+    spec = read_spec(settings, quick)
+    name = "ucb_bqrl" if study is None else settings.stem
     folder = out if out is not None else Path("results") / (f"{name}_quick" if quick else name)
-    read_spec(settings, quick)  # what is wrong with it is said before a folder is made
-    make_folder(folder)
+    levels = [f"{file_name(spec.problem.name)}_tau{level_name(tau)}_plot.csv" for tau in spec.levels]
+    check_folder(folder, [PAGE, *levels])
+    _check_quick(folder, quick)
+    hands = _workers(workers, cluster)
     try:
         with StudyWatch(silent=as_json) as watch:
-            found = carry_out(settings, folder, quick=quick, workers=_workers(workers, cluster), watch=watch)
-            watch.say("drawing the figures and the page")
-            page, left_out = write_study(folder)
+            finished = run_study(spec, folder, hands, watch)
+            watch.say("drawing the charts and the page")
+            view = paper_view().View if settings.resolve() == own.resolve() else StudyView
+            result, left_out = view(finished).result()
+            write(result, folder)
+            try:
+                add_files(folder, {PAGE: page(result).encode()})
+            except ImportError as error:
+                left_out = [str(error)]
             for line in left_out:
                 watch.say(line)
     except KeyboardInterrupt:
         typer.echo(f"bqrl: stopped; finished runs are kept in {folder}, and the same command continues", err=True)
         raise
-    except FailedRunsError as fault:
-        _list_failures(fault, folder)
+    except FailedRunsError as error:
+        _list_failures(error, folder)
         raise typer.Exit(1) from None
     if as_json:
-        typer.echo(to_json(found, ascii_only=True))
+        print_json({"settings": result.settings, "sentences": result.sentences, **result.details})
     else:
-        tell(found, folder, page)
+        _show(result, folder)
+
+
+def _check_quick(folder: Path, quick: bool) -> None:
+    """Refuse a quick run in the folder of a whole study."""
+    try:
+        whole = json.loads((folder / "result.json").read_bytes())["settings"]["quick"] is False
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if quick and whole:
+        raise ValueError(f"{folder} holds the results of a whole study; give another folder for a quick run")
 
 
 def _workers(workers: int | None, cluster: str | None) -> Workers:
-    if cluster is not None:
-        from bqrl.experiments.cluster import ClusterWorkers
+    from bqrl.study.cluster import ClusterWorkers
+    from bqrl.study.workers import LocalWorkers
 
-        return ClusterWorkers(cluster)
-    from bqrl.experiments.workers import LocalWorkers
-
-    return LocalWorkers(workers)
+    return LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
 
 
-def _list_failures(fault: FailedRunsError, folder: Path) -> None:
-    from bqrl.experiments.log import LOG
+def _list_failures(error: FailedRunsError, folder: Path) -> None:
+    from bqrl.study.study import LOG
 
-    count = len(fault.failures)
+    count = len(error.failures)
     typer.echo(f"bqrl: {count} {'run' if count == 1 else 'runs'} failed; all others are kept in {folder}:", err=True)
-    for one in fault.failures[:MAX_LISTED]:
-        typer.echo(f"  {one.run}: {one.text}", err=True)
+    for one in error.failures[:MAX_LISTED]:
+        typer.echo(f"  {one.run}: {one.message}", err=True)
     if count > MAX_LISTED:
         typer.echo(f"  and {count - MAX_LISTED} more", err=True)
     typer.echo(
@@ -90,34 +111,33 @@ def _list_failures(fault: FailedRunsError, folder: Path) -> None:
     )
 
 
-def tell(found: dict[str, Any], folder: Path, page: Path) -> None:
-    """Print what the study found, short."""
+def _show(result: Result, folder: Path) -> None:
+    """Print what the study found, in short."""
     from rich.table import Table
 
-    from bqrl.experiments.run import in_words
+    from bqrl.study.watch import in_words
 
     console = paper()
-    if found["quick"]:
-        console.print(found["mark"], style="bold")
-    if found["comparison"]:
+    if "printed_numbers" in result.tables:
         table = Table(title="Printed numbers and ours (mean of the held-out seeds; mean and spread of further seeds)")
-        for column in ("where", "tau", "learner", "measure", "printed", "ours", "further seeds"):
-            table.add_column(
-                column, justify="right" if column in ("tau", "printed", "ours", "further seeds") else "left"
-            )
-        for row in found["comparison"]:
-            further = f"{row['further_mean']:.2f} ± {row['further_std']:.2f}" if "further_mean" in row else ""
-            ours = "none" if row["ours"] is None else f"{row['ours']:.2f}" if further else f"{row['ours']}"
-            printed = f"{row['printed']:.2f}" if further else f"{row['printed']:g}"
-            table.add_row(row["where"], f"{row['level']:g}", row["label"], row["measure"], printed, ours, further)
+        for column in ("where", "tau", "learner", "printed", "ours", "further seeds"):
+            table.add_column(column, justify="left" if column in ("where", "learner") else "right")
+        for row in result.tables["printed_numbers"].rows:
+            table.add_row(row["where"], f"{row['level']:g}", row["label"], *_numbers(row))
         console.print(table)
-    for key, levels in found["tuning"].items():
-        for tau, one in levels.items():
-            if one["at_edge"] is not None:
-                console.print(f"{key}, tau {tau}: {one['told']}")
-    session = found["session"]
-    made, skipped = session["runs_made"], session["runs_skipped"]
-    console.print(f"{made} runs made, {skipped} skipped because they were there; {in_words(session['seconds'])}.")
+    for sentence in result.sentences:
+        console.print(str(sentence))
+    session: dict[str, Any] = result.details["session"]
     console.print(
-        f"Wrote {folder}; {page.name} shows it, results.json has every number with its reason.", soft_wrap=True
+        f"{session['runs_made']} runs made, {session['runs_skipped']} skipped because they were finished before;"
+        f" {in_words(session['seconds'])}."
     )
+    console.print(
+        f"Wrote {folder}; open report.html first. result.json has every number with its reason.", soft_wrap=True
+    )
+
+
+def _numbers(row: Any) -> tuple[str, str, str]:
+    if row["further_mean"] is None:
+        return f"{row['printed']:g}", "none" if row["ours"] is None else f"{row['ours']}", ""
+    return f"{row['printed']:.2f}", f"{row['ours']:.2f}", f"{row['further_mean']:.2f} ± {row['further_std']:.2f}"

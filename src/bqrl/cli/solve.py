@@ -1,25 +1,27 @@
-"""`bqrl solve`: the best policy for a quantile of the return, and a proof of how good it is."""
+"""`bqrl solve`: plans for one or several levels."""
 
 from __future__ import annotations
 
 import math
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, paper, say
-from bqrl.cli.watch import QUIET_SECONDS, Watch, forecast, in_words
+from bqrl.cli.model import discount_of, discount_question
+from bqrl.cli.output import Json, Out, StageName, Title, Unit, finish, paper, print_json, say, show_table
+from bqrl.cli.watch import QUIET_SECONDS, ProgressBar, evaluation_seconds, forecast, in_words
 
 if TYPE_CHECKING:
     from bqrl.mdp.model import MDP
     from bqrl.planners.plan import Plan
     from bqrl.planners.target import GuaranteeCurve
-    from bqrl.reports.document import Solved
+    from bqrl.results.plans import Solved
+    from bqrl.results.words import Words
 
-DIAMETER = 2  # l1 distance of two laws that have nothing in common
-MAX_SHARES = 20_000_000  # entries (H, S, A) of a policy map
+DIAMETER = 2.0  # the largest l1 distance of two rows
+SLIDER = (0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20)))  # levels of the page, the important ones first
+SLIDER_SECONDS = 5.0  # what the further levels may cost
 
 
 def solve(
@@ -29,10 +31,14 @@ def solve(
     tau: Annotated[list[float], typer.Option("--tau", help="Quantile level in (0, 1); may be given several times.")],
     beta: Annotated[float, typer.Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0,
     horizon: Annotated[
-        int | None, typer.Option(help="Number of stages; a .csv file does not say it: then 100.")
+        int | None, typer.Option(help="Number of stages; a .csv file need not say it: then 100.")
     ] = None,
-    start: Annotated[str | None, typer.Option(help="First state, by the id or name that the file uses.")] = None,
-    discount: Annotated[float | None, typer.Option(help="Stage factor in (0, 1].")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="First state by its id or name, or a law: Well=0.8,Sick=0.2.")
+    ] = None,
+    discount: Annotated[float | None, typer.Option(help="Factor per stage in (0, 1].")] = None,
+    discount_rate: Annotated[str | None, typer.Option(help="Rate per stage, e.g. 3%: the factor is 1 / 1.03.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns of a .csv file, e.g. state=from,next_state=to.")] = None,
     planner: Annotated[str, typer.Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target",
     radius: Annotated[float | None, typer.Option(help="l1 radius of the ball around every uncertain row.")] = None,
     attitude: Annotated[str | None, typer.Option(help="robust or optimistic, with --radius.")] = None,
@@ -40,7 +46,7 @@ def solve(
         bool | None,
         typer.Option(
             "--randomized/--no-randomized",
-            help="With a buffer: allow one coin at the start, or prove the best deterministic policy.",
+            help="With a buffer: allow one random draw at the start, or prove the best deterministic policy.",
         ),
     ] = None,
     exact: Annotated[bool, typer.Option("--exact", hidden=True)] = False,
@@ -54,6 +60,9 @@ def solve(
     max_nodes: Annotated[int | None, typer.Option(help="Limit on the search of --no-randomized.")] = None,
     max_memory: Annotated[float | None, typer.Option(help="Limit on the memory of a sweep, in GiB.")] = None,
     memory: Annotated[float | None, typer.Option("--memory", hidden=True)] = None,
+    title: Title = None,
+    unit: Unit = None,
+    stage_name: StageName = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -65,6 +74,7 @@ def solve(
         typer.echo("bqrl: --memory is deprecated; use --max-memory", err=True)
         max_memory = memory
     _check_limits(points, gap, max_memory)
+    discount = discount_of(discount, discount_rate)
     settings = {
         "model": model, "tau": tau, "beta": beta, "horizon": horizon, "start": start, "discount": discount,
         "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized,
@@ -72,64 +82,59 @@ def solve(
         "max_nodes": max_nodes,
         "max_bytes": None if max_memory is None else max_memory * 2**30,
     }  # fmt: skip
-    from bqrl.cli.problem import read_problem
+    from bqrl.cli.problem import problem_words, read_problem
     from bqrl.planners.plan import check_levels
-    from bqrl.reports.document import document, to_json
+    from bqrl.results.plans import plan_document, plan_files, plan_result
+    from bqrl.results.result import check_folder, write
 
     for level in tau:
         check_levels(level, beta)
+    taus = sorted(set(tau))
     if out is not None:
-        from bqrl.reports.folder import try_folder
-
-        try_folder(out)
-    problem = read_problem(model, horizon, start, discount)
-    name, mdp = problem.name, problem.mdp
-    if mdp is None:
-        raise ValueError(
-            f"{model} does not tell its kernel, so there is nothing to plan on; learn it: bqrl learn {model}"
-        )
+        check_folder(out, plan_files(taus))
+    problem = read_problem(model, horizon, start, discount, columns)
+    if problem.mdp is None:
+        raise ValueError(f"{model} does not expose its kernel, so it cannot be planned; try: bqrl learn {model}")
     if problem.assumed is not None:
         typer.echo(f"bqrl: {problem.assumed}", err=True)
     if radius is not None and radius > DIAMETER:
-        typer.echo(
-            f"bqrl: --radius {radius:g}: above {DIAMETER} it changes nothing, no two rows are further apart", err=True
-        )
-    with Watch() as watch:
-        solved = solve_levels(name, mdp, sorted(set(tau)), settings, watch, full=out is not None)
-        left_out: list[str] = []
-        if out is None:
-            content = document(solved)
-        else:
-            from bqrl.reports.folder import write_folder
-
+        typer.echo(f"bqrl: --radius {radius:g} has the effect of {DIAMETER:g}, the largest distance of rows", err=True)
+    words = problem_words(problem, title, unit, stage_name)
+    left_out: list[str] = []
+    with ProgressBar() as watch:
+        solved = solve_levels(words, problem.mdp, taus, settings, watch, full=out is not None)
+        document = plan_document(solved)
+        if out is not None:
             watch.phase("writing")
-            content, left_out = write_folder(solved, out)
+            result, left_out = plan_result(solved)
+            write(result, out)
     if as_json:
-        typer.echo(to_json(content, ascii_only=True))
+        print_json(document)
     else:
-        tell(content, out)
-    for line in left_out:
-        typer.echo(f"bqrl: {line}", err=True)
+        _show(document, words)
+    question = discount_question(problem.mdp.discount)
+    if question is not None:
+        typer.echo(question, err=as_json)
+    finish(left_out, out, quiet=as_json)
 
 
-def _check_limits(points: int | None, gap: float | None, max_memory: float | None) -> None:
-    """ValueError for numbers that mean nothing, also where the problem would not use them."""
+def _check_limits(points: int | None, gap: float | None, memory: float | None) -> None:
+    """ValueError for numbers that are not valid, also where the problem would not use them."""
     if points is not None and points < 2:
-        raise ValueError(f"--points must be at least 2 points, got {points}")
+        raise ValueError(f"--points must be at least 2, got {points}")
     if gap is not None and not gap > 0.0:
         raise ValueError(f"--gap must be a number above 0, got {gap:g}")
-    if max_memory is not None and not 0.0 < max_memory * 2**30 < math.inf:
-        raise ValueError(f"--max-memory must be a number of GiB above 0, got {max_memory:g}")
+    if memory is not None and not 0.0 < memory * 2**30 < math.inf:
+        raise ValueError(f"--max-memory must be a number of GiB above 0, got {memory:g}")
 
 
 def solve_levels(
-    name: str, mdp: MDP, taus: list[float], settings: dict[str, Any], watch: Watch, *, full: bool
+    words: Words, mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar, *, full: bool
 ) -> Solved:
-    """The plans of all levels with what they are compared with; `full` adds what only figures need."""
-    from bqrl.mdp.policy import TargetPolicy
+    """The plans of all levels with what they are compared with; `full` adds what only charts need."""
     from bqrl.planners.occupancy import play_shares
     from bqrl.planners.target import risk_neutral
-    from bqrl.reports.document import Solved
+    from bqrl.results.plans import MAX_SHARES, Solved
 
     begun = time.perf_counter()
     expected = forecast(mdp, len(taus), settings["beta"], settings)
@@ -137,32 +142,51 @@ def solve_levels(
         watch.say(in_words(*expected))
     plans, curve = _plans(mdp, taus, settings, watch)
     watch.phase("comparing with the risk-neutral policy")
-    neutral = neutral_upper = None
-    if settings["planner"] != "expected":  # on a grid as fine as the plans'
-        finest = max(
-            (int(plan.policy.grid.size[0]) for plan in plans if isinstance(plan.policy, TargetPolicy)), default=0
-        )
-        _, neutral, neutral_upper = risk_neutral(mdp, finest)
-    shares = []
-    if full:
-        watch.phase("guarantee curve", mdp.H)
-        curve = curve or _curve_beside(mdp, settings, watch)
-        if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
-            watch.phase("policy map", len(plans))
-            for plan in plans:
-                shares.append(play_shares(mdp, plan.policy))
-                watch.tick()
+    neutral = None
+    if settings["planner"] != "expected":  # on a grid as fine as that of the plans
+        grids = (getattr(plan.policy, "grid", None) for plan in plans)
+        finest = max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
+        policy, law, upper = risk_neutral(mdp, finest)
+        neutral = (policy, law, upper or law)
     seconds = time.perf_counter() - begun
-    return Solved(name, mdp, tuple(plans), neutral, settings, curve, tuple(shares), seconds, neutral_upper)
+    if not full:
+        return Solved(words, mdp, tuple(plans), (), neutral, settings, curve, seconds=seconds)
+    watch.phase("guarantee curve", mdp.H)
+    plain = "curve" in plans[0].details and settings["beta"] == 0.0 and plans[0].attitude == "nominal"
+    curve = curve or _curve_beside(mdp, settings, watch)
+    others = _slider(curve, watch) if plain and curve is not None else []
+    shares, neutral_shares = {}, None
+    if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
+        watch.phase("policy map", len(plans) + len(others))
+        for plan in [*plans, *others]:
+            shares[plan.tau] = play_shares(mdp, plan.policy)
+            watch.tick()
+        neutral_shares = None if neutral is None else play_shares(mdp, neutral[0])
+    return Solved(
+        words, mdp, tuple(plans), tuple(others), neutral, settings, curve, shares, neutral_shares, seconds=seconds
+    )
+
+
+def _slider(curve: GuaranteeCurve, watch: ProgressBar) -> list[Plan]:
+    """Plans at further levels, as many as a few seconds allow."""
+    from bqrl.planners.target import plan_from_curve
+
+    each = evaluation_seconds(curve.mdp, curve.sweep.grid)
+    levels = list(dict.fromkeys(SLIDER))[: int(SLIDER_SECONDS / max(each, 1e-3))]
+    watch.phase("further levels", len(levels))
+    plans = []
+    for level in levels:
+        plans.append(plan_from_curve(curve, level))
+        watch.tick()
+    return plans
 
 
 def _plans(
-    mdp: MDP, taus: list[float], settings: dict[str, Any], watch: Watch
+    mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar
 ) -> tuple[list[Plan], GuaranteeCurve | None]:
     """Plans by level; for the plain quantile one sweep serves them all."""
-    from bqrl.planners.solve import guarantee_curve
     from bqrl.planners.solve import solve as solve_one
-    from bqrl.planners.target import plan_from_curve
+    from bqrl.planners.target import guarantee_curve, plan_from_curve
 
     special = {key: settings[key] for key in ("radius", "attitude", "randomized", "secondary", "arithmetic")}
     asked = any(special[key] not in (None, "float") for key in ("radius", "secondary", "arithmetic"))
@@ -190,9 +214,9 @@ def _plans(
     return plans, plans[-1].details.get("curve")
 
 
-def _curve_beside(mdp: MDP, settings: dict[str, Any], watch: Watch) -> GuaranteeCurve | None:
+def _curve_beside(mdp: MDP, settings: dict[str, Any], watch: ProgressBar) -> GuaranteeCurve | None:
     """The guarantee curve where the plan needed none; None where a sweep would not fit."""
-    from bqrl.planners.solve import guarantee_curve
+    from bqrl.planners.target import guarantee_curve
 
     limits = {key: settings[key] for key in ("points", "max_bytes") if settings[key] is not None}
     try:
@@ -201,35 +225,28 @@ def _curve_beside(mdp: MDP, settings: dict[str, Any], watch: Watch) -> Guarantee
         return None
 
 
-def tell(content: dict[str, Any], out: Path | None) -> None:
-    """Print the table, what each level means, and where the files are."""
+def _show(document: dict[str, Any], words: Words) -> None:
+    """Print the table and what each level means."""
     from bqrl.cli.commands import spoken
-    from bqrl.reports.tables import level_lines, level_table, title
+    from bqrl.results.plans import in_one_line, level_table
 
     console = paper()
-    console.print(title(content), style="italic", soft_wrap=True)
-    table = level_table(content, console.width)
-    if table is not None:
-        console.print(table)
-    else:
-        for lines in level_lines(content):
-            console.print("", *lines, sep="\n")
+    console.print(f"{words.title}: {in_one_line(document['model'], words)}", style="italic", soft_wrap=True)
+    show_table(console, level_table(document, words))
     console.print()
-    for level in content["levels"]:
-        lead = f"{level['objective']}: " if len(content["levels"]) > 1 else ""
+    for level in document["levels"]:
+        lead = f"{level['objective']}: " if len(document["levels"]) > 1 else ""
         say(console, f"{lead}{level['meaning']}")
         for note in level["notes"]:
             if level["attitude"] == "nominal":  # over a ball the sentence has said it
                 say(console, spoken(note), indent="  ", style="dim")
-    if any(_open(level) for level in content["levels"]):
-        finer = "--points or --gap" if content["settings"].get("radius") is None else "--points"
-        say(console, f"A finer grid narrows what is left open: {finer}.", style="dim")
-    if out is not None:
-        console.print(f"Wrote {out}; `bqrl report {out}` makes a page of it.", soft_wrap=True)
+    if any(_open(level) for level in document["levels"]):
+        finer = "--points or --gap" if document["settings"].get("radius") is None else "--points"
+        say(console, f"A finer grid narrows the bracket: {finer}.", style="dim")
 
 
 def _open(level: dict[str, Any]) -> bool:
-    """Whether rounding the returns leaves something open."""
+    """Whether rounding of the returns leaves a gap."""
     from bqrl.planners.plan import GAP_TOL
 
     gap = level["gap"]

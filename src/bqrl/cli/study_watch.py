@@ -1,4 +1,4 @@
-"""A study as it proceeds: a live display at a terminal, plain lines elsewhere."""
+"""The progress of a study: a live display at a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from bqrl.cli.output import paper
-from bqrl.experiments.run import Engine, Watch, in_words
+from bqrl.study.watch import Watch, in_words
 
 if TYPE_CHECKING:
     from rich.console import Group
 
+    from bqrl.study.runner import Engine
+
 REFRESH_SECONDS = 0.5
-MAX_RUNNING = 8  # runs that are named at a time
 
 
 class StudyWatch(Watch):
-    """Shows what is running, how far it is, the time left, and the best configurations so far."""
+    """Shows the state of every learner, the time left, and the best configurations so far."""
 
     def __init__(self, *, silent: bool = False) -> None:
         self.console = paper(error=True)
@@ -32,7 +33,7 @@ class StudyWatch(Watch):
             self.live.start()
         return self
 
-    def __exit__(self, *fault: object) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.live is not None:
             self.live.stop()
 
@@ -42,19 +43,19 @@ class StudyWatch(Watch):
             self.console.print(text, soft_wrap=True)
 
     def step(self, text: str) -> None:
-        """A line, where there is no display."""
+        """A line where there is no display."""
         if self.live is None:
             self.say(text)
 
     def show(self, state: Engine) -> None:
-        """Renew the display."""
+        """Refresh the display."""
         if self.live is not None and time.monotonic() - self._shown > REFRESH_SECONDS:
             self._shown = time.monotonic()
             self.live.update(display(state), refresh=True)
 
 
 def display(state: Engine) -> Group:
-    """The state of a study as a person reads it."""
+    """The state of a study."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -62,8 +63,8 @@ def display(state: Engine) -> Group:
 
     done, total = state.episodes()
     left = state.seconds_left()
-    share = f"{100 * done / max(1, total):.0f} % of {total} episodes, {in_words(state.seconds)} gone"
-    head = share + ("" if left is None else f", about {in_words(left)} left")
+    head = f"{100 * done / max(1, total):.0f} % of {total} episodes, {in_words(state.seconds)} elapsed"
+    head += ", measuring" if left is None else f", about {in_words(left)} left"
     jobs = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("learner", "now", "runs", "best so far"):
         jobs.add_column(title, no_wrap=True, overflow="ellipsis", justify="right" if title == "runs" else "left")
@@ -71,9 +72,6 @@ def display(state: Engine) -> Group:
         now = "failed" if job.failed else "finished" if job.over else job.phase
         style = "red" if job.failed else "dim" if job.over else ""
         jobs.add_row(Text(job.label), Text(now), f"{job.runs}/{job.total_runs}", Text(job.best), style=style)
-    running = [f"  {run}: episode {at}" for run, at in list(state.running.values())[:MAX_RUNNING]]
     bar = Table.grid()  # a bar alone does not end its line
     bar.add_row(ProgressBar(total=max(1, total), completed=done, width=60))
-    return Group(
-        Text(head), bar, jobs, *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in running)
-    )
+    return Group(Text(head), bar, jobs)

@@ -1,4 +1,4 @@
-"""Patience at a terminal: an estimate before long work, and a progress bar once two seconds have passed."""
+"""Progress at a terminal: an estimate before long work, and a progress bar after two seconds."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from bqrl.cli.output import paper
+from bqrl.study.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bqrl.mdp.grid import Grid
     from bqrl.mdp.model import MDP
 
 QUIET_SECONDS = 2.0
@@ -42,8 +44,13 @@ def forecast(mdp: MDP, levels: int, beta: float, settings: Mapping[str, Any]) ->
     return (SWEEP * sweeps + PUSH * pushes / mdp.A) * work, sweep_bytes(mdp, columns) * (2 if beta > 0.0 else 1)
 
 
+def evaluation_seconds(mdp: MDP, columns: Grid) -> float:
+    """About how many seconds the evaluation of one policy takes."""
+    return PUSH * sum(mdp.stage(h).successor.size * int(columns.size[h]) for h in range(mdp.H)) / mdp.A
+
+
 def in_words(seconds: float, size: int) -> str:
-    """A forecast as people say it.
+    """A forecast for people.
 
     >>> in_words(41.3, 1_300_000_000), in_words(400.0, 2_000_000)
     ('about 40 s, 1.2 GiB', 'about 7 min, 2 MiB')
@@ -56,8 +63,8 @@ def in_words(seconds: float, size: int) -> str:
     return f"about {time}, {memory}"
 
 
-class Watch:
-    """A progress bar on stderr that appears after two seconds and leaves no trace; silent where nobody looks."""
+class ProgressBar(Watch):
+    """A progress bar on stderr that appears after two seconds and leaves no trace; silent without a terminal."""
 
     def __init__(self) -> None:
         self.console = paper(error=True)
@@ -69,7 +76,7 @@ class Watch:
         self._timer = threading.Timer(QUIET_SECONDS, self._show)
         self._timer.daemon = True
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ProgressBar:
         if not self.silent:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -93,7 +100,7 @@ class Watch:
                 self._shown = True
 
     def say(self, text: str) -> None:
-        """One line, where somebody looks."""
+        """One line, if there is a terminal."""
         if not self.silent:
             self.console.print(text, style="dim")
 
@@ -102,7 +109,7 @@ class Watch:
         if self._bar is not None:
             self._bar.reset(self._task, description=text, total=total)
 
-    def tick(self, _: int = 0) -> None:
+    def tick(self, *_: object) -> None:
         """One more step is done."""
         if self._bar is not None:
             self._bar.advance(self._task)

@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import number, whole
+from bqrl.errors import ArgumentError
 from bqrl.mdp.forms import FloatArray, Table
 from bqrl.mdp.model import MDP, ROW_TOL
+from bqrl.mdp.noise import SharedNoise
 
+UNIT, STAGE = "share of the best offer", "stage"
 STOP, CONTINUE = 0, 1
 DISTRIBUTIONS = ("uniform", "geometric", "two-humped")
 
@@ -24,18 +28,41 @@ def asset_selling(
     distribution: Any = "uniform",
     ratio: float = 0.85,
     stop_at_end: bool = False,
+    shared: bool = False,
 ) -> MDP:
     """The asset-selling problem; the paper's with the defaults.
 
-    `distribution` is the law of the next offer: "uniform", "geometric" (proportional to ratio**offer), "two-humped"
-    (see `offer_law`), or one probability for each offer. Learners know that Stop sells and that sold absorbs; of Continue they
-    know only that every offer is possible, even where its probability is zero. `stop_at_end` takes Continue away at the
-    last stage: no loss, since what comes after it cannot be sold; the kernel is then stored stage by stage.
+    Learners know that Stop sells and that sold absorbs; of Continue they know only that every offer is possible, even where
+    its probability is zero.
+
+    Parameters
+    ----------
+    offers, horizon : int
+        Number of different offers, and of stages.
+    start : int
+        First offer.
+    distribution : str or sequence
+        Law of the next offer: "uniform", "geometric" (proportional to ratio**offer), "two-humped" (see `offer_law`), or
+        one probability per offer.
+    ratio : float
+        Of geometric offers.
+    stop_at_end : bool
+        Whether Continue is taken away at the last stage: no loss, since what comes after it cannot be sold. The kernel
+        is then stored stage by stage.
+    shared : bool
+        Whether learners know that one law of offers drives every row; the paper's study does not tell them.
+
+    Returns
+    -------
+    MDP
+
+    >>> asset_selling()
+    MDP(H=10, S=26, A=2, start=5, 652 transitions, stationary)
     """
-    n = _whole(offers, "offers", 2)
-    H = _whole(horizon, "horizon", 1)
-    if not 0 <= _whole(start, "start", 0) < n:
-        raise ValueError(f"start is offer {start}, but offers run from 0 to {n - 1}")
+    n = whole(offers, "offers", 2)
+    H = whole(horizon, "horizon", 1)
+    if whole(start, "start") >= n:
+        raise ArgumentError(f"start must be an offer from 0 to {n - 1}, got {start}", name="start", value=start)
     law = offer_law(distribution, n, ratio)
     sold = n
     K = H if stop_at_end else 1
@@ -51,13 +78,28 @@ def asset_selling(
     available = np.ones((K, n + 1, 2), bool)
     if stop_at_end:
         available[-1, :n, CONTINUE] = False
-    return MDP.from_table(
+    mdp = MDP.from_table(
         table,
         H,
         start,
         available=available,
         state_names=[*map(str, range(n)), "sold"],
         action_names=["Stop", "Continue"],
+    )
+    return mdp.with_noise(_noise(mdp, law)) if shared else mdp
+
+
+def _noise(mdp: MDP, law: FloatArray) -> SharedNoise:
+    """One law of offers behind every row of Continue: offer e is the e-th outcome."""
+    sizes = np.diff(mdp.row_start)
+    driven = sizes > 1
+    return SharedNoise(
+        events=(tuple(range(law.size)),),
+        probabilities=(law,),
+        row_law=np.where(driven, 0, -1).reshape(mdp.available.shape),
+        row_start=mdp.row_start,
+        pair_start=np.r_[0, np.cumsum(np.where(driven, sizes, 0))],
+        pair_outcome=np.flatnonzero(np.repeat(driven, sizes)),
     )
 
 
@@ -72,9 +114,8 @@ def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray
         if distribution == "uniform":
             return np.full(offers, 1.0 / offers)
         if distribution == "geometric":
-            if not isinstance(ratio, (int, float)) or not 0.0 < ratio < np.inf:
-                raise ValueError(f"ratio must be a positive number, got {ratio!r}")
-            weights = float(ratio) ** (x - (offers - 1.0) * (ratio > 1))  # the largest weight is 1: no overflow
+            ratio = number(ratio, "ratio", 0.0, ends="(]")
+            weights = ratio ** (x - (offers - 1.0) * (ratio > 1))  # the largest weight is 1: no overflow
             return np.asarray(weights / weights.sum())
         if distribution == "two-humped":
             return 0.9 * _bell(x, 0.2) + 0.1 * _bell(x, 0.8)
@@ -98,11 +139,3 @@ def _bell(x: Any, centre: float) -> FloatArray:
     width = x.size - 1
     weights = np.exp(-0.5 * ((x - centre * width) / (0.1 * width)) ** 2)
     return np.asarray(weights / weights.sum())
-
-
-def _whole(given: Any, what: str, least: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
-        raise TypeError(f"{what} must be a whole number, got {given!r}")
-    if given < least:
-        raise ValueError(f"{what} must be at least {least}, got {given}")
-    return int(given)

@@ -1,26 +1,87 @@
-"""The problems by name, as models and as Gymnasium environments."""
+"""The problems by name, as models and as Gymnasium environments.
+
+Each problem is one module of this package: its docstring tells the story and the source of the numbers, UNIT and STAGE
+name what a return counts and what a stage is, and the builder has the module's name. Modules load on first use.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-from bqrl.envs.asset_selling import asset_selling
-from bqrl.mdp.gym import MDPEnv
+from bqrl.checks import nearest
+from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 
-ENVS: dict[str, Callable[..., MDP]] = {"AssetSelling": asset_selling}
+MODULES = {
+    "AmericanPut": "american_put",
+    "AssetSelling": "asset_selling",
+    "Bandit": "bandit",
+    "BettingGame": "betting_game",
+    "DeepSea": "deep_sea",
+    "Gambler": "gambler",
+    "Garnet": "garnet",
+    "ICUSepsis": "icu_sepsis",
+    "Inventory": "inventory",
+    "Liquidation": "liquidation",
+    "MachineReplacement": "machine_replacement",
+    "PerishableInventory": "perishable_inventory",
+    "Portfolio": "portfolio",
+    "RiverSwim": "river_swim",
+    "SafeOrRisky": "safe_or_risky",
+    "SlipperyCliff": "slippery_cliff",
+    "Staffing": "staffing",
+    "TreatmentChoice": "treatment_choice",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is known of a named problem without building it."""
+
+    name: str
+    id: str  # of Gymnasium
+    summary: str  # one line
+    story: str  # the module's docstring
+    unit: str  # what a return counts
+    stage: str  # what a stage is
+    build: Callable[..., MDP]
 
 
 def names() -> list[str]:
     """Names of the problems that `make` builds; "bqrl/<name>-v0" is their Gymnasium id.
 
-    >>> names()
-    ['AssetSelling']
+    >>> names()[:2]
+    ['AmericanPut', 'AssetSelling']
     """
-    return sorted(ENVS)
+    return list(MODULES)
+
+
+def about(name: str) -> About:
+    """Story, units and builder of the problem called `name` (or by its Gymnasium id).
+
+    >>> about("Inventory").unit, about("Inventory").stage
+    ('dollars', 'month')
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string such as 'AssetSelling', got {type(name).__name__}")
+    short = name.removeprefix("bqrl/").removesuffix("-v0")
+    if short not in MODULES:
+        raise ValueError(f"there is no problem called {name[:60]!r}{nearest(short, MODULES)}")
+    module = import_module(f"bqrl.envs.{MODULES[short]}")
+    story = inspect.getdoc(module) or ""
+    return About(
+        name=short,
+        id=f"bqrl/{short}-v0",
+        summary=" ".join(story.split("\n\n")[0].split()),
+        story=story,
+        unit=module.UNIT,
+        stage=module.STAGE,
+        build=getattr(module, MODULES[short]),
+    )
 
 
 def make(name: str, **params: Any) -> MDP:
@@ -29,24 +90,14 @@ def make(name: str, **params: Any) -> MDP:
     >>> make("AssetSelling", offers=5, start=2)
     MDP(H=10, S=6, A=2, start=2, 32 transitions, stationary)
     """
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a string such as 'AssetSelling', got {type(name).__name__}")
-    short = name.removeprefix("bqrl/").removesuffix("-v0")
-    if short not in ENVS:
-        raise ValueError(f"there is no problem called {name[:60]!r}{_nearest(short, ENVS)}")
-    known = inspect.signature(ENVS[short]).parameters
+    problem = about(name)
+    valid = inspect.signature(problem.build).parameters
     for given in params:
-        if given not in known:
-            raise TypeError(f"{short} has no parameter {given!r}{_nearest(given, known)}")
-    return ENVS[short](**params)
+        if given not in valid:
+            raise TypeError(f"{problem.name} has no parameter {given!r}{nearest(given, valid)}")
+    return problem.build(**params)
 
 
 def make_env(name: str = "AssetSelling", render_mode: str | None = None, **params: Any) -> MDPEnv:
     """The Gymnasium environment of a named problem; gymnasium.make calls this."""
     return MDPEnv(make(name, **params), render_mode=render_mode)
-
-
-def _nearest(given: str, valid: Iterable[str]) -> str:
-    choices = {choice.lower(): choice for choice in valid}
-    near = get_close_matches(given.lower(), choices, 1, cutoff=0.5)
-    return f"; did you mean {choices[near[0]]!r}?" if near else f"; choose from {', '.join(choices.values())}"

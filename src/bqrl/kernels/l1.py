@@ -63,29 +63,6 @@ def l1_moved(order, probability, half, out):
 
 
 @njit(cache=True)
-def l1_moved_around(receiver, donor, begin, end, half, kernels, c):
-    """`l1_moved` of the row begin .. end - 1 of kernels[c], in place, where donors stand in a circle.
-
-    `receiver` takes; the others give from the `donor`-th after it on. The row is named by its numbers, since views of it
-    would cost more than the step.
-    """
-    k, first = end - begin, np.uint64(begin)
-    left = min(half, 1.0 - kernels[c, first + np.uint64(receiver)])
-    kernels[c, first + np.uint64(receiver)] += left
-    item = receiver + 1 + donor
-    for _ in range(k - 1):
-        if left <= 0.0:
-            break
-        item = item - k if item >= k else item
-        if item == receiver:
-            item = item + 1 if item + 1 < k else 0
-        taken = min(kernels[c, first + np.uint64(item)], left)
-        kernels[c, first + np.uint64(item)] -= taken
-        left -= taken
-        item += 1
-
-
-@njit(cache=True)
 def l1_ordered(order, values, c, chance, half, sense, plain):
     """`l1_expectation` of column c from its plain expectation, where order[c] lists all states by rising values[c].
 
@@ -115,9 +92,9 @@ def l1_ordered(order, values, c, chance, half, sense, plain):
 
 @njit(cache=True)
 def part_kept(mass, taken, k):
-    """What is left of a mass after `taken`; a rest within the rounding error of k sums is none, so that ties stay ties."""
-    rest = mass - taken
-    return rest if rest > (k + 2) * 2.0**-53 else 0.0
+    """Return mass - taken; differences below the rounding error of k sums are set to 0, which preserves ties."""
+    left = mass - taken
+    return left if left > (k + 2) * 2.0**-53 else 0.0
 
 
 @njit(cache=True)

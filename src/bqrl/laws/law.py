@@ -9,7 +9,9 @@ One tolerance decides every comparison of a probability with a level: eight weig
 Q_tau is the first atom whose running mass is at least tau - MASS_TOL. `reaches` is the same decision in terms of P(G < x).
 Level 0 is the smallest value.
 Deviation: Definition 1 states its endpoint rule twice for level 0 and not at all for level 1; at level 1 the integral
-decides. `laws/rows.py` has the same functionals for many laws on a shared grid.
+decides.
+
+`laws/rows.py` has the same functionals for many laws on a shared grid.
 """
 
 from __future__ import annotations
@@ -280,6 +282,31 @@ class Law:
         return self.values[np.searchsorted(self.running, rng.random(whole(n, "n")), side="right")]
 
     # -- display --------------------------------------------------------------------------------------------------------
+
+    def rows(self) -> list[dict[str, float]]:
+        """One row per atom: value, probability, and the probability of at most this value."""
+        names = ("value", "probability", "at_most")
+        return [
+            dict(zip(names, map(float, row), strict=True))
+            for row in zip(self.values, self.probabilities, self.running, strict=True)
+        ]
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        from bqrl.results.views import frame
+
+        return frame(self.rows())
+
+    def chart(self) -> Any:
+        """The law as an Altair chart; requires the extra "plots"."""
+        from bqrl.results.views import law_view
+
+        return law_view(self)
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import law_html
+
+        return law_html(self)
 
     def __len__(self) -> int:
         return self.values.size

@@ -15,7 +15,7 @@ import numpy as np
 from bqrl.errors import ArgumentError, EpisodeError
 from bqrl.learners.counts_loops import Rewards, Tally, count_episode
 from bqrl.learners.protocol import Episode, stored_array
-from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import Structure
 
 

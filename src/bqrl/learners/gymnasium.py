@@ -22,8 +22,9 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeS
 from bqrl.errors import ArgumentError
 from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model
-from bqrl.mdp.forms import IntArray, check_horizon
-from bqrl.mdp.gym import MDPEnv, from_gymnasium
+from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.build import check_horizon
+from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
 from bqrl.mdp.model import MDP, Structure
 
 HARMLESS = (OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit)

@@ -11,7 +11,7 @@ from bqrl.errors import EpisodeError
 from bqrl.kernels.rollout import draw, play_chances, step
 from bqrl.learners.protocol import Episode, Randomised
 from bqrl.learners.replan import planning_grid
-from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, Policy
 from bqrl.planners.follow import Follower

@@ -11,7 +11,7 @@ import numpy as np
 from bqrl.checks import number
 from bqrl.errors import FileFormatError
 from bqrl.kernels.layout import Trace
-from bqrl.mdp.forms import BoolArray, FloatArray
+from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP, Structure
 from bqrl.mdp.policy import Policy
 

@@ -23,7 +23,7 @@ from bqrl.errors import ArgumentError
 from bqrl.learners.counts import Counts
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.replan import Replanner, centred_window
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.confidence import log_buffer
 

@@ -13,9 +13,9 @@ from bqrl.errors import FileFormatError
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.learners.score import Optimum
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.files import read_arrays, write_arrays
-from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, policy_from_arrays
 from bqrl.planners.buffered import plan_buffered
@@ -164,6 +164,31 @@ class Record:
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as fault:
             reason = (str(fault).splitlines() or [""])[0]
             raise FileFormatError(f"{name} is a damaged record: {reason}", file=name) from None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per episode: its return and, if the kernel is known, quantile, mean and gap of the policy in force."""
+        columns: dict[str, Any] = {"episode": np.arange(1, self.returns.size + 1), "return": self.returns}
+        if self.optimum is not None:
+            columns |= {"quantile": self.quantile(self.tau), "mean": self.means(), "gap": self.gap()}
+        lists = [values.tolist() for values in columns.values()]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        from bqrl.results.views import frame
+
+        return frame(self.rows())
+
+    def chart(self) -> Any:
+        """What the policies promise by episode, as an Altair chart; requires the extra "plots"."""
+        from bqrl.results.views import record_view
+
+        return record_view(self)
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import record_html
+
+        return record_html(self)
 
     def __repr__(self) -> str:
         what = ", ".join(f"{key}={self.settings[key]}" for key in ("learner", "tau", "seed") if key in self.settings)

@@ -12,9 +12,9 @@ import numpy as np
 
 from bqrl.laws.law import Margin
 from bqrl.laws.rows import buffered_rows
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import lattice, rounded
-from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
@@ -86,7 +86,7 @@ class Replanner:
         """Return the (optimistic) plan for the buffered quantile, with the bound that the search certifies."""
         search = WidthSearch(
             mdp=self.model, grid=self.grid, tau=tau, beta=beta, half=half, probability=probability,
-            layout=self.layout, follower=self.follower, begin=self.width,
+            layout=self.layout, follower=self.follower, begin=self.width, refine=False,
         )  # fmt: skip
         bound, column, width = search.upper()
         self.width = width

@@ -24,7 +24,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from bqrl.learners.protocol import Episode, Learner, Task
-from bqrl.mdp.forms import BoolArray
+from bqrl.mdp.arrays import BoolArray
 from bqrl.mdp.policy import MarkovPolicy, Policy
 
 LIBRARIES = ("stable_baselines3", "sb3_contrib")

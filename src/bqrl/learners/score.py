@@ -13,9 +13,9 @@ import numpy as np
 
 from bqrl.checks import number
 from bqrl.laws.law import check_level
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.find_grid import grid, rounded
-from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy

@@ -22,7 +22,7 @@ from bqrl.laws.law import Margin
 from bqrl.learners.counts import Counts
 from bqrl.learners.protocol import Episode, Learner, Task, stored_array
 from bqrl.learners.replan import Replanner, centred_window
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.policy import MarkovPolicy, Policy, policy_from_arrays
 from bqrl.planners.confidence import candidate_kernels, constant_buffer, log_buffer, log_term, power_buffer, radius
 from bqrl.planners.frontier import plan_frontier

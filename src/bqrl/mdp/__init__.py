@@ -1,1 +1,1 @@
-"""What a problem is: models, their files, lattices, policies and their Gymnasium face."""
+"""Models, their files and grids, policies, and Gymnasium environments."""

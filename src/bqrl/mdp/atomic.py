@@ -1,46 +1,5 @@
-"""Files that are written whole or not at all."""
+"""Old home of `bqrl.mdp.files.atomic`."""
 
-from __future__ import annotations
+from bqrl.mdp.files.atomic import replacing, write_whole
 
-import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO
-
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of `path` when the block ends well; until then the old file stays.
-
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "numbers.txt"
-    >>> with replacing(target) as file:
-    ...     _ = file.write(b"1 2 3")
-    >>> target.read_text()
-    '1 2 3'
-    """
-    target = Path(os.path.realpath(path))  # a link stays a link, and what it points to is replaced
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give the name of a file")
-    draft = target.with_name(
-        f".{target.name[:80]}.{secrets.token_hex(6)}.part"
-    )  # beside it: a rename never crosses disks
-    try:
-        with draft.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-
-
-def write_whole(path: str | Path, content: bytes) -> None:
-    """Write `content` to `path`, whole or not at all."""
-    with replacing(path) as file:
-        file.write(content)
+__all__ = ["replacing", "write_whole"]

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from bqrl.mdp.model import MDP
+if TYPE_CHECKING:
+    from bqrl.mdp.model import MDP
 
 T = TypeVar("T")
 P = ParamSpec("P")
-Derived = Callable[Concatenate[MDP, P], T]
+Derived = Callable[Concatenate["MDP", P], T]
 
 
 def per_model(function: Derived[P, T]) -> Derived[P, T]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from bqrl.errors import ArgumentError
 from bqrl.kernels.sweep import extremes
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_structure
-from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.grid import EMPTY, NOISE, Lattice, ReturnSet, Rounded, apart, distinct_moves, frozen, merged, whole_steps
 from bqrl.mdp.model import MDP
 

@@ -24,7 +24,7 @@ import numpy as np
 from bqrl.errors import FileFormatError
 from bqrl.kernels.layout import Moves
 from bqrl.kernels.sweep import forward_extremes
-from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 
 NOISE = 1e-9  # rewards this close to a lattice, relative to the largest reward (at most 1), lie on it

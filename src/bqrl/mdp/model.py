@@ -1,22 +1,38 @@
-"""What a problem is: a finite-horizon Markov decision process, validated once and frozen."""
+"""The model: a finite-horizon Markov decision process, validated once and frozen."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.mdp.forms import BoolArray, FloatArray, IntArray, Table, check_horizon, names, read
+from bqrl.checks import number
+from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.build import MAX_ID, Table, check_horizon, names, read
+from bqrl.mdp.derived import per_model, per_structure
+from bqrl.mdp.frame import is_frame, read_frame
+from bqrl.mdp.validation import (
+    ROW_TOL,
+    check_length,
+    check_table,
+    first_state,
+    mask_of,
+    normalised,
+    place,
+    without_rows,
+)
 
 if TYPE_CHECKING:
     import gymnasium
 
-ROW_TOL = 1e-9  # a row may miss 1 by this much before it is renormalised
+    from bqrl.mdp.noise import SharedNoise
+
+__all__ = ["MDP", "ROW_TOL", "Stage", "Structure"]
 
 
 class Stage(NamedTuple):
@@ -26,11 +42,11 @@ class Stage(NamedTuple):
     successor: NDArray[np.int32]  # (n,)
     probability: FloatArray  # (n,)
     reward: FloatArray  # (n,)
-    row_reward: FloatArray | None  # (S, A) where the outcome does not matter
+    row_reward: FloatArray | None  # (S, A) if all outcomes of each row agree
     available: BoolArray  # (S, A)
 
     def outcomes_of(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """The outcomes of positive probability of the given rows, one after the other: whose it is, and its number."""
+        """Outcomes of positive probability of the given rows: position in `rows`, and index of the outcome."""
         counts = self.row_start[rows + 1] - self.row_start[rows]
         whose = np.repeat(np.arange(rows.size), counts)
         i = np.repeat(self.row_start[rows] - np.cumsum(counts) + counts, counts) + np.arange(whose.size)
@@ -40,7 +56,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What a learner may know of a kernel: which successors are possible, and the rows that are known exactly."""
+    """The part of a kernel that a learner may know: possible successors, and rows that are known exactly."""
 
     H: int
     S: int
@@ -61,14 +77,37 @@ class Structure:
 class MDP:
     """A finite-horizon MDP with known rewards.
 
-    `transitions` is (H,S,A,S), or (S,A,S) with `horizon`; or SciPy matrices of shape (S*A, S), one or one a stage;
-    or, with `rewards=None`, a list of (s, a, s_next, probability, reward), stage in front where it matters.
-    `rewards` is (S,A) or (H,S,A), each also with a trailing successor axis. Several outcomes with one successor and
-    different rewards are random rewards. `start` is a state, its name, or a probability vector over states.
+    Parameters
+    ----------
+    transitions
+        An array (H,S,A,S), or (S,A,S) with `horizon`; SciPy matrices of shape (S*A, S), one or one per stage; with
+        `rewards=None`, a list of (s, a, s_next, probability, reward), with the stage in front if stages differ; or a table
+        (pandas, polars, or a dict of columns) with the columns state, action, next_state, probability, reward and
+        optionally stage, whose ids are names or numbers.
+    rewards
+        An array (S,A) or (H,S,A), each also with a trailing successor axis. Several outcomes with the same successor and
+        different rewards are random rewards.
+    start
+        A state, its name, a law {state: probability}, or S probabilities.
+    horizon
+        Number of stages.
+    discount
+        Factor per stage, in (0, 1].
+    available
+        Boolean array (S,A) or (H,S,A): actions that exist.
+    support
+        Boolean array of the kernel's shape: successors that are possible although their probability is zero.
+    known
+        Boolean array (S,A) or (H,S,A): rows that learners may know exactly (rows with one outcome always are).
+    state_names, action_names
+        Distinct names for display and for `start`.
+    columns
+        Headers of a table by role, e.g. {"state": "from", "next_state": "to"}.
+    units
+        Unit of the rewards, for display.
 
-    `available` masks actions, `support` names successors that are possible though their probability is zero, and
-    `known` marks the rows that learners may know exactly (default: rows with a single outcome).
-
+    Examples
+    --------
     >>> mdp = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
     >>> mdp
     MDP(H=3, S=2, A=1, start=0, 3 transitions, stationary)
@@ -87,14 +126,15 @@ class MDP:
     known: BoolArray
     state_names: tuple[str, ...] | None
     action_names: tuple[str, ...] | None
+    units: str | None
+    noise: SharedNoise | None  # the laws of events whose images the rows are, where rows share them
     _reward: FloatArray | None
     _cache: dict[Any, Any]
     _per_model: dict[Any, Any]  # written by derived.per_model alone
     _per_structure: dict[Any, Any]  # written by derived.per_structure alone; shared with twins
     __slots__ = (
         "A", "H", "S", "_cache", "_per_model", "_per_structure", "_reward", "action_names", "available", "discount",
-        "known", "mu", "probability",
-        "row_reward", "row_start", "state_names", "successor",
+        "known", "mu", "noise", "probability", "row_reward", "row_start", "state_names", "successor", "units",
     )  # fmt: skip
 
     def __init__(
@@ -110,106 +150,93 @@ class MDP:
         known: Any = None,
         state_names: Any = None,
         action_names: Any = None,
+        columns: Mapping[str, str] | None = None,
+        units: str | None = None,
     ) -> None:
-        table, H = read(transitions, rewards, horizon, support)
-        self._fill(table, H, start, discount, available, known, state_names, action_names)
+        if is_frame(transitions):
+            for name, value in (("rewards", rewards), ("support", support)):
+                if value is not None:
+                    raise ArgumentError(f"{name} must be omitted with a table; it has its own columns", name=name)
+            table, H, state_names, action_names = read_frame(transitions, columns, horizon, state_names, action_names)
+        elif columns is not None:
+            raise ArgumentError("columns must be given with a table of transitions (a frame) only", name="columns")
+        else:
+            table, H = read(transitions, rewards, horizon, support)
+        self._fill(table, H, start, discount, available, known, state_names, action_names, units)
 
     @classmethod
     def from_table(cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, **optional: Any) -> MDP:
-        """MDP of outcomes already in a table (what the file readers make); checked like any other."""
+        """MDP of outcomes already in a table, checked like any other model."""
         mdp = cls.__new__(cls)
-        filled = {"available": None, "known": None, "state_names": None, "action_names": None} | optional
-        mdp._fill(table, H, start, discount, **filled)
+        defaults = dict.fromkeys(("available", "known", "state_names", "action_names", "units", "noise"))
+        mdp._fill(table, H, start, discount, **defaults | optional)
         return mdp
 
     def _fill(
         self, table: Table, H: int, start: Any, discount: float, available: Any, known: Any,
-        state_names: Any, action_names: Any,
+        state_names: Any, action_names: Any, units: str | None, noise: SharedNoise | None = None,
     ) -> None:  # fmt: skip
+        """Check everything, then store it."""
         S, A, K = table.S, table.A, table.K
-        put = object.__setattr__
-        for store in ("_cache", "_per_model", "_per_structure"):
-            put(self, store, {})
-        put(self, "H", check_horizon(H))
-        put(self, "S", S)
-        put(self, "A", A)
-        put(self, "state_names", names(state_names, S, "state_names"))
-        put(self, "action_names", names(action_names, A, "action_names"))
-        if isinstance(discount, bool) or not isinstance(discount, (int, float, np.integer, np.floating)):
-            raise TypeError(f"discount must be a number in (0, 1], got {discount!r}")
-        if not 0.0 < discount <= 1.0:
-            raise ValueError(f"discount must lie in (0, 1], got {discount}")
-        put(self, "discount", float(discount))
-        put(self, "mu", self._first_state(start))
-
-        mask = _mask(available, (K, S, A), "available")
+        H = check_horizon(H)
+        check_length(H, S)
+        if units is not None and not (isinstance(units, str) and units.isprintable()):
+            raise ArgumentTypeError(f"units must be a word such as 'EUR', got {units!r}", name="units", value=units)
+        labels = names(state_names, S, "state_names")
+        mask = mask_of(available, (K, S, A), "available")
         sizes = np.diff(table.row_start)
         if mask is not None and np.any(sizes[~mask.reshape(-1)]):
-            table = _without_rows(table, ~mask.reshape(-1))
+            table = without_rows(table, ~mask.reshape(-1))
             sizes = np.diff(table.row_start)
         listed = (sizes > 0).reshape(K, S, A)
         if not table.infer_available:
-            wanted = np.ones((K, S, A), bool) if mask is None else mask
-            if np.any(wanted & ~listed):
-                place = _place(np.flatnonzero((wanted & ~listed).reshape(-1))[0], S, A, K)
-                raise ValueError(f"row {place} sums to 0; mask actions that do not exist with available=")
-        put(self, "available", listed)
-        if table.row_reward is not None and not listed.all():  # what an absent action would pay means nothing
+            empty = ~listed if mask is None else mask & ~listed
+            if np.any(empty):
+                row, text = place(np.flatnonzero(empty.reshape(-1))[0], table)
+                raise ModelError(f"row {text} sums to 0; mask actions that do not exist with available=", row=row)
+        if table.row_reward is not None and not listed.all():  # rewards of absent actions have no meaning
             table.row_reward = np.where(np.broadcast_to(listed, table.row_reward.shape), table.row_reward, 0.0)
-
-        _check_table(table, K)
-        put(self, "row_start", table.row_start)
-        put(self, "successor", table.successor)
-        put(self, "probability", _normalised(table.probability, table.row_start, S, A, K))
-        put(self, "row_reward", table.row_reward)
-        put(self, "_reward", table.reward)
+        check_table(table, H)
+        probability = normalised(table)
+        if noise is not None:
+            noise.check(table.row_start, probability)
         single = (sizes == 1).reshape(K, S, A)
-        given = _mask(known, (K, S, A), "known")
-        put(self, "known", single if given is None else (given | single) & listed)
-        for array in (self.row_start, self.successor, self.probability, self.row_reward, self._reward, self.mu):
-            if array is not None:
-                array.flags.writeable = False
-        self.available.flags.writeable = False
-        self.known.flags.writeable = False
+        given = mask_of(known, (K, S, A), "known")
+        self._store(
+            H=H,
+            S=S,
+            A=A,
+            discount=number(discount, "discount", 0.0, 1.0, "(]"),
+            mu=first_state(start, S, labels),
+            state_names=labels,
+            action_names=names(action_names, A, "action_names"),
+            units=units,
+            available=listed,
+            known=single if given is None else (given | single) & listed,
+            row_start=table.row_start,
+            successor=table.successor,
+            probability=probability,
+            noise=noise,
+            row_reward=table.row_reward,
+            _reward=table.reward,
+        )
         self._check_actions()
 
-    def _first_state(self, start: Any) -> FloatArray:
-        mu = np.zeros(self.S)
-        if isinstance(start, str):
-            labels = self.state_names or tuple(map(str, range(self.S)))
-            if start not in labels:
-                near = get_close_matches(start, labels, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else f"; states are named {labels[0]!r} to {labels[-1]!r}"
-                raise ValueError(f"start is {start!r}, which names no state{hint}")
-            mu[labels.index(start)] = 1.0
-        elif isinstance(start, (int, np.integer)) and not isinstance(start, bool):
-            if not 0 <= start < self.S:
-                raise ValueError(f"start is {start}, but states run from 0 to {self.S - 1}")
-            mu[start] = 1.0
-        else:
-            try:
-                mu = np.array(start, dtype=np.float64)
-            except (TypeError, ValueError):
-                given = " ".join(short_repr(start).split())
-                raise TypeError(f"start must be a state, its name or {self.S} probabilities, got {given}") from None
-            if mu.shape != (self.S,) or not np.all(mu >= 0) or not abs(mu.sum() - 1.0) <= ROW_TOL:
-                given = (
-                    f"shape {mu.shape}, sum {mu.sum():.12g}, smallest {mu.min():.3g}"
-                    if mu.ndim and mu.size
-                    else repr(start)
-                )
-                raise ValueError(
-                    f"start must be a state, its name, or {self.S} probabilities that sum to 1, got {given}"
-                )
-            if abs(mu.sum() - 1.0) > self.S * 2.0**-52:
-                mu /= mu.sum()
-        return mu
+    def _store(self, **fields: Any) -> None:
+        """Set the fields for good: arrays become read-only, and nothing is derived yet."""
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+        for store in ("_cache", "_per_model", "_per_structure"):
+            object.__setattr__(self, store, {})
 
     def _check_actions(self) -> None:
+        """Raise ModelError if a reachable state has no action."""
         stuck = self.reachable[:-1] & ~self.available.any(axis=2)
         if stuck.any():
             h, s = np.argwhere(stuck)[0]
-            raise ValueError(
+            raise ModelError(
                 f"state {self.state_label(int(s))} is reachable at stage {h} but has no action; give it one (a loop will do)"
             )
 
@@ -227,18 +254,30 @@ class MDP:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for slot, value in state.items():
-            object.__setattr__(self, slot, value)
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False  # a pickle forgets it
-        for store in ("_cache", "_per_model", "_per_structure"):
-            object.__setattr__(self, store, {})
+        self._store(**state)
 
     def __deepcopy__(self, memo: Any) -> MDP:
         return self  # frozen: a copy could not differ
 
     def __copy__(self) -> MDP:
         return self
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per outcome: stage (from 1; absent if the kernel is the same at all stages), state, action and so on."""
+        from bqrl.results.views import mdp_rows
+
+        return mdp_rows(self)
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        from bqrl.results.views import frame
+
+        return frame(self.rows())
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import mdp_html
+
+        return mdp_html(self)
 
     def __repr__(self) -> str:
         possible = np.flatnonzero(self.mu)
@@ -256,23 +295,15 @@ class MDP:
 
     @property
     def start(self) -> int:
-        """The first state, where it is fixed."""
+        """The first state, if it is fixed."""
         if np.count_nonzero(self.mu) > 1:
-            raise ValueError("this problem starts from a law over states; read mdp.mu")
+            raise ModelError("this problem starts from a law over states; read mdp.mu")
         return int(self.mu.argmax())
 
     @property
     def reward(self) -> FloatArray:
-        """Reward of every outcome, (1, nnz), or (H, nnz) where a stationary kernel has rewards of its own each stage."""
-        if self._reward is not None:
-            return self._reward
-        if "reward" not in self._cache:
-            assert self.row_reward is not None
-            by_row = self.row_reward.reshape(-1, self.row_start.size - 1)
-            expanded = np.repeat(by_row, np.diff(self.row_start), axis=1)
-            expanded.flags.writeable = False
-            self._cache["reward"] = expanded
-        return self._cache["reward"]
+        """Reward of every outcome, (1, nnz), or (H, nnz) if the rewards of a stationary kernel differ by stage."""
+        return self._reward if self._reward is not None else _expanded(self)
 
     def stage(self, h: int) -> Stage:
         """Views of the outcomes, rewards and actions of stage `h`."""
@@ -301,15 +332,7 @@ class MDP:
 
     def dense(self, h: int) -> FloatArray:
         """Kernel of stage `h` as a matrix (S*A, S); outcomes with the same successor add up."""
-        k = 0 if self.stationary else h
-        if ("dense", k) not in self._cache:
-            stage = self.stage(h)
-            matrix = np.zeros((self.S * self.A, self.S))
-            rows = np.repeat(np.arange(self.S * self.A), np.diff(stage.row_start))
-            np.add.at(matrix, (rows, stage.successor), stage.probability)
-            matrix.flags.writeable = False
-            self._cache["dense", k] = matrix
-        return self._cache["dense", k]
+        return _dense(self, 0 if self.stationary else h)
 
     @property
     def density(self) -> float:
@@ -324,25 +347,12 @@ class MDP:
 
     @property
     def reachable(self) -> BoolArray:
-        """Which states can be met at each stage, shape (H + 1, S)."""
-        if "reachable" not in self._cache:
-            met = np.zeros((self.H + 1, self.S), bool)
-            met[0] = self.mu > 0
-            for h in range(self.H):
-                starts = self.row_start[0 if self.stationary else h * self.S * self.A :][: self.S * self.A + 1]
-                counts = np.diff(starts[:: self.A])
-                leaving = np.repeat(met[h], counts)
-                met[h + 1, self.successor[starts[0] : starts[-1]][leaving]] = True
-                if self.stationary and np.array_equal(met[h], met[h + 1]):
-                    met[h + 2 :] = met[h]
-                    break
-            met.flags.writeable = False
-            self._cache["reachable"] = met
-        return self._cache["reachable"]
+        """Which states are possible at each stage, shape (H + 1, S)."""
+        return _reachable(self)
 
     @property
     def unreachable_states(self) -> list[int]:
-        """States that no stage can meet: harmless, but often a slip in the model."""
+        """States that are possible at no stage: harmless, but often a mistake in the model."""
         return np.flatnonzero(~self.reachable.any(axis=0)).tolist()
 
     @property
@@ -358,45 +368,63 @@ class MDP:
         """The same problem with other probabilities on the same outcomes; zeros keep their place in the support."""
         probability = np.array(probability, dtype=np.float64)
         if probability.shape != self.successor.shape:
-            raise ValueError(f"probability must have shape {self.successor.shape}, got {probability.shape}")
-        twin = MDP.__new__(MDP)
-        for slot in MDP.__slots__:
-            object.__setattr__(twin, slot, getattr(self, slot))
-        object.__setattr__(twin, "_per_model", {})
-        object.__setattr__(twin, "_cache", {k: v for k, v in self._cache.items() if k in ("reward", "reachable")})
+            raise ArgumentError(
+                f"probability must have shape {self.successor.shape}, got {probability.shape}", name="probability"
+            )
         table = Table(self.S, self.A, self.available.shape[0], self.row_start, self.successor, probability)
-        _check_table(table, table.K)
-        object.__setattr__(
-            twin, "probability", _normalised(probability, self.row_start, self.S, self.A, self.available.shape[0])
-        )
-        twin.probability.flags.writeable = False
+        check_table(table, self.H)
+        twin = MDP.__new__(MDP)
+        noise = self.noise and self.noise.hidden
+        twin._store(**self.__getstate__() | {"probability": normalised(table), "noise": noise})
+        object.__setattr__(twin, "_per_structure", self._per_structure)
+        return twin
+
+    def with_noise(self, noise: SharedNoise | None) -> MDP:
+        """The same problem with these laws of events behind its rows; None: the rows share nothing."""
+        if noise is not None:
+            noise.check(self.row_start, self.probability)
+        twin = self.with_probability(self.probability)
+        object.__setattr__(twin, "noise", noise)
         return twin
 
     def staged(self) -> MDP:
-        """The same problem with one kernel stored for each stage, so that stages can be changed apart."""
+        """The same problem with one stored kernel per stage, so that stages can be changed separately."""
         if not self.stationary or self.H == 1:
             return self
-        rows, nnz = self.S * self.A, self.successor.size
-        starts = np.r_[np.tile(self.row_start[:-1], self.H) + np.repeat(np.arange(self.H) * nnz, rows), self.H * nnz]
+        H, rows, nnz = self.H, self.S * self.A, self.successor.size
+        if H * max(rows, nnz) > MAX_ID:
+            raise SizeError(
+                f"{H} stages of {nnz} transitions exceed the limit of {MAX_ID}; give a shorter horizon",
+                needed=H * max(rows, nnz),
+                limit=MAX_ID,
+            )
+        starts = np.r_[np.tile(self.row_start[:-1], H) + np.repeat(np.arange(H) * nnz, rows), H * nnz]
         by_row, by_outcome = self.row_reward, self._reward
         if by_row is not None:
-            by_row = np.array(np.broadcast_to(by_row, (self.H, self.S, self.A)))
+            by_row = np.array(np.broadcast_to(by_row, (H, self.S, self.A)))
         if by_outcome is not None:
-            by_outcome = np.array(np.broadcast_to(by_outcome, (self.H, nnz))).reshape(1, -1)
+            by_outcome = np.array(np.broadcast_to(by_outcome, (H, nnz))).reshape(1, -1)
         table = Table(
-            self.S, self.A, self.H, starts, np.tile(self.successor, self.H), np.tile(self.probability, self.H),
-            by_outcome, by_row, True,
-        )  # fmt: skip
-        known = np.array(np.broadcast_to(self.known, (self.H, self.S, self.A)))
-        return MDP.from_table(
-            table, self.H, self.mu, self.discount, known=known, state_names=self.state_names,
-            action_names=self.action_names,
-        )  # fmt: skip
+            self.S,
+            self.A,
+            H,
+            starts,
+            np.tile(self.successor, H),
+            np.tile(self.probability, H),
+            by_outcome,
+            by_row,
+            True,
+        )
+        known = np.array(np.broadcast_to(self.known, (H, self.S, self.A)))
+        changed = {"known": known, "noise": self.noise and self.noise.staged(H)}
+        return MDP.from_table(table, H, self.mu, self.discount, **self._facts() | changed)
 
     def replace(self, *, start: Any = None, horizon: int | None = None, discount: float | None = None) -> MDP:
-        """The same problem with another start, discount or, where the kernel and rewards are stationary, horizon."""
+        """The same problem with another start, discount or, if kernel and rewards are stationary, horizon."""
         if horizon is not None and horizon != self.H and not (self.stationary and len(self.reward) == 1):
-            raise ValueError(f"horizon is fixed at {self.H}: this model's stages differ")
+            raise ArgumentError(
+                f"horizon is fixed at {self.H}: the stages of this model differ", name="horizon", value=horizon
+            )
         table = Table(
             self.S, self.A, self.available.shape[0], self.row_start, self.successor, self.probability,
             self._reward, self.row_reward, True,
@@ -406,10 +434,12 @@ class MDP:
             self.H if horizon is None else horizon,
             self.mu if start is None else start,
             self.discount if discount is None else discount,
-            known=self.known,
-            state_names=self.state_names,
-            action_names=self.action_names,
+            **self._facts(),
         )
+
+    def _facts(self) -> dict[str, Any]:
+        """What a copy of the model keeps beside its table."""
+        return {name: getattr(self, name) for name in ("known", "state_names", "action_names", "units", "noise")}
 
     # -- names, files, environments ---------------------------------------------------------------------------------
 
@@ -421,90 +451,51 @@ class MDP:
         """The action's name, or its number."""
         return self.action_names[a] if self.action_names else str(a)
 
-    def save(self, path: str | Path) -> None:
-        """Write the model to .csv, .npz or .json, whole or not at all."""
+    def save(self, path: str | Path, *, plain: bool = False) -> None:
+        """Write the model to .csv, .csv.gz, .npz or .json; see `bqrl.save`."""
         from bqrl.mdp.files import save
 
-        save(self, path)
+        save(self, path, plain=plain)
 
     def as_env(self, **options: Any) -> gymnasium.Env[np.int64, np.int64]:
         """A Gymnasium environment that plays this problem."""
-        from bqrl.mdp.gym import MDPEnv
+        from bqrl.mdp.gymnasium import MDPEnv
 
         return MDPEnv(self, **options)
 
 
-def _mask(given: Any, shape: tuple[int, int, int], what: str) -> BoolArray | None:
-    if given is None:
-        return None
-    mask = np.asarray(given)
-    if shape[0] == 1 and mask.ndim == 3 and mask.shape[1:] == shape[1:] and len(mask) > 1:
-        raise ValueError(
-            f"{what} differs by stage but the kernel is stored once; give the transitions stage by stage, too"
-        )
-    if mask.dtype != np.bool_ or mask.shape not in (shape, shape[1:]):
-        raise ValueError(
-            f"{what} must be a boolean array of shape {shape[1:]}, or one a stage, got {mask.shape} {mask.dtype}"
-        )
-    return np.array(np.broadcast_to(mask, shape))
+@per_structure
+def _expanded(mdp: MDP) -> FloatArray:
+    """Rewards per row repeated for every outcome."""
+    assert mdp.row_reward is not None
+    by_row = mdp.row_reward.reshape(-1, mdp.row_start.size - 1)
+    expanded = np.repeat(by_row, np.diff(mdp.row_start), axis=1)
+    expanded.flags.writeable = False
+    return expanded
 
 
-def _without_rows(table: Table, drop: BoolArray) -> Table:
-    sizes = np.diff(table.row_start)
-    keep = np.repeat(~drop, sizes)
-    starts = np.zeros(sizes.size + 1, np.int64)
-    np.cumsum(np.where(drop, 0, sizes), out=starts[1:])
-    reward = None if table.reward is None else table.reward[:, keep]
-    return Table(
-        table.S, table.A, table.K, starts, table.successor[keep], table.probability[keep], reward, table.row_reward,
-        table.infer_available,
-    )  # fmt: skip
+@per_model
+def _dense(mdp: MDP, k: int) -> FloatArray:
+    """Stored kernel `k` as a matrix (S*A, S)."""
+    stage = mdp.stage(k)
+    matrix = np.zeros((mdp.S * mdp.A, mdp.S))
+    rows = np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start))
+    np.add.at(matrix, (rows, stage.successor), stage.probability)
+    matrix.flags.writeable = False
+    return matrix
 
 
-def _place(q: int, S: int, A: int, K: int) -> str:
-    k, s, a = int(q) // (S * A), int(q) // A % S, int(q) % A
-    return f"(h={k}, s={s}, a={a})" if K > 1 else f"(s={s}, a={a})"
-
-
-def _check_table(table: Table, K: int) -> None:
-    S, A = table.S, table.A
-
-    def row_of(i: int) -> str:
-        return _place(int(np.searchsorted(table.row_start, i, side="right")) - 1, S, A, K)
-
-    p = table.probability
-    bad = np.flatnonzero(~(np.isfinite(p) & (p >= 0)))
-    if bad.size:
-        i = int(bad[0])
-        raise ValueError(
-            f"row {row_of(i)} gives successor {table.successor[i]} the probability {p[i]}; it must be a number in [0, 1]"
-        )
-    for rewards in (table.reward, table.row_reward):
-        if rewards is not None and not np.all(np.isfinite(rewards)):
-            place = np.argwhere(~np.isfinite(rewards))[0]
-            if rewards.ndim == 2:
-                where, stage = row_of(int(place[1])), int(place[0]) if len(rewards) > 1 else None
-            else:
-                stage = int(place[0]) if len(rewards) > 1 else None
-                where = f"(s={place[1]}, a={place[2]})"
-            at = f" at stage {stage}" if stage is not None else ""
-            raise ValueError(f"the reward of row {where}{at} is {rewards[tuple(place)]}; rewards must be finite")
-
-
-def _normalised(p: FloatArray, row_start: IntArray, S: int, A: int, K: int) -> FloatArray:
-    """Probabilities whose rows sum to 1; rows that already do, up to rounding, keep their bits."""
-    sizes = np.diff(row_start)
-    rows = np.flatnonzero(sizes)
-    if rows.size == 0:
-        raise ValueError("the model has no transitions")
-    sums = np.add.reduceat(p, row_start[rows])
-    off = np.abs(sums - 1.0)
-    if np.any(off > ROW_TOL):
-        q = int(np.flatnonzero(off > ROW_TOL)[0])
-        raise ValueError(
-            f"row {_place(rows[q], S, A, K)} sums to {sums[q]:.12g}; a row's probabilities must sum to 1 (tolerance {ROW_TOL:g})"
-        )
-    loose = off > sizes[rows] * 2.0**-52
-    if not loose.any():
-        return p.copy() if not p.flags.owndata else p
-    return p / np.repeat(np.where(loose, sums, 1.0), sizes[rows])
+@per_structure
+def _reachable(mdp: MDP) -> BoolArray:
+    """Which states are possible at each stage, shape (H + 1, S)."""
+    met = np.zeros((mdp.H + 1, mdp.S), bool)
+    met[0] = mdp.mu > 0
+    for h in range(mdp.H):
+        starts = mdp.row_start[0 if mdp.stationary else h * mdp.S * mdp.A :][: mdp.S * mdp.A + 1]
+        leaving = np.repeat(met[h], np.diff(starts[:: mdp.A]))
+        met[h + 1, mdp.successor[starts[0] : starts[-1]][leaving]] = True
+        if mdp.stationary and np.array_equal(met[h], met[h + 1]):
+            met[h + 2 :] = met[h]
+            break
+    met.flags.writeable = False
+    return met

@@ -1,6 +1,6 @@
-"""What a policy is: an action from (stage, state, memory), and a memory that follows the episode.
+"""Policies: an action from (stage, state, memory), and a memory that follows the episode.
 
-Quantile-optimal policies look at more than the state, so every policy carries a small memory:
+Quantile-optimal policies depend on more than the state, so every policy carries a small memory:
 
     memory = policy.start()
     action = policy.act(h, s, memory)
@@ -20,10 +20,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bqrl.checks import shown
+from bqrl.errors import ArgumentTypeError, FileFormatError, PolicyError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.grid import Grid, grid_from_arrays
 from bqrl.mdp.model import MDP
+from bqrl.mdp.policy_arrays import check_policy_arrays
 
 ActionArray = NDArray[np.signedinteger[Any]]
 
@@ -41,7 +44,7 @@ class Policy(ABC):
     S: int
 
     def start(self, u: float | None = None) -> Any:
-        """Memory before the first stage; `u` is the uniform draw of a policy that begins with a coin."""
+        """Memory before the first stage; `u` is the uniform draw of a randomized policy."""
         return None
 
     @abstractmethod
@@ -53,24 +56,24 @@ class Policy(ABC):
         return memory
 
     def _check(self, h: int, s: int, memory: Any) -> None:
-        """Refuse a stage or state that is none, since a negative one would count from the end, and a missing memory."""
+        """Raise PolicyError for a stage or state outside the policy (negative ones would count from the end) or no memory."""
         if not 0 <= h < self.H:
-            raise ValueError(f"there is no stage {h}; this policy has the stages 0 to {self.H - 1}")
+            raise PolicyError(f"there is no stage {h}; this policy has the stages 0 to {self.H - 1}", stage=h)
         if not 0 <= s < self.S:
-            raise ValueError(f"there is no state {s}; this policy has the states 0 to {self.S - 1}")
+            raise PolicyError(f"there is no state {s}; this policy has the states 0 to {self.S - 1}", state=s)
         if memory is None or memory != memory:  # nothing, or nan
-            raise ValueError(f"memory is {memory}; an episode begins with memory = policy.start()")
+            raise PolicyError(f"memory is {memory}; an episode begins with memory = policy.start()", stage=h, state=s)
 
     @abstractmethod
     def arrays(self) -> dict[str, Any]:
-        """Everything the policy is, as plain arrays."""
+        """The policy as plain arrays."""
 
     @classmethod
     @abstractmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Policy:
         """The policy that `arrays` describes."""
 
-    # Many episodes at once; a kind that can do better than a loop overrides these.
+    # Many episodes at once; kinds that can avoid the loop override these.
 
     def start_many(self, u: FloatArray) -> Any:
         """Memories of many episodes."""
@@ -92,10 +95,56 @@ class Policy(ABC):
         write_arrays(path, {"bqrl_policy": np.array(self.kind), **self.arrays()})
 
     def rows(self, mdp: MDP) -> list[dict[str, Any]]:
-        """The policy as a table: one row for each decision that differs, with the names of the problem."""
-        from bqrl.mdp.tables import policy_rows
+        """Every decision of the policy, one row each, also where it cannot be met: `table(mdp, reachable=False)`."""
+        return self.table(mdp, reachable=False)
 
-        return policy_rows(self, mdp)
+    def table(
+        self, mdp: MDP, reachable: bool = True, min_probability: float = 0.0, *, wide: bool = False
+    ) -> list[dict[str, Any]]:
+        """The decisions of the policy as rows, with the names of the problem; stages are counted from 1.
+
+        Parameters
+        ----------
+        mdp
+            The problem that the policy is for.
+        reachable
+            Only situations that can be met under the policy, each with its probability and with what has been earned so
+            far; neighbouring rows with the same action are merged.
+        min_probability
+            Situations that are met with a smaller probability are left out.
+        wide
+            One row per state and one column per stage. PolicyError if the action depends on more than these two.
+
+        Returns
+        -------
+        list of dict
+            `bqrl.results.decisions` says how to follow the rows without bqrl.
+
+        Examples
+        --------
+        >>> import bqrl
+        >>> mdp = bqrl.envs.make("AssetSelling")
+        >>> bqrl.solve(mdp, 0.1).policy.table(mdp)[0]["action"]
+        'Continue'
+        """
+        from bqrl.results.decisions import decision_rows, wide_rows
+
+        return (
+            wide_rows(self, mdp)
+            if wide
+            else decision_rows(self, mdp, reachable=reachable, min_probability=min_probability)
+        )
+
+    def to_frame(self, mdp: MDP, **options: Any) -> Any:
+        """The rows of `table` as a pandas DataFrame."""
+        from bqrl.results.views import frame
+
+        return frame(self.table(mdp, **options))
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import policy_html
+
+        return policy_html(self)
 
     def to_markov(self, mdp: MDP) -> MarkovPolicy:
         """The same policy without memory, where what it does in `mdp` never depends on memory; else ValueError."""
@@ -118,7 +167,7 @@ class MarkovPolicy(Policy):
     def __init__(self, actions: Any) -> None:
         table = np.asarray(actions)
         if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iu" or table.min() < 0:
-            raise ValueError(f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} {table.dtype}")
+            raise PolicyError(f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} {table.dtype}")
         self.actions: ActionArray = table.astype(action_dtype(int(table.max()) + 1))
         self.actions.flags.writeable = False
         self.H, self.S = table.shape
@@ -248,7 +297,7 @@ class LabelPolicy(Policy):
         """The label in force."""
         v = int(self.root[s]) if memory < 0 else memory
         if v < 0:
-            raise ValueError(f"this label policy has no label for starting in state {s}")
+            raise PolicyError(f"this label policy has no label for starting in state {s}", stage=0, state=s)
         return v
 
     def act(self, h: int, s: int, memory: Any) -> int:
@@ -262,7 +311,9 @@ class LabelPolicy(Policy):
         here = slice(self.child_start[v], self.child_start[v + 1])
         misses = np.abs(self.reward[here] - reward) + np.where(self.successor[here] == s_next, 0.0, np.inf)
         if misses.size == 0 or not np.isfinite(misses.min()):
-            raise ValueError(f"state {s_next} cannot follow state {s} under the label in force at stage {h}")
+            raise PolicyError(
+                f"state {s_next} cannot follow state {s} under the label in force at stage {h}", stage=h, state=s
+            )
         return int(self.child[here][misses.argmin()])
 
     def arrays(self) -> dict[str, Any]:
@@ -357,13 +408,13 @@ class MixturePolicy(Policy):
         self.policies = tuple(policies)
         self.weights: FloatArray = _read_only(np.array(weights, dtype=np.float64))
         if not self.policies or self.weights.shape != (len(self.policies),):
-            raise ValueError(
+            raise PolicyError(
                 f"weights must hold one number per policy ({len(self.policies)}), got {self.weights.shape}"
             )
         if np.any(self.weights < 0) or not abs(self.weights.sum() - 1.0) <= 1e-9:
-            raise ValueError(f"weights must be probabilities that sum to 1, got {self.weights.tolist()}")
+            raise PolicyError(f"weights must be probabilities that sum to 1, got {shown(self.weights.tolist())}")
         if len({(policy.H, policy.S) for policy in self.policies}) > 1:
-            raise ValueError("the policies of a mixture must have the same numbers of stages and states")
+            raise PolicyError("the policies of a mixture must have the same numbers of stages and states")
         self.H, self.S = self.policies[0].H, self.policies[0].S
         self._coin = np.random.default_rng(seed)  # only for start() without a draw of the caller's
 
@@ -411,35 +462,27 @@ KINDS: dict[str, type[Policy]] = {
 
 
 def policy_from_arrays(arrays: dict[str, Any]) -> Policy:
-    """The policy that saved arrays describe; ValueError where they describe none."""
+    """The policy that saved arrays describe; raises FileFormatError if they describe none."""
     kind = str(arrays.get("bqrl_policy", ""))
     if kind not in KINDS:
-        raise ValueError(f"the file holds no policy of a kind known here ({', '.join(KINDS)}), got {kind!r}")
-    try:
-        return KINDS[kind].from_arrays(arrays)
-    except (KeyError, IndexError, TypeError, ValueError) as fault:
-        raise ValueError(f"the file's {kind} policy is damaged: {str(fault).splitlines()[0]}") from None
-
-
-def load_policy(path: str | Path) -> Policy:
-    """The policy saved at `path`."""
-    from bqrl.mdp.files import read_arrays
-
-    return policy_from_arrays(read_arrays(path))
+        raise FileFormatError(f"expected a policy of the kind {', '.join(KINDS)}, got {kind[:40]!r}")
+    check_policy_arrays(kind, arrays)
+    return KINDS[kind].from_arrays(arrays)
 
 
 def _read_only(array: Any) -> Any:
+    """A view that cannot be written to."""
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view
 
 
 def check_fits(policy: Policy, mdp: MDP) -> None:
-    """ValueError unless the policy has this problem's stages, states and actions."""
+    """Raise PolicyError unless the policy has the stages and states of the problem."""
     if not isinstance(policy, Policy):
         remedy = "; pass plan.policy" if type(policy).__name__ == "Plan" else ""
-        raise TypeError(f"expected a Policy, got {type(policy).__name__}{remedy}")
+        raise ArgumentTypeError(f"expected a Policy, got {type(policy).__name__}{remedy}", name="policy", value=policy)
     if (policy.H, policy.S) != (mdp.H, mdp.S):
-        raise ValueError(
+        raise PolicyError(
             f"the policy is for H={policy.H}, S={policy.S}, the problem has H={mdp.H}, S={mdp.S}; plan on this problem"
         )

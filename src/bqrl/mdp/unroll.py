@@ -1,4 +1,4 @@
-"""Policies turned into other kinds, where that loses nothing."""
+"""Conversions between kinds of policy that lose nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import LabelPolicy, MarkovPolicy, MixturePolicy, Policy, check_fits
 
@@ -13,7 +14,7 @@ MAX_LABELS = 1_000_000
 
 
 class Acting(Protocol):
-    """What an episode needs of a policy."""
+    """The methods of a policy that an episode uses."""
 
     def start(self) -> Any:
         """Memory before the first stage."""
@@ -26,7 +27,7 @@ class Acting(Protocol):
 
 
 def to_markov(policy: Policy, mdp: MDP) -> MarkovPolicy:
-    """The policy without memory; ValueError where two memories that can be met in one state act differently."""
+    """The policy without memory; raises PolicyError if its action in a (stage, state) depends on the memory."""
     if isinstance(policy, MarkovPolicy):
         return policy
     _check(policy, mdp)
@@ -35,18 +36,20 @@ def to_markov(policy: Policy, mdp: MDP) -> MarkovPolicy:
         for s, memory in met:
             a = policy.act(h, s, memory)
             if actions[h, s] not in (-1, a):
-                raise ValueError(
-                    f"the policy's action in state {mdp.state_label(s)} at stage {h} depends on its memory; use to_labels"
+                raise PolicyError(
+                    f"the policy's action in state {mdp.state_label(s)} at stage {h} depends on its memory; use to_labels",
+                    stage=h,
+                    state=s,
                 )
             actions[h, s] = a
-    for h in range(mdp.H):  # states that are never met: any action that exists
+    for h in range(mdp.H):  # states that are never reached: any action that exists
         missing = actions[h] < 0
         actions[h, missing] = mdp.stage(h).available.argmax(axis=1)[missing]
     return MarkovPolicy(actions)
 
 
 def to_labels(policy: Policy, mdp: MDP) -> LabelPolicy:
-    """The policy as a graph of labels: one node for each (stage, state, memory) that can be met."""
+    """The policy as a graph of labels: one node per (stage, state, memory) that is possible."""
     if isinstance(policy, LabelPolicy):
         return policy
     _check(policy, mdp)
@@ -54,7 +57,7 @@ def to_labels(policy: Policy, mdp: MDP) -> LabelPolicy:
 
 
 def label_graph(policy: Acting, mdp: MDP) -> LabelPolicy:
-    """Whatever acts on a memory that can be compared, as a graph of labels."""
+    """A policy with a hashable memory as a graph of labels."""
     stages = _memories(policy, mdp)
     number = [{key: i for i, key in enumerate(met)} for met in stages]
     first = np.cumsum([0, *(len(met) for met in stages)])
@@ -81,11 +84,11 @@ def label_graph(policy: Acting, mdp: MDP) -> LabelPolicy:
 def _check(policy: Policy, mdp: MDP) -> None:
     check_fits(policy, mdp)
     if isinstance(policy, MixturePolicy):
-        raise ValueError("a mixture draws its policy at the start; convert its parts instead")
+        raise PolicyError("a mixture draws its policy at the start; convert its parts instead")
 
 
 def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
-    """The (state, memory) pairs that can be met at each stage."""
+    """The (state, memory) pairs that are possible at each stage."""
     stages = [[(int(s), policy.start()) for s in np.flatnonzero(mdp.mu)]]
     total = 0
     for h in range(mdp.H - 1):
@@ -97,7 +100,11 @@ def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
         stages.append(list(found))
         total += len(found)
         if total > MAX_LABELS:
-            raise ValueError(f"the policy has more than {MAX_LABELS} labels by stage {h + 1}; it stays as it is")
+            raise SizeError(
+                f"the policy has more than {MAX_LABELS} labels by stage {h + 1}; keep it in its own form",
+                needed=total,
+                limit=MAX_LABELS,
+            )
     return stages
 
 

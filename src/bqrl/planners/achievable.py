@@ -18,7 +18,7 @@ import numpy as np
 
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
-from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP, Stage
 from bqrl.mdp.policy import LabelPolicy

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from bqrl.laws.rows import buffered_rows
-from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import LabelPolicy

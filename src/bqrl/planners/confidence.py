@@ -25,9 +25,9 @@ from numpy.typing import ArrayLike
 from bqrl.checks import number
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import MASS_TOL
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.planners.candidates_loops import fill_candidates
+from bqrl.planners.candidates_loops import Outcomes, fill_candidates
 
 
 def log_term(S: int, A: int, T: int, H: int, delta: float) -> float:
@@ -205,8 +205,6 @@ def candidate_kernels(
         if given != wanted:
             raise ArgumentError(f"{name} must have shape {wanted}, got {given}", name=name, value=given)
     out = np.empty((2 + uniforms.shape[0], mdp.successor.size))
-    fill_candidates(
-        mdp.row_start, mdp.successor, mdp.reward, mdp.discount, mdp.S * mdp.A, mdp.known.reshape(-1), probability, half,
-        retained, uniforms, out,
-    )  # fmt: skip
+    outcomes = Outcomes(mdp.row_start, mdp.successor, mdp.reward, mdp.known.reshape(-1), mdp.discount, mdp.S * mdp.A)
+    fill_candidates(outcomes, probability, half, retained, uniforms, out)
     return out

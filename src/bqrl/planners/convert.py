@@ -13,7 +13,8 @@ import numpy as np
 
 from bqrl.checks import nearest, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, PolicyError
-from bqrl.mdp.forms import FloatArray, IntArray, Table
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, check_fits
 from bqrl.planners.plan import Plan, check_mdp

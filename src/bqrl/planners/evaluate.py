@@ -18,8 +18,8 @@ from bqrl.checks import random_seed, whole
 from bqrl.errors import GridError, PolicyError
 from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Law
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
-from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
@@ -245,8 +245,9 @@ def simulate(
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
     u = rng.random((episodes, mdp.H + 2))  # the policy's coin, the first state, then one draw per transition
     memory = played.start_many(u[:, 0])
-    s = np.minimum(np.searchsorted(np.cumsum(mdp.mu), u[:, 1], side="right"), np.flatnonzero(mdp.mu)[-1])
     total, outcome = np.zeros(episodes), np.empty(episodes, np.int64)
+    draw_many(np.array([0, mdp.S]), mdp.mu, np.zeros(episodes, np.int64), u[:, 1], outcome)
+    s = outcome.copy()
     for h in range(mdp.H):
         stage = mdp.stage(h)
         a = played.act_many(h, s, memory)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.laws.law import Law
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP, Stage
 from bqrl.mdp.policy import MarkovPolicy, Policy
 from bqrl.planners.evaluate import law_bracket

@@ -15,8 +15,8 @@ from numba import get_num_threads
 from bqrl.errors import PolicyError
 from bqrl.kernels.layout import Rows, Sums, Tables, Trace
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_structure
-from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.grid import Grid, Lattice, SumRange
 from bqrl.mdp.grid import Sums as SumColumns
 from bqrl.mdp.model import MDP

@@ -23,8 +23,8 @@ from bqrl.checks import whole
 from bqrl.errors import SizeError
 from bqrl.laws.law import MASS_TOL
 from bqrl.laws.rows import cdf_rows, mean_rows, quantile_rows
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.find_grid import grid
-from bqrl.mdp.forms import FloatArray, IntArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier, GridColumns, Part, all_laws

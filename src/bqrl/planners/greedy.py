@@ -16,22 +16,33 @@ kernels of equal value the first is chosen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bqrl.errors import ArgumentError, GridError
 from bqrl.laws.law import MASS_TOL
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import grid
-from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import ActionArray, MarkovPolicy
+from bqrl.mdp.policy import ActionArray, MarkovPolicy, action_dtype
 from bqrl.planners.confidence import candidate_kernels
 from bqrl.planners.expected import plan_of
-from bqrl.planners.greedy_loops import greedy_stage, greedy_sweep, root_value, work_space
+from bqrl.planners.greedy_loops import (
+    Columns,
+    Found,
+    Levels,
+    Retained,
+    StageRows,
+    Stages,
+    greedy_stage,
+    greedy_sweep,
+    root_value,
+    work_space,
+)
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import MAX_BYTES, check_memory
 
@@ -65,17 +76,14 @@ def greedy_policies(
 def _recursion(mdp: MDP, kernels: FloatArray, tau: float, beta: float, columns: Grid | None) -> Greedy:
     layout = _layout(mdp, exact_columns(mdp) if columns is None else columns)
     n = kernels.shape[0]
-    found = Greedy(np.empty((n, mdp.H, mdp.S), np.int16), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
-    levels = (tau, beta, MASS_TOL, TIE * layout.scale, MEAN_TIE * layout.scale)
+    shape = (n, mdp.H, mdp.S)
+    found = Found(np.empty(shape, action_dtype(mdp.A)), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
+    levels = Levels(tau, beta, MASS_TOL, TIE * layout.scale, MEAN_TIE * layout.scale)
     if layout.grid.uniform:
-        greedy_sweep(
-            mdp.row_start, mdp.successor, kernels, layout.grid.units, layout.common, layout.dense, layout.cells,
-            layout.cell_start, layout.drops, layout.bases, layout.grid.step, layout.points, layout.grid.size, mdp.mu,
-            levels, found.actions, found.retained, found.values,
-        )  # fmt: skip
+        greedy_sweep(layout.stages, kernels, levels, found)
     else:
         _sweep_set(mdp, layout, kernels, levels, found)
-    return found
+    return Greedy(*found)
 
 
 def plan_greedy(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
@@ -130,27 +138,20 @@ def exact_columns(mdp: MDP) -> Grid:
     return columns
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Layout:
-    """Everything the compiled loops need of a problem, computed once."""
+    """The compiled loops' view of a problem, built once."""
 
     grid: Grid
-    points: FloatArray  # (H + 1, width) padded with the highest point
     scale: float  # size of the returns, at least 1
-    drops: IntArray  # (H,)
-    bases: FloatArray  # (H,) value of a reward of 0 steps
-    common: BoolArray  # (1 or H, S*A) rows whose outcomes share a reward
-    dense: IntArray  # (1 or H, S*A) position of a row in the matrix product, or -1
-    cells: IntArray  # (2, c) source and target of each outcome of a dense row
-    cell_start: IntArray  # (stages + 1,)
+    stages: Stages
 
 
 @per_structure
 def _layout(mdp: MDP, columns: Grid) -> _Layout:
+    """Return the layout of a problem on an exact grid."""
     if not columns.exact:
-        raise GridError(
-            "the greedy planner requires an exact grid, got a rounded one; use planner='target', which brackets"
-        )
+        raise GridError("the greedy planner requires an exact grid; use planner='target', which brackets the optimum")
     check_memory(mdp, columns, MAX_BYTES)
     width = -(-int(columns.size.max()) // LANES) * LANES
     points = np.empty((mdp.H + 1, width))
@@ -160,11 +161,12 @@ def _layout(mdp: MDP, columns: Grid) -> _Layout:
     drops = np.array([columns.drop(h) for h in range(mdp.H)], np.int64)
     common = _common(mdp, columns)
     dense, cells, cell_start = _dense_rows(mdp, common, width)
-    return _Layout(
-        grid=columns, points=points, scale=max(1.0, float(np.abs(points[0]).max())), drops=drops,
-        bases=points[:-1, 0] - points[1:, 0] - drops * columns.step, common=common, dense=dense, cells=cells,
-        cell_start=cell_start,
+    stages = Stages(
+        row_start=mdp.row_start, successor=mdp.successor, units=columns.units, common=common, dense=dense, cells=cells,
+        cell_start=cell_start, drops=drops, bases=points[:-1, 0] - points[1:, 0] - drops * columns.step,
+        step=columns.step, points=points, size=columns.size, mu=mdp.mu,
     )  # fmt: skip
+    return _Layout(grid=columns, scale=max(1.0, float(np.abs(points[0]).max())), stages=stages)
 
 
 def _common(mdp: MDP, columns: Grid) -> BoolArray:
@@ -210,27 +212,29 @@ def _kernels(mdp: MDP, probabilities: FloatArray) -> FloatArray:
     return given if given.flags.writeable else given.copy()
 
 
-def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: Any, found: Greedy) -> None:
-    """Stage by stage: a set of returns has one table of columns per stage, and all of them together are too large."""
-    columns, per_stage = layout.grid, mdp.S * mdp.A
-    width, nothing = layout.points.shape[1], np.full(per_stage, -1, np.int64)
+def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: Levels, found: Found) -> None:
+    """The stages one by one: the tables of columns of a set of returns are too large to hold for all stages."""
+    columns, per_stage, stages = layout.grid, mdp.S * mdp.A, layout.stages
+    points, nothing = stages.points, np.full(per_stage, -1, np.int64)
     no_cells: NDArray[np.int64] = np.empty((2, 0), np.int64)
     work = work_space(mdp.S, mdp.A, 0)
-    laws = np.ones((kernels.shape[0], mdp.A + mdp.S, width))
+    laws = np.ones((kernels.shape[0], mdp.A + mdp.S, points.shape[1]))
     found.retained[:, mdp.H] = 0.0
     for h in range(mdp.H - 1, -1, -1):
         n = int(columns.size[h])
         landings = [columns.landing(h, u) for u in range(int(columns.units.max()) + 1)]
         at = np.stack([np.searchsorted(row, np.arange(n), side="right") - 1 for row in landings])
+        here = Columns(points[h], n, points[h + 1], int(columns.size[h + 1]), 0, 0.0, 0.0, at)
+        q0 = 0 if mdp.stationary else h * per_stage
         unit = columns.units[h if len(columns.units) > 1 else 0]
         for k in range(kernels.shape[0]):
-            out = np.empty_like(laws[k])
-            greedy_stage(
-                0 if mdp.stationary else h * per_stage, mdp.row_start, mdp.successor, k, kernels, unit, layout.common[0],
-                nothing, no_cells, np.uint64(0), np.uint64(0), at, (0, 0.0, 0.0), layout.points[h], n,
-                layout.points[h + 1], int(columns.size[h + 1]), laws[k], found.retained[k, h + 1], levels, work,
-                out, found.retained[k, h], found.actions[k, h],
+            rows = StageRows(
+                mdp.row_start[q0 : q0 + per_stage + 1], mdp.successor, k, kernels, unit, stages.common[0], nothing,
+                no_cells, np.uint64(0), np.uint64(0),
             )  # fmt: skip
+            out = np.empty_like(laws[k])
+            following, now = Retained(laws[k], found.retained[k, h + 1]), Retained(out, found.retained[k, h])
+            greedy_stage(rows, here, levels, work, following, now, found.actions[k, h])
             laws[k] = out
     for k in range(kernels.shape[0]):
-        found.values[k] = root_value(mdp.mu, laws[k], mdp.A, layout.points[0], int(columns.size[0]), levels)
+        found.values[k] = root_value(mdp.mu, laws[k], mdp.A, points[0], int(columns.size[0]), levels)

@@ -1,13 +1,101 @@
-"""The greedy recursion over return laws: one retained law for every (stage, state), for many kernels in one call.
+"""The greedy recursion over return laws: one retained law per stage and state, for many kernels in one call.
 
 A law is its distribution function on the columns of a stage, F[s, j] = P(G <= x[j]), because mixing distribution
-functions needs no merging and no running sums. Columns are those of mdp/lattice.py; rows of F are padded on the right
+functions needs neither merging nor running sums. Columns are those of mdp/grid.py; rows of F are padded on the right
 with their last entry. Functions take an array and the index of a row in it: a view of the row would cost more than most
-of them do. Arrays in, arrays out: no checks, no options.
+of them do.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+
+
+class Levels(NamedTuple):
+    """The objective and when values count as equal."""
+
+    tau: float
+    beta: float
+    tol: float  # of masses
+    tie: float  # of objective values
+    mean_tie: float
+
+
+class Stages(NamedTuple):
+    """What all stages of a problem share with every kernel."""
+
+    row_start: Any  # (K*S*A + 1,)
+    successor: Any  # (nnz,)
+    units: Any  # (1 or H, nnz) rewards in steps
+    common: Any  # (1 or H, S*A) rows whose outcomes share a reward
+    dense: Any  # (1 or H, S*A) place of a row in the matrix product, or -1
+    cells: Any  # (2, c) source and target of each outcome of a dense row
+    cell_start: Any  # (stages + 1,)
+    drops: Any  # (H,)
+    bases: Any  # (H,) value of a reward of 0 steps
+    step: float
+    points: Any  # (H + 1, width)
+    size: Any  # (H + 1,)
+    mu: Any  # (S,)
+
+
+class Columns(NamedTuple):
+    """Columns of a stage (x, n of them) and of the next one (x_next, m), and how a reward moves between them.
+
+    A reward of u steps is worth base + u * step and takes column i to column i + drop - u; on a set of returns at[u] maps
+    columns.
+    """
+
+    x: Any
+    n: int
+    x_next: Any
+    m: int
+    drop: int
+    base: float
+    step: float
+    at: Any
+
+
+class StageRows(NamedTuple):
+    """Rows of one stage: row q = s * A + a has the outcomes start[q] .. start[q + 1], with probabilities[k]."""
+
+    start: Any
+    successor: Any
+    k: int
+    probabilities: Any
+    unit: Any
+    common: Any
+    dense: Any
+    cells: Any
+    first_cell: Any
+    last_cell: Any
+
+
+class Work(NamedTuple):
+    """Scratch of `greedy_stage`: the dense rows of the kernel, and what is known of each action."""
+
+    matrix: Any
+    place: Any
+    gain: Any
+    after: Any
+    score: Any
+    means: Any
+
+
+class Retained(NamedTuple):
+    """Laws and values of a stage; rows of `laws`: A actions, the dense rows, then one law per state."""
+
+    laws: Any
+    value: Any  # (S,)
+
+
+class Found(NamedTuple):
+    """Results per kernel."""
+
+    actions: Any  # (n, H, S)
+    values: Any  # (n,) at the root
+    retained: Any  # (n, H + 1, S)
 
 
 @njit(cache=True)
@@ -82,52 +170,56 @@ def add_tabled(F, t, at, u, n, weight, out, s):
 
 
 @njit(cache=True)
-def larger_mean(laws, place, gain, after, score, means, least, x, n, x_next, m, mean_tie):
-    """Of the actions with a score of at least `least` the one of the largest mean; within mean_tie the lowest."""
+def larger_mean(laws, work, columns, least, mean_tie):
+    """Return, of the actions with a score of at least `least`, the one with the largest mean; within mean_tie the lowest."""
     best, chosen = -np.inf, -1
-    for a in range(score.size):
-        means[a] = -np.inf
-        if score[a] >= least:
-            means[a] = gain[a] + (mean(laws, place[a], x_next, m) if after[a] else mean(laws, place[a], x, n))
-            best = max(best, means[a])
-    for a in range(score.size - 1, -1, -1):
-        if means[a] >= best - mean_tie:
+    for a in range(work.score.size):
+        work.means[a] = -np.inf
+        if work.score[a] >= least:
+            on_next = work.after[a]
+            x, n = (columns.x_next, columns.m) if on_next else (columns.x, columns.n)
+            work.means[a] = work.gain[a] + mean(laws, work.place[a], x, n)
+            best = max(best, work.means[a])
+    for a in range(work.score.size - 1, -1, -1):
+        if work.means[a] >= best - mean_tie:
             chosen = a
     return chosen
 
 
 @njit(cache=True)
-def greedy_stage(
-    q0, row_start, successor, k, probabilities, unit, common, dense, cells, first_cell, last_cell, at, move, x, n, x_next, m,
-    laws, value_next, levels, work, out, value, action,
-):  # fmt: skip
+def multiply_dense(rows, work, laws, A, top):
+    """Fill the laws of the dense rows by one matrix product."""
+    flat, cells, probabilities, k = work.matrix.reshape(-1), rows.cells, rows.probabilities, np.uint64(rows.k)
+    source, target = np.uint64(0), np.uint64(1)
+    flat[:] = 0.0
+    for c in range(rows.first_cell, rows.last_cell):
+        flat[np.uint64(cells[target, c])] += probabilities[k, np.uint64(cells[source, c])]
+    np.dot(work.matrix, laws[top:], laws[A:top])
+
+
+@njit(cache=True)
+def greedy_stage(rows, columns, levels, work, following, here, action):
     """One stage of Algorithm 3 for one kernel: the law of every action, the best one retained.
 
-    Outcome i of row q = s * A + a lies at row_start[q0 + q] <= i < row_start[q0 + q + 1], its probability at
-    probabilities[k, i]. Rows of `laws`: A actions, the dense rows, then the S laws of the next stage; `out` holds those of
-    this stage in the same place. move = (drop, base, step) of a lattice: a reward of u steps is worth base + u * step and
-    takes column i to column i + drop - u. A row whose outcomes share a reward (`common`) is built and judged on the columns
-    of the next stage (`after`), and only the winner is shifted; dense[q] >= 0 says which row of one matrix product it is,
-    filled by the `cells` (source, target) of the stage. With a set of returns at[u] maps columns.
-    levels = (tau, beta, tol, tie, mean_tie).
+    A row whose outcomes share a reward is built and judged on the columns of the next stage (`after`); only the winner is
+    shifted. One long function: calls would count references to every array of their arguments.
     """
-    drop, base, step = move
+    row_start, successor, k, probabilities, unit, common, dense, _, _, _ = rows
+    x, n, x_next, m, drop, base, step, at = columns
     tau, beta, tol, tie, mean_tie = levels
-    matrix, place, gain, after, score, means = work
+    matrix, place, gain, after, score, _ = work
+    laws, value_next = following
+    out, value = here
     A, S = score.size, value.size
     top = laws.shape[0] - S  # the first law of the next stage
     by_table = at.size > 0
     if matrix.size > 0:
-        flat = matrix.reshape(-1)
-        flat[:] = 0.0
-        for c in range(first_cell, last_cell):
-            flat[np.uint64(cells[1, c])] += probabilities[k, np.uint64(cells[0, c])]
-        np.dot(matrix, laws[top:], laws[A:top])
+        multiply_dense(rows, work, laws, A, top)
     for s in range(S):
         best, chosen, tied = -np.inf, -1, False
         for a in range(A):
             q = s * A + a
-            begin, end = row_start[q0 + q], row_start[q0 + q + 1]
+            begin, end = row_start[q], row_start[q + 1]
             score[a] = -np.inf
             if begin == end:
                 continue
@@ -158,65 +250,66 @@ def greedy_stage(
             else:
                 tied = tied or score[a] >= best - tie
             best = max(best, score[a])
-
         if tied:
-            chosen = larger_mean(laws, place, gain, after, score, means, best - tie, x, n, x_next, m, mean_tie)
+            chosen = larger_mean(laws, work, columns, best - tie, mean_tie)
         if chosen < 0:  # a state without actions is never met
             out[top + s, :] = 1.0
             value[s], action[s] = x[0], 0
             continue
         value[s], action[s] = score[chosen], chosen
         if after[chosen]:
-            shift_to(laws, place[chosen], m, drop - unit[row_start[q0 + s * A + chosen]], n, out, top + s)
+            shift_to(laws, place[chosen], m, drop - unit[row_start[s * A + chosen]], n, out, top + s)
         else:
             shift_to(laws, place[chosen], n, 0, n, out, top + s)
 
 
 @njit(cache=True)
 def work_space(S, A, blocks):
-    """Scratch of `greedy_stage`: the dense rows of the kernel, and what is known of each action."""
-    return np.empty((blocks, S)), np.empty(A, np.int64), np.empty(A), np.empty(A, np.bool_), np.empty(A), np.empty(A)
+    """Return the scratch of `greedy_stage`."""
+    return Work(
+        np.empty((blocks, S)), np.empty(A, np.int64), np.empty(A), np.empty(A, np.bool_), np.empty(A), np.empty(A)
+    )
 
 
 @njit(cache=True)
-def greedy_sweep(
-    row_start, successor, probabilities, units, common, dense, cells, cell_start, drops, bases, step, points, sizes, mu,
-    levels, actions, values, roots,
-):  # fmt: skip
-    """All stages of Algorithm 3 on a lattice, for every kernel of `probabilities` (n, nnz).
-
-    Fills actions (n, H, S), the retained values (n, H + 1, S) and the root values (n,).
-    """
-    _, H, S = actions.shape
-    per_stage = common.shape[1]
-    A, blocks = per_stage // S, dense.max() + 1
-    single = row_start.size - 1 == per_stage  # rows of one stage serve all
+def greedy_sweep(stages, probabilities, levels, found):
+    """All stages of Algorithm 3 on a lattice, for every kernel of `probabilities` (n, nnz)."""
+    _, H, S = found.actions.shape
+    per_stage = stages.common.shape[1]
+    A, blocks = per_stage // S, stages.dense.max() + 1
+    single = stages.row_start.size - 1 == per_stage  # rows of one stage serve all
     work = work_space(S, A, blocks)
     table = np.empty((0, 0), np.int64)
+    size, points = stages.size, stages.points
     laws, out = np.empty((A + blocks + S, points.shape[1])), np.empty((A + blocks + S, points.shape[1]))
     for k in range(probabilities.shape[0]):
         laws[A + blocks :] = 1.0
-        values[k, H] = 0.0
+        found.retained[k, H] = 0.0
         for h in range(H - 1, -1, -1):
             q0 = 0 if single else h * per_stage
-            unit = units[h if units.shape[0] > 1 else 0]
-            i = h if common.shape[0] > 1 else 0
-            greedy_stage(
-                q0, row_start, successor, k, probabilities, unit, common[i], dense[i],
-                cells, np.uint64(cell_start[i]), np.uint64(cell_start[i + 1]), table, (drops[h], bases[h], step),
-                points[h], sizes[h], points[h + 1], sizes[h + 1], laws, values[k, h + 1], levels, work,
-                out, values[k, h], actions[k, h],
+            i = h if stages.common.shape[0] > 1 else 0
+            rows = StageRows(
+                stages.row_start[q0 : q0 + per_stage + 1], stages.successor, k, probabilities,
+                stages.units[h if stages.units.shape[0] > 1 else 0], stages.common[i], stages.dense[i], stages.cells,
+                np.uint64(stages.cell_start[i]), np.uint64(stages.cell_start[i + 1]),
             )  # fmt: skip
+            columns = Columns(
+                points[h], size[h], points[h + 1], size[h + 1], stages.drops[h], stages.bases[h], stages.step, table
+            )
+            following = Retained(laws, found.retained[k, h + 1])
+            greedy_stage(
+                rows, columns, levels, work, following, Retained(out, found.retained[k, h]), found.actions[k, h]
+            )
             laws, out = out, laws
-        roots[k] = root_value(mu, laws, A + blocks, points[0], sizes[0], levels)
+        found.values[k] = root_value(stages.mu, laws, A + blocks, points[0], size[0], levels)
 
 
 @njit(cache=True)
 def root_value(mu, laws, top, x, n, levels):
-    """Objective value of the law from the first state, drawn from mu."""
+    """Return the objective value of the law from the first state, drawn from mu."""
     mixed = np.zeros((1, laws.shape[1]))
     for s in range(mu.size):
         if mu[s] > 0.0:
             for j in range(laws.shape[1]):
                 mixed[0, j] += mu[s] * laws[top + s, j]
-    return objective(mixed, 0, x, n, levels[0], levels[1], levels[2])
+    return objective(mixed, 0, x, n, levels.tau, levels.beta, levels.tol)

@@ -8,6 +8,7 @@ This is the forward pass of `evaluate`; only states and actions are recorded.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -44,19 +45,25 @@ def _of_markov(mdp: MDP, policy: MarkovPolicy) -> FloatArray:
 
 def _of_target(mdp: MDP, policy: TargetPolicy) -> FloatArray:
     shares = np.zeros((mdp.H, mdp.S, mdp.A))
+    for h, sums, mass in target_masses(mdp, policy):
+        played = policy.actions[h][:, policy.column(h, policy.target - sums)]
+        for a in range(mdp.A):
+            shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
+    return shares
+
+
+def target_masses(mdp: MDP, policy: TargetPolicy) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """For each stage the possible sums of rewards so far, and the probability (S, sums) of each state with each sum."""
     sums = sums_on(mdp, policy.grid)
     mass = mdp.mu[:, None].copy()
     for h in range(mdp.H):
-        stage = mdp.stage(h)
-        column = policy.column(h, policy.target - sums.values(h))
-        played = policy.actions[h][:, column]
-        for a in range(mdp.A):
-            shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
+        stage, values = mdp.stage(h), sums.values(h)
+        yield h, values, mass
+        column = policy.column(h, policy.target - values)
         out = np.zeros((mdp.S, sums.count(h + 1)))
         rows = Rows(stage.row_start, stage.successor, stage.probability)
         push_mass(rows, sums.moves(h), policy.actions[h], column, mass, out, 0, out.shape[1])
         mass = out
-    return shares
 
 
 def _of_memories(mdp: MDP, policy: Policy) -> FloatArray:

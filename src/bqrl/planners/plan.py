@@ -144,6 +144,28 @@ class Plan:
             "notes": list(self.notes),
         }
 
+    def rows(self) -> list[dict[str, Any]]:
+        """One row with the numbers of `summary`."""
+        flat = {key: value for key, value in self.summary().items() if key not in ("margin", "notes")}
+        return [flat | {"margin_below": self.policy_margin.below, "margin_above": self.policy_margin.above}]
+
+    def to_frame(self) -> Any:
+        """The row as a pandas DataFrame."""
+        from bqrl.results.views import frame
+
+        return frame(self.rows())
+
+    def chart(self) -> Any:
+        """The law of the return, and the guarantee curve if there is one, as an Altair chart; requires "plots"."""
+        from bqrl.results.views import plan_view
+
+        return plan_view(self)
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import plan_html
+
+        return plan_html(self)
+
     def __str__(self) -> str:
         nominal = self.attitude == "nominal"
         lines = [f"{self.objective} by {self.planner}" + ("" if nominal else f", {self.attitude}")]
@@ -183,6 +205,17 @@ class Comparison:
         ]
         ends = [("worst", 0), ("best", -1)]
         return rows + [{"statistic": name, "values": [float(law.values[i]) for law in laws]} for name, i in ends]
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame, one column per plan."""
+        from bqrl.results.views import comparison_frame
+
+        return comparison_frame(self)
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import comparison_html
+
+        return comparison_html(self)
 
     def __rich__(self) -> Table:
         from rich.table import Table

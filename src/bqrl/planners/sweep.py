@@ -22,8 +22,8 @@ import numpy as np
 from bqrl.kernels.l1 import l1_dense_rows
 from bqrl.kernels.layout import Ball, Goal, Moves, Rows, Stages, Tables
 from bqrl.kernels.sweep import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.derived import per_model
-from bqrl.mdp.forms import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP, Stage
 from bqrl.mdp.policy import ActionArray, action_dtype

@@ -139,6 +139,27 @@ class GuaranteeCurve:
         last = np.r_[np.diff(grown) > MASS_TOL, True]  # the highest of several targets with the same shortfall
         return grown[last], self.points[last]
 
+    def rows(self) -> list[dict[str, float]]:
+        """One row per step: `value` is the best quantile for levels above `level_above`."""
+        return [{"level_above": float(a), "value": float(b)} for a, b in zip(*self.steps, strict=True)]
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        from bqrl.results.views import frame
+
+        return frame(self.rows())
+
+    def chart(self) -> Any:
+        """The curve as an Altair chart; requires the extra "plots"."""
+        from bqrl.results.views import curve_view
+
+        return curve_view(self)
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import curve_html
+
+        return curve_html(self)
+
     def __repr__(self) -> str:
         levels, values = self.steps
         kind = "exact" if self.exact else "bracketed"

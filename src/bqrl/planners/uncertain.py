@@ -21,9 +21,10 @@ import numpy as np
 
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError, SizeError
+from bqrl.kernels.layout import Rows
 from bqrl.laws.law import reaches
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded
-from bqrl.mdp.forms import FloatArray
 from bqrl.mdp.grid import Grid, Lattice, Sums
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
@@ -248,12 +249,10 @@ def _robust_target(
     value = np.broadcast_to(np.clip(short[:, None], 0.0, widths[None, :]), (mdp.S, short.size, widths.size)).copy()
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)
-        gain, _ = sums.moves(h)
         column = policy.column(h, policy.target - sums.values(h))
         out = np.empty((mdp.S, sums.count(h), widths.size))
-        robust_stage(
-            stage.row_start, stage.successor, stage.probability, half[h], gain, mdp.A, policy.actions[h], column, value, out,
-        )  # fmt: skip
+        rows = Rows(stage.row_start, stage.successor, stage.probability)
+        robust_stage(rows, half[h], sums.moves(h).shift, policy.actions[h], column, value, out)
         value = out
     worst = np.tensordot(mdp.mu, value[:, 0, :], axes=1)
     return float((tau * target - (tau - beta) * (target - widths) - worst).min() / beta)
@@ -288,27 +287,24 @@ def ascend(
 
 def _moved(centre: MDP, kernel: MDP, half: FloatArray, policy: TargetPolicy, cost: FloatArray) -> MDP:
     """The kernel after one pass over its stages from the last to the first, every row in the ball around `centre`."""
-    columns, H, A = policy.grid, centre.H, centre.A
-    shifts = [columns.moves(centre, h) for h in range(H)]
+    columns, H = policy.grid, centre.H
+    moves = [columns.moves(centre, h) for h in range(H)]
     mass = np.zeros((centre.S, int(columns.size[0]) + policy.extra))
     mass[:, int(policy.column(0, policy.target))] = centre.mu
     masses = [mass]
     for h in range(H - 1):
         stage, out = kernel.stage(h), np.zeros((centre.S, int(columns.size[h + 1]) + policy.extra))
-        push_needs(
-            stage.row_start, stage.successor, stage.probability, *shifts[h], A, policy.actions[h], masses[h], out
-        )
+        rows = Rows(stage.row_start, stage.successor, stage.probability)
+        push_needs(rows, moves[h], policy.actions[h], masses[h], out)
         masses.append(out)
     moved = kernel.probability.copy()
-    bounds = centre.row_start[:: centre.S * A]
+    bounds = centre.row_start[:: centre.S * centre.A]
     value = np.broadcast_to(cost, (centre.S, cost.size)).copy()
     for h in range(H - 1, -1, -1):
-        stage, rows = centre.stage(h), moved[bounds[h] : bounds[h + 1]]
-        improve_rows(
-            stage.row_start, stage.successor, stage.probability, half[h], *shifts[h], A, policy.actions[h], masses[h],
-            value, rows,
-        )  # fmt: skip
+        stage, fresh = centre.stage(h), moved[bounds[h] : bounds[h + 1]]
+        rows = Rows(stage.row_start, stage.successor, stage.probability)
+        improve_rows(rows, half[h], moves[h], policy.actions[h], masses[h], value, fresh)
         out = np.empty(masses[h].shape)
-        follow(stage.row_start, stage.successor, rows, *shifts[h], A, policy.actions[h], value, out)
+        follow(rows._replace(probability=fresh), moves[h], policy.actions[h], value, out)
         value = out
     return centre.with_probability(moved)

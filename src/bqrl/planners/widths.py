@@ -6,8 +6,8 @@ the search sweeps where the maximum of the functions F_pi met so far is lowest, 
 bound is then exactly min_d F(z, d). A sweep at width 1, whose J is W, tightens the bounds of neighbouring targets. Few sweeps
 are needed from a cold start, and one to four if the search begins at the width at which an earlier one ended.
 
-Over an l1 ball the law of a policy says little about F, so there the search moves on the lattice of widths and ends when both
-neighbours of the best one have been swept. Any set of widths gives a valid bound.
+Over an l1 ball the law of a policy says little about F, so there the search moves on the lattice of widths until both
+neighbours of the best one have been swept, and then refines between them. Any set of widths gives a valid bound.
 
 The policy that attains the bound's (z, d) may itself score far below it, so every policy met is evaluated.
 """
@@ -21,7 +21,7 @@ import numpy as np
 
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, TargetPolicy
@@ -61,6 +61,7 @@ class WidthSearch:
     layout: Layout | None = None  # prepared by an earlier search on the same problem and grid
     follower: Follower | None = None
     begin: float | None = None  # the width at which an earlier search ended
+    refine: bool = True  # over a ball: also sweep between lattice widths, for a tighter bound
     max_bytes: int = MAX_BYTES  # of the action tables stored; a policy whose table was dropped is swept for again
     targets: FloatArray = field(init=False)  # every target z of the grid
     sweeps: dict[float, Sweep] = field(default_factory=dict)
@@ -139,12 +140,15 @@ class WidthSearch:
             ceiling = self._ceiling(table)
             column = int(ceiling.argmax())
             best = widths[int(table[:, column].argmin())]
+            enough = float(ceiling[column]) - LINE_TOL * size
             if self.half is None:
-                following = self._lowest(column, float(ceiling[column]) - LINE_TOL * size)
+                following = self._lowest(column, enough)
                 if following is not None and len(self.sweeps) == 2 and 1.0 not in self.sweeps:
                     following = 1.0
             else:
                 following = self._neighbour(best, column)
+                if following is None and self.refine:
+                    following = self._between(best, column, enough)
             if following is None or any(abs(following - d) < 1e-9 for d in widths):
                 return float(ceiling[column]), column, best
             self.bound(following)
@@ -177,6 +181,18 @@ class WidthSearch:
                 if value < lowest:
                     lowest, place = value, cell + d
         return place if lowest < enough else None
+
+    def _between(self, best: float, column: int, enough: float) -> float | None:
+        """Return the width in the cells beside the best one at which the policies met there leave F(z, .) lowest."""
+        lowest, place = enough, None
+        for cell in {int(np.floor(best)), int(np.ceil(best)) - 1}:
+            inside = [d for d in self.sweeps if cell <= d <= cell + 1]
+            if 0 <= cell < column and inside:
+                lines = np.array([self.line(self.policy(d, column), column)[cell : cell + 2] for d in inside])
+                d, value = _lowest_of_lines(lines)
+                if value < lowest:
+                    lowest, place = value, cell + d
+        return place
 
     def _neighbour(self, best: float, column: int) -> float | None:
         """Return the lattice width that the search over a ball sweeps next, or None if the best width is certified.

@@ -22,7 +22,7 @@ from bqrl.checks import number, whole
 from bqrl.errors import GridError, SizeError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.laws.law import Law
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
 from bqrl.planners.confidence import log_buffer, power_buffer

@@ -16,7 +16,7 @@ import numpy as np
 
 from bqrl.checks import whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.theory.inputs import as_numbers, read_only
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from bqrl.checks import number
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
-from bqrl.mdp.forms import BoolArray, FloatArray
+from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.theory.inputs import as_buffers, as_numbers, read_only
 
 ROUNDING = 1e-9

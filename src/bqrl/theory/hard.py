@@ -16,7 +16,7 @@ import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.errors import ArgumentError
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.theory.inputs import read_only
 

@@ -10,7 +10,7 @@ import numpy as np
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
 from bqrl.laws.law import Law
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.evaluate import evaluate

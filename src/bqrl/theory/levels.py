@@ -30,7 +30,8 @@ import numpy as np
 
 from bqrl.checks import number
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
-from bqrl.mdp.forms import FloatArray
+from bqrl.kernels.layout import Rows
+from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.ball_loops import follow
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve
@@ -192,11 +193,10 @@ def martingale_drift(found: Levels) -> Drift:
     raw = clipped = 0.0
     for h in range(mdp.H):
         stage, met = mdp.stage(h), mdp.reachable[h]
-        shift, jumps = grid.moves(mdp, h)
-        rows = (stage.row_start, stage.successor, stage.probability, shift, jumps, mdp.A, actions[h])
+        policy = Rows(stage.row_start, stage.successor, stage.probability), grid.moves(mdp, h), actions[h]
         expected, expected_clipped = np.empty(values[h].shape), np.empty(values[h].shape)
-        follow(*rows, np.ascontiguousarray(values[h + 1]), expected)
-        follow(*rows, np.array(found.table[h + 1]), expected_clipped)
+        follow(*policy, np.ascontiguousarray(values[h + 1]), expected)
+        follow(*policy, np.array(found.table[h + 1]), expected_clipped)
         raw = max(raw, float(np.abs(values[h] - expected)[met].max()))
         clipped = max(clipped, float((found.table[h] - expected_clipped)[met].max()))
     first = grid.column(0, found.target)

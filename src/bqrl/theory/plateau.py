@@ -26,7 +26,7 @@ import numpy as np
 from bqrl.checks import number, whole
 from bqrl.errors import GridError
 from bqrl.laws.law import reaches
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.rational import read_rows

@@ -31,7 +31,7 @@ import numpy as np
 
 from bqrl.checks import choice, number, whole
 from bqrl.errors import ArgumentError, SizeError
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
 from bqrl.planners.confidence import confidence_constant, log_term

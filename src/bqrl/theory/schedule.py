@@ -22,7 +22,7 @@ import numpy as np
 from bqrl.checks import number, whole
 from bqrl.errors import ArgumentError
 from bqrl.kernels.tolerance import MASS_TOL
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.confidence import Buffer, check_schedule, log_buffer
 from bqrl.theory.inputs import as_numbers
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bqrl.checks import whole
 from bqrl.errors import GridError, SizeError
-from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.target import exact_grid

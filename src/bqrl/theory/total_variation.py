@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import ArgumentError
-from bqrl.mdp.forms import BoolArray, FloatArray
+from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.theory.inputs import as_numbers, as_problem, read_only
 

@@ -1,0 +1,331 @@
+"""The view of this study: offers, Stop and Continue, and the paper's printed numbers beside ours.
+
+A printed number is a mean over a few seeds, and so is ours: how far two such means lie apart by chance is measured on the further
+seeds. A larger difference has a cause; where the cause is not known, the view says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from bqrl.mdp.policy import MarkovPolicy
+from bqrl.planners.greedy import plan_greedy
+from bqrl.results.charts import BLUE, RED, altair
+from bqrl.results.result import Table
+from bqrl.results.study import MEASURED, StudyView, fixed
+from bqrl.results.study_charts import ORDER, csv_data, with_title
+from bqrl.study.scores import by_episode
+from bqrl.study.settings import Level, Settings, read_settings
+from bqrl.study.study import Study
+from bqrl.study.tables import shown_states
+from bqrl.theory.hard import quantile_jumps
+
+DIGITS = 0.005  # half of the last printed digit
+ERRORS = 2.0  # standard errors that the variation between seeds may explain
+VERDICTS = {
+    "equal": "equal in all printed digits",
+    "chance": "within two standard errors of what our seeds give",
+    "apart": "further away than that",
+    "none": "without a number of ours",
+}
+
+
+class Printed(Settings):
+    """A number that the paper prints: a measure at the last episode, or the threshold of a final policy."""
+
+    what: Literal["end", "threshold"] = "end"
+    level: Level
+    value: float
+    where: str = ""
+    learner: str | None = None
+    among: tuple[str, ...] = ()  # without a learner: the smallest of these
+    measure: Literal["capped", "exact", "expected"] = "capped"
+
+    @model_validator(mode="after")
+    def _check(self) -> Printed:
+        if (self.learner is None) == (not self.among):
+            raise ValueError("must name either a learner or, with among, several of them")
+        return self
+
+
+class PrintedNumbers(Settings):
+    """The file printed.toml."""
+
+    printed: Annotated[tuple[Printed, ...], Field(min_length=1)]
+
+
+def read_printed() -> tuple[Printed, ...]:
+    """The printed numbers, from the file beside this one."""
+    return read_settings(Path(__file__).with_name("printed.toml"), PrintedNumbers).printed
+
+
+class View(StudyView):
+    """The study as the paper presents it."""
+
+    state_title = "offer"
+    numbers = True  # 1 = Continue, 0 = Stop: what the paper's figure code reads
+
+    def __init__(self, study: Study, printed: Sequence[Printed] | None = None) -> None:
+        super().__init__(study)
+        known = {entry.key for entry in study.spec.entries}
+        given = read_printed() if printed is None else printed
+        self.printed = [
+            one for one in given if one.level in study.spec.levels and {one.learner, *one.among} - {None} <= known
+        ]
+        self.comparison = [self._threshold(one) if one.what == "threshold" else self._end(one) for one in self.printed]
+
+    def problem_title(self, variant: str) -> str:
+        """Offers of the paper, or the changed ones."""
+        return f"{variant.replace('_', ' ')} offers" if variant else "offers as in the paper"
+
+    def sentences(self) -> list[str]:
+        """How many printed numbers agree, then what every study says."""
+        lines = super().sentences()
+        if self.comparison and not self.spec.quick:
+            kinds = [row["verdict"] for row in self.comparison]
+            counts = [f"{kinds.count(kind)} {words}" for kind, words in VERDICTS.items() if kind in kinds]
+            lines.insert(0, f"Of {len(kinds)} printed numbers, {', '.join(counts)}.")
+        if self.spec.variants:
+            lines.append(
+                "Uniform offers are what every learner assumes before it has seen any; on the other offers the same final"
+                " configurations run without new tuning."
+            )
+        return lines
+
+    def tables(self) -> dict[str, Table]:
+        """The printed numbers first."""
+        if not self.comparison:
+            return super().tables()
+        names = (
+            "where",
+            "level",
+            "what",
+            "label",
+            "printed",
+            "ours",
+            "ours_std",
+            "difference",
+            "further_mean",
+            "further_std",
+            "reason",
+        )
+        titles = {
+            "level": "τ", "label": "learner", "ours_std": "standard deviation", "further_mean": "further seeds, mean",
+            "further_std": "further seeds, standard deviation",
+        }  # fmt: skip
+        caption = (
+            "Printed numbers and ours. Ours: mean and sample standard deviation over"
+            f" {len(self.spec.study.seeds)} held-out seeds; further seeds: the same over {len(self.spec.ranking_seeds())} others."
+        )
+        rows = [{name: row.get(name) for name in names} for row in self.comparison]
+        return {"printed_numbers": Table(rows, titles, self.marked(caption)), **super().tables()}
+
+    def charts(self) -> dict[str, Any]:
+        """The charts of every study and the appendix figure of the paper."""
+        return {**super().charts(), "quantile_jumps": jumps_chart()}
+
+    def details(self) -> dict[str, Any]:
+        """With the printed numbers."""
+        return {"comparison": self.comparison, **super().details()}
+
+    def published(self) -> Sequence[Sequence[float]]:
+        """The printed last values."""
+        keys = [entry.key for entry in self.spec.entries]
+        return [
+            [
+                self.spec.levels.index(row["level"]),
+                ORDER.index(row["measure"]),
+                keys.index(row["learner"]),
+                row["printed"],
+            ]
+            for row in self.comparison
+            if row["measure"] in ORDER
+        ]
+
+    def policy_title(self, tau: float) -> str:
+        """Up to which offer the policy continues at the first stage."""
+        rule = self._first_stage(self._picked(tau))
+        continues = (
+            "has no threshold rule at the first stage"
+            if rule is None
+            else f"continues up to offer {rule} at the first stage"
+        )
+        return self.marked(f"τ = {tau:g}: the final policy {continues}")
+
+    # -- printed numbers --------------------------------------------------------------------------------------------------
+
+    def _end(self, one: Printed) -> dict[str, Any]:
+        """A cumulative measure at the last episode."""
+
+        def values(key: str, seeds: tuple[int, ...]) -> Any:
+            return self.scores.final("", key, one.level, one.measure, seeds)
+
+        held_out = self.spec.study.seeds
+        key = one.learner or min(one.among, key=lambda key: (float(values(key, held_out).mean()), key))
+        ours, further = values(key, held_out), values(key, self.spec.ranking_seeds())
+        difference = float(ours.mean() - one.value)
+        spread = float(further.std(ddof=1) * np.sqrt(1.0 / ours.size + 1.0 / further.size))
+        apart = abs(one.value - float(further.mean())) / spread if spread > 0.0 else np.inf
+        verdict = "equal" if abs(difference) < DIGITS else "chance" if apart <= ERRORS else "apart"
+        return {
+            "what": f"cumulative {MEASURED[one.measure]} after {self.spec.episodes} episodes",
+            "where": one.where,
+            "level": one.level,
+            "measure": one.measure,
+            "learner": key,
+            "label": self.label(key) + (", smallest of the rest" if one.among else ""),
+            "printed": one.value,
+            "ours": float(ours.mean()),
+            "ours_std": float(ours.std(ddof=1)),
+            "difference": difference,
+            "further_mean": float(further.mean()),
+            "further_std": float(further.std(ddof=1)),
+            "verdict": "none" if self.spec.quick else verdict,
+            "reason": self._reason(one, key, verdict, apart, ours, further),
+        }
+
+    def _reason(self, one: Printed, key: str, verdict: str, apart: float, ours: Any, further: Any) -> str:
+        """What is known about the difference."""
+        if self.spec.quick:
+            return "A quick run with fewer episodes than in print: the two numbers are not comparable."
+        spread = fixed(float(further.std(ddof=1) / np.sqrt(ours.size)))
+        mean = fixed(float(further.mean()))
+        on = f"on {further.size} other seeds a mean of {ours.size} runs is {mean} with a standard deviation of {spread}"
+        if verdict == "equal":
+            lines = ["Equal in all printed digits."]
+        elif verdict == "chance":
+            lines = [f"Consistent with the variation between seeds: {on}."]
+        else:
+            far = f"{apart:.1f} standard errors" if np.isfinite(apart) else "outside of any spread"
+            lines = [f"Not explained by the variation between seeds ({far}): {on}.", self._unknown(one, key)]
+        against = self.scores.reference(one.level)
+        if one.measure == "capped" and abs(against.capped - against.exact) > 1e-9:
+            exact = float(self.scores.final("", key, one.level, "exact", self.spec.study.seeds).mean())
+            lines.append(
+                f"The capped reference is {against.capped:.6g} by the printed rules (its value is not printed); the exact"
+                f" optimum is {against.exact:.6g}, and against it ours is {exact:.2f}."
+            )
+        return " ".join(lines)
+
+    def _unknown(self, one: Printed, key: str) -> str:
+        """What print leaves open, and which of the tuned values would have come nearest to the printed number."""
+        entry, final = self.spec.entry(key), self.study.finals[key, one.level]
+        left = [entry.open] if entry.open else []
+        if final.tuned is None:
+            return f"The cause is not known; left open in print: {left[0]}." if left else "The cause is not known."
+        name = final.tuned.parameter
+        left.append(f"the range of the grid for {name}")
+        text = f"The cause is not known; left open in print: {'; '.join(left)}. Ours is {final.tuned.winner.value:g}."
+        against = self.scores.reference(one.level)
+        tried = [
+            (value, float(np.mean([by_episode(record, one.measure, against).sum() for record in records])))
+            for value, records in self.study.tried[key, final.tau]
+        ]
+        if not tried:
+            return text
+        value, mean = min(tried, key=lambda pair: (abs(pair[1] - one.value), pair[0]))
+        among = f"{len(tried)} values that were tried over {self.spec.episodes} episodes"
+        if max(end for _, end in tried) - min(end for _, end in tried) < DIGITS:
+            return f"{text} All {among} give {mean:.2f} on the validation seeds."
+        nearest = f"{name} = {value:g} comes nearest to the printed number"
+        return f"{text} Of the {among}, {nearest}: {mean:.2f} on the validation seeds."
+
+    # -- thresholds -------------------------------------------------------------------------------------------------------
+
+    def _threshold(self, one: Printed) -> dict[str, Any]:
+        """The highest offer at which the final policy continues at its first stage."""
+        key, seeds, further = str(one.learner), self.spec.study.seeds, self.spec.study.luck_seeds
+        policies = self.scores.policies[one.level]
+        ours = None if self.scores.picked(one.level) is None else self._first_stage(self._picked(one.level))
+        same = [
+            sum(self._first_stage(policies[s]) == one.value for s in some if s in policies) for some in (seeds, further)
+        ]
+        reason = (
+            f"{same[0]} of {len(seeds)} held-out and {same[1]} of {len(further)} further final policies have the printed"
+            " threshold."
+        )
+        if ours != one.value:
+            reason += self._threshold_tried(one, key)
+        if dict(self.spec.entry(key).params).get("planner") == "greedy":
+            policy = plan_greedy(self.scores.problem(), one.level).policy
+            if isinstance(policy, MarkovPolicy):
+                rule = self._first_stage(policy.actions.astype(np.int64))
+                reason += f" The same planner on the true kernel without a buffer continues up to {rule}."
+        if self.spec.quick:
+            reason = f"A quick run with fewer episodes than in print. {reason}"
+        verdict = "none" if ours is None or self.spec.quick else "equal" if ours == one.value else "apart"
+        return {
+            "what": "first stage of the final policy: continue up to offer",
+            "where": one.where,
+            "level": one.level,
+            "measure": "threshold",
+            "learner": key,
+            "label": self.label(key),
+            "printed": one.value,
+            "ours": ours,
+            "difference": None if ours is None else ours - one.value,
+            "verdict": verdict,
+            "reason": reason,
+        }
+
+    def _threshold_tried(self, one: Printed, key: str) -> str:
+        """Which values of the tuned parameter end with the printed threshold on most validation seeds."""
+        final = self.study.finals[key, one.level]
+        tried = self.study.tried[key, final.tau]
+        if not tried or final.tuned is None:
+            return ""
+        values = []
+        for value, records in tried:
+            policies = [record.final_policy for record in records]
+            tables = [policy.actions.astype(np.int64) for policy in policies if isinstance(policy, MarkovPolicy)]
+            if sum(self._first_stage(table) == one.value for table in tables) > len(records) / 2:
+                values.append(f"{value:g}")
+        name = final.tuned.parameter
+        which = f"{name} = {', '.join(values)} end with it" if values else "none ends with it"
+        return (
+            f" Ours is tuned to {name} = {final.tuned.winner.value:g}; of the {len(tried)} values tried over"
+            f" {self.spec.episodes} episodes, {which} on most validation seeds."
+        )
+
+    def _picked(self, tau: float) -> Any:
+        seed = self.scores.picked(tau)
+        assert seed is not None
+        return self.scores.policies[tau][seed]
+
+    def _first_stage(self, actions: Any) -> int | None:
+        """The highest offer at which a policy continues at its first stage; None if the stage is no threshold rule."""
+        continues = actions[0, shown_states(self.study)] == 1
+        count = int(continues.sum())
+        return count - 1 if continues[:count].all() else None
+
+
+def jumps_chart(tau: float = 0.5, rho: float = 0.0625, H: int = 2) -> Any:
+    """The appendix figure of the paper: where the quantile of the best action jumps, and where that of the others."""
+    alt, found = altair(), quantile_jumps(tau, rho, H)
+    rows = []
+    for name, (levels, values) in (("best action", found.best), ("every other action", found.other)):
+        jump = float(levels[1])
+        rows += [
+            [name, 0.0, float(values[0])],
+            [name, jump, float(values[0])],
+            [name, jump, float(values[1])],
+            [name, 1.0, float(values[1])],
+        ]
+    x = alt.X("q:Q", title="level q", scale=alt.Scale(domain=[tau - 3.5 * rho, tau + 3.5 * rho]))
+    colour = alt.Color("action:N", title=None, scale=alt.Scale(range=[BLUE, RED]), legend=alt.Legend(orient="top"))
+    line = alt.Chart(csv_data(["action", "q", "quantile"], rows, texts=("action",))).mark_line(clip=True, strokeWidth=2)
+    rule = alt.Chart(csv_data(["q"], [[tau]])).mark_rule(strokeDash=[4, 3])
+    dashes = alt.StrokeDash("action:N", legend=None)
+    y = alt.Y("quantile:Q", title="q-quantile of the return")
+    near = f"Within \N{GREEK SMALL LETTER RHO} = {rho:g} of τ"
+    title = f"{near} the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
+    return with_title(
+        alt.layer(line.encode(x=x, y=y, color=colour, strokeDash=dashes), rule.encode(x=x)),
+        title,
+        f"Dashed: τ = {tau:g}.",
+    )

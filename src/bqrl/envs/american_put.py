@@ -1,0 +1,83 @@
+"""American put: when to exercise the right to sell a share at a fixed price.
+
+The share price follows a binomial tree (Cox, Ross and Rubinstein 1979): each month it moves up by the factor
+u = exp(volatility * sqrt(dt)) or down by 1 / u. Exercising pays strike minus price, or nothing if the price is higher. With
+the default drift, the interest rate, the best mean is the price of the option on this tree. Share price and strike 100, a rate
+of 5 % and a volatility of 20 % per year, twelve months: the usual textbook numbers (for example Hull).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bqrl.checks import number, whole
+from bqrl.errors import ArgumentError
+from bqrl.mdp.model import MDP
+from bqrl.mdp.step import from_step
+
+UNIT, STAGE = "dollars", "month"
+
+
+def american_put(
+    price: float = 100.0,
+    strike: float = 100.0,
+    rate: float = 0.05,
+    volatility: float = 0.2,
+    years: float = 1.0,
+    steps: int = 12,
+    drift: float | None = None,
+    shared: bool = False,
+) -> MDP:
+    """The option, with a decision before each move of the price and one at expiry; the return is the discounted payoff.
+
+    Parameters
+    ----------
+    price, strike : float
+        First price of the share, and the price at which it may be sold.
+    rate, volatility : float
+        Interest and volatility per year.
+    years, steps : float, int
+        Time to expiry, and number of moves of the price.
+    drift : float, optional
+        Mean growth of the share per year; the interest rate if not given.
+    shared : bool
+        Whether learners know that one law moves the price.
+
+    Returns
+    -------
+    MDP
+
+    >>> american_put(steps=3)
+    MDP(H=4, S=10, A=2, start=0, 22 transitions, stationary, discount=0.983471)
+    """
+    N = whole(steps, "steps", 1)
+    price, strike = number(price, "price", 0.0, ends="(]"), number(strike, "strike", 0.0, ends="(]")
+    rate, volatility = number(rate, "rate", 0.0), number(volatility, "volatility", 0.0, ends="(]")
+    dt = number(years, "years", 0.0, ends="(]") / N
+    up = math.exp(volatility * math.sqrt(dt))
+    growth = math.exp((rate if drift is None else number(drift, "drift")) * dt)
+    p = (growth - 1.0 / up) / (up - 1.0 / up)
+    if not 0.0 < p < 1.0:
+        raise ArgumentError(
+            f"steps must be large enough for a drift within the moves of the price, got {N}", name="steps"
+        )
+    exercised = "exercised"
+
+    def step(level: Any, action: str, move: int) -> tuple[Any, float]:
+        if level == exercised:
+            return exercised, 0.0
+        if action == "Exercise":
+            return exercised, max(strike - price * up**level, 0.0)
+        return level + move, 0.0
+
+    mdp = from_step(
+        step,
+        lambda level: ["Hold"] if level == exercised else ["Hold", "Exercise"],
+        {1: p, -1: 1.0 - p},
+        N + 1,
+        0,
+        discount=math.exp(-rate * dt),
+        state_name=lambda level: exercised if level == exercised else f"price {price * up**level:.2f}",
+    )
+    return mdp if shared else mdp.with_noise(None)

@@ -1,0 +1,49 @@
+"""Bandit: one choice between a sure reward and arms that pay a high or a low one.
+
+The sure arm pays 4; each other arm pays 8 with a probability of its own and 1 otherwise. At the median the best arm is any with a
+probability above one half; at lower levels it is the sure one. The numbers are illustrative: three arms near one half, so that
+a learner must tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bqrl.checks import number
+from bqrl.mdp.model import MDP
+
+UNIT, STAGE = "dollars", "pull"
+
+
+def bandit(
+    probabilities: Sequence[float] = (0.5, 0.62, 0.45, 0.55),
+    sure: float = 4.0,
+    high: float = 8.0,
+    low: float = 1.0,
+    horizon: int = 1,
+) -> MDP:
+    """The bandit.
+
+    Parameters
+    ----------
+    probabilities : sequence
+        Probability of the high reward, one per arm that is not sure.
+    sure, high, low : float
+        Rewards.
+    horizon : int
+        Number of pulls.
+
+    Returns
+    -------
+    MDP
+
+    >>> bandit()
+    MDP(H=1, S=1, A=5, start=0, 9 transitions, stationary)
+    """
+    sure, high, low = number(sure, "sure"), number(high, "high"), number(low, "low")
+    rows = [(0, 0, 0, 1.0, sure)]
+    for a, given in enumerate(probabilities, start=1):
+        p = number(given, f"probabilities[{a - 1}]", 0.0, 1.0)
+        rows += [(0, a, 0, p, high), (0, a, 0, 1.0 - p, low)]
+    names = ["Sure", *(f"Arm {a}" for a in range(1, len(probabilities) + 1))]
+    return MDP(rows, horizon=horizon, state_names=["playing"], action_names=names)

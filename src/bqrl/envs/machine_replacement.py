@@ -1,0 +1,70 @@
+"""Machine replacement: run a machine that wears out, overhaul it, or buy a new one.
+
+A week of running pays less the more the machine is worn, and adds 0, 1 or 2 units of wear. A machine that is worn out breaks
+down and pays nothing but the cost of the breakdown. An overhaul takes a week and removes two units of wear; a replacement
+takes a week as well and starts afresh. The problem is a textbook one (Puterman 1994, Section 4.7); the numbers
+are illustrative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bqrl.checks import number
+from bqrl.errors import ArgumentError
+from bqrl.mdp.model import MDP
+from bqrl.mdp.step import from_step
+
+UNIT, STAGE = "hundred dollars", "week"
+
+
+def machine_replacement(
+    output: Sequence[float] = (10.0, 10.0, 9.0, 7.0, 4.0, -6.0),
+    overhaul: float = 5.0,
+    replacement: float = 14.0,
+    wear: Sequence[float] = (0.4, 0.4, 0.2),
+    horizon: int = 15,
+    shared: bool = False,
+) -> MDP:
+    """Maintenance of one machine; the return is the profit.
+
+    Parameters
+    ----------
+    output : sequence
+        Profit of a week of running at wear 0, 1, ...; the last entry is that of a breakdown.
+    overhaul, replacement : float
+        Costs.
+    wear : sequence
+        Probabilities that a week adds 0, 1, 2, ... units of wear.
+    horizon : int
+        Number of weeks.
+    shared : bool
+        Whether learners know that one law of wear drives every row.
+
+    Returns
+    -------
+    MDP
+
+    >>> machine_replacement()
+    MDP(H=15, S=6, A=3, start=0, 27 transitions, stationary)
+    """
+    if len(output) < 2:
+        raise ArgumentError(f"output must have at least two entries, got {len(output)}", name="output", value=output)
+    profits = [number(value, f"output[{i}]") for i, value in enumerate(output)]
+    overhaul, replacement = number(overhaul, "overhaul"), number(replacement, "replacement")
+    worst = len(profits) - 1
+
+    def step(worn: int, action: str, added: int) -> tuple[int, float]:
+        if action == "Run":
+            return min(worn + added, worst), profits[worn]
+        return (0, -replacement) if action == "Replace" else (max(worn - 2, 0), -overhaul)
+
+    mdp = from_step(
+        step,
+        ["Run", "Overhaul", "Replace"],
+        dict(enumerate(wear)),
+        horizon,
+        0,
+        state_name=lambda worn: "new" if worn == 0 else "worn out" if worn == worst else f"wear {worn}",
+    )
+    return mdp if shared else mdp.with_noise(None)

@@ -1,0 +1,114 @@
+"""`bqrl.load` and `bqrl.save`: whatever a file holds, by its ending and, for .npz, by its marker."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bqrl.checks import shown
+from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
+from bqrl.learners.record import Record
+from bqrl.mdp import files
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import Policy, policy_from_arrays
+
+KINDS: dict[
+    str, tuple[str, Callable[[dict[str, Any]], Any]]
+] = {  # marker in an .npz file -> (what it holds, reader); files without a marker hold models
+    "bqrl_policy": ("policy", policy_from_arrays),
+    "bqrl_record": ("record", Record.from_arrays),
+}
+
+
+def load(
+    path: str | Path,
+    horizon: int | None = None,
+    start: Any = None,
+    discount: float | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    max_bytes: int | None = None,
+) -> Any:
+    """Load a model, policy or record from a file.
+
+    Parameters
+    ----------
+    path
+        A model in .csv, .csv.gz, .npz or .json, or a policy or record in .npz.
+    horizon, start, discount
+        Override what a model file states. A .csv file that states nothing has horizon 100, start 0 and discount 1.
+        `start` is a state (counted from 0), a name (for a .csv file the id as the file writes it: "9"), a law
+        {name: probability}, or a list of probabilities.
+    columns
+        Headers of a .csv file by role, e.g. {"state": "from", "next_state": "to"}; usual names are recognised.
+    max_bytes
+        Largest size in bytes, after unpacking. The default is the environment variable BQRL_MAX_FILE_BYTES, else 4 GiB
+        for .npz, 1 GiB for .csv and 256 MiB for .json.
+
+    Returns
+    -------
+    MDP, Policy or Record
+
+    Examples
+    --------
+    >>> mdp = load("model.csv", horizon=20, start="Well")  # doctest: +SKIP
+    >>> policy = load("policy.npz")  # doctest: +SKIP
+    """
+    place = Path(path)
+    if files.ending(place) != ".npz":
+        return files.load(place, horizon, start, discount, columns=columns, max_bytes=max_bytes)
+    arrays = files.read_arrays(place, max_bytes=max_bytes)
+    marker = next((marker for marker in KINDS if marker in arrays), None)
+    if marker is None:
+        if "bqrl_run" in arrays:
+            raise FileFormatError(
+                f"{place.name}: this is a checkpoint of a run; continue it with learn(..., checkpoint=path)",
+                file=str(place),
+            )
+        return files.model_of(arrays, place, horizon, start, discount, columns)
+    what, reader = KINDS[marker]
+    for name, value in (("horizon", horizon), ("start", start), ("discount", discount), ("columns", columns)):
+        if value is not None:
+            raise ArgumentError(f"{name} must be omitted: {place.name} holds a {what}, not a model", name=name)
+    with files.naming(place, {}):
+        return reader(arrays)
+
+
+def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:
+    """Write a model, policy or record to a file, whole or not at all.
+
+    Parameters
+    ----------
+    thing
+        A model (.csv, .csv.gz, .npz or .json), a policy or a record (.npz). Numbers come back bit for bit.
+    path
+        The file; its ending chooses the format.
+    plain
+        Write a .csv file without `#` lines and with ids as numbers, for tools that read only the columns.
+
+    Examples
+    --------
+    >>> save(mdp, "model.json")  # doctest: +SKIP
+    >>> save(plan.policy, "policy.npz")  # doctest: +SKIP
+    """
+    if isinstance(thing, MDP):
+        files.save(thing, path, plain=plain)
+    elif isinstance(thing, (Policy, Record)):
+        thing.save(path)
+    else:
+        raise ArgumentTypeError(
+            f"save expects a model, policy or record, got {shown(type(thing).__name__)}; save plan.policy of a plan",
+            name="thing",
+            value=thing,
+        )
+
+
+def load_policy(path: str | Path) -> Policy:
+    """Deprecated: use `load`."""
+    warnings.warn("load_policy is deprecated; use bqrl.load", DeprecationWarning, stacklevel=2)
+    found = load(path)
+    if not isinstance(found, Policy):
+        raise FileFormatError(f"{Path(path).name}: expected a policy, got {type(found).__name__}", file=str(path))
+    return found

@@ -1,0 +1,53 @@
+"""The array types that annotations use, and checks of arrays that come from a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bqrl.errors import FileFormatError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Shape = tuple[int | None, ...]  # None: any length
+
+
+def require(holds: bool, name: str, rule: str) -> None:
+    """Raise FileFormatError about the array `name` unless `holds`."""
+    if not holds:
+        raise FileFormatError(f"the array {name!r} {rule}", column=name)
+
+
+def whole_numbers_of(arrays: dict[str, Any], name: str, shape: Shape) -> IntArray:
+    """An array of whole numbers of the given shape."""
+    array = np.asarray(arrays[name])
+    require(array.dtype.kind in "iu", name, f"must hold whole numbers, got {array.dtype}")
+    require(_has(array, shape), name, f"must have shape {_spelled(shape)}, got {array.shape}")
+    if array.dtype.kind == "u" and array.size:
+        require(int(array.max()) < 2**63, name, "must hold numbers of 63 bits")
+    return array.astype(np.int64)
+
+
+def floats_of(arrays: dict[str, Any], name: str, shape: Shape) -> FloatArray:
+    """An array of finite numbers of the given shape."""
+    array = np.asarray(arrays[name])
+    require(array.dtype.kind in "fiu", name, f"must hold numbers, got {array.dtype}")
+    require(_has(array, shape), name, f"must have shape {_spelled(shape)}, got {array.shape}")
+    require(bool(np.all(np.isfinite(array))), name, "must hold finite numbers")
+    return array.astype(np.float64)
+
+
+def number_of(arrays: dict[str, Any], name: str) -> float:
+    """A single finite number."""
+    return float(floats_of(arrays, name, ()))
+
+
+def _has(array: Any, shape: Shape) -> bool:
+    return array.ndim == len(shape) and all(n is None or n == m for n, m in zip(shape, array.shape, strict=True))
+
+
+def _spelled(shape: Shape) -> str:
+    return "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"

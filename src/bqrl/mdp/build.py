@@ -1,0 +1,347 @@
+"""Turns each form in which a model may be given into one table of outcomes.
+
+A table stores the possible outcomes of every row (stage, state, action) one after the other:
+
+    outcome i of row q:  row_start[q] <= i < row_start[q + 1],  q = (k * S + s) * A + a,
+    successor[i], probability[i], reward of the outcome or of its row.
+
+A kernel that is the same at every stage is stored once (K = 1) and never copied H times.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bqrl.checks import shown, whole
+from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+
+MAX_ID = 2**31 - 1  # successors are stored in 32 bits
+MAX_STAGES = 1_000_000  # a longer horizon means minutes of planning for the smallest problem
+
+
+@dataclass(slots=True)
+class Table:
+    """Outcomes of every row in compressed form; rewards per outcome, or per row where all outcomes agree."""
+
+    S: int
+    A: int
+    K: int  # stored kernels: 1 (stationary) or H
+    row_start: IntArray  # (K*S*A + 1,)
+    successor: NDArray[np.int32]  # (nnz,)
+    probability: FloatArray  # (nnz,)
+    reward: FloatArray | None = None  # (1 or H, nnz)
+    row_reward: FloatArray | None = None  # (1 or H, S, A)
+    infer_available: bool = False  # a row without outcomes is an action that does not exist
+
+
+def read(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
+    """Table and horizon of a model given as dense arrays, SciPy matrices or a list of transitions."""
+    if _is_sparse(transitions) or (
+        isinstance(transitions, (list, tuple)) and transitions and _is_sparse(transitions[0])
+    ):
+        return _from_sparse(transitions, rewards, horizon, support)
+    if rewards is None:
+        if support is not None:  # ignoring it would void guarantees over a ball
+            raise ArgumentError(
+                "support must be given with arrays or matrices; pass transitions and rewards separately to use it",
+                name="support",
+            )
+        return _from_list(transitions, horizon)
+    return _from_dense(transitions, rewards, horizon, support)
+
+
+def check_horizon(horizon: Any) -> int:
+    """The horizon as an int from 1 to MAX_STAGES."""
+    stages = whole(horizon, "horizon", 1)
+    if stages > MAX_STAGES:
+        raise SizeError(
+            f"horizon={shown(stages)} is too long: at most {MAX_STAGES} stages fit; give a shorter horizon",
+            needed=stages,
+            limit=MAX_STAGES,
+        )
+    return stages
+
+
+def _settle_horizon(stages: int | None, horizon: int | None, what: str) -> int:
+    if horizon is not None:
+        horizon = check_horizon(horizon)
+    if stages is None:
+        if horizon is None:
+            raise ArgumentError(f"horizon must be given for {what} without stages, e.g. horizon=10", name="horizon")
+        return horizon
+    if horizon is not None and horizon != stages:
+        raise ArgumentError(
+            f"horizon is {horizon} but {what} have {stages} stages; omit horizon or give one stage",
+            name="horizon",
+            value=horizon,
+        )
+    return check_horizon(stages)
+
+
+def _numbers(array: Any, what: str) -> FloatArray:
+    try:
+        if np.iscomplexobj(array):
+            raise TypeError
+        numbers = np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentTypeError(
+            f"{what} must be an array of numbers of one shape, got {type(array).__name__}", name=what
+        ) from None
+    return numbers
+
+
+def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
+    P = _numbers(transitions, "transitions")
+    if P.ndim not in (3, 4) or P.shape[-1] != P.shape[-3]:
+        raise ModelError(f"transitions must have shape (H,S,A,S), or (S,A,S) with horizon, got {P.shape}")
+    if 0 in P.shape:
+        raise ModelError(f"transitions must have at least one stage, state and action, got shape {P.shape}")
+    H = _settle_horizon(P.shape[0] if P.ndim == 4 else None, horizon, "transitions")
+    if P.ndim == 3:
+        P = P[None]
+    K, S, A, _ = P.shape
+    possible = P != 0  # NaN counts as possible, so that validation sees it
+    if support is not None:
+        extra = np.asarray(support)
+        if extra.dtype != np.bool_ or extra.shape not in (P.shape, P.shape[1:]):
+            raise ModelError(f"support must be a boolean array of shape {P.shape[1:]} or {P.shape}, got {extra.shape}")
+        possible = possible | extra
+    flat = np.flatnonzero(possible.reshape(-1))
+    counts = np.count_nonzero(possible.reshape(K * S * A, S), axis=1)
+    table = Table(S, A, K, _starts(counts), (flat % S).astype(np.int32), P.reshape(-1)[flat])
+    _attach_rewards(table, rewards, H, four_dimensional=np.ndim(transitions) == 4)
+    return table, H
+
+
+def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
+    from scipy import sparse
+
+    per_stage = not _is_sparse(transitions)
+    given = list(transitions) if per_stage else [transitions]
+    if not all(_is_sparse(m) and not np.iscomplexobj(m) for m in given):
+        raise ArgumentTypeError("transitions must be real SciPy matrices at every stage", name="transitions")
+    matrices = [sparse.csr_array(m, copy=True) for m in given]  # modified below; the caller keeps the original
+    H = _settle_horizon(len(matrices) if per_stage else None, horizon, "transitions")
+    rows, S = matrices[0].shape
+    if S < 1 or rows < S or rows % S:
+        raise ModelError(f"a sparse kernel must have shape (S*A, S), row s*A + a, got {matrices[0].shape}")
+    patterns = (
+        [None] * len(matrices) if support is None else (support if isinstance(support, (list, tuple)) else [support])
+    )
+    if len(patterns) != len(matrices):
+        raise ModelError(f"support must have one matrix per stored stage ({len(matrices)}), got {len(patterns)}")
+    for k, matrix in enumerate(matrices):
+        if matrix.shape != (rows, S):
+            raise ModelError(f"transitions[{k}] has shape {matrix.shape}, the first stage has {(rows, S)}")
+        if patterns[k] is None:
+            matrix.eliminate_zeros()
+        else:  # the union of both patterns, zeros kept
+            wide = sparse.csr_array(patterns[k]).astype(np.float64)
+            if wide.shape != (rows, S):
+                raise ModelError(f"support has shape {wide.shape}, the kernel has {(rows, S)}")
+            both = matrix.tocoo(), wide.tocoo()
+            entries = np.r_[both[0].data, np.zeros(both[1].nnz)]
+            place = np.r_[both[0].row, both[1].row], np.r_[both[0].col, both[1].col]
+            matrix = sparse.csr_array((entries, place), shape=(rows, S))
+        matrix.sum_duplicates()
+        matrix.sort_indices()
+        matrices[k] = matrix
+    counts = np.concatenate([np.diff(m.indptr) for m in matrices])
+    table = Table(
+        S,
+        rows // S,
+        len(matrices),
+        _starts(counts),
+        np.concatenate([m.indices for m in matrices]).astype(np.int32),
+        np.concatenate([m.data for m in matrices]).astype(np.float64),
+    )
+    if rewards is None:
+        raise ArgumentTypeError(
+            "rewards must be given with a sparse kernel, as (S,A), (H,S,A) or a sparse matrix of the kernel's shape",
+            name="rewards",
+        )
+    paid = [rewards] if _is_sparse(rewards) else rewards
+    if isinstance(paid, (list, tuple)) and paid and _is_sparse(paid[0]):
+        if len(paid) not in (1, H) or any(not _is_sparse(m) or m.shape != (rows, S) for m in paid):
+            raise ModelError(f"sparse rewards must be one or {H} matrices of shape {(rows, S)}")
+        _attach_sparse_rewards(table, [sparse.csr_array(m) for m in paid], H)
+    else:
+        _attach_rewards(table, rewards, H, four_dimensional=per_stage)
+    return table, H
+
+
+def _attach_sparse_rewards(table: Table, matrices: list[Any], H: int) -> None:
+    """Attach rewards given as matrices of the kernel's shape; entries that are not stored are zero."""
+    rows = np.repeat(np.arange(table.K * table.S * table.A), np.diff(table.row_start)) % (table.S * table.A)
+    if table.K == 1:
+        table.reward = np.stack([np.asarray(m[rows, table.successor]).ravel() for m in matrices])
+    else:
+        stage_of = np.repeat(np.arange(H), np.diff(table.row_start[:: table.S * table.A]))
+        picked = np.empty(table.successor.size)
+        for h in range(H):
+            here = stage_of == h
+            picked[here] = np.asarray(matrices[h % len(matrices)][rows[here], table.successor[here]]).ravel()
+        table.reward = picked[None]
+    _rewards_by_row(table)
+
+
+def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:
+    """Table of rows (s, a, s_next, probability, reward), or the same with the stage in front."""
+    columns = _numbers(transitions, "transitions without rewards (a list of transitions)")
+    if columns.ndim != 2 or columns.shape[0] == 0 or columns.shape[1] not in (5, 6):
+        raise ModelError(
+            "without rewards, transitions must list (s, a, s_next, probability, reward), or the same with the stage"
+            f" in front, got shape {columns.shape}"
+        )
+    ids = columns[:, :-2]
+    proper = are_ids(ids).all(axis=1)
+    if not proper.all():
+        line = int(np.flatnonzero(~proper)[0])
+        raise ModelError(
+            f"transition {line} has the ids {ids[line].tolist()}; ids must be whole numbers from 0 to {MAX_ID - 1}"
+        )
+    index = ids.astype(np.int64)
+    staged = index.shape[1] == 4
+    stage = index[:, 0] if staged else np.zeros(len(index), np.int64)
+    s, a, s_next = index[:, -3:].T
+    return from_columns(stage, s, a, s_next, columns[:, -2], columns[:, -1], horizon, staged=staged)
+
+
+def are_ids(numbers: FloatArray) -> BoolArray:
+    """Which numbers can be ids: whole numbers from 0 to MAX_ID - 1."""
+    return (numbers >= 0) & (numbers < MAX_ID) & (numbers == np.rint(numbers))
+
+
+def check_gaps(K: int, S: int, A: int, listed: int) -> None:
+    """Raise SizeError if rows without transitions would fill the memory."""
+    limit = max(2**24, 100 * listed)
+    if K * S * A > limit:
+        raise SizeError(
+            f"{listed} transitions cannot describe {K * S * A} rows ({K} x {S} states x {A} actions, limit {limit});"
+            " number states, actions and stages without gaps",
+            needed=K * S * A,
+            limit=limit,
+        )
+
+
+def from_columns(
+    stage: IntArray,
+    s: IntArray,
+    a: IntArray,
+    s_next: IntArray,
+    probability: FloatArray,
+    reward: FloatArray,
+    horizon: int | None,
+    *,
+    staged: bool = False,
+    S: int | None = None,
+    A: int | None = None,
+    keep_zeros: bool = False,
+) -> tuple[Table, int]:
+    """Table and horizon of listed transitions.
+
+    Lines with equal (row, successor, reward) add up; different rewards are random rewards. An outcome of probability zero
+    is possible (part of the known support) only with `keep_zeros`.
+    """
+    H = _settle_horizon(int(stage.max()) + 1 if staged else None, horizon, "transitions")
+    S = int(max(s.max(), s_next.max())) + 1 if S is None else S
+    A = int(a.max()) + 1 if A is None else A
+    K = H if staged else 1
+    check_gaps(K, S, A, s.size)
+    possible = (probability != 0) | keep_zeros  # NaN stays for validation
+    every_row = (stage * S + s) * A + a
+    row = every_row[possible]
+    s_next, probability, reward = s_next[possible], probability[possible], reward[possible]
+    order = np.lexsort((reward, s_next, row))
+    row, s_next, probability, reward = row[order], s_next[order], probability[order], reward[order]
+    new = np.ones(row.size, bool)
+    new[1:] = (row[1:] != row[:-1]) | (s_next[1:] != s_next[:-1]) | (reward[1:] != reward[:-1])
+    first = np.flatnonzero(new)
+    counts = np.bincount(row[first], minlength=K * S * A)
+    if not counts[every_row].all():
+        q = int(every_row[counts[every_row] == 0][0])
+        raise ModelError(
+            f"row (s={q // A % S}, a={q % A}) sums to 0; leave out actions that do not exist",
+            row=(q // (S * A) if staged else None, q // A % S, q % A),
+        )
+    mass = np.add.reduceat(probability, first) if first.size else probability
+    table = Table(S, A, K, _starts(counts), s_next[first].astype(np.int32), mass, reward[first][None], None, True)
+    _rewards_by_row(table)
+    return table, H
+
+
+def _attach_rewards(table: Table, rewards: Any, H: int, *, four_dimensional: bool) -> None:
+    R = _numbers(rewards, "rewards")
+    S, A, K = table.S, table.A, table.K
+    by_row = {(S, A): 1, (H, S, A): H}
+    by_outcome = {(S, A, S): 1, (H, S, A, S): H}
+    if R.shape in by_row and R.shape in by_outcome and not four_dimensional and S > 1:
+        raise ModelError(
+            f"rewards of shape {R.shape} could mean (H,S,A) or (S,A,S) here; give them as (S,A) or (H,S,A,S) instead"
+        )
+    if R.shape in by_row:
+        R = R.reshape(-1, S, A)
+        table.row_reward = R.copy() if K == 1 or len(R) == H else np.repeat(R, H, axis=0)
+    elif R.shape in by_outcome:
+        row = np.repeat(np.arange(K * S * A), np.diff(table.row_start))
+        if K == 1:
+            table.reward = R.reshape(-1, S * A, S)[:, row, table.successor]
+        else:
+            stacked = R.reshape(-1, S)  # one stage of rewards serves every stage of the kernel
+            table.reward = stacked[row % len(stacked), table.successor][None]
+        _rewards_by_row(table)
+    else:
+        raise ModelError(
+            f"rewards must have shape {(S, A)}, {(H, S, A)}, or one of these with a trailing successor axis, got {R.shape}"
+        )
+
+
+def _rewards_by_row(table: Table) -> None:
+    """Store one reward per row if all outcomes of each row agree, which makes sweeps faster."""
+    assert table.reward is not None
+    starts, rows = table.row_start[:-1], np.flatnonzero(np.diff(table.row_start))
+    if rows.size == 0 or not np.all(np.isfinite(table.reward)):
+        return
+    first = table.reward[:, starts[rows]]
+    if np.array_equal(np.repeat(first, np.diff(table.row_start)[rows], axis=1), table.reward):
+        full = np.zeros((table.reward.shape[0], table.K * table.S * table.A))
+        full[:, rows] = first
+        table.row_reward = full.reshape(-1, table.S, table.A)
+        table.reward = None
+
+
+def _starts(counts: Any) -> IntArray:
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def _is_sparse(thing: Any) -> bool:
+    return hasattr(thing, "tocsr") and hasattr(thing, "nnz")
+
+
+def names(given: Iterable[Any] | None, count: int, what: str) -> tuple[str, ...] | None:
+    """Names as distinct printable strings, one per item."""
+    if given is None:
+        return None
+    if not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"{what} must be a list of {count} names, got {shown(given)}", name=what, value=given)
+    strings = tuple(str(name) for name in given)
+    if len(strings) != count:
+        raise ArgumentError(f"{what} must hold {count} names, got {len(strings)}", name=what, value=given)
+    unprintable = [name for name in strings if not name.isprintable()]
+    if unprintable:
+        raise ArgumentError(
+            f"{what} must be printable on one line, got {shown(unprintable[0])}", name=what, value=unprintable[0]
+        )
+    if len(set(strings)) != count:
+        twice = next(name for name, times in Counter(strings).items() if times > 1)
+        raise ArgumentError(f"{what} must be distinct, got {shown(twice)} twice", name=what, value=twice)
+    return strings

@@ -1,0 +1,332 @@
+"""Transitions as a table with named columns: one line per outcome, ids as numbers or names.
+
+The same rules serve files (.csv) and frames: which header plays which role, how ids become indices, and what is wrong
+with a line.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import nearest, shown
+from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, ModelWarning, SizeError
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.build import Table, are_ids, check_gaps, from_columns
+from bqrl.mdp.validation import ROW_TOL, percentages
+
+ROLES = ("state", "action", "next_state", "probability", "reward")
+STAGE = "stage"
+SYNONYMS = {
+    "state": ("s", "from", "idstatefrom", "statefrom", "fromstate", "currentstate", "source", "stateid", "idstate"),
+    "action": ("a", "idaction", "actionid", "decision", "choice"),
+    "next_state": (
+        "s'",
+        "next",
+        "to",
+        "idstateto",
+        "stateto",
+        "tostate",
+        "snext",
+        "sprime",
+        "newstate",
+        "successor",
+        "nextstateid",
+    ),
+    "probability": ("p", "prob", "proba", "pr", "transitionprobability"),
+    "reward": ("r", "rewards", "payoff"),
+    "stage": ("h", "idstage", "stageid"),  # not time or step: such columns often mean a duration
+}
+IDS = {"state": "state", "next_state": "state", "action": "action"}  # which roles share their ids
+
+
+@dataclass(slots=True)
+class Ids:
+    """A column of ids: `code[i]` is the place of line i's id in `labels`, the distinct ids as they are written."""
+
+    code: IntArray
+    labels: list[Any]
+
+
+@dataclass(slots=True)
+class Listing:
+    """The lines of a table by role."""
+
+    ids: dict[str, Ids]  # state, action, next_state
+    probability: FloatArray
+    reward: FloatArray
+    stage: FloatArray | None
+    headers: dict[str, str]  # role -> header, for messages
+    lines: Sequence[int] | None = None  # line numbers in a file; None for a frame
+
+    def error(self, i: int, message: str, role: str | None = None, **facts: Any) -> ModelError:
+        """A ModelError about line `i`."""
+        line = None if self.lines is None else int(self.lines[i])
+        place = f"row {i}" if line is None else f"line {line}"
+        column = None if role is None else self.headers[role]
+        return ModelError(f"{place}: {message}", line=line, column=column, **facts)
+
+
+# -- headers -------------------------------------------------------------------------------------------------------------
+
+
+def match_columns(header: Sequence[str], columns: Mapping[str, str] | None, *, ignored: bool = True) -> dict[str, int]:
+    """Position of each role's column; warns about columns that have no role if `ignored`."""
+    names = [str(name).strip() for name in header]
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        raise ModelError(f"the column {shown(twice)} appears twice; rename one of them", column=twice)
+    found = _chosen(names, columns)
+    taken = set(found.values())
+    for role in (*ROLES, STAGE):
+        if role in found:
+            continue
+        plain = role.replace("_", "")
+        near = [i for i, name in enumerate(names) if i not in taken and _plain(name) in (plain, *SYNONYMS[role])]
+        exact = [i for i in near if _plain(names[i]) == plain]
+        if len(exact or near) > 1:
+            both = " and ".join(shown(names[i]) for i in (exact or near)[:2])
+            raise ModelError(
+                f"the columns {both} could both hold the {role}; choose with columns={{{role!r}: ...}}", column=role
+            )
+        if near:
+            found[role] = (exact or near)[0]
+            taken.add(found[role])
+        elif role != STAGE:
+            raise ModelError(_missing(role, [n for i, n in enumerate(names) if n and i not in taken]), column=role)
+    extra = [name for i, name in enumerate(names) if name and i not in taken]
+    if extra and ignored:
+        listed = ", ".join(shown(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
+        warnings.warn(f"columns ignored: {listed}", ModelWarning, stacklevel=2)
+    return found
+
+
+def _chosen(names: list[str], columns: Mapping[str, str] | None) -> dict[str, int]:
+    """Positions of the columns that the caller names."""
+    if columns is not None and not isinstance(columns, Mapping):
+        raise ArgumentTypeError(
+            f"columns must be a dict such as {{'state': 'from'}}, got {shown(columns)}", name="columns", value=columns
+        )
+    found = {}
+    lower = [name.lower() for name in names]
+    for role, wanted in (columns or {}).items():
+        if role not in (*ROLES, STAGE):
+            raise ArgumentError(
+                f"columns must map {', '.join((*ROLES, STAGE))} to headers, got {shown(role)}"
+                + _did_you_mean(role, (*ROLES, STAGE)),
+                name="columns",
+                value=columns,
+            )
+        given = str(wanted).strip()
+        if given not in names and given.lower() not in lower:
+            raise ArgumentError(
+                f"columns: there is no column {shown(given)}{nearest(given, names)}", name="columns", value=columns
+            )
+        found[str(role)] = names.index(given) if given in names else lower.index(given.lower())
+    if len(set(found.values())) < len(found):
+        raise ArgumentError("columns must give each role a column of its own", name="columns", value=columns)
+    return found
+
+
+def _missing(role: str, unused: list[str]) -> str:
+    """The message for a role without a column, with the header that comes nearest."""
+    words = {name.lower(): name for name in unused}
+    near = [match for word in (role, *SYNONYMS[role]) for match in get_close_matches(word, words, 1, cutoff=0.6)]
+    hint = f"is it {shown(words[near[0]])}? " if near else ""
+    listed = "" if near or not unused else f" among {', '.join(map(shown, unused[:8]))}"
+    return f"there is no column for the {role}{listed}; {hint}choose with columns={{{role!r}: ...}}"
+
+
+def _plain(header: str) -> str:
+    """A header in lower case without spaces, underscores and hyphens."""
+    return "".join(sign for sign in header.lower() if sign not in " _-.")
+
+
+def _did_you_mean(given: Any, options: Sequence[str]) -> str:
+    hint = nearest(given, options)
+    return hint if "did you mean" in hint else ""
+
+
+# -- from lines to a table of outcomes -------------------------------------------------------------------------------------
+
+
+def to_table(
+    listing: Listing, horizon: int | None, state_names: Any = None, action_names: Any = None
+) -> tuple[Table, int, Any, Any]:
+    """Table, horizon and names of the listed lines. A count in place of names says how many ids there are."""
+    (s, s_next), S, states = _numbered(listing, ("state", "next_state"), state_names)
+    (a,), A, actions = _numbered(listing, ("action",), action_names)
+    stage, first_stage = np.zeros(s.size, np.int64), 0
+    if listing.stage is not None:
+        _check_ids(listing, STAGE, listing.stage)
+        stage = listing.stage.astype(np.int64)
+        first_stage = _first(listing, stage, STAGE)
+        stage = stage - first_stage
+    K = int(stage.max()) + 1
+    try:
+        check_gaps(K, S, A, s.size)
+    except SizeError as error:
+        widest = int(np.maximum(np.maximum(s, s_next), np.maximum(a, stage)).argmax())
+        raise listing.error(widest, str(error)) from None
+    _check_numbers(listing, (stage * S + s) * A + a, s_next, (S, A), states, actions, first_stage)
+    table, H = from_columns(
+        stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=listing.stage is not None, S=S, A=A
+    )
+    return table, H, states, actions
+
+
+def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[list[IntArray], int, list[str] | None]:
+    """Indices of the id columns, the number of ids, and their names. `given`: names, how many there are, or None."""
+    columns, kind = [listing.ids[role] for role in roles], IDS[roles[0]]
+    labels = list(dict.fromkeys(label for column in columns for label in column.labels))
+    numbers = np.array([_number(label) for label in labels])
+    names = None if given is None or isinstance(given, int) else [str(name) for name in given]
+    total = given if isinstance(given, int) else None if names is None else len(names)
+    listed = names is not None and not (np.all(are_ids(numbers)) and not set(labels) & set(names))
+    if "" in labels and "" not in (names or ()):
+        raise _about(listing, roles, "", f"the {kind} is empty; is the line complete?")
+    if np.isnan(numbers).all() and names is None and total in (None, len(labels)):
+        names, listed = labels, True
+    if names is not None and listed:
+        index = {name: i for i, name in enumerate(names)}
+        for label in labels:
+            if label not in index:
+                raise _about(listing, roles, label, f"there is no {kind} {shown(label)}{nearest(label, names)}")
+    elif np.isnan(numbers).any():
+        word = labels[int(np.isnan(numbers).argmax())]
+        raise _about(
+            listing, roles, word, f"the {kind} {shown(word)} is a name where other {kind}s are numbers; use one kind"
+        )
+    else:
+        first = _first_id(listing, roles, labels, numbers, total)
+        index = {label: int(x) - first for label, x in zip(labels, numbers, strict=True)}
+        total = max(index.values()) + 1 if total is None else total
+        if names is None and first and total <= max(2**24, 100 * listing.probability.size):
+            names = [
+                str(i) for i in range(1, total + 1)
+            ]  # ids from 1 are the names, so that tables show the file's ids
+    places = [np.array([index[label] for label in column.labels], np.int64)[column.code] for column in columns]
+    return places, len(names) if names is not None else int(total or 0), names
+
+
+def _first_id(
+    listing: Listing, roles: tuple[str, ...], labels: list[str], numbers: FloatArray, total: int | None
+) -> int:
+    """Whether ids that are numbers count from 0 or from 1."""
+    kind = IDS[roles[0]]
+    bad = ~are_ids(numbers)
+    if bad.any():
+        label = labels[int(bad.argmax())]
+        raise _about(
+            listing, roles, label, f"the {kind} must be a name or a whole number from 0 or 1, got {shown(label)}"
+        )
+    low, high = int(numbers.min()), int(numbers.max())
+    if total is None:
+        if low > 1:
+            label = labels[int(numbers.argmin())]
+            raise _about(listing, roles, label, f"the smallest {kind} id is {low}; ids must start at 0 or 1")
+        return low
+    first = int(low > 0 and high == total)
+    if high - first >= total:
+        label = labels[int(numbers.argmax())]
+        raise _about(listing, roles, label, f"there is no {kind} {label}; {total} {kind}s are declared")
+    return first
+
+
+def _about(listing: Listing, roles: tuple[str, ...], label: str, message: str) -> ModelError:
+    """A ModelError about the first line that holds `label`."""
+    for role in roles:
+        column = listing.ids[role]
+        if label in column.labels:
+            return listing.error(int((column.code == column.labels.index(label)).argmax()), message, role)
+    raise AssertionError(label)
+
+
+def _number(label: str) -> float:
+    """The number that an id spells, or NaN."""
+    try:
+        number = float(label)
+    except ValueError:
+        return np.nan
+    return number if label.isascii() and "_" not in label and np.isfinite(number) else np.nan
+
+
+def _check_ids(listing: Listing, role: str, values: FloatArray) -> None:
+    bad = np.flatnonzero(~are_ids(values))
+    if bad.size:
+        i = int(bad[0])
+        raise listing.error(i, f"{role} must be a whole number from 0 or 1, got {values[i]:.15g}", role)
+
+
+def _first(listing: Listing, ids: IntArray, role: str) -> int:
+    """The smallest id, which must be 0 or 1."""
+    i = int(ids.argmin())
+    if ids[i] > 1:
+        raise listing.error(i, f"the smallest {role} id is {ids[i]}; ids must start at 0 or 1", role)
+    return int(ids[i])
+
+
+def _check_numbers(
+    listing: Listing,
+    row: IntArray,
+    s_next: IntArray,
+    shape: tuple[int, int],
+    states: Any,
+    actions: Any,
+    first_stage: int,
+) -> None:
+    """Raise ModelError for the first line or row whose numbers are not valid."""
+    p, reward = listing.probability, listing.reward
+    bad = np.flatnonzero(~np.isfinite(reward))
+    if bad.size:
+        raise listing.error(int(bad[0]), f"the reward must be a finite number, got {reward[bad[0]]:.15g}", "reward")
+    sums = np.bincount(row, weights=np.clip(np.nan_to_num(p), 0.0, 1e6))
+    wrong = ~((p >= 0) & (p <= 1 + ROW_TOL))
+    if wrong.any():
+        i = int(np.flatnonzero(wrong)[0])
+        hint = percentages(sums[row[i]])
+        more = f"; the row sums to {sums[row[i]]:.12g}{hint}" if hint else ""
+        raise listing.error(i, f"the probability must be a number in [0, 1], got {p[i]:.15g}{more}", "probability")
+    off = np.abs(sums[row] - 1.0) > ROW_TOL
+    if off.any():
+        raise _bad_row(listing, row, s_next, int(row[np.flatnonzero(off)[0]]), shape, states, actions, first_stage)
+
+
+def _bad_row(
+    listing: Listing, row: IntArray, s_next: IntArray, q: int, shape: tuple[int, int], states: Any, actions: Any,
+    first_stage: int,
+) -> ModelError:  # fmt: skip
+    """The error for row `q`, whose probabilities do not sum to 1: a repeated line if there is one."""
+    S, A = shape
+    h, s, a = q // (S * A), q // A % S, q % A
+    staged = listing.stage is not None
+    text = f"s={_label(states, s)}, a={_label(actions, a)}"
+    text = f"h={h + first_stage}, {text}" if staged else text
+    where = (h if staged else None, s, a)
+    members = np.flatnonzero(row == q)
+    total = listing.probability[members].sum()
+    seen: dict[tuple[int, float], int] = {}
+    for i in members.tolist():
+        outcome = int(s_next[i]), float(listing.reward[i])
+        if outcome in seen and total > 1:
+            first, second = (j if listing.lines is None else listing.lines[j] for j in (seen[outcome], i))
+            unit = "rows" if listing.lines is None else "lines"
+            return ModelError(
+                f"{unit} {first} and {second} both give ({text}, s'={_label(states, outcome[0])}) with reward"
+                f" {outcome[1]:.15g}; the row sums to {total:.12g}",
+                row=where,
+                line=None if listing.lines is None else int(second),
+            )
+        seen.setdefault(outcome, i)
+    last = listing.lines is not None and total < 1 and members[-1] == len(row) - 1
+    cut = "; is the file truncated?" if last else ""
+    return listing.error(int(members[0]), f"row ({text}) sums to {total:.12g}, not to 1{cut}", "probability", row=where)
+
+
+def _label(names: Any, i: int) -> str:
+    return str(i) if names is None else str(names[i])[:40]

@@ -1,0 +1,45 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """A binary file that replaces `path` if the block ends without an exception; until then the old file stays.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "numbers.txt"
+    >>> with replacing(target) as file:
+    ...     _ = file.write(b"1 2 3")
+    >>> target.read_text()
+    '1 2 3'
+    """
+    target = Path(os.path.realpath(path))  # a link stays a link, and its target is replaced
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give the name of a file")
+    # Beside the target, because a rename cannot cross file systems.
+    draft = target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.part")
+    try:
+        with draft.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def write_whole(path: str | Path, content: bytes) -> None:
+    """Write `content` to `path`, whole or not at all."""
+    with replacing(path) as file:
+        file.write(content)

@@ -1,0 +1,72 @@
+"""Reads regular files of bounded size, also compressed ones."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import zlib
+from pathlib import Path
+
+from bqrl.checks import whole
+from bqrl.errors import FileFormatError
+
+MAX_BYTES = 4 * 2**30  # unpacked; more is refused unless the caller allows it
+MAX_TEXT = 2**30  # of a .csv file, which grows threefold in memory
+MAX_JSON = 2**28  # of a .json file, which grows tenfold
+CHUNK = 2**22
+LIMIT_VARIABLE = "BQRL_MAX_FILE_BYTES"
+
+
+def size_limit(max_bytes: int | None, default: int = MAX_BYTES) -> int:
+    """The largest unpacked size in bytes: the argument, else the environment variable, else the default."""
+    if max_bytes is None:
+        text = os.environ.get(LIMIT_VARIABLE, "")
+        return whole(int(text) if text.isdecimal() else text, LIMIT_VARIABLE, 1) if text else default
+    return whole(max_bytes, "max_bytes", 1)
+
+
+def check_size(size: int, limit: int, what: str) -> None:
+    """Raise FileFormatError if `size` bytes exceed the limit."""
+    if size > limit:
+        raise FileFormatError(
+            f"{what} {size} bytes, above the limit of {limit}; raise it with max_bytes={size} or {LIMIT_VARIABLE}"
+        )
+
+
+def read_regular(path: str | Path, limit: int) -> bytes:
+    """Content of a regular file; OSError says what else `path` is, FileFormatError if it is too large."""
+    place = Path(path)
+    try:
+        found = place.stat()
+    except FileNotFoundError:
+        if place.is_symlink():
+            raise FileNotFoundError(f"{place} is a link to {os.readlink(place)}, which does not exist") from None
+        raise FileNotFoundError(f"there is no file {place}") from None
+    except NotADirectoryError:
+        raise NotADirectoryError(f"{place}: a part of this path is a file, not a folder") from None
+    except OSError as error:
+        if place.is_symlink() and error.errno is not None:
+            raise OSError(f"{place} is a symbolic link that leads back to itself") from None
+        raise
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(f"{place} is a folder; give the name of a file")
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(f"{place} is not a regular file but a pipe, socket or device; copy its content to a file")
+    check_size(found.st_size, limit, "the file has")
+    with place.open("rb") as file:
+        return file.read(limit + 1)
+
+
+def gunzip(content: bytes, limit: int) -> bytes:
+    """Content of a gzip file; it is measured before it is unpacked into memory."""
+    size = 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            while chunk := file.read(CHUNK):
+                size += len(chunk)
+                check_size(size, limit, "the file unpacks to at least")
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileFormatError(f"this is not a gzip file, or it is truncated ({error})") from None

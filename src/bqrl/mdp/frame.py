@@ -1,0 +1,89 @@
+"""Models from frames: a pandas or polars frame, or a dict of columns, with one row per outcome."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import shown
+from bqrl.errors import ModelError
+from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.build import MAX_ID, Table
+from bqrl.mdp.columns import IDS, STAGE, Ids, Listing, match_columns, to_table
+
+
+def is_frame(thing: Any) -> bool:
+    """Whether `thing` is a table with named columns: a pandas or polars frame, or a dict of columns."""
+    if isinstance(thing, Mapping):
+        return True
+    return hasattr(thing, "columns") and hasattr(thing, "__getitem__") and not isinstance(thing, np.ndarray)
+
+
+def read_frame(
+    frame: Any,
+    columns: Mapping[str, str] | None,
+    horizon: int | None,
+    state_names: Any = None,
+    action_names: Any = None,
+) -> tuple[Table, int, Any, Any]:
+    """Table, horizon and names of a frame with one row per outcome."""
+    header = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
+    place = match_columns(header, columns)
+    content = {role: _column(frame[header[i]], str(header[i])) for role, i in place.items()}
+    lengths = {len(column) for column in content.values()}
+    if len(lengths) > 1 or not lengths.pop():
+        raise ModelError("the columns of a table must be of one length and hold at least one transition")
+    headers = {role: str(header[i]) for role, i in place.items()}
+    listing = Listing(
+        ids={role: _coded(content[role]) for role in IDS},
+        probability=_floats(content["probability"], headers["probability"]),
+        reward=_floats(content["reward"], headers["reward"]),
+        stage=_floats(content[STAGE], headers[STAGE]) if STAGE in content else None,
+        headers=headers,
+    )
+    return to_table(listing, horizon, state_names, action_names)
+
+
+def _column(column: Any, header: str) -> Any:
+    """A column as a flat array."""
+    array = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    if array.ndim != 1:
+        raise ModelError(f"the column {shown(header)} must be a flat list, got shape {array.shape}", column=header)
+    return array
+
+
+def _coded(column: Any) -> Ids:
+    """Distinct ids of a column as text, in order of appearance."""
+    if column.dtype.kind in "iuf":
+        distinct, first, code = np.unique(column, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(order.size)
+        return Ids(rank[code], [_text(distinct[i].item()) for i in order])
+    index: dict[str, int] = {}
+    code = np.array([index.setdefault(_text(cell), len(index)) for cell in column.tolist()], np.int64)
+    return Ids(code, list(index))
+
+
+def _text(cell: Any) -> str:
+    """An id as text; 3.0 is 3, and a missing value is empty."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) <= MAX_ID:
+        return str(int(cell))
+    return str(cell).strip()
+
+
+def _floats(column: Any, header: str) -> FloatArray:
+    """A column as numbers."""
+    try:
+        if column.dtype.kind in "bc":
+            raise TypeError
+        return np.array(column, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        bad = next((i for i, cell in enumerate(column.tolist()) if not isinstance(cell, (int, float))), 0)
+        message = f"row {bad}: {shown(column[bad])} is not a number (column {header})"
+        raise ModelError(message, column=header) from None

@@ -1,0 +1,232 @@
+"""Models as Gymnasium environments, and models of toy-text environments."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any, SupportsFloat
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from bqrl.checks import shown
+from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError
+from bqrl.mdp.build import check_horizon
+from bqrl.mdp.model import MDP
+from bqrl.mdp.noise import draw
+
+DONE = "done"  # the absorbing state after an episode that ended early
+
+
+class AvailableActions(Discrete):
+    """Discrete(A) whose sample(), if no mask is given, draws among the actions that exist in the current state.
+
+    Seeding announces a new rollout, so draws until the next reset use the actions of the first stage.
+    """
+
+    def __init__(self, first: NDArray[np.int8]) -> None:
+        super().__init__(first.size)
+        self.first = self.mask = first
+
+    def seed(self, seed: int | None = None) -> Any:
+        """Seed the draws."""
+        self.mask = self.first
+        return super().seed(seed)
+
+    def sample(self, mask: Any = None, probability: Any = None) -> np.int64:
+        """A random action; see Discrete.sample for `mask` and `probability`."""
+        if probability is not None:
+            return super().sample(mask, probability)
+        return super().sample(self.mask if mask is None else mask)
+
+
+class MDPEnv(gym.Env[np.int64, np.int64]):
+    """An environment that plays `mdp`: observations are states, and an episode lasts exactly H steps.
+
+    The last step returns terminated=True: the horizon is part of the problem, not a time limit. Rewards are those of the
+    model, undiscounted: the return that planners optimise is the sum of discount**h times the reward of stage h. `info`
+    holds the `stage`, the `action_mask` and, in models whose noise is shared and observed, the index of the `event` that
+    the step drew (-1 where no law drives the row). An action that does not exist raises ValueError. Every reset and every
+    step draws one uniform number, whatever the policy does, so episodes with the same seed share their random numbers.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  (the name is Gymnasium's)
+
+    def __init__(self, mdp: MDP, render_mode: str | None = None) -> None:
+        if not isinstance(mdp, MDP):
+            raise ArgumentTypeError(f"mdp must be an MDP, got {type(mdp).__name__}", name="mdp", value=mdp)
+        if render_mode not in (None, "ansi"):
+            raise ArgumentError(
+                f"render_mode must be 'ansi' or None, got {shown(render_mode)}", name="render_mode", value=render_mode
+            )
+        self.mdp = mdp
+        self.render_mode = render_mode
+        self.observation_space = Discrete(mdp.S)
+        firsts = mdp.stage(0).available[mdp.mu > 0]
+        common = firsts.all(axis=0) if firsts.all(axis=0).any() else firsts.any(axis=0)
+        self.action_space = self._actions = AvailableActions(np.array(common, dtype=np.int8))
+        # Gymnasium's checker rebuilds an environment from its spec; gym.make replaces this one.
+        self.spec = EnvSpec("bqrl/MDP-v0", entry_point="bqrl.mdp.gymnasium:MDPEnv", kwargs={"mdp": mdp})
+        self._state, self._stage, self._played = -1, mdp.H, "not started"
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.int64, dict[str, Any]]:
+        """The first state, drawn from the model's start."""
+        super().reset(seed=seed)
+        self._state, self._stage = _draw(self.mdp.mu, self.np_random.random()), 0
+        self._played = "started"
+        return np.int64(self._state), self._info()
+
+    def step(self, action: np.int64) -> tuple[np.int64, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Next state, reward, whether this was the last stage, False, and stage and mask."""
+        mdp, h, s = self.mdp, self._stage, self._state
+        if h >= mdp.H:
+            raise ArgumentError("the episode has ended or not started; call reset first", name="action", value=action)
+        try:
+            a = operator.index(action)
+        except TypeError:
+            raise ArgumentTypeError(
+                f"action must be a whole number, got {type(action).__name__}", name="action", value=action
+            ) from None
+        if not 0 <= a < mdp.A:
+            raise ArgumentError(f"action is {a}, but actions run from 0 to {mdp.A - 1}", name="action", value=a)
+        successors, probabilities, rewards = mdp.outcomes(h, s, a)
+        if successors.size == 0:
+            raise ArgumentError(
+                f"action {mdp.action_label(a)} is not available in state {mdp.state_label(s)} at stage {h};"
+                " see info['action_mask']",
+                name="action",
+                value=a,
+            )
+        u, event = self.np_random.random(), None
+        if mdp.noise is not None and mdp.noise.known:
+            event, i = (int(found[0]) for found in draw(mdp, h, s, a, u))
+        else:
+            i = _draw(probabilities, u)
+        self._state, self._stage = int(successors[i]), h + 1
+        reward = float(rewards[i])
+        self._played = f"{mdp.action_label(a)} in {mdp.state_label(s)} paid {reward:g}"
+        info = self._info()
+        if event is not None and mdp.noise is not None and mdp.noise.events_observed:
+            info["event"] = event
+        return np.int64(self._state), reward, self._stage == mdp.H, False, info
+
+    def render(self) -> str | None:
+        """One line about the current stage, in the mode `ansi`."""
+        if self.render_mode is None:
+            return None
+        where = self.mdp.state_label(self._state) if self._state >= 0 else "-"
+        return f"stage {self._stage} of {self.mdp.H}, state {where} ({self._played})"
+
+    def _info(self) -> dict[str, Any]:
+        mask = self._mask(self._stage, self._state)
+        self._actions.mask = mask
+        return {"stage": self._stage, "action_mask": mask.copy()}
+
+    def _mask(self, h: int, s: int) -> NDArray[np.int8]:
+        if h == self.mdp.H:
+            return np.zeros(self.mdp.A, np.int8)
+        return self.mdp.available[0 if self.mdp.stationary else h, s].astype(np.int8)
+
+
+def _draw(probabilities: NDArray[np.float64], u: float) -> int:
+    """Index of the outcome whose share of [0, 1) contains u; never one of probability zero."""
+    i = int(np.searchsorted(np.cumsum(probabilities), u, side="right"))
+    return i if i < probabilities.size else int(np.flatnonzero(probabilities)[-1])
+
+
+def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: float = 1.0) -> MDP:
+    """The model of an environment with a toy-text table `env.unwrapped.P` (FrozenLake, CliffWalking, Taxi, ...).
+
+    Parameters
+    ----------
+    env
+        An environment, or an id for gymnasium.make.
+    horizon
+        Number of stages; time limits of the environment are not read.
+    start
+        First state or law of the first state; default: that of the environment.
+    discount
+        Factor per stage, in (0, 1].
+
+    Returns
+    -------
+    MDP
+        If an episode ends early, the model moves to a state that absorbs and pays nothing: the terminal state itself if
+        its row does so, else an additional state named "done".
+
+    Examples
+    --------
+    >>> from_gymnasium("FrozenLake-v1", horizon=20)
+    MDP(H=20, S=16, A=4, start=0, 148 transitions, stationary)
+    """
+    horizon = check_horizon(horizon)
+    core, table = _table_of(env)
+    name = type(core).__name__
+    rows = _rows(table, name)
+    S = max(len(table), 1 + max((max(s, s_next) for s, _, s_next, *_ in rows), default=0))
+    leaving = {s for s, _, s_next, p, r, _ in rows if p > 0 and (s_next != s or r != 0)}
+    acting = {s for s, *_ in rows}
+    listed = [
+        (s, a, S if ended and (s_next in leaving or s_next not in acting) else s_next, p, r)
+        for s, a, s_next, p, r, ended in rows
+    ]
+    names = None
+    if any(s_next == S for _, _, s_next, _, _ in listed):
+        actions = 1 + max(a for _, a, *_ in rows)
+        listed += [(S, a, S, 1.0, 0.0) for a in range(actions)]
+        names = [*map(str, range(S)), DONE]
+    if start is None:
+        start = getattr(core, "initial_state_distrib", None)
+        if start is None:
+            raise ArgumentError(f"{name} does not expose its first state; give start=", name="start")
+    if names is not None and np.shape(start) == (S,):
+        start = np.append(start, 0.0)  # no episode starts in the added state
+    return MDP(listed, start=start, horizon=horizon, discount=discount, state_names=names)
+
+
+def _table_of(env: Any) -> tuple[Any, Any]:
+    """The environment below all wrappers, and its transition table."""
+    if isinstance(env, str):
+        try:
+            env = gym.make(env)
+        except gym.error.Error as error:
+            raise ArgumentError(" ".join(str(error).split()), name="env") from None
+    core = getattr(env, "unwrapped", env)
+    name = type(core).__name__
+    if isinstance(core, MDPEnv):
+        raise ArgumentError(f"{name} plays a model already; read it from env.unwrapped.mdp", name="env")
+    table = getattr(core, "P", None)
+    if not isinstance(table, (Mapping, list)) or not len(table):
+        raise ArgumentError(
+            f"{name} has no transition table P, as FrozenLake, CliffWalking and Taxi have; build an MDP instead",
+            name="env",
+        )
+    if getattr(core, "fickle_passenger", False):
+        raise ArgumentError(
+            f"{name} with fickle_passenger does not follow its table P; make it without that option", name="env"
+        )
+    return core, table
+
+
+def _rows(table: Any, name: str) -> list[tuple[int, int, int, float, float, bool]]:
+    """Entries (s, a, s_next, probability, reward, ended) of a toy-text table."""
+
+    def entries(given: Any) -> Any:
+        return given.items() if isinstance(given, Mapping) else enumerate(given)
+
+    try:
+        return [
+            (operator.index(s), operator.index(a), operator.index(s_next), float(p), float(r), bool(ended))
+            for s, actions in entries(table)
+            for a, outcomes in entries(actions)
+            for p, s_next, r, ended in outcomes
+        ]
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"the table P of {name} must hold (probability, next state, reward, ended) per state and action"
+        ) from None

@@ -1,0 +1,138 @@
+"""Checks of stored policies: arrays from a file are validated before a compiled loop may index with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bqrl.errors import FileFormatError
+from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, number_of, require, whole_numbers_of
+from bqrl.mdp.build import MAX_ID, MAX_STAGES
+from bqrl.mdp.grid import Grid, Lattice, Rounded, grid_from_arrays
+
+MAX_STEPS = 2.0**62  # amounts in steps fit 64 bits
+
+Arrays = dict[str, Any]
+
+
+def check_policy_arrays(kind: str, arrays: Arrays) -> None:
+    """Raise FileFormatError unless the arrays describe a policy of this kind."""
+    try:
+        CHECKS[kind](arrays)
+    except KeyError as error:
+        raise FileFormatError(
+            f"the {kind} policy is damaged: the array {error} is missing", column=str(error)
+        ) from None
+    except (IndexError, TypeError, ValueError, OverflowError) as error:
+        column = getattr(error, "column", None)
+        reason = " ".join(str(error).split())
+        raise FileFormatError(f"the {kind} policy is damaged: {reason}", column=column) from None
+
+
+def parts_of(arrays: Arrays, prefix: str) -> Arrays:
+    """The arrays whose name begins with `prefix`, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _check_markov(arrays: Arrays) -> None:
+    actions = _actions(arrays, "actions", 2)
+    require(actions.size > 0, "actions", "must hold at least one stage and state")
+
+
+def _check_target(arrays: Arrays) -> tuple[Grid, int, list[int]]:
+    """The grid, the number of states, and the width of each stage's table, the last stage included."""
+    grid = grid_from_arrays(arrays)
+    require(grid.H <= MAX_STAGES, "size", f"must list at most {MAX_STAGES} stages")
+    require(int(grid.size[-1]) == 1, "size", "must end with 1, the only return after the last stage")
+    target = number_of(arrays, "target")
+    if isinstance(grid, Lattice):
+        with np.errstate(over="ignore"):
+            base = grid.base if isinstance(grid, Rounded) else grid.offset
+            steps = np.abs(np.r_[target, grid.offset, base, grid.H * grid.noise]) / grid.width
+        require(bool(np.all(steps < MAX_STEPS)), "numbers", "must give a step that is not tiny beside the target")
+    extra = int(whole_numbers_of(arrays, "extra", ()))
+    require(1 <= extra <= MAX_ID and (grid.uniform or extra == 1), "extra", "must be 1, or above 1 on a uniform grid")
+    if isinstance(grid, Rounded):
+        _within(grid.units, "units", 0, MAX_ID)
+        require(len(grid.units) in (1, grid.H), "units", f"must have 1 or {grid.H} rows, got {len(grid.units)}")
+    S = 0
+    widths = [int(size) + extra for size in grid.size]
+    for h in range(grid.H):
+        table = _actions(arrays, f"actions_{h}", 2)
+        S = S or len(table)
+        require(
+            table.shape == (S, widths[h]) and S > 0,
+            f"actions_{h}",
+            f"must have shape {(S, widths[h])}, got {table.shape}",
+        )
+    return grid, S, widths
+
+
+def _check_label(arrays: Arrays) -> None:
+    H = int(whole_numbers_of(arrays, "H", ()))
+    require(1 <= H <= MAX_STAGES, "H", f"must be from 1 to {MAX_STAGES}")
+    root, action = whole_numbers_of(arrays, "root", (None,)), _actions(arrays, "action", 1)
+    n, S = action.size, root.size
+    child = whole_numbers_of(arrays, "child", (None,))
+    m = child.size
+    starts = whole_numbers_of(arrays, "child_start", (n + 1,))
+    rising = starts[0] == 0 and starts[-1] == m and bool(np.all(np.diff(starts) >= 0))
+    require(rising, "child_start", f"must rise from 0 to {m}")
+    _within(root, "root", -1, n)
+    _within(child, "child", -1, n)
+    _within(whole_numbers_of(arrays, "successor", (m,)), "successor", 0, S)
+    floats_of(arrays, "reward", (m,))
+    here = np.unique(root[root >= 0])
+    require(here.size > 0, "root", "must name the label of a first state")
+    for h in range(H):
+        counts = starts[here + 1] - starts[here]
+        first = np.repeat(starts[here] - np.cumsum(counts) + counts, counts)
+        after = child[first + np.arange(first.size)]
+        wrong = (after < 0).any() if h < H - 1 else (after >= 0).any()
+        require(not wrong, "child", f"must lead through {H} stages and end there; it does not at stage {h}")
+        here = np.unique(after)
+
+
+def _check_level(arrays: Arrays) -> None:
+    inner = parts_of(arrays, "target_")
+    grid, S, widths = _check_target(inner)
+    for h in range(grid.H + 1):
+        floats_of(arrays, f"shortfall_{h}", (S, widths[h]))
+    tau = number_of(arrays, "tau")
+    require(0.0 < tau <= 1.0, "tau", f"must be a number in (0, 1], got {tau:g}")
+    number_of(arrays, "margin")
+
+
+def _check_mixture(arrays: Arrays) -> None:
+    weights = floats_of(arrays, "weights", (None,))
+    require(weights.size > 0, "weights", "must hold one number per policy")
+    for i in range(weights.size):
+        inner = parts_of(arrays, f"part{i}_")
+        kind = str(inner.get("bqrl_policy", ""))
+        require(kind in CHECKS, f"part{i}_bqrl_policy", f"must be one of {', '.join(CHECKS)}, got {kind[:40]!r}")
+        CHECKS[kind](inner)
+
+
+CHECKS: dict[str, Callable[[Arrays], Any]] = {
+    "markov": _check_markov,
+    "target": _check_target,
+    "label": _check_label,
+    "quantile-level": _check_level,
+    "mixture": _check_mixture,
+}
+
+
+def _actions(arrays: Arrays, name: str, axes: int) -> IntArray:
+    """A table of actions."""
+    table = whole_numbers_of(arrays, name, (None,) * axes)
+    _within(table, name, 0, MAX_ID)
+    return table
+
+
+def _within(values: IntArray | FloatArray, name: str, low: int, end: int) -> None:
+    """Require low <= value < end."""
+    bad = (values < low) | (values >= end)
+    if bad.any():
+        require(False, name, f"must hold numbers from {low} to {end - 1}, got {values[bad][0]}")

@@ -1,0 +1,366 @@
+"""A model from a step function: `step(state, action, event) -> (next_state, reward)` and the law of the event.
+
+The states are found by following `step` from the start through every action and event, for as many stages as the problem
+has. The events stay with the model as its shared noise (see `bqrl.mdp.noise`): learners can then learn one law from
+every transition instead of one per row.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import number, shown, whole
+from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.build import check_horizon, from_columns
+from bqrl.mdp.event_law import EventLaw, event_laws
+from bqrl.mdp.model import MDP
+from bqrl.mdp.noise import LAW_TOL, SharedNoise
+from bqrl.mdp.progress import Progress
+from bqrl.mdp.step_arrays import Found, follow_arrays
+
+MAX_STATES = 1_000_000
+FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # which calls of step are repeated to see whether it is deterministic
+IMMUTABLE = (int, float, complex, str, bytes, bool, type(None), np.generic)
+
+
+def from_step(
+    step: Callable[..., Any],
+    actions: Any,
+    noise: Any,
+    horizon: int,
+    start: Any,
+    *,
+    discount: float = 1.0,
+    mass: float | None = None,
+    events_observed: bool = True,
+    vectorized: bool = False,
+    available: Callable[..., Any] | None = None,
+    state_name: Callable[[Any], str] = str,
+    action_name: Callable[[Any], str] = str,
+    max_states: int = MAX_STATES,
+) -> MDP:
+    """The model of a step function with random events.
+
+    Parameters
+    ----------
+    step : function
+        `step(state, action, event) -> (next_state, reward)`, deterministic. With `vectorized=True` the three arguments
+        are read-only arrays of equal length, and so are the two results.
+    actions : list or function
+        The actions, or a function of the state that returns its actions.
+    noise : dict, SciPy distribution, or list of these
+        The law of the event: {event: probability}, or a frozen discrete distribution. A list has one law per stage.
+        Events of probability 0 stay possible in the eyes of learners.
+    horizon : int
+        Number of stages.
+    start : state or dict
+        The first state, or {state: probability}.
+    discount : float
+        Discount per stage.
+    mass : float, optional
+        Cuts a SciPy distribution to the events that carry this probability and rescales them to sum to 1; required if
+        it has infinitely many events. `mdp.noise.cut` holds the mass that was cut off.
+    events_observed : bool
+        Whether learners are told the event after each transition. If False they see next state and reward only.
+    vectorized : bool
+        For large problems: states are whole numbers or rows of whole numbers, actions and events are numbers.
+    available : function, optional
+        With `vectorized=True`: `available(states, actions)` says which pairs exist, as a boolean array.
+    state_name, action_name : functions
+        The name of a state and of an action in the model.
+    max_states : int
+        Raise SizeError beyond this number of states.
+
+    Returns
+    -------
+    MDP
+        With `mdp.noise.states[s]` and `mdp.noise.actions[a]` as `step` knows them; states in increasing order if they
+        can be sorted, else as they were found.
+
+    >>> def step(stock, order, demand):
+    ...     sold = min(stock + order, demand)
+    ...     return stock + order - sold, 5 * sold - 2 * order
+    >>> from_step(step, lambda stock: range(4 - stock), {0: 0.2, 1: 0.5, 2: 0.3}, horizon=8, start=0)
+    MDP(H=8, S=4, A=4, start=0, 26 transitions, stationary)
+    """
+    if not callable(step):
+        raise ArgumentTypeError(f"step must be a function (state, action, event), got {shown(step)}", name="step")
+    H = check_horizon(horizon)
+    laws, per_stage = event_laws(noise, H, mass)
+    limit = whole(max_states, "max_states", 1)
+    first = _first_states(start)
+    with Progress("following the step function") as progress:
+        if vectorized:
+            found, mu = follow_arrays(step, actions, available, laws, per_stage, H, first, limit, progress)
+        else:
+            if available is not None:
+                raise ArgumentError(
+                    "available requires vectorized=True; give actions as a function of the state instead"
+                )
+            found, mu = _follow(step, actions, laws, per_stage, H, first, limit, progress)
+    names = {"state_names": _names(found.states, state_name), "action_names": _names(found.actions, action_name)}
+    return _model(found, mu, laws, per_stage, H, events_observed, discount=discount, **names)
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def _first_states(start: Any) -> dict[Any, float]:
+    if not isinstance(start, Mapping):
+        return {_hashable(start, "start"): 1.0}
+    if not start:
+        raise ArgumentError("start must name at least one state, got {}", name="start", value=start)
+    law = {_hashable(s, "start"): number(p, f"start[{shown(s)}]", 0.0, 1.0) for s, p in start.items()}
+    if abs(math.fsum(law.values()) - 1.0) > LAW_TOL:
+        raise ArgumentError(f"start must sum to 1, got {math.fsum(law.values()):.12g}", name="start", value=start)
+    return law
+
+
+def _hashable(value: Any, where: str) -> Any:
+    """The value, if it can be a key."""
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{where} must be hashable, got {shown(value)}; use a tuple instead of a list or an array", value=value
+        ) from None
+    return value
+
+
+# -- following the function ------------------------------------------------------------------------------------------
+
+
+class _Stepper:
+    """Calls the step function and checks what it returns."""
+
+    def __init__(self, step: Callable[..., Any]) -> None:
+        self.step, self.calls = step, 0
+
+    def __call__(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
+        self.calls += 1
+        if self.calls <= FIRST_CHECKED or self.calls % CHECK_EVERY == 0:
+            return self._checked(state, action, event)
+        return self._once(state, action, event)
+
+    def _once(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
+        try:
+            result = self.step(state, action, event)
+        except Exception as fault:
+            raise ModelError(
+                f"{_call(state, action, event)} raised {type(fault).__name__}: {shown(str(fault))}"
+            ) from fault
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise ModelError(f"{_call(state, action, event)} must return (next_state, reward), got {shown(result)}")
+        s_next, reward = result
+        try:
+            paid = float(reward) + 0.0  # turns -0.0 into 0.0
+        except (TypeError, ValueError):
+            paid = math.nan
+        if not math.isfinite(paid):
+            raise ModelError(f"{_call(state, action, event)} must return a finite reward, got {shown(reward)}")
+        try:
+            hash(s_next)
+        except TypeError:
+            _hashable(s_next, f"the next state of {_call(state, action, event)}")
+        if s_next != s_next:  # NaN never equals itself, so it would be a new state each time
+            raise ModelError(
+                f"{_call(state, action, event)} must return a next state that equals itself, got {shown(s_next)}"
+            )
+        return s_next, paid
+
+    def _checked(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
+        before, call = _fingerprint(state), _call(state, action, event)
+        result, again = self._once(state, action, event), self._once(state, action, event)
+        if _fingerprint(state) != before:
+            raise ModelError(f"{call} changed its state; return a new state instead")
+        if result != again:
+            raise ModelError(
+                f"{call} returned {shown(result)}, then {shown(again)}; it must be deterministic:"
+                " put what is random into noise, and compare states by value"
+            )
+        return result
+
+
+def _call(state: Any, action: Any, event: Any) -> str:
+    return f"step({shown(state)}, {shown(action)}, {shown(event)})"
+
+
+def _fingerprint(state: Any) -> Any:
+    """Something that changes if a mutable state does."""
+    if isinstance(state, IMMUTABLE) or (isinstance(state, tuple) and all(isinstance(x, IMMUTABLE) for x in state)):
+        return None
+    try:
+        return pickle.dumps(state)
+    except Exception:  # whatever a foreign object may raise: its text must do
+        return repr(state)
+
+
+def _follow(
+    step: Callable[..., Any], actions: Any, laws: list[EventLaw], per_stage: bool, H: int, first: dict[Any, float],
+    limit: int, progress: Progress,
+) -> tuple[Found, FloatArray]:  # fmt: skip
+    """Every state that can be met, and every transition out of it."""
+    ask, allowed = _Stepper(step), _actions(actions)
+    states: dict[Any, int] = dict.fromkeys(first, 0)
+    acts: dict[Any, int] = {} if callable(actions) else {a: i for i, a in enumerate(allowed(None))}
+    listed: list[tuple[int, Any, Any, Any, float]] = []  # stage, state, action, next state, reward
+    level = list(first)
+    for h in range(H):
+        law = laws[h if per_stage else 0]
+        after: dict[Any, None] = {}
+        for s in level:
+            for a in allowed(s):
+                acts.setdefault(a, len(acts))
+                for event in law.events:
+                    s_next, reward = ask(s, a, event)
+                    listed.append((h if per_stage else 0, s, a, s_next, reward))
+                    if s_next not in states:
+                        states[s_next] = 0
+                        if len(states) > limit:
+                            raise _too_many(limit, h + 1, s_next)
+                        after[s_next] = None
+                    elif per_stage:
+                        after[s_next] = None
+            progress.say(f"{len(states):,} states, {len(listed):,} transitions")
+        level = list(after)
+        if not level:
+            break
+    order = _sorted(states)
+    number_of = {s: i for i, s in enumerate(order)}
+    act_order = _sorted(acts) if callable(actions) else list(acts)
+    act_number = {a: i for i, a in enumerate(act_order)}
+    columns = list(zip(*listed, strict=True))
+    found = Found(
+        states=tuple(order),
+        actions=tuple(act_order),
+        stage=np.array(columns[0]),
+        s=np.array([number_of[state] for state in columns[1]]),
+        a=np.array([act_number[action] for action in columns[2]]),
+        s_next=np.array([number_of[state] for state in columns[3]]),
+        reward=np.array(columns[4], np.float64),
+    )
+    mu = np.zeros(len(order))
+    for state, p in first.items():
+        mu[number_of[state]] = p
+    return found, mu
+
+
+def _too_many(limit: int, stage: int, state: Any) -> SizeError:
+    return SizeError(
+        f"step reaches more than max_states={limit} states by stage {stage}, e.g. {shown(state)}; bound the state,"
+        " e.g. by min and max, or raise max_states",
+        limit=limit,
+    )
+
+
+def _actions(actions: Any) -> Callable[[Any], list[Any]]:
+    """The actions of a state, checked."""
+
+    def checked(given: Any, where: str) -> list[Any]:
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise ArgumentTypeError(f"actions{where} must be a list, got {shown(given)}", name="actions", value=given)
+        listed = list(given)
+        if not listed:
+            raise ArgumentError(
+                f"actions{where} must not be empty; give one, e.g. one that does nothing", name="actions"
+            )
+        for action in listed:
+            _hashable(action, f"actions{where}")
+        if len(set(listed)) < len(listed):
+            raise ArgumentError(f"actions{where} must be distinct, got {shown(listed)}", name="actions", value=given)
+        return listed
+
+    if not callable(actions):
+        fixed = checked(actions, "")
+        return lambda state: fixed
+    cache: dict[Any, list[Any]] = {}
+
+    def of_state(state: Any) -> list[Any]:
+        if state not in cache:
+            try:
+                given = actions(state)
+            except Exception as fault:
+                text = f"actions({shown(state)}) raised {type(fault).__name__}: {shown(str(fault))}"
+                raise ModelError(text) from fault
+            cache[state] = checked(given, f"({shown(state)})")
+        return cache[state]
+
+    return of_state
+
+
+def _sorted(values: Iterable[Any]) -> list[Any]:
+    """In increasing order where all of one type compare, else as they came."""
+    listed = list(values)
+    try:
+        return sorted(listed) if len({type(value) for value in listed}) == 1 else listed
+    except TypeError:
+        return listed
+
+
+# -- the model ---------------------------------------------------------------------------------------------------------
+
+
+def _model(
+    found: Found, mu: FloatArray, laws: list[EventLaw], per_stage: bool, H: int, events_observed: bool, **optional: Any
+) -> MDP:
+    """The outcomes of every row, merged, and the noise behind them."""
+    S, A, K = len(found.states), len(found.actions), H if per_stage else 1
+    row = (found.stage * S + found.s) * A + found.a
+    order = np.argsort(row, kind="stable")  # pairs of a row stay in the order of the events
+    row, s_next, reward = row[order], found.s_next[order], found.reward[order]
+    sizes = np.array([len(law.events) for law in laws])
+    counts = np.bincount(row, minlength=K * S * A)
+    pair_start = np.r_[0, np.cumsum(counts)]
+    law_of_row = np.repeat(np.arange(K), S * A) if per_stage else np.zeros(S * A, np.int64)
+    first_event = np.r_[0, np.cumsum(sizes)][law_of_row[row]]
+    weights = np.concatenate([law.probabilities for law in laws])
+    p = weights[first_event + np.arange(row.size) - pair_start[row]]
+    table, _ = from_columns(
+        found.stage[order], found.s[order], found.a[order], s_next, p, reward, H,
+        staged=per_stage, S=S, A=A, keep_zeros=True,
+    )  # fmt: skip
+    pair_outcome = _outcomes(row, s_next, reward)
+    driven = np.diff(table.row_start) > 1
+    keep = driven[row]
+    noise = SharedNoise(
+        events=tuple(law.events for law in laws),
+        probabilities=tuple(law.probabilities for law in laws),
+        row_law=np.where(driven, law_of_row, -1).reshape(K, S, A),
+        row_start=table.row_start,
+        pair_start=np.r_[0, np.cumsum(np.where(driven, counts, 0))],
+        pair_outcome=pair_outcome[keep],
+        events_observed=bool(events_observed),
+        cut=tuple(law.cut for law in laws),
+        states=found.states,
+        actions=found.actions,
+    )
+    table.probability = noise.image(noise.probabilities)
+    return MDP.from_table(table, H, mu, noise=noise, **optional)
+
+
+def _outcomes(row: IntArray, s_next: IntArray, reward: FloatArray) -> IntArray:
+    """Number of each pair's outcome: outcomes are the distinct (row, next state, reward) in increasing order."""
+    order = np.lexsort((reward, s_next, row))
+    keys = row[order], s_next[order], reward[order]
+    new = np.ones(row.size, bool)
+    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    outcome = np.empty(row.size, np.int64)
+    outcome[order] = np.cumsum(new) - 1
+    return outcome
+
+
+def _names(values: Any, name: Callable[[Any], str]) -> list[str]:
+    """Distinct printable names: those of `name` if they are, else representations, else numbered ones."""
+    plain = [value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value for value in values]
+    plain = [tuple(value) if isinstance(value, list) else value for value in plain]
+    for text in (name, repr):
+        names = [" ".join(str(text(value)).split()) for value in plain]
+        if len(set(names)) == len(names) and all(found.isprintable() and found for found in names):
+            return names
+    return [f"{i}: {type(value).__name__}" for i, value in enumerate(plain)]

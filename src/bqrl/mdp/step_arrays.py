@@ -1,0 +1,214 @@
+"""The vectorised form of a step function: it is called on whole levels of states at once.
+
+States are whole numbers, shape (n,), or rows of whole numbers, shape (n, d). A state becomes one 64-bit code by mixed
+radix over the range of each coordinate, so that finding new states is sorting numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import shown
+from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.event_law import EventLaw
+from bqrl.mdp.progress import Progress
+
+CHUNK = 1_000_000  # triples (state, action, event) per call of step
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What following the step function found: one entry per pair (row, event), rows in increasing order."""
+
+    states: Any  # by number
+    actions: tuple[Any, ...]
+    stage: IntArray
+    s: IntArray
+    a: IntArray
+    s_next: IntArray
+    reward: FloatArray
+
+
+def follow_arrays(
+    step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, laws: list[EventLaw], per_stage: bool, H: int,
+    first: dict[Any, float], limit: int, progress: Progress,
+) -> tuple[Found, FloatArray]:  # fmt: skip
+    """Every state that can be met with every transition out of it, and the law of the first state."""
+    acts, events = _numbers(actions, "actions"), [_numbers(law.events, "events") for law in laws]
+    level = _first(first)
+    known, blocks = level, []
+    transitions = 0
+    for h in range(H):
+        k = h if per_stage else 0
+        after = []
+        for part in np.array_split(level, max(1, math.ceil(len(level) * acts.size * events[k].size / CHUNK))):
+            s, a = _rows(part, acts, available)
+            block = _call(step, part, s, acts, a, events[k])
+            after.append(_distinct(block[0]))
+            blocks.append((np.full(len(block[1]), k), part, s, a, *block))
+            transitions += len(block[1])
+            progress.say(f"{len(known):,} states, {transitions:,} transitions")
+        reached = _distinct(np.concatenate(after))
+        fresh = reached[_find(known, reached) < 0]
+        if len(known) + len(fresh) > limit:
+            raise SizeError(
+                f"step reaches {len(known) + len(fresh)} states by stage {h + 1}, more than max_states={limit}; bound the"
+                " state, e.g. by np.clip, or raise max_states",
+                needed=len(known) + len(fresh),
+                limit=limit,
+            )
+        known = _distinct(np.concatenate([known, fresh]))
+        level = reached if per_stage else fresh
+        if not len(level):
+            break
+    columns: dict[str, list[Any]] = {name: [] for name in ("stage", "s", "a", "s_next", "reward")}
+    for stage, part, s, a, s_next, reward in blocks:
+        n = len(reward) // max(1, len(s))
+        columns["stage"].append(stage)
+        columns["s"].append(np.repeat(_find(known, part)[s], n))
+        columns["a"].append(np.repeat(a, n))
+        columns["s_next"].append(_find(known, s_next))
+        columns["reward"].append(reward)
+    mu = np.zeros(len(known))
+    mu[_find(known, _first(first, in_order=True))] = list(first.values())
+    found = {name: np.concatenate(parts) for name, parts in columns.items()}
+    return Found(states=known, actions=tuple(acts.tolist()), **found), mu
+
+
+def _numbers(values: Any, name: str) -> Any:
+    if callable(values):
+        raise ArgumentTypeError(
+            "actions must be a list of numbers if vectorized=True; say which exist with available(states, actions)",
+            name="actions",
+        )
+    try:
+        array = np.array(list(values))
+    except (TypeError, ValueError):
+        array = np.empty(0, object)
+    if array.ndim != 1 or array.dtype.kind not in "iufb" or not array.size:
+        raise ArgumentTypeError(f"{name} must be numbers if vectorized=True, got {shown(values)}", name=name)
+    if np.unique(array).size < array.size:
+        raise ArgumentError(f"{name} must be distinct, got {shown(values)}", name=name, value=values)
+    return array
+
+
+def _first(first: dict[Any, float], *, in_order: bool = False) -> IntArray:
+    states = np.array(list(first))
+    if states.ndim not in (1, 2) or states.dtype.kind not in "iu":
+        raise ArgumentTypeError(
+            "start must be a whole number or a tuple of whole numbers if vectorized=True, got"
+            f" {shown(next(iter(first)))}",
+            name="start",
+        )
+    return states.astype(np.int64) if in_order else _distinct(states.astype(np.int64))
+
+
+def _rows(states: IntArray, acts: Any, available: Callable[..., Any] | None) -> tuple[IntArray, IntArray]:
+    """Place of the state and of the action of every row that exists."""
+    s, a = np.repeat(np.arange(len(states)), acts.size), np.tile(np.arange(acts.size), len(states))
+    if available is None:
+        return s, a
+    mask = np.asarray(available(states[s], acts[a]))
+    if mask.shape != s.shape or mask.dtype != np.bool_:
+        raise ModelError(f"available must return {s.size} booleans, got shape {mask.shape} of {mask.dtype}")
+    stuck = ~mask.reshape(len(states), acts.size).any(axis=1)
+    if stuck.any():
+        raise ModelError(
+            f"actions of state {shown(states[stuck.argmax()].tolist())} must not be empty; give one, e.g. one that does nothing"
+        )
+    return s[mask], a[mask]
+
+
+def _call(
+    step: Callable[..., Any], states: IntArray, s: IntArray, acts: Any, a: IntArray, events: Any
+) -> tuple[IntArray, FloatArray]:
+    """Next states and rewards of every (row, event), checked."""
+    given = np.repeat(states[s], events.size, axis=0), np.repeat(acts[a], events.size), np.tile(events, s.size)
+    for array in given:
+        array.flags.writeable = False
+    result = _try(step, given)
+    s_next, reward = (np.asarray(part) for part in result)
+    if s_next.shape != given[0].shape or reward.shape != given[1].shape:
+        raise ModelError(
+            f"step must return next states of shape {given[0].shape} and rewards of shape {given[1].shape}, got"
+            f" {s_next.shape} and {reward.shape}"
+        )
+    if s_next.dtype.kind not in "iu":
+        raise ModelError(f"step must return whole numbers as next states, got {s_next.dtype}; use astype(int)")
+    if reward.dtype.kind not in "iufb":
+        raise ModelError(f"step must return numbers as rewards, got {reward.dtype}")
+    reward = reward.astype(np.float64) + 0.0
+    if not np.all(np.isfinite(reward)):
+        i = int(np.flatnonzero(~np.isfinite(reward))[0])
+        raise ModelError(f"{_place(given, i)} must return a finite reward, got {reward[i]}")
+    again = [np.asarray(part) for part in _try(step, given)]
+    differs = np.any((again[0] != s_next).reshape(len(reward), -1), axis=1) | (again[1] != reward)
+    if differs.any():
+        i = int(differs.argmax())
+        raise ModelError(
+            f"{_place(given, i)} returned {s_next[i].tolist(), float(reward[i])}, then"
+            f" {again[0][i].tolist(), float(again[1][i])}; it must be deterministic: put what is random into noise"
+        )
+    return s_next.astype(np.int64), reward
+
+
+def _try(step: Callable[..., Any], given: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+    """What step returns; a fault is narrowed down to one triple."""
+    try:
+        result = step(*given)
+    except Exception as fault:
+        low, high = 0, len(given[1])
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                step(*(array[low:middle] for array in given))
+            except Exception:
+                high = middle
+            else:
+                low = middle
+        hint = "; step must not change its arguments" if "read-only" in str(fault) else ""
+        raise ModelError(f"{_place(given, low)} raised {type(fault).__name__}: {shown(str(fault))}{hint}") from fault
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise ModelError(f"step must return (next_states, rewards), got {shown(result)}")
+    return result
+
+
+def _place(given: tuple[Any, Any, Any], i: int) -> str:
+    return f"step({', '.join(shown(array[i].tolist()) for array in given)})"
+
+
+# -- states as numbers ---------------------------------------------------------------------------------------------------
+
+
+def _codes(*arrays: IntArray) -> list[IntArray]:
+    """One code per state, the same for equal states of all arrays, increasing in lexicographic order."""
+    if arrays[0].ndim == 1:
+        return list(arrays)
+    stacked = [array for array in arrays if len(array)]
+    low = np.min([array.min(axis=0) for array in stacked], axis=0)
+    span = np.max([array.max(axis=0) for array in stacked], axis=0) - low + 1
+    if math.prod(span.tolist()) >= 2**62:
+        raise ModelError(
+            f"the states have coordinates too far apart to be numbered: {span.tolist()}; make them smaller"
+        )
+    radix = np.r_[np.cumprod(span[:0:-1])[::-1], 1].astype(np.int64)
+    return [(array - low) @ radix for array in arrays]
+
+
+def _distinct(states: IntArray) -> IntArray:
+    """The different states, in increasing order."""
+    (codes,) = _codes(states)
+    return states[np.unique(codes, return_index=True)[1]]
+
+
+def _find(known: IntArray, states: IntArray) -> IntArray:
+    """Place of every state among the known ones, which increase; -1 where it is not there."""
+    there, wanted = _codes(known, states)
+    place = np.minimum(np.searchsorted(there, wanted), there.size - 1)
+    return np.where(there[place] == wanted, place, -1)

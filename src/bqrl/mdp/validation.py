@@ -1,0 +1,166 @@
+"""Checks that every model passes when it is built: masks, probabilities, rewards and the start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import nearest, number, shown
+from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.mdp.arrays import BoolArray, FloatArray
+from bqrl.mdp.build import MAX_STAGES, Table
+
+ROW_TOL = 1e-9  # a row may miss 1 by this much before it is rejected
+SUM_RULE = f"the probabilities of a row must sum to 1 (tolerance {ROW_TOL:g})"
+MAX_PLACES = 100_000_000  # (stage, state) pairs: a table of reachable states must fit
+MAX_SHARE = 1e6  # larger entries are no percentages either; sums stay finite
+MAX_RETURN = 1e300  # sums and differences of returns stay finite
+
+
+def check_length(H: int, S: int) -> None:
+    """Raise SizeError if the (stage, state) pairs are too many to list."""
+    longest = min(MAX_STAGES, max(1, MAX_PLACES // S))
+    if H > longest:
+        raise SizeError(
+            f"horizon={H} is too long: at most {longest} stages fit with {S} states; give a shorter horizon",
+            needed=H,
+            limit=longest,
+        )
+
+
+def mask_of(given: Any, shape: tuple[int, int, int], what: str) -> BoolArray | None:
+    """A mask of the given shape, or None."""
+    if given is None:
+        return None
+    mask = np.asarray(given)
+    if shape[0] == 1 and mask.ndim == 3 and mask.shape[1:] == shape[1:] and len(mask) > 1:
+        raise ArgumentError(
+            f"{what} differs by stage but the kernel is stored once; give the transitions per stage, too", name=what
+        )
+    if mask.dtype != np.bool_ or mask.shape not in (shape, shape[1:]):
+        raise ArgumentError(
+            f"{what} must be a boolean array of shape {shape[1:]}, or one per stage, got {mask.shape} {mask.dtype}",
+            name=what,
+        )
+    return np.array(np.broadcast_to(mask, shape))
+
+
+def without_rows(table: Table, drop: BoolArray) -> Table:
+    """The table without the outcomes of some rows."""
+    sizes = np.diff(table.row_start)
+    keep = np.repeat(~drop, sizes)
+    starts = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(np.where(drop, 0, sizes), out=starts[1:])
+    reward = None if table.reward is None else table.reward[:, keep]
+    return Table(
+        table.S, table.A, table.K, starts, table.successor[keep], table.probability[keep], reward, table.row_reward,
+        table.infer_available,
+    )  # fmt: skip
+
+
+def place(q: int, table: Table) -> tuple[tuple[int | None, int, int], str]:
+    """Row number `q` as (stage, state, action) and as text for a message."""
+    h, s, a = int(q) // (table.S * table.A), int(q) // table.A % table.S, int(q) % table.A
+    return ((h, s, a), f"(h={h}, s={s}, a={a})") if table.K > 1 else ((None, s, a), f"(s={s}, a={a})")
+
+
+def check_table(table: Table, H: int) -> None:
+    """Raise ModelError unless probabilities are numbers in [0, 1] and all returns are finite."""
+    p = table.probability
+    bad = np.flatnonzero(~((p >= 0) & (p <= MAX_SHARE)))
+    if bad.size:
+        i = int(bad[0])
+        row, text = place(int(np.searchsorted(table.row_start, i, side="right")) - 1, table)
+        raise ModelError(
+            f"row {text} gives successor {table.successor[i]} the probability {p[i]}; it must be a number in [0, 1]",
+            row=row,
+        )
+    rewards = table.reward if table.reward is not None else table.row_reward
+    if rewards is None or not rewards.size:
+        return
+    allowed = MAX_RETURN / H
+    wrong = ~(np.abs(rewards) <= allowed)
+    if not wrong.any():
+        return
+    where = np.argwhere(wrong)[0]
+    if rewards.ndim == 2:
+        row, text = place(int(np.searchsorted(table.row_start, where[1], side="right")) - 1, table)
+    else:
+        row = (int(where[0]) if table.K > 1 else None, int(where[1]), int(where[2]))
+        text = f"(s={where[1]}, a={where[2]})"
+    at = f" at stage {where[0]}" if len(rewards) > 1 else ""
+    value = rewards[tuple(where)]
+    rule = f"must be at most {allowed:g} in size over {H} stages" if np.isfinite(value) else "must be finite"
+    raise ModelError(f"the reward of row {text}{at} is {value}; rewards {rule}", row=row)
+
+
+def normalised(table: Table) -> FloatArray:
+    """Probabilities whose rows sum to 1; rows that already do, up to rounding, keep their bits."""
+    p, sizes = table.probability, np.diff(table.row_start)
+    rows = np.flatnonzero(sizes)
+    if rows.size == 0:
+        raise ModelError("the model has no transitions")
+    sums = np.add.reduceat(p, table.row_start[rows])
+    off = np.abs(sums - 1.0)
+    if np.any(off > ROW_TOL):
+        q = int(np.flatnonzero(off > ROW_TOL)[0])
+        row, text = place(rows[q], table)
+        raise ModelError(f"row {text} sums to {sums[q]:.12g}{percentages(sums[q])}; {SUM_RULE}", row=row)
+    loose = off > sizes[rows] * 2.0**-52
+    if not loose.any():
+        return p.copy() if not p.flags.owndata else p
+    return p / np.repeat(np.where(loose, sums, 1.0), sizes[rows])
+
+
+def percentages(total: float) -> str:
+    """The question to ask if probabilities sum to 100."""
+    return ": percentages? divide them by 100" if abs(total - 100.0) <= 0.1 else ""
+
+
+def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArray:
+    """Law of the first state, shape (S,), of a state, its name, a law {state: probability} or S probabilities."""
+    mu = np.zeros(S)
+    if isinstance(start, Mapping):
+        for state, share in start.items():
+            mu[_state(state, S, labels)] += number(share, f"start[{shown(state)}]", 0.0, MAX_SHARE)
+    elif isinstance(start, (str, int, np.integer)) and not isinstance(start, bool):
+        mu[_state(start, S, labels)] = 1.0
+    else:
+        try:
+            mu = np.array(start, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise ArgumentTypeError(
+                f"start must be a state, its name or {S} probabilities, got {shown(start)}", name="start", value=start
+            ) from None
+    proper = mu.shape == (S,) and bool(np.all((mu >= 0) & (mu <= MAX_SHARE)))
+    if not proper or not abs(mu.sum() - 1.0) <= ROW_TOL:
+        found = shown(start)
+        if proper:
+            found = f"the sum {mu.sum():.12g}{percentages(mu.sum())}"
+        elif mu.ndim and mu.size:
+            found = f"shape {mu.shape}, values from {mu.min():.3g} to {mu.max():.3g}"
+        raise ArgumentError(
+            f"start must be a state, its name, or {S} probabilities that sum to 1, got {found}",
+            name="start",
+            value=start,
+        )
+    return mu if abs(mu.sum() - 1.0) <= S * 2.0**-52 else mu / mu.sum()
+
+
+def _state(given: Any, S: int, labels: tuple[str, ...] | None) -> int:
+    """Index of a state given by its index or its name."""
+    if isinstance(given, str):
+        labels = labels or tuple(map(str, range(S)))
+        if given in labels:
+            return labels.index(given)
+        near = "" if given.lstrip("-").isdigit() else nearest(given, labels)  # numbers have no near spelling
+        if "did you mean" not in near:
+            near = f"; states run from {shown(labels[0])} to {shown(labels[-1])}"
+        raise ArgumentError(f"start: there is no state {shown(given)}{near}", name="start", value=given)
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
+        raise ArgumentTypeError(f"start must name a state, got {shown(given)}", name="start", value=given)
+    if not 0 <= given < S:
+        raise ArgumentError(f"start is {shown(given)}, but states run from 0 to {S - 1}", name="start", value=given)
+    return int(given)

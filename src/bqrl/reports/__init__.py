@@ -1,1 +1,0 @@
-"""Numbers in; tables, figures and pages out. Nothing here plans, learns or evaluates."""

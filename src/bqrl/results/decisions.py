@@ -1,0 +1,197 @@
+"""Decision tables: what a policy does, for people and for programs that know no bqrl.
+
+A row says: at this stage, in this state, with this much earned so far, play this action. Stages are counted from 1. The
+rows of one policy can be followed without bqrl:
+
+- Markov policy: find the row with the stage and the state.
+- Target policy: begin with need = `target`. Find the row with the stage and the state whose range `need_from` to
+  `need_to` holds the need (or lies nearest to it, which allows for rounding errors). After a reward r, subtract
+  `worth` * r from the need (r itself where there is no column `worth`). Where the table has a column `reward_step`,
+  subtract `reward_floor` + `reward_step` * floor((`worth` * r - `reward_floor`) / `reward_step` + 1e-9) instead.
+- Label policy: begin with the row of stage 1 and the first state; its `label` is in force. Play its action, find the row
+  of the same label with the `next_state` and the `reward` (the nearest one), and go on with its `next_label`.
+- Mixture: draw one `part` with probability `weight` before the first stage, then follow the rows of this part.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import number
+from bqrl.errors import PolicyError, SizeError
+from bqrl.mdp.grid import Rounded
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
+from bqrl.mdp.unroll import to_labels
+from bqrl.planners.occupancy import play_shares, target_masses
+
+MAX_ROWS = 1_000_000
+Row = dict[str, Any]
+
+
+def decision_rows(
+    policy: Policy, mdp: MDP, *, reachable: bool = True, min_probability: float = 0.0, stage: str = "stage"
+) -> list[Row]:
+    """The decisions of a policy, one row each, with the names of the problem.
+
+    Parameters
+    ----------
+    policy, mdp
+        The policy and its problem.
+    reachable
+        Only what can be met under the policy, with the probability of meeting it; neighbouring rows with the same action
+        are merged. False: every stage, state and need.
+    min_probability
+        Rows that are met with a smaller probability are left out.
+    stage
+        Name of the column of stages.
+
+    Returns
+    -------
+    list of dict
+        See the module for the columns and how to follow them.
+    """
+    check_fits(policy, mdp)
+    smallest = number(min_probability, "min_probability", 0.0, 1.0)
+    if int(mdp.reachable[:-1].sum()) > MAX_ROWS:
+        raise SizeError(
+            f"the table would have more than {MAX_ROWS} rows; save the policy as .npz instead", limit=MAX_ROWS
+        )
+    rows = _met(policy, mdp) if reachable else _all(policy, mdp)
+    chosen = (row for row in rows if row.get("probability", 1.0) >= smallest)
+    return [{stage if key == "stage" else key: value for key, value in row.items()} for row in chosen]
+
+
+def wide_rows(policy: Policy, mdp: MDP) -> list[Row]:
+    """States by stages, where the action depends on nothing else; a state that is never met at a stage has None.
+
+    Raises PolicyError if the action depends on the rewards so far or on a random draw.
+    """
+    played = play_shares(mdp, policy)
+    mixed = np.argwhere((played > 0.0).sum(axis=2) > 1)
+    if mixed.size:
+        h, s = mixed[0].tolist()
+        raise PolicyError(
+            f"at stage {h + 1} in state {mdp.state_label(s)} the action depends on more than the state; use the long table",
+            stage=h,
+            state=s,
+        )
+    met, action = played.sum(axis=2) > 0.0, played.argmax(axis=2)
+    return [
+        {"state": mdp.state_label(s)}
+        | {str(h + 1): mdp.action_label(int(action[h, s])) if met[h, s] else None for h in range(mdp.H)}
+        for s in np.flatnonzero(met.any(axis=0)).tolist()
+    ]
+
+
+def _met(policy: Policy, mdp: MDP) -> Iterator[Row]:
+    """Rows for what can be met, each with its probability."""
+    if isinstance(policy, MixturePolicy):
+        for i, (part, weight) in enumerate(zip(policy.policies, policy.weights.tolist(), strict=True)):
+            for row in _met(part, mdp):
+                yield {"part": i + 1, "weight": weight, **row, "probability": weight * row["probability"]}
+    elif isinstance(policy, MarkovPolicy):
+        shares = play_shares(mdp, policy)
+        for h, s in np.argwhere(shares.sum(axis=2) > 0.0).tolist():
+            action = mdp.action_label(int(policy.actions[h, s]))
+            yield _head(mdp, h, s) | {"action": action, "probability": float(shares[h, s].sum())}
+    elif isinstance(policy, TargetPolicy):
+        if isinstance(policy.grid, Rounded) and policy.grid.up:
+            raise PolicyError("this policy counts rewards rounded up, which a table does not hold; save it as .npz")
+        for h, sums, mass in target_masses(mdp, policy):
+            played = policy.actions[h][:, policy.column(h, policy.target - sums)]
+            for s in np.flatnonzero(mass.any(axis=1)).tolist():
+                yield from _ranges(policy, mdp, h, s, sums, mass[s], played[s])
+    else:
+        yield from _label_rows(policy, mdp)
+
+
+def _ranges(policy: TargetPolicy, mdp: MDP, h: int, s: int, sums: Any, mass: Any, played: Any) -> Iterator[Row]:
+    """One row per run of sums with the same action, of those that can have been earned."""
+    here = np.flatnonzero(mass > 0.0)
+    here = here[np.argsort(sums[here], kind="stable")]
+    ends = np.r_[np.flatnonzero(np.diff(played[here])), here.size - 1]
+    counting: Row = {} if mdp.discount == 1.0 and policy.grid.exact else {"worth": mdp.discount**h}
+    if isinstance(policy.grid, Rounded):
+        counting |= {"reward_floor": float(policy.grid.base[h]), "reward_step": policy.grid.width}
+    begin = 0
+    for end in ends.tolist():
+        run = here[begin : end + 1]
+        low, high = float(sums[run[0]]), float(sums[run[-1]])
+        needs = {"need_from": policy.target - high, "need_to": policy.target - low}
+        if h == 0:
+            needs = {"need_from": policy.target, "need_to": policy.target}
+        yield _head(mdp, h, s) | {
+            "earned_from": low,
+            "earned_to": high,
+            "target": policy.target,
+            **needs,
+            "action": mdp.action_label(int(played[run[0]])),
+            "probability": float(mass[run].sum()),
+            **counting,
+        }
+        begin = end + 1
+
+
+def _label_rows(policy: Policy, mdp: MDP) -> Iterator[Row]:
+    """One row per label and outcome, so that the next label can be looked up."""
+    labels = to_labels(policy, mdp)
+    mass: dict[tuple[int, int], float] = {
+        (int(labels.root[s]), int(s)): float(mdp.mu[s]) for s in np.flatnonzero(mdp.mu)
+    }
+    for h in range(labels.H):
+        after: dict[tuple[int, int], float] = defaultdict(float)
+        for (v, s), p in sorted(mass.items()):
+            a = int(labels.action[v])
+            row = _head(mdp, h, s) | {"label": v, "action": mdp.action_label(a), "probability": p}
+            if h == labels.H - 1:
+                yield row | {"next_state": None, "reward": None, "next_label": None}
+                continue
+            for t, q, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
+                if q > 0.0:
+                    child = int(labels.next(v, h, s, a, r, t))
+                    yield row | {"next_state": mdp.state_label(t), "reward": r, "next_label": child}
+                    after[child, t] += p * q
+        mass = after
+
+
+def _all(policy: Policy, mdp: MDP) -> Iterator[Row]:
+    """Rows for every stage and state of the problem; of a target policy for every need."""
+    if isinstance(policy, MixturePolicy):
+        for i, (part, weight) in enumerate(zip(policy.policies, policy.weights.tolist(), strict=True)):
+            for row in _all(part, mdp):
+                yield {"part": i + 1, "weight": weight, **row}
+    elif isinstance(policy, (MarkovPolicy, TargetPolicy)):
+        for h in range(policy.H):
+            for s in np.flatnonzero(mdp.reachable[h]).tolist():
+                if isinstance(policy, MarkovPolicy):
+                    yield _head(mdp, h, s) | {"action": mdp.action_label(int(policy.actions[h, s]))}
+                else:
+                    yield from _all_needs(policy, mdp, h, s)
+    else:
+        yield from (
+            {key: value for key, value in row.items() if key != "probability"} for row in _label_rows(policy, mdp)
+        )
+
+
+def _all_needs(policy: TargetPolicy, mdp: MDP, h: int, s: int) -> Iterator[Row]:
+    """Runs of needs with the same action: it is played where need_above < need <= need_up_to."""
+    actions = policy.actions[h][s]
+    points = policy.grid.points(h, policy.extra - 1)
+    begin = 0
+    for end in [*np.flatnonzero(np.diff(actions)).tolist(), actions.size - 1]:
+        yield _head(mdp, h, s) | {
+            "target": policy.target,
+            "need_above": float(points[begin - 1]) if begin > 0 else float("-inf"),
+            "need_up_to": float(points[end]) if end < points.size else float("inf"),
+            "action": mdp.action_label(int(actions[end])),
+        }
+        begin = end + 1
+
+
+def _head(mdp: MDP, h: int, s: int) -> Row:
+    return {"stage": h + 1, "state": mdp.state_label(s)}

@@ -1,0 +1,342 @@
+"""Runs of learners as a Result.
+
+The promise of a policy is its exact tau-quantile. The gap of an episode is the best promise of any policy minus that of the
+policy in force; the regret of an episode is the best mean minus that policy's mean. Both are summed over the episodes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bqrl.errors import PolicyError, SizeError
+from bqrl.laws.law import Law
+from bqrl.mdp.forms import FloatArray, IntArray
+from bqrl.mdp.model import MDP
+from bqrl.planners.convert import uniform
+from bqrl.planners.evaluate import evaluate
+from bqrl.planners.plan import GAP_TOL
+from bqrl.results.charts import Curve, curves_chart, curves_of, experiment_chart, image, promise_axis
+from bqrl.results.plans import file_number, in_one_line, policy_table, saved
+from bqrl.results.result import Result, Table, versions
+from bqrl.results.words import Words, by_gap, compared, headline, learned, number, ranking
+from bqrl.study.compare import Experiment, beats, bootstrap_band
+
+NAMES = {
+    "ucb-bqrl": "UCB-BQRL",
+    "psrl": "PSRL",
+    "ucbvi": "UCBVI",
+    "q-learning": "Q-learning",
+    "sarsa": "SARSA",
+    "thompson": "Thompson",
+    "ppo": "PPO",
+    "trpo": "TRPO",
+}
+LAST = 0.1  # share of the last episodes whose realised returns are reported
+BLOCKS = 100  # averages of promises in a chart: single episodes vary too much to be read
+CHARTS = ("promises", "gaps", "returns")
+TITLES = {
+    "quantile": "quantile",
+    "gap": "cumulative gap",
+    "regret": "cumulative regret",
+    "mean": "mean",
+    "settled": "optimal after",
+    "return": "mean return",
+    "last_return": "mean return, last tenth",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """An experiment with what it is compared with."""
+
+    experiment: Experiment
+    words: Words
+    model: Mapping[str, Any]  # sizes of the problem
+    mdp: MDP | None = None
+    random: Law | None = None  # law of the return of uniformly random play
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    alone: bool = False  # one learner, of which the policy is shown
+
+
+def random_law(mdp: MDP) -> Law:
+    """Law of the return of uniformly random play, or its lower end."""
+    return evaluate(mdp, uniform(mdp))
+
+
+def label_of(learner: str, params: Mapping[str, Any]) -> str:
+    """Name of a learner in tables and charts.
+
+    >>> label_of("ucb-bqrl", {"planner": "greedy", "c_conf": 0.01})
+    'UCB-BQRL, greedy planner, c_conf=0.01'
+    """
+    parts = [f"{value} planner" if key == "planner" else f"{key}={in_text(value)}" for key, value in params.items()]
+    return ", ".join([NAMES.get(learner, learner), *parts])
+
+
+def in_text(value: Any) -> str:
+    """The value of a parameter as the command line writes it."""
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def file_stem(learner: str, params: Mapping[str, Any], seed: int, *, alone: bool) -> str:
+    """Name of the files of one run; the learner is part of it unless it is the only one."""
+    if alone:
+        return f"seed{seed}"
+    parts = [learner, *(f"{key}-{in_text(value)}" for key, value in params.items())]
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', '_'.join(parts))[:80]}_seed{seed}"
+
+
+def learning_files(tau: float, stems: list[str]) -> list[str]:
+    """Names of the files that a folder of these runs may hold."""
+    tables = ["learners.csv", "seeds.csv", "curves.csv", "beats.csv", f"policy_tau{file_number(tau)}.csv"]
+    charts = [f"{name}.{kind}" for name in CHARTS for kind in ("vl.json", "png", "pdf")]
+    return [*tables, f"policy_tau{file_number(tau)}.npz", *charts, *(f"record_{stem}.npz" for stem in stems)]
+
+
+def learning_document(found: Learned) -> dict[str, Any]:
+    """The runs without their curves, as JSON values: what `--json` prints."""
+    experiment = found.experiment
+    first = next(iter(experiment.records.values()))[0]
+    best = None
+    if experiment.exact and first.optimum is not None:
+        best = {"quantile": first.optimum.quantile(experiment.tau), "mean": first.optimum.best_mean}
+    document: dict[str, Any] = {
+        "format": f"bqrl {'learn' if found.alone else 'compare'} 2",
+        "model": dict(found.model),
+        "settings": dict(found.settings),
+        "tau": experiment.tau,
+        "episodes": experiment.episodes,
+        "best": best,
+        "random": None if found.random is None or best is None else _random(found, found.random, best),
+        "learners": [_learner(found, one, best) for one in experiment.learners],
+        "seconds": found.seconds,
+        "versions": versions(),
+    }
+    document["beats"] = _beats(document)
+    document["meaning"] = (learned if found.alone else compared)(document, found.words)
+    return document
+
+
+def _random(found: Learned, law: Law, best: Mapping[str, float]) -> dict[str, float]:
+    T, quantile, mean = found.experiment.episodes, law.quantile(found.experiment.tau), law.mean()
+    gap, regret = T * (best["quantile"] - quantile), T * (best["mean"] - mean)
+    return {"quantile": quantile, "mean": mean, "gap": gap, "regret": regret}
+
+
+def _learner(found: Learned, one: Any, best: Mapping[str, float] | None) -> dict[str, Any]:
+    experiment, records = found.experiment, found.experiment.records[one.label]
+    rows = []
+    last = max(1, round(LAST * experiment.episodes))
+    for seed, record in zip(experiment.seeds, records, strict=True):
+        row: dict[str, Any] = {
+            "seed": seed,
+            "return": float(record.returns.mean()),
+            "last_return": float(record.returns[-last:].mean()),
+        }
+        if best is not None:
+            assert found.mdp is not None
+            assert record.final_policy is not None
+            final = evaluate(found.mdp, record.final_policy)
+            quantile, gaps = final.quantile(experiment.tau), record.gap(experiment.tau)
+            row |= {"quantile": quantile, "mean": final.mean(), "gap": float(gaps.sum())}
+            row |= {"regret": float(record.expected_regret().sum())}
+            row["settled"] = optimal_after(np.r_[gaps, best["quantile"] - quantile], best["quantile"])
+        rows.append(row)
+    columns = {key: np.array([row[key] for row in rows]) for key in rows[0] if key not in ("seed", "settled")}
+    return {
+        "label": one.label,
+        "learner": one.learner if isinstance(one.learner, str) else one.label,
+        "params": dict(one.params),
+        "runs": rows,
+        "mean": {key: float(values.mean()) for key, values in columns.items()},
+        "std": {key: float(values.std(ddof=1)) if len(rows) > 1 else None for key, values in columns.items()},
+    }
+
+
+def optimal_after(gaps: FloatArray, size: float) -> int | None:
+    """Number of episodes after which the policy is optimal to the end; None if it never is.
+
+    `gaps` are those of the episodes and, last, that of the final policy.
+
+    >>> optimal_after(np.array([1.0, 0.0, 0.5, 0.0, 0.0]), 1.0), optimal_after(np.array([0.0, 0.1]), 1.0)
+    (3, None)
+    """
+    short = np.flatnonzero(gaps > GAP_TOL * max(1.0, abs(size)))
+    first = int(short[-1]) + 1 if short.size else 0
+    return first if first < gaps.size else None
+
+
+def _beats(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """For each pair of learners the probability that a run of the first beats a run of the second."""
+    sign, key = (1.0, "gap") if document["best"] is not None else (-1.0, "last_return")
+    losses = {one["label"]: sign * np.array([row[key] for row in one["runs"]]) for one in by_gap(document["learners"])}
+    return [
+        {"learner": mine, "other": other, "probability": beats(losses[mine], losses[other])}
+        for mine in losses
+        for other in losses
+        if mine != other
+    ]
+
+
+def seed_table(document: Mapping[str, Any], words: Words) -> Table:
+    """One learner: one row per seed, and their mean."""
+    (learner,) = document["learners"]
+    keys = [key for key in TITLES if key in learner["runs"][0]]
+    if document["best"] is not None:
+        keys = [key for key in keys if "return" not in key]
+    rows = [{"seed": str(row["seed"])} | {key: row[key] for key in keys} for row in learner["runs"]]
+    if len(rows) > 1:
+        rows.append({"seed": "mean"} | {key: learner["mean"].get(key) for key in keys})
+    best = document["best"]
+    said = "One row per seed."
+    if best is not None:
+        said += f" The best quantile of any policy is {words.amount(number(best['quantile']))}."
+    return Table(rows, {"seed": "seed", **TITLES}, said)
+
+
+def learner_table(document: Mapping[str, Any]) -> Table:
+    """Several learners, the best first; then the best policies and random play."""
+    keys = [key for key in TITLES if key in document["learners"][0]["runs"][0]]
+    if document["best"] is not None:
+        keys = [key for key in keys if "return" not in key]
+    rows = []
+    for one in by_gap(document["learners"]):
+        row: dict[str, Any] = {"learner": one["label"]}
+        for key in keys:
+            if key == "settled":
+                each = [run["settled"] for run in one["runs"]]
+                row[key] = None if None in each else max(each)
+            else:
+                row |= {key: one["mean"][key], f"{key}_std": one["std"][key]}
+        rows.append(row)
+    if document["best"] is not None:
+        blank = dict.fromkeys(rows[0])
+        zero = {"gap": 0.0, "regret": 0.0}
+        rows.append(blank | {"learner": "best possible"} | zero | document["best"])
+        if document["random"] is not None:
+            rows.append(blank | {"learner": "random play"} | document["random"])
+    seeds = len(document["learners"][0]["runs"])
+    said = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
+    return Table(rows, {"learner": "learner", **TITLES}, said)
+
+
+def learning_result(
+    found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]
+) -> tuple[Result, list[str]]:
+    """The result of runs, and one line for each part that is left out.
+
+    Parameters
+    ----------
+    found, document
+        The runs, and what `learning_document` made of them.
+    files
+        Further files, such as logs.
+
+    Returns
+    -------
+    Result, list of str
+        Records are attached as .npz files.
+    """
+    experiment, words, left_out = found.experiment, found.words, []
+    tables = {"seeds": seed_table(document, words)} if found.alone else {"learners": learner_table(document)}
+    attached = dict(files)
+    for one in experiment.learners:
+        for seed, record in zip(experiment.seeds, experiment.records[one.label], strict=True):
+            stem = file_stem(str(one.learner), one.params, seed, alone=found.alone)
+            attached[f"record_{stem}.npz"] = saved(record)
+    if not found.alone and len(experiment.learners) > 1:
+        said = "The probability that a run of the first learner beats a run of the other; ties count one half."
+        tables["beats"] = Table(document["beats"], {"other": "other learner"}, said)
+    if document["best"] is not None:
+        tables["curves"] = _curve_table(experiment)
+    if found.alone and found.mdp is not None and document["best"] is not None:
+        rows = document["learners"][0]["runs"]
+        chosen = max(range(len(rows)), key=lambda i: (rows[i]["quantile"], rows[i]["mean"], -rows[i]["gap"]))
+        policy = experiment.records[experiment.learners[0].label][chosen].final_policy
+        assert policy is not None
+        name = f"policy_tau{file_number(experiment.tau)}"
+        attached[f"{name}.npz"] = saved(policy)
+        try:
+            tables[name] = policy_table(policy, found.mdp, words, f"seed {rows[chosen]['seed']}: ")
+        except (SizeError, PolicyError) as fault:
+            left_out.append(f"{name}.csv is not written: {fault}; {name}.npz holds the policy")
+    try:
+        charts = {name: chart.to_dict() for name, chart in learning_charts(found, document).items()}
+        attached |= {f"{name}.{kind}": image(spec, kind) for name, spec in charts.items() for kind in ("png", "pdf")}
+    except ImportError as fault:
+        charts = {}
+        left_out.append(str(fault))
+    settings = {key: value for key, value in found.settings.items() if value not in (None, False, [], ())}
+    model = {"size": in_one_line(found.model, words)}
+    kind = "learning" if found.alone else "comparison"
+    result = Result(
+        kind, words.title, model | settings, tables, charts, [document["meaning"]], details=document, files=attached
+    )
+    return result, left_out
+
+
+def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The charts of runs by name."""
+    experiment, words = found.experiment, found.words
+    band = experiment.band if len(experiment.seeds) > 1 else ""
+    if document["best"] is None:
+        curves = [
+            _averaged(one.label, np.array([record.returns for record in experiment.records[one.label]]))
+            for one in experiment.learners
+        ]
+        title = "Realised returns" if len(curves) == 1 else "Realised returns of each learner"
+        return {"returns": curves_chart(curves, title=title, y_title=words.titled("mean return"), band=band)}
+    tau = experiment.tau
+    curves = [
+        _averaged(one.label, np.array([record.quantile(tau) for record in experiment.records[one.label]]))
+        for one in experiment.learners
+    ]
+    references = [("best possible", document["best"]["quantile"])]
+    if document["random"] is not None:
+        references.append(("random play", document["random"]["quantile"]))
+    title = headline(document) if found.alone else ranking(document)
+    return {
+        "promises": curves_chart(
+            curves,
+            title=title[0].upper() + title[1:],
+            y_title=promise_axis(tau, words),
+            band=band,
+            references=references,
+        ),
+        "gaps": experiment_chart(experiment, "gap"),
+    }
+
+
+def _averaged(label: str, values: FloatArray) -> Curve:
+    """The curve of values (seeds, episodes), averaged over blocks of episodes, each at its last episode."""
+    ends = block_ends(values.shape[1], BLOCKS)
+    total = np.cumsum(values, axis=1)[:, ends - 1]
+    averages = np.diff(total, axis=1, prepend=0.0) / np.diff(ends, prepend=0)
+    low, high = bootstrap_band(averages)
+    return Curve(label, ends.astype(float), averages.mean(axis=0), low, high)
+
+
+def block_ends(T: int, blocks: int) -> IntArray:
+    """Last episodes, counted from 1, of at most `blocks` blocks of about equal length."""
+    return np.unique(np.linspace(0, T, min(T, blocks) + 1).round().astype(np.int64))[1:]
+
+
+def _curve_table(experiment: Experiment) -> Table:
+    rows = []
+    for gap, regret in zip(experiment.curves("gap", 2000), experiment.curves("regret", 2000), strict=True):
+        row = {"learner": gap["learner"], "episode": gap["episode"]}
+        row |= {f"gap_{key}": gap[key] for key in ("mean", "low", "high")}
+        rows.append(row | {f"regret_{key}": regret[key] for key in ("mean", "low", "high")})
+    titles = {
+        f"{name}_{key}": f"cumulative {name}, {key}" for name in ("gap", "regret") for key in ("mean", "low", "high")
+    }
+    return Table(rows, titles, f"Low and high: {experiment.band}.")
+
+
+__all__ = ["Learned", "curves_of", "learning_document", "learning_result"]

@@ -1,0 +1,138 @@
+r"""The page of a result: one HTML file for every kind, which opens offline and makes no request.
+
+Names from files are text: HTML is escaped by the template, and "<" inside JSON is written as \u003c, so that no name can
+end a script element.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from bqrl.results.charts import MISSING
+from bqrl.results.result import Result, Sentence, Table, plain, to_csv
+from bqrl.results.words import cell, displayed, number
+
+PAGE = "report.html"
+SHOWN_ROWS = 200  # of a table on the page; its CSV has all
+MAX_CSV = 1_000_000  # bytes of a table that is embedded for download
+
+
+def page(result: Result) -> str:
+    """The page of a result as HTML.
+
+    Parameters
+    ----------
+    result
+        Any result; its charts, tables, sentences and choices are all that the page needs.
+
+    Returns
+    -------
+    str
+        One file: code, data and style are inside.
+    """
+    jinja2 = _jinja()
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    template = environment.from_string((Path(__file__).parent / "page.html.j2").read_text(encoding="utf-8"))
+    choices = [choice for choice in result.choices if len(choice.values) > 1]
+    chosen = {choice.name: choice.values[choice.start] for choice in choices}
+    sentences = [line if isinstance(line, Sentence) else Sentence(line) for line in result.sentences]
+    now = [line.text for line in sentences if all(chosen.get(key, value) == value for key, value in line.when.items())]
+    tables = [_table(name, table) for name, table in result.tables.items()]
+    specs = [dict(spec) for spec in result.charts.values()]
+    titles = [_title(spec) for spec in specs]
+    data = {
+        "choices": [{key: getattr(choice, key) for key in ("name", "values", "labels", "start")} for choice in choices],
+        "sentences": [{"text": line.text, "when": dict(line.when)} for line in sentences],
+        "charts": specs,
+        "tables": [{"name": table["name"], "csv": table["csv"]} for table in tables],
+    }
+    settings = [(key.replace("_", " "), _shown(value)) for key, value in result.settings.items()]
+    versions = result.details.get("versions", {})
+    html: str = template.render(
+        result=result,
+        subtitle=result.settings.get("size", ""),
+        shown=now,
+        choices=choices,
+        charts=titles,
+        tables=tables,
+        settings=settings,
+        footer=_footer(result.details, versions),
+        data=_markup(json.dumps(plain(data), allow_nan=False).replace("<", "\\u003c")),
+        library=_markup(library()) if specs else "",
+    )
+    return html
+
+
+@lru_cache(maxsize=1)
+def library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    try:
+        import vl_convert
+    except ImportError:
+        raise ImportError(MISSING) from None
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
+
+
+def _jinja() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise ImportError(MISSING.replace("charts need Altair and vl-convert", "the page needs Jinja2")) from None
+    return jinja2
+
+
+def _markup(text: str) -> Any:
+    import markupsafe
+
+    return markupsafe.Markup(text)
+
+
+def _title(spec: dict[str, Any]) -> dict[str, str]:
+    """Take the title out of a chart: HTML breaks its lines, a chart does not."""
+    title = spec.pop("title", "")
+    if isinstance(title, Mapping):
+        text, subtitle = title.get("text", ""), title.get("subtitle", "")
+        if isinstance(text, Mapping):  # it follows the selectors of the chart; the script of the page does so, too
+            text = spec["usermeta"]["titles"]
+            while not isinstance(text, str):
+                text = text[0]
+        return {
+            "title": text if isinstance(text, str) else " ".join(text),
+            "subtitle": subtitle if isinstance(subtitle, str) else " ".join(subtitle),
+        }
+    return {"title": title, "subtitle": ""}
+
+
+def _table(name: str, table: Table) -> dict[str, Any]:
+    csv, count = to_csv(table), len(table.rows)
+    titles, cells = displayed(Table(table.rows[:SHOWN_ROWS], table.titles))
+    words = [any(row[i][:1].isalpha() and row[i] not in ("yes", "no") for row in cells) for i in range(len(titles))]
+    return {
+        "name": name,
+        "title": re.sub(r"_tau(\d+)p(\d+)$", r" at τ = \1.\2", name).replace("_", " ").capitalize(),
+        "caption": table.caption,
+        "columns": [{"title": title, "text": text} for title, text in zip(titles, words, strict=True)],
+        "cells": cells,
+        "more": count if count > SHOWN_ROWS else 0,
+        "csv": csv.decode() if len(csv) <= MAX_CSV else "",
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={_shown(part)}" for key, part in value.items()) or "defaults"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_shown, value))
+    return cell(value)
+
+
+def _footer(details: Mapping[str, Any], versions: Mapping[str, str]) -> str:
+    made = ", ".join(f"{name} {version}" for name, version in versions.items())
+    seconds = details.get("seconds")
+    took = "" if seconds is None else f"Computed in {number(float(seconds), 3)} s"
+    return " with ".join(part for part in (took, made) if part)

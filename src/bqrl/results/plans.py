@@ -1,0 +1,335 @@
+"""Plans as a Result: the sentence of each level, the curve, the law of the return, the policy, and their tables."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bqrl.errors import PolicyError, SizeError
+from bqrl.laws.law import Law
+from bqrl.mdp.forms import FloatArray
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import Policy
+from bqrl.planners.plan import Plan, objective_value
+from bqrl.planners.target import GuaranteeCurve
+from bqrl.results.charts import Steps, guarantee_chart, image, law_chart, policy_chart
+from bqrl.results.decisions import decision_rows, wide_rows
+from bqrl.results.result import Choice, Result, Sentence, Table, versions
+from bqrl.results.words import Words, meaning, number, percent
+
+MAX_SHARES = 4_000_000  # numbers (stage, state, action) of a map that is worth its memory
+MAX_WIDE = 30  # stages of a table of states by stages
+FILES = ("levels.csv", "return_laws.csv", "guarantee_curve.csv")
+CHARTS = ("guarantee_curve", "return_law", "policy_map")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """Plans of one problem at several levels, and what they are compared with."""
+
+    words: Words
+    mdp: MDP
+    plans: tuple[Plan, ...]  # those that were asked for
+    others: tuple[Plan, ...] = ()  # at further levels, for the slider of the page
+    neutral: tuple[Policy, Law, Law] | None = None  # the risk-neutral policy and both ends of its law
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    curve: GuaranteeCurve | None = None
+    shares: Mapping[float, FloatArray] = field(
+        default_factory=dict
+    )  # level -> (H, S, A): how often each action is played
+    neutral_shares: FloatArray | None = None
+    seconds: float = 0.0
+
+    @property
+    def levels(self) -> list[Plan]:
+        """All plans by level."""
+        asked = {plan.tau for plan in self.plans}
+        return sorted(
+            [*self.plans, *(plan for plan in self.others if plan.tau not in asked)], key=lambda plan: plan.tau
+        )
+
+
+def plan_document(solved: Solved) -> dict[str, Any]:
+    """The plans that were asked for, as JSON values: what `--json` prints."""
+    return {
+        "format": "bqrl plan 1",
+        "model": sizes(solved.words.title, solved.mdp),
+        "settings": dict(solved.settings),
+        "levels": [_level(plan, solved) for plan in solved.plans],
+        "seconds": solved.seconds,
+        "versions": versions(),
+    }
+
+
+def sizes(name: str, mdp: MDP) -> dict[str, Any]:
+    """Name and sizes of a problem."""
+    first = np.flatnonzero(mdp.mu)
+    return {
+        "name": name,
+        "states": mdp.S,
+        "actions": mdp.A,
+        "horizon": mdp.H,
+        "discount": mdp.discount,
+        "start": mdp.state_label(int(first[0])) if first.size == 1 else f"random over {first.size} states",
+        "transitions": int(mdp.successor.size),
+    }
+
+
+def in_one_line(model: Mapping[str, Any], words: Words) -> str:
+    """The sizes of a problem in one line."""
+    parts = [words.count(noun, model[key]) for key, noun in (("states", "state"), ("actions", "action"))]
+    parts += [words.count(words.stage, model["horizon"]), f"start {model['start']}"]
+    if model["discount"] != 1.0:
+        parts.append(f"discount {number(model['discount'])}")
+    return ", ".join(parts)
+
+
+def plan_files(taus: Sequence[float]) -> list[str]:
+    """Names of the files that a folder of these levels may hold."""
+    stems = [file_number(tau) for tau in taus]
+    policies = [
+        name for tau in stems for name in (f"policy_tau{tau}.csv", f"policy_tau{tau}.npz", f"overview_tau{tau}.csv")
+    ]
+    return [*FILES, *policies, *(f"{name}.{kind}" for name in CHARTS for kind in ("vl.json", "png", "pdf"))]
+
+
+def plan_result(solved: Solved) -> tuple[Result, list[str]]:
+    """The result of plans, and one line for each part that is left out.
+
+    Parameters
+    ----------
+    solved
+        The plans and what they are compared with.
+
+    Returns
+    -------
+    Result, list of str
+        Without Altair the result has no charts, and a line says so.
+    """
+    document, left_out = plan_document(solved), []
+    words, files = solved.words, {}
+    tables = {"levels": level_table(document, words), "return_laws": _laws(solved)}
+    if solved.curve is not None:
+        levels, values = solved.curve.steps
+        rows = [{"level_above": a, "value": b} for a, b in zip(levels.tolist(), values.tolist(), strict=True)]
+        titles = {"level_above": "for levels above", "value": words.titled("best quantile")}
+        tables["guarantee_curve"] = Table(rows, titles, "The best quantile of any policy, from each level to the next.")
+    for plan in solved.plans:
+        name = f"policy_tau{file_number(plan.tau)}"
+        overview = policy_overview(plan.policy, solved.mdp, words)
+        if overview is not None:
+            tables[f"overview_tau{file_number(plan.tau)}"] = overview
+        files[f"{name}.npz"] = saved(plan.policy)
+        try:
+            tables[name] = policy_table(plan.policy, solved.mdp, words, f"{plan.objective}: ")
+        except (SizeError, PolicyError) as fault:
+            left_out.append(f"{name}.csv is not written: {fault}; {name}.npz holds the policy")
+    try:
+        charts = {name: chart.to_dict() for name, chart in plan_charts(solved).items()}
+        files |= {f"{name}.{kind}": image(spec, kind) for name, spec in charts.items() for kind in ("png", "pdf")}
+    except ImportError as fault:
+        charts = {}
+        left_out.append(str(fault))
+    sentences, choices = _sentences(solved)
+    settings = {key: value for key, value in solved.settings.items() if value not in (None, False, [], ())}
+    model = {"size": in_one_line(document["model"], words)}
+    result = Result(
+        "plan", words.title, model | settings, tables, charts, sentences, choices=choices, details=document, files=files
+    )
+    return result, left_out
+
+
+def plan_charts(solved: Solved) -> dict[str, Any]:
+    """The charts of plans by name."""
+    asked = {plan.tau for plan in solved.plans}
+    words, plans = solved.words, [*solved.plans, *(plan for plan in solved.others if plan.tau not in asked)]
+    neutral = None if solved.neutral is None else solved.neutral[1]
+    promises = {plan.tau: plan.value if plan.beta == 0.0 else plan.law.quantile(plan.tau) for plan in plans}
+    bracketed = any(plan.law_upper is not None for plan in plans)
+    drawn = {
+        "return_law": law_chart(
+            {plan.tau: plan.law for plan in plans}, promises, neutral=neutral, bracketed=bracketed, words=words
+        )
+    }
+    if solved.curve is not None:
+        curve = solved.curve
+        others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
+        if plans[0].attitude != "nominal" and "shortfall" in plans[0].details:
+            points = getattr(plans[0].policy, "grid").points(0)  # noqa: B009
+            label = (
+                "under every kernel in the ball"
+                if plans[0].attitude == "robust"
+                else "with the best kernel in the ball"
+            )
+            others = {label: _steps(np.asarray(plans[0].details["shortfall"]), points), **others}
+        upper = None if curve.optimistic is None else _steps(curve.optimistic[1], curve.optimistic[0])
+        name = ("best policy" if curve.exact else "proven value") + (
+            " for each level" if plans[0].attitude == "nominal" else " in the model as given"
+        )
+        marks = [(plan.tau, promises[plan.tau]) for plan in plans]
+        chart = guarantee_chart(Steps(*curve.steps), upper=upper, others=others, marks=marks, words=words, name=name)
+        drawn = {"guarantee_curve": chart, **drawn}
+    if solved.shares:
+        states = [solved.mdp.state_label(s) for s in range(solved.mdp.S)]
+        actions = [solved.mdp.action_label(a) for a in range(solved.mdp.A)]
+        drawn["policy_map"] = policy_chart(solved.shares, states, actions, neutral=solved.neutral_shares, words=words)
+    return drawn
+
+
+def policy_table(policy: Policy, mdp: MDP, words: Words, caption: str = "") -> Table:
+    """The decisions of a policy that can be met, with titles in the problem's words."""
+    rows = decision_rows(policy, mdp, stage=words.stage)
+    titles = {
+        "earned_from": words.titled("earned so far: from"),
+        "earned_to": words.titled("to"),
+        "need_from": words.titled("still needed: from"),
+        "need_to": words.titled("to "),
+        "target": words.titled("target"),
+        "probability": "probability of meeting it",
+        "next_state": "next state",
+        "next_label": "next label",
+    }
+    said = f"{caption}what to do in each situation that can be met; {words.stage}s count from 1."
+    return Table(rows, {key: titles.get(key, key) for key in rows[0]}, said[0].upper() + said[1:])
+
+
+def policy_overview(policy: Policy, mdp: MDP, words: Words) -> Table | None:
+    """States by stages, where nothing else matters and the table is readable; else None."""
+    if mdp.H > MAX_WIDE or mdp.H * mdp.S * mdp.A > MAX_SHARES:
+        return None
+    try:
+        return Table(wide_rows(policy, mdp), {}, f"The action by state and {words.stage}.")
+    except PolicyError:
+        return None
+
+
+def level_table(document: Mapping[str, Any], words: Words) -> Table:
+    """One row per level: the value, its proof, the mean, and the risk-neutral policy."""
+    levels: Sequence[Mapping[str, Any]] = document["levels"]
+    titles = {"level": "level", "value": words.titled(_value_name(levels)), "nominal": "in the model"}
+    titles |= {"upper": "upper bound", "gap": "gap", "below": "margin below", "above": "margin above"}
+    exact_laws = all(level["law_exact"] for level in levels)
+    titles |= {"certain": "certain", "mean": "mean" if exact_laws else "mean at least", "neutral": "risk-neutral"}
+    titles |= {"neutral_upper": "risk-neutral at most"}
+    rows = []
+    for level in levels:
+        neutral = level["risk_neutral"] or {"value": None, "upper": None}
+        rows.append(
+            {
+                "level": level["tau"],
+                "value": level["value"],
+                "nominal": level["nominal"],
+                "upper": level["upper"],
+                "gap": level["gap"],
+                "below": float(f"{level['margin']['below']:.2g}"),  # a size, not a result
+                "above": float(f"{level['margin']['above']:.2g}"),
+                "certain": level["certain"],
+                "mean": level["mean"],
+                "neutral": neutral["value"],
+                "neutral_upper": neutral["upper"],
+            }
+        )
+    # Margins measure how firm a quantile of the model as given is: a mean over levels, a ball or a bracket have none.
+    plain = all(level["beta"] == 0.0 and level["attitude"] == "nominal" and level["exact"] for level in levels)
+    dropped = set() if any(level["attitude"] == "robust" for level in levels) else {"nominal"}
+    dropped |= set() if plain else {"below", "above"}
+    dropped |= {key for key in ("upper", "neutral") if all(row[key] is None for row in rows)}
+    dropped |= {"gap"} if "upper" in dropped else set()
+    if all(row["neutral"] == row["neutral_upper"] for row in rows):
+        dropped |= {"neutral_upper"}
+    rows = [{key: value for key, value in row.items() if key not in dropped} for row in rows]
+    return Table(rows, {key: titles[key] for key in rows[0]}, "One row per level.")
+
+
+def _value_name(levels: Sequence[Mapping[str, Any]]) -> str:
+    def name(level: Mapping[str, Any]) -> str:
+        if level["attitude"] == "robust":
+            return "guaranteed"
+        if not level["exact"]:
+            return "at least"
+        if level["beta"] == 0.0:
+            return "quantile"
+        return "CVaR" if level["beta"] == level["tau"] else "buffered quantile"
+
+    names = {name(level) for level in levels}
+    return names.pop() if len(names) == 1 else "value"
+
+
+def _level(plan: Plan, solved: Solved) -> dict[str, Any]:
+    level = plan.summary()
+    level["law_exact"] = plan.law_upper is None
+    level["target"] = getattr(plan.policy, "target", None)
+    level["randomized_upper"] = plan.details.get("randomized")
+    level["risk_neutral"] = None
+    if solved.neutral is not None:
+        low, high = (objective_value(law, plan.tau, plan.beta) for law in solved.neutral[1:])
+        level["risk_neutral"] = {"value": low, "upper": high, "mean": solved.neutral[1].mean()}
+    level["meaning"] = meaning(level, solved.words)
+    return level
+
+
+def _sentences(solved: Solved) -> tuple[list[str | Sentence], list[Choice]]:
+    """The sentence of every level, and the controls that choose between them."""
+    plans = solved.levels
+    both = solved.neutral is not None
+    sentences: list[str | Sentence] = []
+    for plan in plans:
+        level = _level(plan, solved)
+        text = " ".join([level["meaning"], *(f"{note[0].upper()}{note[1:]}." for note in level["notes"])])
+        sentences.append(Sentence(text, {"tau": plan.tau} | ({"policy": "best"} if both else {})))
+        if both:
+            other = {"policy": "risk-neutral", "tau": plan.tau}
+            sentences.append(Sentence(f"Shown: the risk-neutral policy. {level['meaning']}", other))
+    levels = [plan.tau for plan in plans]
+    labels = [f"{percent(tau)} of runs may end below" for tau in levels]
+    choices = [Choice("tau", "Level τ", levels, labels, levels.index(solved.plans[0].tau))]
+    if both:
+        choices.append(Choice("policy", "Policy", ["best", "risk-neutral"], ["planned", "risk-neutral"]))
+    return sentences, choices
+
+
+def _laws(solved: Solved) -> Table:
+    laws: list[tuple[str, Law | None, Law | None]] = [
+        (f"tau={plan.tau!r}", plan.law, plan.law_upper) for plan in solved.plans
+    ]
+    if solved.neutral is not None:
+        _, low, high = solved.neutral
+        laws.append(("risk-neutral", low, None if high is low else high))
+    rows = []
+    for name, lower, upper in laws:
+        ends = [("", lower)] if upper is None else [(" lower", lower), (" upper", upper)]
+        for end, law in ends:
+            assert law is not None
+            for x, p in zip(law.values.tolist(), law.probabilities.tolist(), strict=True):
+                rows.append({"policy": f"{name}{end}", "return": x, "probability": p})
+    titles = {"policy": "policy", "return": solved.words.returns, "probability": "probability"}
+    return Table(rows, titles, "The probability of every return under each policy.")
+
+
+def _steps(shortfall: FloatArray, points: FloatArray) -> Steps:
+    """The curve that shortfalls by target give; of targets with one shortfall the highest counts."""
+    grown = np.maximum.accumulate(shortfall)
+    last = np.r_[np.diff(grown) > 1e-12, True]
+    return Steps(grown[last], points[last])
+
+
+def saved(policy: Any) -> bytes:
+    """A policy or a record as the bytes of its .npz file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "saved.npz"
+        policy.save(path)
+        return path.read_bytes()
+
+
+def file_number(x: float) -> str:
+    """A number as part of a file name.
+
+    >>> file_number(0.1), file_number(1e-05)
+    ('0p1', '1em05')
+    """
+    return repr(float(x)).replace(".", "p").replace("-", "m")

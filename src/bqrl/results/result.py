@@ -1,0 +1,451 @@
+"""The record of a result, and the folder that holds it.
+
+A folder holds `result.json` (kind, title, settings, sentences, column titles), one `NAME.csv` per table, one
+`NAME.vl.json` per chart (Vega-Lite), attached files, and `manifest.json` with the SHA-256 digest of each of them.
+
+Writing has four steps under one lock:
+
+1. the manifest is replaced by one that says "interrupted" and lists the digests of the old and of the new files;
+2. each new file replaces its predecessor atomically;
+3. files of the old result that the new one does not have are removed;
+4. the manifest is replaced by one that says "complete" and lists the new files.
+
+A process that is killed before step 1 leaves the old result, one that is killed after step 4 leaves the new one, and in
+between the folder says that it is interrupted and the same command completes it. A file is ours only if the manifest
+lists its name and its digest. All other files stay untouched; if one of them has the name of a file to be written,
+`check_folder` refuses before any work begins.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+import bqrl
+from bqrl.errors import ArgumentError, FileFormatError
+
+RESULT, MANIFEST, LOCK, DRAFT = "result.json", "manifest.json", ".bqrl.lock", ".bqrl.part"
+FORMAT, VERSION = "bqrl result", 1
+LOCK_SECONDS = 30.0  # writing takes less
+GENERATED = 160  # bytes in which a page of ours names its generator
+NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}")  # may lie in subfolders
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows as dicts with the same keys, and for each key the title (with its unit) that people read.
+
+    Parameters
+    ----------
+    rows
+        One dict per row; values are numbers, strings, booleans or None.
+    titles
+        Title of each column, with its unit; a column without one is shown by its key.
+    caption
+        What the table shows, in one sentence.
+    """
+
+    rows: Sequence[Mapping[str, Any]]
+    titles: Mapping[str, str] = field(default_factory=dict)
+    caption: str = ""
+
+    @property
+    def columns(self) -> list[str]:
+        """Keys of the columns in their order."""
+        return list(self.rows[0]) if self.rows else list(self.titles)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence; with `when`, it is shown only while the page's choices have these values."""
+
+    text: str
+    when: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A control of the page: a slider over numbers or a switch between two values.
+
+    Every chart with a Vega-Lite parameter called `name` follows it, and so do sentences with `when`.
+    """
+
+    name: str
+    title: str
+    values: Sequence[Any]
+    labels: Sequence[str]
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a plan, a learning run, a comparison or an experiment has to show, as plain data.
+
+    Parameters
+    ----------
+    kind
+        One word: "plan", "learning", "comparison", "study", "theory".
+    title
+        Title of the page.
+    settings
+        What was asked for: JSON values by name.
+    tables, charts
+        By name; charts are Vega-Lite specifications as dicts.
+    sentences
+        What was found, in words: strings or `Sentence`.
+    choices
+        Controls of the page.
+    details
+        The whole result as JSON values, for programs.
+    files
+        Further files of the folder, such as a policy as .npz: content by name.
+
+    Examples
+    --------
+    >>> result = Result("plan", "Two stages", {"tau": 0.1}, {"levels": Table([{"tau": 0.1, "value": 3.0}])}, {}, ["x"])
+    >>> result.tables["levels"].columns
+    ['tau', 'value']
+    """
+
+    kind: str
+    title: str
+    settings: Mapping[str, Any]
+    tables: Mapping[str, Table]
+    charts: Mapping[str, Mapping[str, Any]]
+    sentences: Sequence[str | Sentence]
+    choices: Sequence[Choice] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def to_json(value: Any, indent: int | None = 2) -> str:
+    """Standard JSON of plain data, arrays and NumPy scalars included; numbers that are not finite become null.
+
+    >>> to_json({"gap": float("inf")}, indent=None)
+    '{"gap": null}'
+    """
+    return json.dumps(plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
+
+
+def to_csv(table: Table) -> bytes:
+    """The table as CSV in UTF-8: keys as header, an empty field for None."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, table.columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table.rows)
+    return text.getvalue().encode()
+
+
+def versions() -> dict[str, str]:
+    """Versions of the software that a result depends on."""
+    names = ("numpy", "numba", "scipy")
+    system = f"{platform.system()} {platform.machine()}"
+    return {
+        "bqrl": bqrl.__version__,
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in names},
+        "system": system,
+    }
+
+
+def file_names(result: Result) -> list[str]:
+    """Names of the files that `write` writes for this result, the manifest included."""
+    return [*_contents(result), MANIFEST]
+
+
+def check_folder(folder: str | Path, names: Iterable[str] = ()) -> None:
+    """Raise OSError with one line if a result with these files could not be written to the folder.
+
+    Call it before long work. It writes nothing.
+
+    Parameters
+    ----------
+    folder
+        Where the result will be written; it need not exist.
+    names
+        Files to be written, beside `result.json` and `manifest.json`.
+    """
+    path = Path(folder)
+    _check_writable(path)
+    _refuse_foreign(path, _listed(path), [RESULT, *names])
+
+
+def write(result: Result, folder: str | Path) -> None:
+    """Write the result in place of the one that the folder holds; see the module for what a kill leaves behind.
+
+    Parameters
+    ----------
+    result
+        What to write.
+    folder
+        Where; made if it is missing. Files in it that bqrl did not write stay as they are.
+    """
+    _replace(Path(folder), _contents(result), keep=False)
+
+
+def add_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
+    """Add files to a complete result folder, such as its page, or replace those that have these names."""
+    manifest = _manifest(Path(folder))
+    if manifest is None or manifest["status"] != "complete":
+        read(folder)  # raises with the reason
+    _replace(Path(folder), dict(files), keep=True)
+
+
+def write_file(folder: str | Path, name: str, content: bytes) -> None:
+    """Write one file to a folder without a result; refuses to replace a file that does not begin in the same way."""
+    path, place = Path(folder), Path(folder) / name
+    _check_writable(path)
+    path.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(place) and (not place.is_file() or place.read_bytes()[:GENERATED] != content[:GENERATED]):
+        raise FileExistsError(f"{place} was not written by bqrl; move it or choose another folder")
+    _write_file(path, name, content)
+
+
+def read(folder: str | Path) -> Result:
+    """Read the result of a folder, and check that each of its files is as it was written.
+
+    Parameters
+    ----------
+    folder
+        A folder that `write` has written, for instance with `bqrl solve --out`.
+
+    Returns
+    -------
+    Result
+        What was written, attached files included.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise FileNotFoundError(f"there is no folder {path}; name one that a command has written with --out")
+    manifest = _manifest(path)
+    if manifest is None:
+        raise FileFormatError(f"{path} holds no result of bqrl (no {MANIFEST}); name a folder written with --out")
+    if manifest["status"] != "complete":
+        raise FileFormatError(f"{path}: interrupted; run the command again", file=str(path))
+    contents: dict[str, bytes] = {}
+    for name, digests in manifest["files"].items():
+        with suppress(OSError):
+            contents[name] = (path / name).read_bytes()
+        if name not in contents or _digest(contents[name]) not in digests:
+            state = "missing" if name not in contents else "not as it was written"
+            raise FileFormatError(f"{path / name} is {state}; run the command again", file=str(path / name))
+    return _parse(path, contents)
+
+
+def _contents(result: Result) -> dict[str, bytes]:
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": result.kind,
+        "title": result.title,
+        "settings": result.settings,
+        "sentences": [
+            {"text": line} if isinstance(line, str) else {"text": line.text, "when": dict(line.when)}
+            for line in result.sentences
+        ],
+        "tables": {
+            name: {
+                "caption": table.caption,
+                "columns": [
+                    {"key": key, "title": table.titles.get(key, key), "type": _type(row[key] for row in table.rows)}
+                    for key in table.columns
+                ],
+            }
+            for name, table in result.tables.items()
+        },
+        "charts": list(result.charts),
+        "choices": [
+            {key: getattr(choice, key) for key in ("name", "title", "values", "labels", "start")}
+            for choice in result.choices
+        ],
+        "details": result.details,
+    }
+    found = {RESULT: (to_json(head) + "\n").encode()}
+    parts = [
+        *((f"{name}.csv", to_csv(table)) for name, table in result.tables.items()),
+        *((f"{name}.vl.json", to_json(spec, indent=None).encode()) for name, spec in result.charts.items()),
+        *((name, bytes(content)) for name, content in result.files.items()),
+    ]
+    for name, content in parts:
+        if not NAME.fullmatch(name) or name == MANIFEST or name.lower() in map(str.lower, found):
+            raise ArgumentError(f"{name!r} cannot be the name of a file of a result; choose another", value=name)
+        found[name] = content
+    return found
+
+
+def _parse(path: Path, contents: dict[str, bytes]) -> Result:
+    try:
+        head = json.loads(contents.pop(RESULT))
+        if head["format"] != FORMAT or head["version"] != VERSION:
+            raise ValueError(f"version {head['version']} is not {VERSION}")
+        tables = {
+            name: Table(
+                _rows(contents.pop(f"{name}.csv"), {column["key"]: column["type"] for column in table["columns"]}),
+                {column["key"]: column["title"] for column in table["columns"]},
+                table["caption"],
+            )
+            for name, table in head["tables"].items()
+        }
+        return Result(
+            kind=head["kind"],
+            title=head["title"],
+            settings=head["settings"],
+            tables=tables,
+            charts={name: json.loads(contents.pop(f"{name}.vl.json")) for name in head["charts"]},
+            sentences=[Sentence(line["text"], line.get("when", {})) for line in head["sentences"]],
+            choices=[Choice(**choice) for choice in head["choices"]],
+            details=head["details"],
+            files=contents,
+        )
+    except (KeyError, TypeError, ValueError) as fault:
+        raise FileFormatError(f"{path / RESULT} cannot be read: {fault}; run the command again") from None
+
+
+def _rows(content: bytes, types: Mapping[str, str]) -> list[dict[str, Any]]:
+    parse: dict[str, Any] = {"whole": int, "number": float, "yes/no": lambda text: text == "True", "text": str}
+    return [
+        {key: parse[types[key]](text) if text else None for key, text in row.items()}
+        for row in csv.DictReader(io.StringIO(content.decode(), newline=""))
+    ]
+
+
+def _type(values: Iterable[Any]) -> str:
+    found = {type(plain(value, finite=False)) for value in values} - {type(None)}
+    for name, types in (("yes/no", {bool}), ("whole", {int}), ("number", {int, float})):
+        if found and found <= types:
+            return name
+    return "text"
+
+
+def plain(value: Any, finite: bool = True) -> Any:
+    """The value as dicts, lists, strings, numbers, booleans and None; numbers that are not finite become None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, finite) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, finite) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist(), finite)
+    if isinstance(value, float) and finite and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)
+
+
+def _manifest(path: Path) -> dict[str, Any] | None:
+    """The manifest of the folder; None if there is none of ours."""
+    try:
+        manifest = json.loads((path / MANIFEST).read_bytes())
+        if manifest["format"] != FORMAT or manifest["status"] not in ("complete", "interrupted"):
+            return None
+        files = {str(name): [str(digest) for digest in digests] for name, digests in manifest["files"].items()}
+        return {"status": manifest["status"], "files": files}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _listed(path: Path) -> dict[str, list[str]]:
+    manifest = _manifest(path)
+    return {} if manifest is None else manifest["files"]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _ours(path: Path, name: str, listed: Mapping[str, list[str]]) -> bool:
+    place = path / name
+    return (
+        NAME.fullmatch(name) is not None
+        and not place.is_symlink()
+        and place.is_file()
+        and _digest(place.read_bytes()) in listed.get(name, ())
+    )
+
+
+def _refuse_foreign(path: Path, listed: Mapping[str, list[str]], names: Iterable[str]) -> None:
+    """FileExistsError if one of the names is taken by a file that is not ours."""
+    if os.path.lexists(path / MANIFEST) and _manifest(path) is None:
+        raise FileExistsError(f"{path / MANIFEST} was not written by bqrl; move it or choose another folder")
+    for name in names:
+        for part in list(Path(name).parents)[:-1]:
+            if os.path.lexists(path / part) and ((path / part).is_symlink() or not (path / part).is_dir()):
+                raise FileExistsError(f"{path / part} is not a folder of bqrl; move it or choose another folder")
+        if os.path.lexists(path / name) and not _ours(path, name, listed):
+            state = "was changed after bqrl wrote it" if name in listed else "was not written by bqrl"
+            raise FileExistsError(f"{path / name} {state}; move it or choose another folder")
+
+
+def _replace(path: Path, contents: dict[str, bytes], keep: bool) -> None:
+    _check_writable(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with FileLock(path / LOCK, timeout=LOCK_SECONDS):
+            listed = _listed(path)
+            _refuse_foreign(path, listed, contents)
+            digests = {name: [_digest(content)] for name, content in contents.items()}
+            both = {name: [*digests.get(name, ()), *listed.get(name, ())] for name in {**listed, **digests}}
+            _write_manifest(path, "interrupted", both)
+            for name, content in contents.items():
+                _write_file(path, name, content)
+            for name in listed:
+                if not keep and name not in digests and _ours(path, name, listed):
+                    (path / name).unlink()
+            _write_manifest(path, "complete", {**listed, **digests} if keep else digests)
+    except Timeout:
+        raise OSError(f"another process is writing to {path}; wait for it or choose another folder") from None
+    except FileExistsError:
+        raise
+    except OSError as fault:
+        told = fault.strerror or str(fault)
+        raise OSError(f"cannot write the result to {path}: {told}; make room there or choose another folder") from None
+
+
+def _write_manifest(path: Path, status: str, files: Mapping[str, list[str]]) -> None:
+    told = {} if status == "complete" else {"message": "interrupted; run the command again"}
+    manifest = {"format": FORMAT, "version": VERSION, "status": status, **told, "files": dict(sorted(files.items()))}
+    _write_file(path, MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+
+
+def _write_file(path: Path, name: str, content: bytes) -> None:
+    """Replace one file atomically; the caller holds the lock, so one draft name serves all."""
+    with (path / DRAFT).open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    (path / name).parent.mkdir(parents=True, exist_ok=True)
+    os.replace(path / DRAFT, path / name)
+
+
+def _check_writable(path: Path) -> None:
+    """OSError if the folder cannot be made or written to."""
+    try:
+        nearest = path
+        while not _exists(nearest):
+            nearest = nearest.parent
+        if not nearest.is_dir():
+            raise NotADirectoryError(f"{nearest} is a file; name a folder")
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise PermissionError(f"no permission to write to {nearest}; choose another folder")
+    except (OSError, ValueError) as fault:  # a name with a zero byte is a ValueError
+        raise OSError(f"cannot write to the folder {path}: {getattr(fault, 'strerror', None) or fault}") from None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        os.lstat(path)
+        return True
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,418 @@
+"""A study as a Result: sentences, tables and charts in the words of its problem.
+
+`StudyView` speaks of states and actions by their own names. A published study has a view of its own, which replaces words and
+adds what was published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from bqrl.results import study_charts as charts
+from bqrl.results.charts import image
+from bqrl.results.result import Result, Table
+from bqrl.results.words import number
+from bqrl.study.scores import MEASURES
+from bqrl.study.study import Study, versions
+from bqrl.study.tables import level_name, policy_table, study_tables
+from bqrl.study.watch import in_words
+
+QUICK = "quick run: few episodes and seeds; these are not the numbers of the study"
+MEASURED = {
+    "capped": "gap to the capped reference",
+    "exact": "gap to the exact optimum",
+    "expected": "expected-return regret",
+}
+SAME = 0.005  # values that print alike are called equal
+FIGURES = "figures"
+
+
+class StudyView:
+    """A study in the words of its problem."""
+
+    state_title = "state"
+    numbers = False  # whether tables of policies hold the numbers of actions instead of their names
+
+    def __init__(self, study: Study) -> None:
+        self.study, self.spec, self.scores = study, study.spec, study.scores
+
+    def result(self, *, images: bool = True) -> tuple[Result, list[str]]:
+        """The study as a Result.
+
+        Parameters
+        ----------
+        images
+            Whether to add every chart as PNG and PDF.
+
+        Returns
+        -------
+        Result, list of str
+            Without Altair the result has no charts, and a line says so.
+        """
+        files, left_out = study_tables(self.study), []
+        for tau in self.spec.levels:
+            found = policy_table(self.study, tau, self.state_title, numbers=self.numbers)
+            files |= {} if found is None else dict([found])
+        try:
+            drawn = {name: chart.to_dict() for name, chart in self.charts().items()}
+            for name, spec in drawn.items() if images else ():
+                files |= {f"{FIGURES}/{name}.{kind}": image(spec, kind) for kind in ("png", "pdf")}
+        except ImportError as error:
+            drawn, left_out = {}, [str(error)]
+        result = Result(
+            kind="study",
+            title=self.marked(self.spec.study.title or self.spec.name),
+            settings=self.settings(),
+            tables=self.tables(),
+            charts=drawn,
+            sentences=self.sentences(),
+            details=self.details(),
+            files=files,
+        )
+        return result, left_out
+
+    # -- words ------------------------------------------------------------------------------------------------------------
+
+    def label(self, key: str) -> str:
+        """Name of a learner for people."""
+        return self.spec.entry(key).label
+
+    def marked(self, text: str) -> str:
+        """The text, marked if it is about a quick run."""
+        return f"{text} (quick run)" if self.spec.quick else text
+
+    def problem_title(self, variant: str) -> str:
+        """Name of the problem or of one of its variants."""
+        return variant.replace("_", " ") if variant else self.spec.problem.name
+
+    def ranking(self, ends: Mapping[str, float], measure: str) -> str:
+        """Which learner ends lowest, and which come next."""
+        order = sorted(ends, key=lambda label: ends[label])
+        first = [label for label in order if ends[label] - ends[order[0]] < SAME]
+        after, rest = f"after {self.spec.episodes} episodes", order[len(first) :]
+        if not rest:
+            return f"{listed(first)} end alike {after}: {MEASURED[measure]} {fixed(ends[order[0]])}"
+        verb = "has" if len(first) == 1 else "have"
+        following = ", ".join(f"{label} {fixed(ends[label])}" for label in rest[:2])
+        return f"{listed(first)} {verb} the smallest {MEASURED[measure]} {after}, {fixed(ends[order[0]])}; then {following}"
+
+    def curve_title(self, tau: float, measure: str, variant: str = "", *, plotted: bool = False) -> str:
+        """What the curves of a measure show."""
+        ends = {
+            entry.label: float(self.scores.mean_curve(variant, entry.key, tau, measure)[0][-1])
+            for entry in self.spec.entries
+            if entry.plot or not plotted
+        }
+        return self.marked(f"τ = {tau:g}: {self.ranking(ends, measure)}")
+
+    def order_title(self, tau: float, measure: str, variant: str = "") -> str:
+        """The head of an ordering, and whether the variation between seeds could turn it around."""
+        return self.marked(self.order(tau, measure, variant))
+
+    def order(self, tau: float, measure: str, variant: str = "") -> str:
+        """The head of an ordering as a sentence."""
+        rows = self.scores.ordering(variant, tau, measure)
+        equal = [self.label(row["learner"]) for row in rows if row["mean"] - rows[0]["mean"] < SAME]
+        mean = fixed(rows[0]["mean"])
+        if len(equal) > 1 or len(rows) == 1:
+            verb = "have" if len(equal) > 1 else "has"
+            return f"τ = {tau:g}: {listed(equal)} {verb} the smallest mean, {mean}"
+        clear = "more than" if rows[0]["clear"] else "within"
+        following = f"{self.label(rows[1]['learner'])} follows with {fixed(rows[1]['mean'])}"
+        return f"τ = {tau:g}: {equal[0]} has the smallest mean, {mean}; {following}, {clear} two standard errors away"
+
+    def laws_title(self, tau: float) -> str:
+        """Whose final policies reach the best promise."""
+        best = self.scores.reference(tau).exact
+        reach = [
+            entry.label
+            for entry in self.spec.entries
+            if all(law.quantile(tau) >= best - 1e-9 for law in charts.final_laws(self.study, entry.key, tau))
+        ]
+        who = listed(reach) if reach else "no learner"
+        return self.marked(f"τ = {tau:g}: the best promise, {number(best)}, is reached on every held-out seed by {who}")
+
+    def promise_title(self) -> str:
+        """What final policies promise, compared with what can be promised."""
+        chosen = self.spec.final_policy
+        keys = [chosen.learner if chosen else self.spec.entries[0].key]
+        keys += [entry.key for entry in self.spec.entries if not entry.plot]
+        parts = []
+        for key in keys:
+            values = []
+            for tau in self.spec.levels:
+                own = float(np.mean([law.quantile(tau) for law in charts.final_laws(self.study, key, tau)]))
+                values.append(f"{number(own, 3)} of {number(self.scores.reference(tau).exact, 3)} (τ = {tau:g})")
+            parts.append(f"{self.label(key)} {', '.join(values)}")
+        return self.marked(f"Final policies promise, of what can be promised: {'; '.join(parts)}")
+
+    def policy_title(self, tau: float) -> str:
+        """What the final policy of a level does at its first stage."""
+        seed, mdp = self.scores.picked(tau), self.scores.problem()
+        assert seed is not None
+        shares = np.bincount(self.scores.policies[tau][seed][0], minlength=mdp.A)
+        played = [mdp.action_label(a) for a in np.argsort(-shares, kind="stable").tolist() if shares[a]]
+        return self.marked(
+            f"τ = {tau:g}: the final policy plays {listed(played)} at the first stage, depending on the {self.state_title}"
+        )
+
+    def sentences(self) -> list[str]:
+        """What a reader should not miss."""
+        lines = [QUICK.capitalize() + "."] if self.spec.quick else []
+        count = len(self.spec.ranking_seeds())
+        for tau in self.spec.levels:
+            against = self.scores.reference(tau)
+            lines.append(f"{self.order(tau, 'exact')} ({count} seeds, gap to the exact optimum).")
+            if abs(against.capped - against.exact) > 1e-9:
+                lines.append(
+                    f"τ = {tau:g}: the capped reference is {number(against.capped)}, the exact optimum {number(against.exact)}."
+                )
+        edge = [tuned for _, _, tuned in self.study.tunings() if tuned.at_edge is not None]
+        if edge:
+            steep = sum(not tuned.flat_at_edge for tuned in edge)
+            lines.append(
+                f"{len(edge)} of {len(self.study.tunings())} winners of the tuning lie on an edge of their grid, {steep} of them"
+                " where the criterion is not known to be flat."
+            )
+        return lines
+
+    # -- tables -----------------------------------------------------------------------------------------------------------
+
+    def tables(self) -> dict[str, Table]:
+        """Tables of the page, by name."""
+        n, further = len(self.spec.study.seeds), len(self.spec.ranking_seeds())
+        found = {
+            "orderings": self._orderings(),
+            "further_seeds": self._ends(
+                "", self.spec.ranking_seeds(), f"Last cumulative values on {further} seeds that no choice was made on"
+            ),
+            "held_out": self._ends("", self.spec.study.seeds, f"Last cumulative values on the {n} held-out seeds"),
+        }
+        for variant in self.spec.variants:
+            seeds = self.spec.study.variant_seeds
+            found[f"variant_{variant}"] = self._ends(
+                variant,
+                seeds,
+                f"{self.problem_title(variant).capitalize()}: last cumulative values on {len(seeds)} seeds",
+            )
+        found["references"] = self._references()
+        if self.study.tunings():
+            found["tuning_winners"] = self._tuning()
+        found["session"] = self._session()
+        return found
+
+    def _ends(self, variant: str, seeds: tuple[int, ...], caption: str) -> Table:
+        rows, titles = [], {"measure": "measure", "learner": "learner"}
+        for measure in MEASURES:
+            for entry in self.spec.entries:
+                row: dict[str, Any] = {"measure": MEASURED[measure], "learner": entry.label}
+                for tau in self.spec.levels:
+                    values, name = self.scores.final(variant, entry.key, tau, measure, seeds), f"tau{level_name(tau)}"
+                    row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
+                    titles |= {f"{name}_mean": f"τ = {tau:g}, mean", f"{name}_std": f"τ = {tau:g}, standard deviation"}
+                rows.append(row)
+        return Table(rows, titles, self.marked(f"{caption}, mean and sample standard deviation."))
+
+    def _orderings(self) -> Table:
+        rows = []
+        for tau in self.spec.levels:
+            for measure in MEASURES:
+                text = ""
+                for row in self.scores.ordering("", tau, measure):
+                    text += f"{self.label(row['learner'])} {fixed(row['mean'])}"
+                    text += "" if row["clear"] is None else " < " if row["clear"] else " ≈ "
+                rows.append({"tau": tau, "measure": MEASURED[measure], "order": text})
+        caption = (
+            "Learners from the smallest mean on. <: the next mean is more than two standard errors larger, seed by seed;"
+            " ≈: it is not."
+        )
+        return Table(rows, {"tau": "τ", "measure": "measure", "order": "smallest first"}, self.marked(caption))
+
+    def _references(self) -> Table:
+        rows = [
+            {"problem": self.problem_title(variant), **asdict(self.scores.reference(tau, variant))}
+            for variant, _, _ in self.spec.problems()
+            for tau in self.spec.levels
+        ]
+        titles = {
+            "tau": "τ",
+            "capped": "capped reference",
+            "exact": "exact optimum",
+            "best_mean": "best mean",
+            "margin": "margin",
+        }
+        caption = (
+            "What gaps and regrets are measured against. The margin says how far the level lies above the probability of"
+            " ending below the optimum; an optimum with a small margin is fragile."
+        )
+        return Table(rows, titles, caption)
+
+    def _tuning(self) -> Table:
+        rows = [
+            {
+                "learner": self.label(key), "tau": tau, "parameter": tuned.parameter, "winner": tuned.winner.value,
+                "lowest": tuned.values[0], "highest": tuned.values[-1], "verdict": tuned.verdict(),
+            }
+            for key, tau, tuned in self.study.tunings()
+        ]  # fmt: skip
+        titles = {
+            "tau": "tuned at τ",
+            "lowest": "lowest value of the grid",
+            "highest": "highest value",
+            "verdict": "where it lies",
+        }
+        return Table(rows, titles, self.marked("Winners of the tuning."))
+
+    def _session(self) -> Table:
+        session = self.study.session
+        pairs: list[tuple[str, Any]] = [
+            *versions().items(),
+            (
+                "runs",
+                f"{session['runs']}: {session['runs_made']} made in the last session, {session['runs_skipped']} before",
+            ),
+            ("episodes", session["episodes"]),
+            ("last session", f"{in_words(session['seconds'])} with {session['workers']} workers"),
+            ("compute time", f"{in_words(session['core_seconds'])} of one core in all"),
+            *(
+                (f"compute time, {part}", in_words(seconds))
+                for part, seconds in session["core_seconds_by_part"].items()
+            ),
+            *(
+                (f"milliseconds per episode, {key}", number(x, 3))
+                for key, x in session["milliseconds_per_episode"].items()
+            ),
+        ]
+        rows = [{"what": name, "value": str(value)} for name, value in pairs]
+        return Table(rows, {"what": "", "value": ""}, "How the study was made: versions, runs and times.")
+
+    # -- charts -----------------------------------------------------------------------------------------------------------
+
+    def charts(self) -> dict[str, Any]:
+        """Charts of the page, by name."""
+        spec, study = self.spec, self.study
+        found: dict[str, Any] = {}
+        for i, (tau, measure) in enumerate(zip(spec.levels, spec.plot, strict=True), start=1):
+            title = self.curve_title(tau, measure, plotted=True)
+            found[f"figure{i}_tau{level_name(tau)}"] = charts.figure_curves(study, tau, measure, title)
+        found |= self.policy_charts()
+        variants = ["", *spec.variants]
+        names = [self.problem_title(variant) for variant in variants]
+
+        def by_problem(title: Any, tau: float, measure: str) -> Any:
+            return [title(tau, measure, variant) for variant in variants] if spec.variants else title(tau, measure)
+
+        titles = [[by_problem(self.curve_title, tau, measure) for measure in charts.ORDER] for tau in spec.levels]
+        found["every_measure"] = charts.all_curves(study, titles, names)
+        orders = [[self.order_title(tau, measure) for measure in charts.ORDER] for tau in spec.levels]
+        found["seeds"] = charts.strip(study, [""], names[:1], charts.ORDER, orders, self.published())
+        found["promises"] = charts.promises(study, self.promise_title())
+        found["return_laws"] = charts.return_laws(study, [self.laws_title(tau) for tau in spec.levels])
+        if spec.variants:
+            some = ("exact", "expected")
+            each: Any = [
+                [[self.order_title(tau, measure, variant) for measure in some] for tau in spec.levels]
+                for variant in spec.variants
+            ]
+            each = each if len(spec.variants) > 1 else each[0]
+            found["variants"] = charts.strip(study, list(spec.variants), names[1:], some, each, [])
+        if study.tunings():
+            labels = [f"{self.label(key)}, τ = {tau:g}" for key, tau, _ in study.tunings()]
+            verdicts = [f"{labels[i]}: {tuned.verdict()}" for i, (_, _, tuned) in enumerate(study.tunings())]
+            found["tuning"] = charts.tuning(study, labels, verdicts)
+        return found
+
+    def policy_charts(self) -> dict[str, Any]:
+        """Maps of the final policies."""
+        found = {}
+        for tau in self.spec.levels:
+            seed = self.scores.picked(tau)
+            if seed is not None:
+                note = f"Seed {seed}: of the held-out seeds the one with the smallest final quantile error, then buffered error."
+                title = self.policy_title(tau)
+                found[f"final_policy_tau{level_name(tau)}"] = charts.policy_map(
+                    self.study, tau, self.state_title, title, note
+                )
+        return found
+
+    def published(self) -> Sequence[Sequence[float]]:
+        """Published last values, as (level, measure, learner, value) with indices."""
+        return []
+
+    # -- data -------------------------------------------------------------------------------------------------------------
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting that matters to the numbers."""
+        spec, table = self.spec, self.spec.study
+        found: dict[str, Any] = {
+            "study": spec.name, "quick": spec.quick, "problem": f"{spec.problem.name}{_params(dict(spec.problem.given))}",
+            **{f"variant {name}": _params(change).strip(" ()") for name, change in spec.variants.items()},
+            "levels": list(spec.levels), "episodes": spec.episodes, "delta": table.delta, "held-out seeds": list(table.seeds),
+            "further seeds": list(table.luck_seeds), "seeds on variants": list(table.variant_seeds),
+        }  # fmt: skip
+        if spec.tuning is not None:
+            rungs = ", ".join(f"{count} for {T} episodes" for count, T in spec.tuning.rungs)
+            found["tuning"] = (
+                f"{spec.tuning.points} values on a logarithmic grid; {rungs}; seeds {list(spec.tuning.seeds)}"
+            )
+        for entry in spec.entries:
+            parts = [
+                f"{entry.learner}{_params(entry.params)}",
+                f"tunes {entry.tuned}" if entry.tuned else "nothing tuned",
+            ]
+            parts.append("trained for each level" if entry.per_level else "trained once")
+            parts += [f"left open in print: {entry.open}"] if entry.open else []
+            found[entry.label] = "; ".join(parts)
+        return found
+
+    def details(self) -> dict[str, Any]:
+        """All numbers of the study, for programs; `session` is all that may differ between two executions."""
+        spec = self.spec
+        problems = [(variant, self.problem_title(variant)) for variant, _, _ in spec.problems()]
+        policies = {}
+        for tau in spec.levels:
+            if self.scores.picked(tau) is not None:
+                errors = {str(seed): self.scores.errors[tau][seed] for seed in spec.study.seeds}
+                policies[repr(tau)] = {"seed": self.scores.picked(tau), "errors": errors}
+        return {
+            "orderings": {
+                name: {
+                    repr(tau): {measure: self.scores.ordering(variant, tau, measure) for measure in MEASURES}
+                    for tau in spec.levels
+                }
+                for variant, name in problems
+            },
+            "final_policies": policies,
+            "tuning": {f"{key} {tau!r}": asdict(tuned) for key, tau, tuned in self.study.tunings()},
+            "versions": versions(),
+            "session": self.study.session,
+        }
+
+
+def fixed(x: float | None, decimals: int = 2) -> str:
+    """A number with a fixed number of decimals.
+
+    >>> fixed(1.149), fixed(-0.0001)
+    ('1.15', '0.00')
+    """
+    if x is None:
+        return "\N{EN DASH}"
+    text = f"{x:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _params(params: Mapping[str, Any]) -> str:
+    return f" ({', '.join(f'{key} = {value}' for key, value in params.items())})" if params else ""

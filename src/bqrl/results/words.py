@@ -1,0 +1,340 @@
+"""Numbers as people write them, and sentences on plans and learning runs, made from their numbers.
+
+A quantile x at level tau promises P(G >= x) > 1 - tau, hence "in 9 of 10 runs you get at least x" at tau = 0.1. A CVaR is
+a mean over the worst runs, a buffered quantile a mean between two levels: each gets the sentence that is true of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from bqrl.planners.plan import GAP_TOL
+from bqrl.results.result import Table
+
+SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
+SPOKEN = (3, 4, 5, 10, 20, 100)  # denominators that are easier to imagine than a percentage
+DASH = "\N{EN DASH}"
+NO_LOSS = "Random play promises as much: at this level there is nothing to learn."
+LATE = 0.9  # share of the run after which a policy that has become optimal has only just done so
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a problem: its title, the unit of its returns, and what one stage is called.
+
+    >>> words = Words("Treatment", unit="QALY", stage="year")
+    >>> words.amount("12.5"), words.returns, words.count("year", 2)
+    ('12.5 QALY', 'return (QALY)', '2 years')
+    >>> Words("Sale", unit="share of the best offer").amount("0.5")
+    '0.5'
+    """
+
+    title: str
+    unit: str = ""
+    stage: str = "stage"
+
+    def amount(self, text: str) -> str:
+        """A number with its unit, unless that is a description of several words, which axes alone carry."""
+        return f"{text} {self.unit}" if self._short else text
+
+    @property
+    def _short(self) -> bool:
+        return 0 < len(self.unit.split()) <= 2
+
+    @property
+    def returns(self) -> str:
+        """Title of an axis of returns."""
+        return f"return ({self.unit})" if self.unit else "return"
+
+    def titled(self, title: str) -> str:
+        """Title of a column of amounts."""
+        return f"{title} ({self.unit})" if self._short else title
+
+    @staticmethod
+    def count(noun: str, number: int | None) -> str:
+        """A number of things: "1 state", "3 states"."""
+        if noun.endswith("s"):
+            return f"{number} × {noun}"  # noqa: RUF001
+        return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def number(x: float | None, digits: int = TABLE_DIGITS) -> str:
+    """`x` with about `digits` significant digits, without an exponent where it can be read without.
+
+    >>> number(19 / 24), number(1234567.0), number(-0.0), number(2e-7)
+    ('0.791667', '1234567', '0', '2e-07')
+    """
+    if x is None or math.isnan(x):
+        return DASH
+    if x == 0.0 or math.isinf(x) or not 1e-4 <= abs(x) < 1e15:
+        return f"{x + 0.0:.{digits}g}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(x))))
+    text = f"{x:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def apart(*values: float, digits: int = SENTENCE_DIGITS) -> list[str]:
+    """The values with the fewest digits, from `digits` up, that keep different values different.
+
+    >>> apart(12.345, 12.40), apart(12.34561, 12.34589)
+    (['12.35', '12.4'], ['12.3456', '12.3459'])
+    """
+    texts: list[str] = []
+    for shown in range(digits, 10):
+        texts = [number(x, shown) for x in values]
+        pairs = list(zip(texts, values, strict=True))
+        if all(a != b or _equal(x, y) for a, x in pairs for b, y in pairs):
+            break
+    return texts
+
+
+def percent(share: float) -> str:
+    """A share as a percentage; only 1 is shown as 100 %.
+
+    >>> percent(0.1), percent(0.123), percent(1 - 1e-12), percent(1.0)
+    ('10 %', '12.3 %', '99.9999999999 %', '100 %')
+    """
+    digits = TABLE_DIGITS
+    while share < 1.0 and digits < 15 and number(100.0 * share, digits) == "100":
+        digits += 1
+    return f"{number(100.0 * share, digits)} %"
+
+
+def runs(tau: float) -> str:
+    """The share 1 - tau of runs in words.
+
+    >>> runs(0.1), runs(0.05), runs(0.5), runs(0.35), runs(1e-12)
+    ('9 of 10 runs', '19 of 20 runs', 'half of all runs', '65 % of runs', 'all but 1e-10 % of runs')
+    """
+    share = 1.0 - tau
+    exact = Fraction(share).limit_denominator(100)
+    if abs(float(exact) - share) < 1e-12:
+        if exact == Fraction(1, 2):
+            return "half of all runs"
+        lone = min(exact.numerator, exact.denominator - exact.numerator) == 1
+        if exact.denominator in SPOKEN and (lone or exact.denominator <= 10):
+            return f"{exact.numerator} of {exact.denominator} runs"
+    if number(100.0 * share) == "100":
+        return f"all but {number(100.0 * tau, RARE_DIGITS)} % of runs"
+    return f"{number(100.0 * share, TABLE_DIGITS if share >= 1e-4 else RARE_DIGITS)} % of runs"
+
+
+def cell(value: Any) -> str:
+    """A cell of a table as people read it.
+
+    >>> cell(True), cell(0.7916666), cell(float("-inf"))
+    ('yes', '0.791667', '-∞')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return DASH
+    if isinstance(value, float):
+        return number(value).replace("inf", "∞")
+    return str(value)
+
+
+def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Titles and cells of a table as people read it; a column `x_std` is shown within x, as "mean ± deviation".
+
+    >>> displayed(Table([{"gap": 12.3456, "gap_std": 0.5}], {"gap": "cumulative gap"}))
+    (['cumulative gap'], [['12.35 ± 0.5']])
+    """
+    keys = [key for key in table.columns if not (key.endswith("_std") and key[:-4] in table.columns)]
+    rows = []
+    for row in table.rows:
+        cells = []
+        for key in keys:
+            spread = row.get(f"{key}_std")
+            text = cell(row[key]) if f"{key}_std" not in row else number(row[key], SENTENCE_DIGITS)
+            cells.append(f"{text} ± {number(spread, 2)}" if spread else text)
+        rows.append(cells)
+    return [table.titles.get(key, key) for key in keys], rows
+
+
+def meaning(level: Mapping[str, Any], words: Words | None = None) -> str:
+    """One or two sentences on one level of a plan: what the policy gives, and what any policy could give.
+
+    Parameters
+    ----------
+    level
+        The plan's `summary()` with `risk_neutral` (value and upper, or None) and `randomized_upper`.
+    words
+        The problem's words; without them numbers have no unit.
+    """
+    tau, beta, attitude = level["tau"], level["beta"], level["attitude"]
+    value, upper, neutral = level["value"], level["upper"], level["risk_neutral"]
+    tight = upper is not None and upper - value <= GAP_TOL * max(1.0, abs(value))
+    named = {"value": value, "nominal": level["nominal"]}
+    if upper is not None and not tight:
+        named["upper"] = upper
+    if neutral is not None:
+        named |= {"neutral": neutral["value"], "neutral_upper": neutral["upper"]}
+    amount = (words or Words("")).amount
+    texts = {key: amount(text) for key, text in zip(named, apart(*named.values()), strict=True)}
+
+    at_least = "" if level["exact"] and attitude != "robust" else "at least "
+    parts = [_head(tau, beta, texts["value"], at_least)]
+    if level.get("policy") == "mixture":
+        parts[0] = f"with one random draw at the start, {parts[0]}"
+    if attitude == "robust":
+        parts[0] = f"under every kernel in the ball, {parts[0]}"
+    if attitude == "optimistic":
+        parts[0] = f"in the model as given, {parts[0]}"
+    verb = "promise" if beta == 0.0 else "reach"
+    if attitude == "nominal" and tight:
+        parts[0] += f", the best that any policy can {verb}"
+    elif attitude == "nominal" and level.get("randomized_upper"):
+        parts[0] += f", the best that any deterministic policy can {verb}"
+        parts.append(f"one random draw at the start gives {texts['upper']}")
+    elif attitude == "optimistic" and upper is not None:
+        top = texts.get("upper", texts["value"])
+        parts.append(f"with the most favourable kernel in the ball no policy can {verb} more than {top}")
+    elif attitude == "nominal" and "upper" in texts:
+        parts.append(f"no policy can {verb} more than {texts['upper']}")
+
+    if attitude == "robust":
+        same = _equal(level["nominal"], value)
+        own = f"In the model as given it gives {'the same' if same else texts['nominal']}"
+        other = "" if neutral is None else f"; the risk-neutral policy {_neutral(neutral, texts, None)} there"
+        return f"{_sentence(parts)} {own}{other}."
+    if neutral is not None:
+        alone = value if len(parts) == 1 else None  # after a second number "the same" could be either
+        parts.append(f"the risk-neutral policy {_neutral(neutral, texts, alone)}")
+    return _sentence(parts)
+
+
+def _head(tau: float, beta: float, value: str, at_least: str) -> str:
+    if beta == 0.0:
+        return f"in {runs(tau)} you get at least {value}"
+    if beta == tau:
+        return f"over the worst {percent(tau)} of runs you get {at_least}{value} on average"
+    return f"between the {percent(tau - beta)} and the {percent(tau)} quantile you get {at_least}{value} on average"
+
+
+def _neutral(neutral: Mapping[str, Any], texts: Mapping[str, str], same_as: float | None) -> str:
+    low, high = neutral["value"], neutral["upper"]
+    if high - low > GAP_TOL * max(1.0, abs(low)):
+        if texts["neutral"] == texts["neutral_upper"]:
+            return f"gives about {texts['neutral']}"
+        return f"gives between {texts['neutral']} and {texts['neutral_upper']}"
+    if same_as is not None and _equal(low, same_as):
+        return "gives the same"
+    return f"gives {texts['neutral']}"
+
+
+def learned(document: Mapping[str, Any], words: Words) -> str:
+    """What one learner has reached and what learning has cost; `document` is that of a learning run."""
+    (learner,) = document["learners"]
+    T, tau, rows = document["episodes"], document["tau"], learner["runs"]
+    after = f"After {words.count('episode', T)}"
+    if document["best"] is None:
+        last, whole = map(words.amount, apart(learner["mean"]["last_return"], learner["mean"]["return"]))
+        return (
+            f"{after} the mean return is {last} over the last tenth of the episodes and {whole} over all of them. The "
+            "environment does not expose its kernel, so no exact promise and no gap are known."
+        )
+    best, final = document["best"]["quantile"], learner["mean"]["quantile"]
+    optimal = [row for row in rows if row["settled"] is not None]
+    top, value, short = map(words.amount, apart(best, final, best - final))
+    if len(optimal) == len(rows):
+        seeds = "" if len(rows) == 1 else f", with each of the {len(rows)} seeds"
+        head = f"{after}, in {runs(tau)} you get at least {top}, the best that any policy can promise{seeds}."
+    elif optimal:
+        head = (
+            f"{after}, {len(optimal)} of {len(rows)} seeds end with the best promise of any policy, at least {top} in "
+            f"{runs(tau)}; the mean over seeds is {value}."
+        )
+    else:
+        mean = "" if len(rows) == 1 else " (mean over seeds)"
+        head = f"{after}, in {runs(tau)} you get at least {value}{mean}, {short} less than the best promise, {top}."
+    easy = f" {NO_LOSS}" if _equal(document["random"]["quantile"], best) else ""
+    return f"{head} {_cost(learner['mean']['gap'], T, best)}{easy}"
+
+
+def _cost(gap: float, T: int, size: float) -> str:
+    if gap <= GAP_TOL * T * max(1.0, abs(size)):
+        return "No policy during learning fell short of it."
+    each, total = number(gap / T, 3), number(gap, 4)
+    return f"During learning the policies fell short of it by {each} per episode on average, {total} in total."
+
+
+def compared(document: Mapping[str, Any], words: Words) -> str:
+    """Which learner fell short least, and what random play gives."""
+    T, tau = document["episodes"], document["tau"]
+    if document["best"] is None:
+        order = by_gap(document["learners"])
+        listed = ", ".join(f"{one['label']} {number(one['mean']['last_return'], 4)}" for one in order)
+        return (
+            f"Mean return over the last tenth of {words.count('episode', T)}: {listed}. The environment does not expose its "
+            "kernel, so no exact promises and no gaps are known."
+        )
+    best, random = document["best"]["quantile"], document["random"]["quantile"]
+    top, chance = map(words.amount, apart(best, random))
+    text = f"Over {words.count('episode', T)}, {ranking(document)}. In {runs(tau)} the best policy gives at least {top}"
+    return f"{text}. {NO_LOSS}" if _equal(random, best) else f"{text}, random play {chance}."
+
+
+def ranking(document: Mapping[str, Any]) -> str:
+    """The order of the learners by cumulative gap in a few words, without a full stop."""
+    order = by_gap(document["learners"])
+    if len(order) == 1:
+        return headline(document)
+    T, size = document["episodes"], document["best"]["quantile"]
+    perfect = [one["label"] for one in order if one["mean"]["gap"] <= GAP_TOL * T * max(1.0, abs(size))]
+    if len(perfect) == len(order):
+        return f"none of the {len(order)} learners ever falls short of the best promise"
+    if len(perfect) > 3:
+        return f"{len(perfect)} of {len(order)} learners never fall short of the best promise"
+    if perfect:
+        after = order[len(perfect)]
+        verb = "never falls" if len(perfect) == 1 else "never fall"
+        names = perfect[0] if len(perfect) == 1 else f"{', '.join(perfect[:-1])} and {perfect[-1]}"
+        return (
+            f"{names} {verb} short of the best promise; the next, {after['label']}, by "
+            f"{number(after['mean']['gap'], 3)} in total"
+        )
+    first, second = order[:2]
+    least, more = apart(first["mean"]["gap"], second["mean"]["gap"], digits=3)
+    if max(row["gap"] for row in first["runs"]) >= min(row["gap"] for row in second["runs"]):
+        return f"{first['label']} and {second['label']} fall short of the best promise least: by {least} and {more} in total"
+    times = second["mean"]["gap"] / first["mean"]["gap"]
+    lead = f" ({number(times, 2)} times as much)" if times >= 1.5 else ""
+    return f"{first['label']} falls short of the best promise by {least} in total; the next, {second['label']}, by {more}{lead}"
+
+
+def by_gap(learners: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Learners in the order of their cumulative gap (of their last returns where there is none), the best first."""
+    if any("gap" not in one["mean"] for one in learners):
+        return sorted(learners, key=lambda one: -one["mean"]["last_return"])
+    return sorted(learners, key=lambda one: one["mean"]["gap"])
+
+
+def headline(document: Mapping[str, Any]) -> str:
+    """What to see in the curve of one learner."""
+    learner, T = document["learners"][0], document["episodes"]
+    rows, label, best = learner["runs"], learner["label"], document["best"]["quantile"]
+    optimal = [row["settled"] for row in rows if row["settled"] is not None]
+    top, short = apart(best, best - learner["mean"]["quantile"])
+    if len(optimal) == len(rows):
+        every = "" if len(rows) == 1 else f" in all {len(rows)} seeds"
+        if max(optimal) > LATE * T:
+            return f"{label} ends with the best promise, {top},{every}".removesuffix(",")
+        since = "the first episode" if max(optimal) == 0 else f"episode {max(optimal) + 1}"
+        return f"{label} makes the best promise, {top}, from {since} on{every}"
+    if optimal:
+        return f"{label} ends with the best promise, {top}, in {len(optimal)} of {len(rows)} seeds"
+    return f"{label} ends {'' if len(rows) == 1 else 'on average '}{short} short of the best promise, {top}"
+
+
+def _equal(x: float, y: float) -> bool:
+    return abs(x - y) <= GAP_TOL * max(1.0, abs(y))
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."

@@ -1,0 +1,128 @@
+"""Workers of a Dask cluster: `dask scheduler` on one machine, `dask worker ADDRESS` on any number of them.
+
+A worker carries out one run at a time, so cores are used by processes: `dask worker ADDRESS --nworkers 8 --nthreads 1`. Results
+travel back to the machine of the study, which alone writes files.
+
+Dask deserialises pickles, which can execute any code, from every member of the cluster: use it in trusted networks only, and
+with TLS (`distributed.Security`) where others can reach the ports.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+from urllib.parse import urlsplit
+
+from bqrl.checks import shown
+
+CONNECT_SECONDS = 10
+LOOK_SECONDS = 5.0  # between two counts of the workers
+PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "ucxx")
+
+
+class ClusterWorkers:
+    """The workers of the Dask cluster at `address`.
+
+    Parameters
+    ----------
+    address
+        Of the scheduler, for example tcp://10.0.0.5:8786.
+    security
+        A `distributed.Security` with certificates; None takes what Dask's configuration says.
+    """
+
+    capacity = 1_000_000  # the scheduler keeps the queue
+
+    def __init__(self, address: str, security: Any = None) -> None:
+        self.address = check_address(address)
+        try:
+            from distributed import Client
+        except ImportError:
+            raise ValueError("a cluster needs Dask; install it with: pip install 'bqrl[cluster]'") from None
+        for name in logging.root.manager.loggerDict:  # our own messages say what matters
+            if name.split(".")[0] == "distributed":
+                logging.getLogger(name).setLevel(logging.CRITICAL)
+        connect: Any = Client  # it has no annotations
+        try:
+            self._client = connect(self.address, timeout=CONNECT_SECONDS, set_as_default=False, security=security)
+        except Exception as error:  # Dask fails in many ways
+            why = " ".join(str(error).split())[:120] or type(error).__name__
+            raise ConnectionError(
+                f"no Dask scheduler answers at {self.address} ({why}); start one with `dask scheduler`"
+            ) from None
+        self._executor = self._client.get_executor(pure=False)  # pure calls with equal arguments would be merged
+        self._looked, self._size, self._reported = -LOOK_SECONDS, 0, -1
+
+    @property
+    def size(self) -> int:
+        """Number of workers, or 1 while there are none."""
+        return max(1, self._size)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Put a call into the scheduler's queue."""
+        future: Future[Any] = self._executor.submit(function, *arguments)
+        return future
+
+    def rebuild(self) -> None:
+        """A cluster that drops calls is lost: ConnectionError."""
+        raise ConnectionError(f"the cluster at {self.address} was lost; finished runs are kept")
+
+    def notes(self) -> list[str]:
+        """A line when the number of workers has changed; ConnectionError if the scheduler is gone."""
+        if time.monotonic() - self._looked < LOOK_SECONDS:
+            return []
+        self._looked = time.monotonic()
+        if self._client.status not in ("running", "connecting"):
+            self.rebuild()
+        try:
+            threads = self._client.nthreads()
+        except (OSError, TimeoutError):
+            return []  # the scheduler may come back; the client gives up by itself
+        self._size = len(threads)
+        if self._size == self._reported:
+            return []
+        self._reported = self._size
+        if not self._size:
+            return [f"the cluster at {self.address} has no workers; add one with `dask worker {self.address}`"]
+        idle = sum(threads.values()) - self._size
+        hint = f"; {idle} of their threads stay idle: start workers with --nthreads 1 --nworkers N" if idle else ""
+        return [f"the cluster at {self.address} has {self._size} workers{hint}"]
+
+    def close(self) -> None:
+        """Drop unfinished calls and disconnect; the cluster keeps running."""
+        try:
+            self._executor.shutdown(wait=False)
+        except Exception:
+            pass  # nothing to drop where the scheduler is gone
+        self._client.close(timeout=5)
+
+
+def check_address(address: str) -> str:
+    """The address with its protocol; ValueError if it is malformed, before any connection is tried.
+
+    >>> check_address("10.0.0.5:8786")
+    'tcp://10.0.0.5:8786'
+    """
+    text = address if "://" in address else f"tcp://{address}"
+    problem = None
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+        if parts.scheme not in PROTOCOLS:
+            problem = f"the protocol must be one of {', '.join(PROTOCOLS)}"
+        elif not host or any(symbol.isspace() for symbol in text):
+            problem = "the host is missing" if not host else "it contains a space"
+        elif port is None or port == 0:
+            problem = "the port is missing"
+        elif parts.path or parts.query or parts.fragment or parts.username is not None:
+            problem = "nothing may follow the port"
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        problem = "host or port cannot be read"
+    if problem:
+        raise ValueError(
+            f"--cluster must be PROTOCOL://HOST:PORT, got {shown(address)} ({problem}); give for example tcp://10.0.0.5:8786"
+        )
+    return text

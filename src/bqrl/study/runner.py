@@ -1,0 +1,196 @@
+"""The engine: jobs ask for runs, workers carry them out, the store keeps them; finished runs are not repeated.
+
+A job is a generator that yields a `Batch` of runs and is resumed once all of them are in the store, so tuning can decide from one
+batch what the next one is. Many jobs proceed at once, and none depends on the order of the others.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from bqrl.study.run import RunSpec, Timing, fingerprint
+from bqrl.study.store import Store, execute
+from bqrl.study.watch import Watch, in_words
+from bqrl.study.workers import Outcome, Work, Workers
+
+LOOK_SECONDS = 0.25
+
+
+class Batch(NamedTuple):
+    """Runs that a job needs before it can go on."""
+
+    phase: str  # what they are for
+    runs: list[RunSpec]
+    best: str = ""  # the best configuration so far
+
+
+Steps = Generator[Batch, None, Any]
+
+
+class Failure(NamedTuple):
+    """A run that could not be finished."""
+
+    run: RunSpec
+    message: str
+
+
+class FailedRunsError(RuntimeError):
+    """Some runs could not be finished; all others are kept."""
+
+    def __init__(self, failures: list[Failure]) -> None:
+        self.failures = failures
+        first = failures[0]
+        more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
+        super().__init__(f"a run failed{more}; all others are kept. First: {first.run}: {first.message}")
+
+
+@dataclass(slots=True)
+class Job:
+    """A generator of batches and its progress."""
+
+    label: str
+    kind: str  # jobs of the same kind have the same cost per episode
+    steps: Steps
+    total_runs: int
+    total_episodes: int
+    phase: str = ""
+    best: str = ""
+    runs: int = 0  # finished
+    episodes: int = 0
+    missing: set[str] = field(default_factory=set)  # names of the runs that it waits for
+    failed: bool = False
+    over: bool = False
+    outcome: Any = None  # what the generator returned
+
+
+class Engine:
+    """Drives jobs to their end."""
+
+    def __init__(self, jobs: Iterable[Job], store: Store, workers: Workers, watch: Watch) -> None:
+        self.jobs, self.store, self.workers, self.watch = list(jobs), store, workers, watch
+        self.start = time.perf_counter()
+        self.skipped = self.made = 0
+        self.failures: list[Failure] = []
+        self.used: dict[str, RunSpec] = {}  # every run that some job asked for
+        self._work = Work(workers, watch.say)
+        self._times = store.times()
+        self._waiting: defaultdict[str, list[Job]] = defaultdict(list)
+        self._lost: set[str] = set()
+        self._asked: set[str] = set()  # kinds of which a run was submitted
+        self._cost: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])  # by kind: seconds, episodes
+
+    def drive(self) -> None:
+        """Finish every job; raises FailedRunsError at the end if runs failed, each of which stops its jobs only."""
+        for job in self.jobs:
+            self._advance(job)
+            self.watch.show(self)
+        while self._waiting:
+            for outcome in self._work.wait(LOOK_SECONDS):
+                self._take(outcome)
+            self.watch.show(self)
+        if self.failures:
+            raise FailedRunsError(self.failures)
+
+    def _advance(self, job: Job) -> None:
+        """Let a job say what it needs next, until it needs something that is not there."""
+        while not (job.missing or job.over or job.failed):
+            try:
+                batch = next(job.steps)
+            except StopIteration as end:
+                job.outcome, job.over = end.value, True
+                self.watch.step(f"{job.label}: finished{f', {job.best}' if job.best else ''}{self._left()}")
+                return
+            job.phase, job.best = batch.phase, batch.best or job.best
+            stored = {run.name for run in batch.runs if self._stored(job, run)}
+            self.watch.step(
+                f"{job.label}: {batch.phase}, {len(batch.runs)} runs"
+                f"{f', {len(stored)} of them finished before' if stored else ''}"
+                f"{f'; so far {job.best}' if job.best else ''}{self._left()}"
+            )
+            for run in batch.runs:
+                if run.name not in stored:
+                    self._ask(job, run)
+
+    def _stored(self, job: Job, run: RunSpec) -> bool:
+        name = run.name
+        self.used[name] = run
+        if name in self._waiting or name in self._lost or not self.store.has(run):
+            return False
+        self.skipped += 1
+        self._count(job, run, self._times.get(name))
+        return True
+
+    def _ask(self, job: Job, run: RunSpec) -> None:
+        name = run.name
+        if name in self._lost:
+            job.failed = True
+            return
+        job.missing.add(name)
+        self._waiting[name].append(job)
+        if len(self._waiting[name]) == 1:  # one run of each kind comes first, so that the cost of all is soon known
+            self._work.submit(name, execute, run, fingerprint(), first=job.kind not in self._asked)
+            self._asked.add(job.kind)
+
+    def _take(self, outcome: Outcome) -> None:
+        run, jobs = self.used[outcome.key], self._waiting.pop(outcome.key)
+        timing: Timing | None = None
+        if outcome.error is None:
+            content, timing = outcome.value
+            self.store.save(run, content, timing)
+            self.made += 1
+            self.watch.note(f"done in {timing.wall:.2f} s: {run}")
+        else:
+            message = one_line(outcome.error)
+            self._lost.add(outcome.key)
+            self.failures.append(Failure(run, message))
+            self.watch.say(f"failed: {run}: {message}")
+            self.watch.note("".join(traceback.format_exception(outcome.error)))
+        for job in jobs:
+            job.missing.discard(outcome.key)
+            job.failed |= outcome.error is not None
+            self._count(job, run, timing)
+        for job in jobs:
+            self._advance(job)
+
+    def _count(self, job: Job, run: RunSpec, timing: Timing | None) -> None:
+        job.runs += 1
+        job.episodes += run.episodes
+        if timing is not None:
+            self._cost[job.kind][0] += timing.episode * run.episodes
+            self._cost[job.kind][1] += run.episodes
+
+    # -- progress ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.perf_counter() - self.start
+
+    def episodes(self) -> tuple[int, int]:
+        """Episodes of finished runs, and of all."""
+        return sum(job.episodes for job in self.jobs), sum(job.total_episodes for job in self.jobs)
+
+    def seconds_left(self) -> float | None:
+        """Forecast from the cost per episode of each kind, compilation excluded; None until every kind was measured."""
+        left = 0.0
+        for job in self.jobs:
+            if not (job.over or job.failed):
+                if job.kind not in self._cost:
+                    return None
+                seconds, episodes = self._cost[job.kind]
+                left += (job.total_episodes - job.episodes) * seconds / episodes
+        return left / self.workers.size
+
+    def _left(self) -> str:
+        left = self.seconds_left()
+        return "" if left is None else f" ({in_words(self.seconds)} elapsed, about {in_words(left)} left)"
+
+
+def one_line(error: BaseException) -> str:
+    """Type and message of an error on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

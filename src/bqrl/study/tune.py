@@ -1,0 +1,129 @@
+"""Successive halving: many configurations for a short time, the better half for twice as long, and so on.
+
+Every rung is a fresh run of each remaining configuration on every validation seed. Configurations are ranked by their mean
+cumulative quantile gap; ties go to the larger mean return of the last episodes, then to the smaller value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+TIE = 1e-9  # sums of gaps that differ by less are equal up to rounding
+
+
+class Score(NamedTuple):
+    """The criterion of one run: its cumulative gap, and the mean return of its last episodes."""
+
+    gap: float
+    tail: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One configuration in one rung."""
+
+    place: int  # in the grid
+    value: float
+    scores: tuple[Score, ...]  # one per validation seed
+
+    @property
+    def gap(self) -> float:
+        """Mean cumulative gap."""
+        return float(np.mean([score.gap for score in self.scores]))
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean gap."""
+        n = len(self.scores)
+        return float(np.std([score.gap for score in self.scores], ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+
+    @property
+    def tail(self) -> float:
+        """Mean return of the last episodes."""
+        return float(np.mean([score.tail for score in self.scores]))
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """Configurations compared at one length, in the order of the grid."""
+
+    episodes: int
+    trials: tuple[Trial, ...]
+
+    def ranked(self) -> list[Trial]:
+        """The best first."""
+        return sorted(self.trials, key=lambda trial: (round(trial.gap / TIE), -round(trial.tail / TIE), trial.place))
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The trace of a tuning and its winner."""
+
+    parameter: str
+    values: tuple[float, ...]
+    rungs: tuple[Rung, ...]
+
+    @property
+    def winner(self) -> Trial:
+        """The best configuration of the last rung."""
+        return self.rungs[-1].ranked()[0]
+
+    def verdict(self) -> str:
+        """Where the winner lies in the grid, and what that means."""
+        setting = f"{self.parameter} = {self.winner.value:g}"
+        if self.at_edge is None:
+            return f"the winner is inside the grid: {setting}"
+        flat = {
+            True: "the neighbouring value does as well up to the variation between seeds: the criterion is flat there",
+            False: "the criterion is not flat there: a wider grid may do better",
+            None: "the neighbouring value was dropped before they could be compared",
+        }
+        return f"the winner is the {self.at_edge} value of the grid, {setting}; {flat[self.flat_at_edge]}"
+
+    @property
+    def at_edge(self) -> str | None:
+        """Whether the winner is the "lowest" or the "highest" value of the grid."""
+        place = self.winner.place
+        return "lowest" if place == 0 else "highest" if place == len(self.values) - 1 else None
+
+    @property
+    def flat_at_edge(self) -> bool | None:
+        """For a winner at an edge: whether its neighbour did as well, up to the variation between seeds; None if unknown.
+
+        Both are compared in the last rung that had both: flat means that the mean difference seed by seed (the seeds are
+        common) is at most two of its standard errors.
+        """
+        if self.at_edge is None:
+            return None
+        place = self.winner.place
+        neighbour = place + (1 if place == 0 else -1)
+        for rung in reversed(self.rungs):
+            trials = {trial.place: trial for trial in rung.trials}
+            if place in trials and neighbour in trials:
+                pairs = zip(trials[place].scores, trials[neighbour].scores, strict=True)
+                difference = np.array([mine.gap - other.gap for mine, other in pairs])
+                error = difference.std(ddof=1) / np.sqrt(difference.size) if difference.size > 1 else 0.0
+                return bool(abs(difference.mean()) <= max(2.0 * error, TIE))
+        return None
+
+
+def halving(
+    parameter: str, values: Sequence[float], rungs: Sequence[tuple[int, int]],
+    score: Callable[[float, int], tuple[Score, ...]],
+) -> Generator[tuple[int, tuple[float, ...], Rung | None], None, Tuned]:  # fmt: skip
+    """Yield (episodes, configurations to run, the rung before) for each rung; return the trace.
+
+    `score(value, episodes)` is called once the generator has been resumed.
+    """
+    left = list(range(len(values)))
+    done: list[Rung] = []
+    for count, episodes in rungs:
+        if done:
+            left = sorted(trial.place for trial in done[-1].ranked()[:count])
+        yield episodes, tuple(values[i] for i in left), done[-1] if done else None
+        done.append(Rung(episodes, tuple(Trial(i, values[i], score(values[i], episodes)) for i in left)))
+    return Tuned(parameter, tuple(values), tuple(done))

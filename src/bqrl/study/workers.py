@@ -1,0 +1,253 @@
+"""Calls carried out by worker processes through the standard interface of `concurrent.futures`.
+
+`LocalWorkers` is a pool of spawned processes with one compute thread each. If a process dies, the pool breaks: it is rebuilt and
+the unfinished calls are submitted again. `Work` keeps a queue of calls on any such executor; a call that was running at three
+deaths counts as failed. After the first death the suspects run one at a time, so no call fails for the fault of another.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
+from concurrent.futures import wait as wait_for
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+ONE_THREAD = (
+    "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
+MAX_DEATHS = 3  # of processes at the same call before it counts as failed
+MAX_VAIN = 9  # deaths in a row without any result before the whole work is given up
+
+
+class Workers(Protocol):
+    """Whatever carries out calls."""
+
+    @property
+    def size(self) -> int:
+        """How many calls proceed at a time."""
+
+    @property
+    def capacity(self) -> int:
+        """How many calls may be submitted at a time."""
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Submit one call."""
+
+    def rebuild(self) -> None:
+        """Replace an executor that a dead process has broken."""
+
+    def notes(self) -> list[str]:
+        """What the user should know since the last call: workers that came or went."""
+
+    def close(self) -> None:
+        """Stop at once; unfinished calls are dropped."""
+
+
+class LocalWorkers:
+    """Processes of this machine; all cores unless `size` is given."""
+
+    def __init__(self, size: int | None = None) -> None:
+        self._size = max(1, available_cores() if size is None else size)
+        self._pool: ProcessPoolExecutor | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of processes."""
+        return self._size
+
+    @property
+    def capacity(self) -> int:
+        """One call more than processes, so that none waits for the next call."""
+        return self._size + 1
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Submit one call; a process is started if none is idle."""
+        with _inherited():
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(self._size, context, initializer=_begin)
+            return self._pool.submit(function, *arguments)
+
+    def rebuild(self) -> None:
+        """Drop the broken pool; the next call starts another."""
+        self.close()
+
+    def notes(self) -> list[str]:
+        """Nothing: the processes belong to us."""
+        return []
+
+    def close(self) -> None:
+        """Kill the processes. Results travel through the parent, so nothing is left half written."""
+        if self._pool is not None:
+            processes = list((self._pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.kill()
+            for process in processes:
+                process.join()
+            self._pool = None
+
+
+class InlineWorkers:
+    """No processes: each call is carried out when it is submitted."""
+
+    size = capacity = 1
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Carry out the call."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def rebuild(self) -> None:
+        """Nothing to replace."""
+
+    def notes(self) -> list[str]:
+        """Nothing to say."""
+        return []
+
+    def close(self) -> None:
+        """Nothing to stop."""
+
+
+class Outcome(NamedTuple):
+    """How a call ended: with a value or with an error."""
+
+    key: str
+    value: Any = None
+    error: BaseException | None = None
+
+
+class _Call(NamedTuple):
+    key: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+class Work:
+    """Calls on workers, each until it has a value, an error, or three dead processes."""
+
+    def __init__(self, workers: Workers, say: Callable[[str], None]) -> None:
+        self.workers, self.say = workers, say
+        self._queue: deque[_Call] = deque()
+        self._suspects: deque[_Call] = deque()  # were running when a process died; they run alone
+        self._running: dict[Future[Any], _Call] = {}
+        self._deaths: Counter[str] = Counter()
+        self._vain = 0  # deaths since the last result
+
+    def submit(self, key: str, function: Callable[..., Any], *arguments: Any, first: bool = False) -> None:
+        """Add a call to the queue, in front if `first`."""
+        (self._queue.appendleft if first else self._queue.append)(_Call(key, function, arguments))
+
+    def wait(self, timeout: float) -> list[Outcome]:
+        """Calls that have ended, after at most `timeout` seconds."""
+        for note in self.workers.notes():
+            self.say(note)
+        self._hand_out()
+        done, _ = wait_for(list(self._running), timeout, FIRST_COMPLETED)
+        outcomes, broken = [], False
+        for future in done:
+            call = self._running[future]
+            try:
+                outcomes.append(Outcome(call.key, future.result()))
+                self._vain = 0
+            except (BrokenExecutor, CancelledError):
+                broken = True
+                continue
+            except Exception as error:
+                outcomes.append(Outcome(call.key, error=error))
+                self._vain = 0
+            del self._running[future]
+        return outcomes + (self._after_death() if broken else [])
+
+    def _hand_out(self) -> None:
+        alone = bool(self._suspects)
+        source = self._suspects if alone else self._queue
+        limit = 1 if alone else self.workers.capacity
+        while source and len(self._running) < limit:
+            call = source.popleft()
+            try:
+                self._running[self.workers.submit(call.function, *call.arguments)] = call
+            except BrokenExecutor:  # the pool broke between two calls
+                source.appendleft(call)
+                if not self._running:
+                    self._count_death()
+                    self.workers.rebuild()
+                    continue
+                return
+
+    def _after_death(self) -> list[Outcome]:
+        """Rebuild the pool and put back what was running; returns the calls that have failed for good."""
+        self._count_death()
+        self.workers.rebuild()
+        calls, self._running = list(self._running.values()), {}
+        failed: list[Outcome] = []
+        for call in calls:
+            self._deaths[call.key] += 1
+            if self._deaths[call.key] < MAX_DEATHS:
+                self._suspects.append(call)
+            else:
+                error = ChildProcessError(f"its worker process died {MAX_DEATHS} times")
+                failed.append(Outcome(call.key, error=error))
+        again = len(calls) - len(failed)
+        if again:
+            self.say(f"a worker process died; {again} {'run is' if again == 1 else 'runs are'} repeated")
+        return failed
+
+    def _count_death(self) -> None:
+        self._vain += 1
+        if self._vain > MAX_VAIN:
+            raise ChildProcessError(
+                f"{self._vain} worker processes in a row died before they returned anything; finished runs are kept."
+                " A script must start its work under `if __name__ == '__main__':`"
+            )
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def _begin() -> None:
+    """Start of a worker process: it ignores SIGINT and ends with its parent, even if that is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def _inherited() -> Iterator[None]:
+    """Start processes with one thread per library, and with SIGINT ignored from their first moment."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    main = threading.current_thread() is threading.main_thread()
+    old = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
+    try:
+        yield
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, old)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

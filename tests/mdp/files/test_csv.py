@@ -1,0 +1,273 @@
+"""CSV models: columns by name, facts above the header, and faults with their line."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from mdp_strategies import assert_same, dense_models, listed_models
+
+from bqrl import MDP, load, save
+from bqrl.errors import ArgumentError, FileFormatError, ModelWarning
+
+HEADER = "idstatefrom,idaction,idstateto,probability,reward"
+DOMAINS = Path(__file__).parents[3].parent / "shared" / "domains"
+TABLE = [  # domain, states, actions, rows, start (from 1), smallest and largest reward
+    ("riverswim", 20, 2, 78, 9, 0.0, 86.2971),
+    ("machine", 10, 2, 45, 1, -20.0, 0.0),
+    ("population", 51, 5, 5583, 44, -2420.0, 1000.0),
+    ("cliff", 39, 4, 446, 37, -100.0, 0.0),
+    ("inventory2", 101, 51, 23203, 20, -498.8, 480.0),
+]
+
+
+def read(tmp_path, text, name="model.csv", **options):
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return load(path, **({"horizon": 3} | options if name.endswith(".csv") else options))
+
+
+def refusal(call, *arguments, **options):
+    """The message of the ValueError that a call raises, or nothing; any other exception goes through."""
+    try:
+        call(*arguments, **options)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@given(listed_models())
+def test_a_model_survives_csv(tmp_path_factory, mdp):
+    path = tmp_path_factory.mktemp("files") / "model.csv"
+    save(mdp, path)
+    assert_same(mdp, load(path))
+
+
+@given(dense_models(zeros=False))
+def test_names_and_facts_survive_csv_or_are_refused(tmp_path_factory, arguments):
+    mdp = MDP(**arguments, units="EUR")
+    path = tmp_path_factory.mktemp("files") / "model.csv.gz"
+    refused = refusal(mdp.save, path)
+    if refused:
+        assert "; save to .npz instead" in refused
+        assert not path.exists()
+    else:
+        again = load(path)
+        assert_same(mdp, again)
+        assert again.units == "EUR"
+
+
+@given(listed_models())
+def test_plain_csv_holds_the_columns_alone(tmp_path_factory, mdp):
+    path = tmp_path_factory.mktemp("files") / "model.csv"
+    refused = refusal(save, mdp, path, plain=True)
+    if refused:
+        assert "cannot hold a first or last" in refused
+    else:
+        assert path.read_text().startswith((HEADER, f"stage,{HEADER}"))
+        assert_same(mdp, load(path, horizon=mdp.H, start=mdp.start, discount=mdp.discount))
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"rewards": np.zeros((4, 2, 1)) + np.arange(4)[:, None, None]}, "rewards that differ by stage"),
+        ({"support": np.ones((2, 1, 2), bool)}, "possible successors of probability zero"),
+        ({"known": np.ones((2, 1), bool)}, "rows known to learners"),
+    ],
+)
+def test_csv_refuses_what_it_cannot_hold(tmp_path, options, what):
+    arguments = {"transitions": [[[0.5, 0.5]], [[0.0, 1.0]]], "rewards": [[0.0], [1.0]], "horizon": 4} | options
+    with pytest.raises(ValueError, match=rf"a .csv file cannot hold {what}.*; save to .npz instead"):
+        MDP(**arguments).save(tmp_path / "model.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- csv -----------------------------------------------------------------------------------------------------------------
+
+
+def test_ids_from_one_become_the_labels(tmp_path):
+    mdp = read(tmp_path, f"{HEADER}\n1,1,2,1.0,0.5\n2,1,1,1.0,0.25\n", start="2")
+    assert mdp.start == 1
+    assert mdp.state_names == ("1", "2")
+    assert mdp.action_label(0) == "1"
+    save(mdp, tmp_path / "again.csv", plain=True)
+    assert (tmp_path / "again.csv").read_text() == f"{HEADER}\n1,1,2,1.0,0.5\n2,1,1,1.0,0.25\n"
+
+
+def test_states_and_actions_are_counted_each_for_themselves(tmp_path):
+    mdp = read(tmp_path, f"{HEADER}\n0,1,1,1.0,0.5\n1,2,0,1.0,0.25\n")
+    assert mdp.state_names is None
+    assert mdp.action_names == ("1", "2")
+    assert mdp.available[0].tolist() == [[True, False], [False, True]]
+
+
+def test_rows_with_the_same_successor_merge(tmp_path):
+    mdp = read(tmp_path, f"{HEADER}\n0,0,0,0.25,1\n0,0,0,0.25,1\n0,0,0,0.5,-1\n")
+    assert mdp.outcomes(0, 0, 0)[1].tolist() == [0.5, 0.5]
+    assert mdp.outcomes(0, 0, 0)[2].tolist() == [-1.0, 1.0]
+
+
+def test_a_true_duplicate_names_both_lines(tmp_path):
+    text = f"{HEADER}\n1,1,1,1,0\n1,2,3,0.3,0.5\n\n1,2,1,0.7,0.5\n1,2,3,0.3,0.5\n2,1,1,1,0\n3,1,1,1,0\n"
+    message = r"^model.csv: lines 3 and 6 both give \(s=1, a=2, s'=3\) with reward 0.5; the row sums to 1.3$"
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path, text)
+
+
+def test_stages_in_a_column_of_their_own(tmp_path):
+    text = f"stage,{HEADER}\n1,1,1,1,1,5\n2,1,1,1,1,6\n"
+    mdp = read(tmp_path, text, horizon=None)
+    assert (mdp.H, mdp.stationary) == (2, False)
+    assert mdp.reward.tolist() == [[5.0, 6.0]]
+    with pytest.raises(ValueError, match="horizon is 3 but transitions have 2 stages"):
+        read(tmp_path, text, horizon=3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\ufeff{HEADER}\n1,1,1,0.5,2\n1,1,1,0.5,3\n",
+        f"{HEADER}\r\n1,1,1,0.5,2\r\n1,1,1,0.5,3\r\n",
+        f"{HEADER}\r1,1,1,0.5,2\r1,1,1,0.5,3",
+        f"\n{HEADER}\n\n1,1,1,0.5,2\n   \n1,1,1,0.5,3\n\n\n \n",
+        " IdStateFrom, idaction ,idstateto,\tprobability,reward\n1, 1,1.0 ,5e-1,2\n1,1,1,.5,+3",
+        "reward,probability,idstateto,idaction,idstatefrom\n2,0.5,1,1,1\n3,0.5,1,1,1\n",
+        HEADER.replace(",", ";") + "\n1;1;1;0,5;2\n1;1;1;0,5;3,0\n",
+        HEADER.replace(",", "\t") + "\n1\t1\t1\t0.5\t2\n1\t1\t1\t.5\t3\n",
+        "State,Action,Next State,Probability,Reward\n1,1,1,0.5,2\n1,1,1,0.5,3\n",
+        "sep=;\ns;a;to;p;r;;\n1;1;1;0,5;2;;\n1;1;1;0,5;3;;\n",
+        "s,a,s',p,r\nx,go,x,0.5,2\nx,go,x,0.5,3\n",
+        'from,decision,to,prob,payoff\n"x, or y",go,"x, or y",0.5,2\n"x, or y",go,"x, or y",0.5,3\n',
+    ],
+    ids=[
+        "bom",
+        "crlf",
+        "cr",
+        "blank lines",
+        "spaces",
+        "another order",
+        "semicolons and decimal commas",
+        "tabs",
+        "words",
+        "spreadsheet",
+        "letters",
+        "quotes",
+    ],
+)
+def test_csv_from_any_editor(tmp_path, text):
+    mdp = read(tmp_path, text)
+    assert mdp.outcomes(0, 0, 0)[2].tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize(("name", "S", "A", "rows", "start", "low", "high"), TABLE, ids=[row[0] for row in TABLE])
+def test_benchmark_domains_load(tmp_path, name, S, A, rows, start, low, high):
+    path = DOMAINS / f"{name}.csv"
+    if not path.exists():
+        pytest.skip("the benchmark domains are not beside the repository")
+    mdp = load(path, horizon=100, start=str(start), discount=0.9)
+    assert (mdp.H, mdp.S, mdp.A, mdp.start, mdp.discount) == (100, S, A, start - 1, 0.9)
+    assert mdp.stationary
+    assert mdp.successor.size == rows
+    assert (mdp.reward.min(), mdp.reward.max()) == pytest.approx((low, high), rel=1e-6)
+    assert mdp.state_label(mdp.start) == str(start)
+    for ending in ("csv", "csv.gz", "npz", "json"):
+        save(mdp, tmp_path / f"again.{ending}")
+        assert_same(mdp, load(tmp_path / f"again.{ending}"))
+
+
+def test_two_hundred_thousand_rows_load(tmp_path):
+    S, n = 20_000, 200_000
+    rng = np.random.default_rng(0)
+    listed = np.c_[
+        np.repeat(np.arange(S), 10), np.zeros(n), rng.integers(0, S, n), np.full(n, 0.1), rng.integers(0, 9, n)
+    ]
+    mdp = MDP(listed, horizon=5)
+    for ending in ("csv", "npz"):
+        save(mdp, tmp_path / f"big.{ending}")
+        assert_same(mdp, load(tmp_path / f"big.{ending}"))
+    text = (tmp_path / "big.csv").read_text()
+    with pytest.raises(
+        ValueError, match=r"^cut.csv: line \d+: 4 columns where the header has 5; is the file truncated\?$"
+    ):
+        read(tmp_path, text[: text.rindex(",")], "cut.csv")
+
+
+# -- names and facts -----------------------------------------------------------------------------------------------------
+
+NAMED = (
+    "state,action,next_state,probability,reward\nWell,wait,Sick,0.25,5\nWell,wait,Well,0.75,5\nSick,cure,Well,1,-2\n"
+)
+
+
+def test_names_become_states_in_order_of_appearance(tmp_path):
+    mdp = read(tmp_path, NAMED, start="Sick")
+    assert mdp.state_names == ("Well", "Sick")
+    assert mdp.action_names == ("wait", "cure")
+    assert mdp.start == 1
+    assert mdp.outcomes(0, 0, 0)[1].tolist() == [0.75, 0.25]
+
+
+def test_facts_above_the_header(tmp_path):
+    head = "# a model of illness\n# Horizon: 7\n# discount: 0.9\n# start: Well=0.75, Sick=0.25\n"
+    head += "# states: Sick, Well\n# units: QALY\n"
+    mdp = read(tmp_path, head + NAMED, horizon=None)
+    assert (mdp.H, mdp.discount, mdp.units) == (7, 0.9, "QALY")
+    assert mdp.state_names == ("Sick", "Well")
+    assert mdp.mu.tolist() == [0.25, 0.75]
+    other = read(tmp_path, head + NAMED, horizon=3, start={"Sick": 1.0}, discount=1.0)
+    assert (other.H, other.discount, other.start) == (3, 1.0, 0)
+
+
+def test_a_count_states_ids_without_lines(tmp_path):
+    text = f"# states: 4\n# actions: 3\n{HEADER}\n1,1,1,1,0\n"
+    mdp = read(tmp_path, text, start=1)
+    assert (mdp.S, mdp.A, mdp.state_names) == (4, 3, None)
+    assert mdp.available[0, 1].tolist() == [False, True, False]
+
+
+def test_names_that_look_like_numbers_survive(tmp_path):
+    listed = [(0, 0, 1, 1.0, 0.0), (1, 0, 2, 1.0, 1.0), (2, 0, 2, 1.0, 0.0)]
+    for names in (["10", "20", "done"], ["1", "0", "2"], ["a=1", 'b "c"', "d, e"], ["#x", "y", "-"]):
+        mdp = MDP(listed, horizon=2, state_names=names, start={names[0]: 0.5, names[2]: 0.5})
+        save(mdp, tmp_path / "m.csv")
+        assert_same(mdp, load(tmp_path / "m.csv"))
+
+
+def test_columns_are_chosen_by_the_caller(tmp_path):
+    text = "u,v,w,x,y\n0,0,1,1,5\n1,0,0,1,6\n"
+    chosen = {"state": "u", "action": "v", "next_state": "w", "probability": "x", "reward": "Y"}
+    assert read(tmp_path, text, columns=chosen).reward.tolist() == [[5.0, 6.0]]
+    swapped = NAMED.replace("state,action", "to,action", 1).replace("next_state", "from")
+    mdp = read(tmp_path, swapped, columns={"state": "to", "next_state": "from"})
+    assert mdp.state_names == ("Well", "Sick")
+
+
+def test_extra_columns_are_ignored_with_a_notice(tmp_path):
+    text = "note,state,action,next_state,probability,reward,source\nx,0,0,0,1,5,y\n"
+    with pytest.warns(ModelWarning, match="^columns ignored: 'note', 'source'$"):
+        assert read(tmp_path, text).reward.tolist() == [[5.0]]
+
+
+def test_gzip_is_read_and_written(tmp_path):
+    (tmp_path / "m.csv.gz").write_bytes(gzip.compress(NAMED.encode()))
+    mdp = load(tmp_path / "m.csv.gz", horizon=3)
+    save(mdp, tmp_path / "again.csv.gz")
+    first = (tmp_path / "again.csv.gz").read_bytes()
+    save(mdp, tmp_path / "again.csv.gz")
+    assert (tmp_path / "again.csv.gz").read_bytes() == first  # no time stamp
+    assert_same(mdp, load(tmp_path / "again.csv.gz"))
+
+
+def test_errors_carry_file_line_and_column(tmp_path):
+    with pytest.raises(FileFormatError) as caught:
+        read(tmp_path, NAMED.replace("0.75", "x"))
+    assert (caught.value.file, caught.value.line) == (str(tmp_path / "model.csv"), 3)
+    assert caught.value.column == "probability"
+    with pytest.raises(FileFormatError) as caught:
+        read(tmp_path, NAMED.replace("0.75", "0.5"))
+    assert (caught.value.row, caught.value.line) == ((None, 0, 0), 2)
+    with pytest.raises(ArgumentError) as caught:
+        read(tmp_path, NAMED, start="Wel")
+    assert (caught.value.name, caught.value.value) == ("start", "Wel")

@@ -1,0 +1,75 @@
+"""Archives: what others write, and sizes that are checked before anything is unpacked."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from mdp_strategies import assert_same
+
+from bqrl import MDP, load
+from bqrl.errors import FileFormatError, SizeError
+from bqrl.mdp.files import read_arrays
+from bqrl.mdp.files.npz import pack, unpack
+
+
+def test_anyone_can_write_an_archive_of_dense_arrays(tmp_path):
+    P, R = np.array([[[0.5, 0.5]], [[0.0, 1.0]]]), np.array([[0.0], [1.0]])
+    np.savez(
+        tmp_path / "m.npz", transitions=P, rewards=R, horizon=4, start="high", state_names=np.array(["low", "high"])
+    )
+    mdp = MDP(P, R, horizon=4, start="high", state_names=["low", "high"])
+    assert_same(mdp, load(tmp_path / "m.npz"))
+    assert load(tmp_path / "m.npz", horizon=7).H == 7
+    np.savez(tmp_path / "l.npz", transitions=np.array([[0, 0, 0, 1.0, 2.0]]))
+    assert load(tmp_path / "l.npz", horizon=2).reward.tolist() == [[2.0]]
+
+
+def test_an_archive_is_measured_before_it_is_unpacked(tmp_path, monkeypatch):
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, transitions=np.zeros((200, 100, 200)))
+    assert path.stat().st_size < 100_000
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("nothing may be unpacked"))
+    limit = r"^bomb.npz: the archive unpacks to 32000\d+ bytes, above the limit of 1000000; raise it"
+    with pytest.raises(FileFormatError, match=limit):
+        load(path, max_bytes=1_000_000)
+    monkeypatch.setenv("BQRL_MAX_FILE_BYTES", "2000000")
+    with pytest.raises(FileFormatError, match="above the limit of 2000000"):
+        read_arrays(path)
+
+
+def test_a_header_that_disagrees_with_the_directory_is_refused():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)})
+        archive.writestr("mu.npy", header.getvalue())
+    with pytest.raises(FileFormatError, match="its header states 80000000000000 bytes, the archive holds 0"):
+        unpack(file.getvalue())
+
+
+def test_arrays_come_back_as_they_were():
+    given = {
+        "matrix": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "empty": np.zeros((0, 3)), "number": np.array(4),
+        "words": np.array(["a", "größer"]), "flags": np.array([True, False]), "bytes": np.array([b"xy"]),
+    }  # fmt: skip
+    found = unpack(pack(given))
+    assert list(found) == list(given)
+    for name, array in given.items():
+        assert np.array_equal(found[name], array)
+        assert found[name].dtype == array.dtype
+        assert found[name].shape == array.shape
+
+
+def test_a_damaged_byte_is_found():
+    content = bytearray(pack({"x": np.random.default_rng(0).random(1000)}))
+    content[len(content) // 2] ^= 0xFF
+    with pytest.raises(FileFormatError, match=r"^the array 'x' cannot be read"):
+        unpack(bytes(content))
+
+
+def test_a_horizon_of_a_billion_in_a_file_is_refused_at_once(tmp_path):
+    np.savez(tmp_path / "m.npz", transitions=np.ones((1, 1, 1)), rewards=np.zeros((1, 1)), horizon=10**9)
+    with pytest.raises(SizeError, match="horizon=1000000000 is too long: at most 1000000 stages fit") as caught:
+        load(tmp_path / "m.npz")
+    assert (caught.value.needed, caught.value.limit) == (10**9, 10**6)

@@ -1,0 +1,234 @@
+"""Shared noise: images of laws, what rows reveal, and draws of events, against brute force."""
+
+import copy
+import doctest
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mdp_strategies import laws
+
+import bqrl
+import bqrl.mdp.noise
+from bqrl.learners.protocol import blank_model
+from bqrl.mdp.noise import draw, with_laws
+
+
+@st.composite
+def step_models(draw_):
+    """A random step table with a law over events, the model of it, and the law's size."""
+    S, A, E, H = (draw_(st.integers(1, top)) for top in (4, 3, 4, 4))
+    staged = draw_(st.booleans())
+    table = np.array(draw_(st.lists(st.integers(0, S - 1), min_size=S * A * E, max_size=S * A * E))).reshape(S, A, E)
+    paid = np.array(draw_(st.lists(st.integers(-1, 1), min_size=S * A * E, max_size=S * A * E))).reshape(S, A, E)
+    noise = [dict(enumerate(draw_(laws(E)).tolist())) for _ in range(H if staged else 1)]
+    mdp = bqrl.from_step(
+        lambda s, a, e: (int(table[s, a, e]), float(paid[s, a, e])), range(A), noise if staged else noise[0], H, 0
+    )
+    return mdp, table, paid, [np.array(list(law.values())) for law in noise]
+
+
+def brute_row(mdp, table, paid, law, s, a):
+    """{(next state, reward): probability} of one row, event by event."""
+    state, action = mdp.noise.states[s], mdp.noise.actions[a]
+    row = {}
+    for e, p in enumerate(law):
+        key = (mdp.noise.states.index(int(table[state, action, e])), float(paid[state, action, e]))
+        row[key] = row.get(key, 0.0) + p
+    return row
+
+
+@given(step_models(), st.data())
+def test_image_is_the_brute_force_image_of_every_row(case, data):
+    mdp, table, paid, true_laws = case
+    noise = mdp.noise
+    assert np.allclose(noise.image(noise.probabilities), mdp.probability, rtol=0, atol=1e-15)
+    given_laws = [data.draw(laws(law.size)) for law in true_laws]
+    twin = with_laws(mdp, given_laws)
+    for model, of in ((mdp, true_laws), (twin, given_laws)):
+        for h in range(mdp.H):
+            for s, a in np.argwhere(mdp.stage(h).available):
+                after, p, reward = model.outcomes(h, s, a)
+                brute = brute_row(mdp, table, paid, of[h if len(of) > 1 else 0], s, a)
+                found = dict(zip(zip(after.tolist(), reward.tolist(), strict=True), p.tolist(), strict=True))
+                assert found == pytest.approx(brute, abs=1e-12)
+    assert all(np.array_equal(p, law) for p, law in zip(twin.noise.probabilities, given_laws, strict=True))
+
+
+@given(step_models(), st.data())
+def test_the_image_contracts_l1_distances(case, data):
+    mdp, _, _, true_laws = case
+    noise = mdp.noise
+    one, two = ([data.draw(laws(law.size)) for law in true_laws] for _ in range(2))
+    difference = np.abs(noise.image(one) - noise.image(two))
+    for row, law in enumerate(noise.row_law.reshape(-1)):
+        distance = difference[noise.row_start[row] : noise.row_start[row + 1]].sum()
+        assert distance <= (np.abs(one[law] - two[law]).sum() if law >= 0 else 0.0) + 1e-12
+
+
+@given(step_models())
+def test_a_row_reveals_its_law_if_it_separates_what_any_row_of_the_law_separates(case):
+    noise = case[0].noise
+    row_law = noise.row_law.reshape(-1)
+    for row, law in enumerate(row_law):
+        if law < 0:
+            assert not noise.reveals(row)
+            assert noise.outcome_of(row).size == 0
+            continue
+        E = len(noise.events[law])
+        maps = [noise.outcome_of(other) for other in np.flatnonzero(row_law == law)]
+        needed = {(e, f) for e in range(E) for f in range(E) if any(m[e] != m[f] for m in maps)}
+        own = noise.outcome_of(row)
+        assert noise.reveals(row) == all(own[e] != own[f] for e, f in needed)
+        for outcome in range(noise.row_start[row + 1] - noise.row_start[row]):
+            event = noise.event_of(row, outcome)
+            if noise.reveals(row):
+                assert event == min(e for e in range(E) if own[e] == outcome)
+            else:
+                assert event == -1
+
+
+@given(step_models())
+def test_a_revealing_row_shows_an_event_with_the_right_image_everywhere(case):
+    """Counting the events that revealing rows show gives the laws of all rows in the limit."""
+    noise = case[0].noise
+    merged = []
+    for law, p in enumerate(noise.probabilities):
+        merged.append(np.bincount(noise.classes[law], p, minlength=p.size))
+    assert np.allclose(noise.image(merged), noise.image(noise.probabilities), rtol=0, atol=1e-12)
+
+
+def censored(**options):
+    """Two units of stock: the demand is seen only if nothing runs out."""
+
+    def step(stock, order, demand):
+        sold = min(stock + order, demand)
+        return stock + order - sold, float(5 * sold - order)
+
+    law = {0: 0.2, 1: 0.3, 2: 0.4, 3: 0.1}
+    return bqrl.from_step(step, lambda stock: range(4 - stock), law, 4, 0, **options)
+
+
+def test_censored_demand_counts_by_row_and_never_by_what_happened_to_be_visible():
+    noise = censored(events_observed=False).noise
+    assert not noise.events_observed
+    full, half = noise.row(0, 1, 2), noise.row(0, 0, 2)  # three and two units at hand
+    assert noise.reveals(full)
+    assert [noise.event_of(full, outcome) for outcome in noise.outcome_of(full)] == [0, 1, 2, 3]
+    assert not noise.reveals(half)  # demands 2 and 3 look the same
+    assert [noise.event_of(half, outcome) for outcome in noise.outcome_of(half)] == [-1] * 4  # also the visible 0 and 1
+
+
+def test_counts_by_row_are_unbiased_where_counts_by_visibility_are_not():
+    mdp = censored(events_observed=False)
+    noise, n = mdp.noise, 40_000
+    rng = np.random.default_rng(5)
+    states, actions = rng.integers(0, 2, n), np.full(n, 2)  # two or three units at hand, half of the time each
+    events, outcomes = draw(mdp, 0, states, actions, rng.random(n))
+    rows = (states * mdp.A + actions).tolist()
+    counted = [noise.event_of(row, int(i)) for row, i in zip(rows, outcomes, strict=True)]
+    share = np.bincount([e for e in counted if e >= 0], minlength=4) / sum(e >= 0 for e in counted)
+    assert share == pytest.approx(noise.probabilities[0], abs=5 * np.sqrt(0.25 / (n / 2)))
+    visible = [
+        e for row, e in zip(rows, events, strict=True) if (noise.outcome_of(row) == noise.outcome_of(row)[e]).sum() == 1
+    ]
+    assert abs(np.mean(np.array(visible) == 3) - 0.1) > 0.02
+
+
+@settings(max_examples=25)
+@given(step_models(), st.integers(0, 2**32 - 1))
+def test_events_are_drawn_first_and_outcomes_have_the_rows_law(case, seed):
+    mdp = case[0]
+    n = 4_000
+    u = (np.arange(n) + np.random.default_rng(seed).random(n)) / n  # stratified: shares are off by at most events / n
+    for h in range(mdp.H):
+        for s, a in np.argwhere(mdp.stage(h).available):
+            events, outcomes = draw(mdp, h, np.full(n, s), np.full(n, a), u)
+            p = mdp.outcomes(h, s, a)[1]
+            assert np.abs(np.bincount(outcomes, minlength=p.size) / n - p).max() <= 8 / n
+            row = mdp.noise.row(h, s, a)
+            law = mdp.noise.row_law.reshape(-1)[row]
+            assert (events >= 0).all() == (law >= 0)
+            if law >= 0:
+                assert np.array_equal(mdp.noise.outcome_of(row)[events], outcomes)
+                assert (mdp.noise.probabilities[law][events] > 0).all()
+
+
+def test_an_environment_tells_the_event_unless_it_is_hidden():
+    for observed in (True, False):
+        env = censored(events_observed=observed).as_env()
+        env.reset(seed=1)
+        state, _, _, _, info = env.step(3)
+        assert ("event" in info) == observed
+        if observed:
+            assert state == 3 - info["event"]
+
+
+def test_a_learners_model_and_other_twins_do_not_know_the_law():
+    mdp = censored()
+    for twin in (blank_model(mdp), mdp.with_probability(mdp.probability)):
+        assert not twin.noise.known
+        assert np.isnan(twin.noise.probabilities[0]).all()
+        assert np.array_equal(twin.noise.pair_outcome, mdp.noise.pair_outcome)
+        assert twin.noise is twin.with_probability(mdp.probability).noise  # nothing is computed per episode
+    assert mdp.noise.known
+
+
+def test_staged_and_replaced_models_keep_their_noise():
+    mdp = censored()
+    staged = mdp.staged()
+    assert staged.noise.row_law.shape == (4, mdp.S, mdp.A)
+    assert len(staged.noise.events) == 1  # still one law for all stages
+    assert np.array_equal(staged.noise.image(mdp.noise.probabilities), staged.probability)
+    assert np.array_equal(staged.noise.separates, np.repeat(mdp.noise.separates, 4, axis=0))
+    longer = mdp.replace(horizon=9, start=2, discount=0.9)
+    assert longer.noise is mdp.noise
+    assert mdp.with_noise(None).noise is None
+
+
+def test_noise_survives_copies_pickles_and_npz(tmp_path):
+    mdp = censored(events_observed=False)
+    mdp.save(tmp_path / "m.npz")
+    for again in (copy.deepcopy(mdp), pickle.loads(pickle.dumps(mdp)), bqrl.load(tmp_path / "m.npz")):
+        assert not again.noise.events_observed
+        assert np.array_equal(again.noise.row_law, mdp.noise.row_law)
+        assert np.array_equal(again.noise.pair_outcome, mdp.noise.pair_outcome)
+        assert np.array_equal(again.noise.separates, mdp.noise.separates)
+        assert np.array_equal(again.noise.probabilities[0], mdp.noise.probabilities[0])
+    assert bqrl.load(tmp_path / "m.npz").noise.events == (("0", "1", "2", "3"),)
+
+
+def test_a_damaged_archive_is_named(tmp_path):
+    censored().save(tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as file:
+        arrays = dict(file)
+    np.savez(tmp_path / "bad.npz", **(arrays | {"noise_pair_outcome": arrays["noise_pair_outcome"][:-1]}))
+    with pytest.raises(ValueError, match=r"the arrays noise_\.\.\. do not describe the rows of this model"):
+        bqrl.load(tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize("noise", [censored().noise, pickle.loads(pickle.dumps(censored().noise))])
+def test_arrays_are_read_only(noise):
+    for array in (noise.row_law, noise.pair_start, noise.pair_outcome, noise.row_start, *noise.probabilities):
+        with pytest.raises(ValueError, match="read-only"):
+            array.flat[0] = 1
+
+
+def test_noise_must_fit_the_rows():
+    mdp = censored()
+    with pytest.raises(ValueError, match="must be the image of its law of events, is off by 0"):
+        mdp.with_noise(mdp.noise.with_probabilities([[0.1, 0.4, 0.4, 0.1]]))
+    with pytest.raises(ValueError, match="noise must describe the rows of this model"):
+        bqrl.envs.make("Bandit").with_noise(mdp.noise)
+    with pytest.raises(TypeError, match="mdp must have shared noise, got none; build it with from_step or shared=True"):
+        draw(bqrl.envs.make("Bandit"), 0, [0], [0], [0.5])
+    with pytest.raises(ValueError, match=r"laws\[0\] must hold 4 probabilities, got shape \(2,\)"):
+        mdp.noise.image([[0.5, 0.5]])
+    with pytest.raises(ValueError, match="laws must hold 1 laws, got 0"):
+        mdp.noise.image([])
+
+
+def test_doctests():
+    assert doctest.testmod(bqrl.mdp.noise).failed == 0

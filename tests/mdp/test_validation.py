@@ -1,0 +1,104 @@
+"""Checks of a model: probabilities, rewards, sizes and the start."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from mdp_strategies import laws
+
+from bqrl import MDP
+from bqrl.errors import ArgumentError, ModelError, SizeError
+
+P = np.array(
+    [[[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]], [[0.0, 1.0, 0.0], [0.1, 0.2, 0.7]], [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]]
+)
+R = np.array([[0.0, 1.0], [-2.0, 0.5], [1 / 3, 0.0]])
+
+
+def test_rows_that_sum_to_one_keep_their_bits():
+    row = np.array([0.1] * 10)
+    row_of_thirds = np.array([1 / 3] * 3 + [0.0] * 7)
+    kernel = np.stack([row, row_of_thirds] + [np.eye(10)[0]] * 8)[:, None, :]
+    mdp = MDP(kernel, np.zeros((10, 1)), horizon=1)
+    assert mdp.dense(0).tobytes() == np.ascontiguousarray(kernel[:, 0]).tobytes()
+
+
+def test_rows_off_by_less_than_the_tolerance_are_renormalised():
+    mdp = MDP([[[0.5, 0.5 + 9e-10]], [[0.25, 0.75]]], [[0.0], [0.0]], horizon=1)
+    assert abs(mdp.dense(0)[0].sum() - 1.0) <= 2**-52
+    assert mdp.dense(0)[1].tolist() == [0.25, 0.75]
+    with pytest.raises(ValueError, match=r"row \(s=0, a=0\) sums to 1.000000002"):
+        MDP([[[0.5, 0.5 + 2e-9]], [[0.25, 0.75]]], [[0.0], [0.0]], horizon=1)
+
+
+def test_the_error_names_stage_state_and_action():
+    stages = np.tile(P, (5, 1, 1, 1))
+    stages[3, 1, 1] = [0.1, 0.2, 0.68]
+    with pytest.raises(ValueError, match=r"^row \(h=3, s=1, a=1\) sums to 0.98; "):
+        MDP(stages, R)
+
+
+@given(laws(4))
+def test_normalising_twice_changes_nothing(p):
+    mdp = MDP(np.tile(p * (1 + 5e-10), (4, 1, 1)), np.zeros((4, 1)), horizon=2)
+    assert mdp.with_probability(mdp.probability).probability.tobytes() == mdp.probability.tobytes()
+
+
+def test_start_is_a_state_a_name_or_a_law():
+    names = ["a", "b", "c"]
+    assert MDP(P, R, start=np.int64(2), horizon=1).start == 2
+    assert MDP(P, R, start="b", horizon=1, state_names=names).start == 1
+    assert MDP(P, R, start="2", horizon=1).start == 2  # without names a state's label is its number
+    spread = MDP(P, R, start=[0.5, 0.0, 0.5], horizon=1)
+    assert spread.mu.tolist() == [0.5, 0.0, 0.5]
+    with pytest.raises(ValueError, match="starts from a law over states"):
+        _ = spread.start
+
+
+def test_a_start_is_a_law_of_names_or_indices():
+    names = ["a", "b", "c"]
+    assert MDP(P, R, start={"a": 0.25, "c": 0.75}, horizon=1, state_names=names).mu.tolist() == [0.25, 0.0, 0.75]
+    assert MDP(P, R, start={0: 0.25, 2: 0.75}, horizon=1).mu.tolist() == [0.25, 0.0, 0.75]
+    mdp = MDP(P, R, horizon=1, state_names=names)
+    assert mdp.replace(start={"b": 1}).start == 1
+    with pytest.raises(ArgumentError, match="there is no state 'd'") as caught:
+        mdp.replace(start={"d": 1.0})
+    assert caught.value.name == "start"
+
+
+def test_rewards_whose_sums_could_overflow_are_refused():
+    MDP(P, R * 1e298, horizon=10)
+    with pytest.raises(ModelError, match=r"row \(s=1, a=0\) is -2e\+299; rewards must be at most 1e\+299") as caught:
+        MDP(P, R * 1e299, horizon=10)
+    assert caught.value.row == (None, 1, 0)
+
+
+def test_sizes_are_checked_where_a_model_is_built():
+    with pytest.raises(SizeError, match="at most 1000000 stages fit") as caught:
+        MDP(P, R, horizon=10**9)
+    assert (caught.value.needed, caught.value.limit) == (10**9, 10**6)
+    with pytest.raises(SizeError, match="at most 1000000 stages fit"):
+        MDP(P, R, horizon=10).replace(horizon=10**9)
+    long = MDP(P, R, horizon=10**6)
+    assert long.H == 10**6
+    wide = MDP([(0, 0, 0, 1.0, 0.0), (300, 0, 0, 1.0, 0.0)], horizon=2)
+    with pytest.raises(SizeError, match="at most 332225 stages fit with 301 states"):
+        wide.replace(horizon=400_000)
+
+
+def test_percentages_are_asked_about():
+    with pytest.raises(ModelError, match=r"row \(s=0, a=0\) sums to 100: percentages\? divide them by 100"):
+        MDP(100 * P, R, horizon=1)
+
+
+def test_errors_carry_the_row():
+    stages = np.tile(P, (5, 1, 1, 1))
+    stages[3, 1, 1] = [0.1, 0.2, 0.68]
+    with pytest.raises(ModelError) as caught:
+        MDP(stages, R)
+    assert caught.value.row == (3, 1, 1)
+
+
+@pytest.mark.parametrize("option", ["horizon", "start", "discount"])
+def test_numbers_of_thousands_of_digits_get_one_line(option):
+    with pytest.raises((ValueError, TypeError), match=rf"^{option}[^\n]*$"):
+        MDP(P, R, **{"horizon": 2} | {option: 10**5000})

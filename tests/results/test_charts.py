@@ -1,0 +1,170 @@
+"""Charts hold the numbers they are given, say what to see, and become images without a browser."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import bqrl
+from bqrl.results.charts import (
+    MAX_BARS,
+    MAX_POINTS,
+    MAX_STAGES,
+    MAX_STATES,
+    Curve,
+    Steps,
+    curves_chart,
+    experiment_chart,
+    guarantee_chart,
+    image,
+    law_chart,
+    learner_colours,
+    policy_chart,
+    thinned,
+)
+from bqrl.results.words import Words
+
+WORDS = Words("x", unit="EUR", stage="week")
+
+
+def values(spec, layer=None):
+    part = spec if layer is None else spec["layer"][layer]
+    part = part if "data" in part else spec  # layers with the same data share it
+    return spec["datasets"][part["data"]["name"]] if "name" in part["data"] else part["data"]["values"]
+
+
+def test_the_guarantee_curve_holds_every_step():
+    mdp = bqrl.envs.make("AssetSelling")
+    curve = bqrl.guarantee_curve(mdp)
+    spec = guarantee_chart(Steps(*curve.steps), marks=[(0.1, curve(0.1))], words=WORDS).to_dict()
+    rows = values(spec, 0)
+    for tau in (0.05, 0.1, 0.31, 0.5, 0.9):
+        assert max(row["value"] for row in rows if row["level"] < tau) == pytest.approx(curve(tau))
+    assert spec["layer"][0]["encoding"]["y"]["title"] == "guaranteed return (EUR)"
+    assert spec["title"]["text"] == "What can be guaranteed, and how surely"
+    assert "tau" in [param["name"] for param in spec["params"]]
+
+
+def test_a_bracket_is_drawn_as_a_band_and_said():
+    low, high = Steps(np.array([0.0, 0.5]), np.array([1.0, 2.0])), Steps(np.array([0.0, 0.4]), np.array([1.5, 2.5]))
+    spec = guarantee_chart(low, upper=high).to_dict()
+    band = values(spec, 0)
+    assert [(row["value"], row["upper"]) for row in band] == [(1.0, 1.5), (1.0, 2.5), (2.0, 2.5), (2.0, 2.5)]
+    assert "rounding of the returns leaves open" in " ".join(spec["title"]["subtitle"])
+
+
+def test_the_bars_of_a_law_sum_to_one_and_split_at_the_promise():
+    law = bqrl.Law([0.0, 1.0, 2.0], [0.25, 0.25, 0.5])
+    spec = law_chart({0.3: law}, {0.3: 1.0}, neutral=bqrl.Law([2.0], [1.0]), words=WORDS).to_dict()
+    mine = [row for row in values(spec, 0) if "policy" not in row]
+    assert sum(row["share"] for row in mine) == pytest.approx(1.0)
+    assert [(row["kind"], row["share"]) for row in mine] == [
+        ("below the promise", 0.25), ("at least the promise", 0.25), ("at least the promise", 0.5)
+    ]  # fmt: skip
+    assert spec["layer"][0]["encoding"]["x"]["title"] == "return (EUR)"
+
+
+def test_a_law_alone_has_no_promise():
+    spec = bqrl.Law([0.0, 1.0], [0.5, 0.5]).chart().to_dict()
+    assert {row["kind"] for row in values(spec, 0)} == {"at least the promise"}
+    assert len(spec["layer"]) == 1
+    assert spec["title"]["subtitle"] == [""]
+
+
+def test_a_wide_law_is_thinned_and_its_rare_ends_are_said():
+    law = bqrl.Law(np.r_[-1e6, np.arange(5000.0)], np.r_[1e-9, np.full(5000, (1 - 1e-9) / 5000)])
+    spec = law_chart({0.1: law}, {0.1: 500.0}).to_dict()
+    rows = values(spec, 0)
+    assert len(rows) <= MAX_BARS + 1  # one bar is split at the promise
+    assert sum(row["share"] for row in rows) == pytest.approx(1.0, abs=1e-4)
+    assert sum(row["share"] for row in rows if row["kind"] == "below the promise") == pytest.approx(0.1, abs=1e-3)
+    assert "rarer returns" in " ".join(spec["title"]["subtitle"])
+
+
+def test_the_map_shows_the_action_played_most_often():
+    shares = np.zeros((2, 3, 2))
+    shares[0, 0, 1] = 1.0
+    shares[1, 1] = (0.25, 0.75)
+    spec = policy_chart({0.1: shares}, ["a", "b", "c"], ["stay", "go"], words=WORDS).to_dict()
+    rows = values(spec)
+    assert [(row["h"], row["s"], row["a"], row["part"]) for row in rows] == [(1, "a", "go", 1.0), (2, "b", "go", 0.75)]
+    assert spec["encoding"]["x"]["title"] == "week"
+    assert spec["encoding"]["y"]["scale"]["domain"] == ["a", "b"]  # names from top to bottom, numbers upwards
+    numbered = policy_chart({0.1: shares}, ["1", "2", "3"], ["stay", "go"]).to_dict()
+    assert numbered["encoding"]["y"]["scale"]["domain"] == ["2", "1"]
+
+
+def test_a_large_map_is_cut_and_says_so():
+    shares = np.random.default_rng(0).random((100, 80, 12))
+    spec = policy_chart({0.1: shares}, [str(s) for s in range(80)], [str(a) for a in range(12)], words=WORDS).to_dict()
+    assert len(values(spec)) == MAX_STATES * MAX_STAGES
+    said = " ".join(spec["title"]["subtitle"])
+    assert f"The {MAX_STATES} states met most often of 80." in said
+    assert f"{MAX_STAGES} of 100 weeks." in said
+
+
+def test_thinning_keeps_the_ends_and_the_shape():
+    x = np.linspace(0.0, 1.0, 50_000)
+    y = np.where(x > 0.37, 1.0, 0.0)
+    kept = thinned(x, y)
+    assert kept.size <= MAX_POINTS
+    assert (kept[0], kept[-1]) == (0, x.size - 1)
+    assert np.abs(np.interp(x, x[kept], y[kept]) - y).mean() < 0.01
+    assert thinned(x[:10], y[:10]).tolist() == list(range(10))
+
+
+def test_curves_say_what_their_band_is():
+    x = np.arange(1.0, 4.0)
+    curves = [Curve("UCBVI", x, x, x - 1, x + 1), Curve("mine", x, x, x, x)]
+    spec = curves_chart(curves, title="t", y_title="y", band="range of 3 seeds", references=[("best", 2.0)]).to_dict()
+    assert spec["title"]["subtitle"] == ["Band: range of 3 seeds."]
+    scale = spec["layer"][0]["encoding"]["color"]["scale"]
+    assert dict(zip(scale["domain"], scale["range"], strict=True))["UCBVI"] == learner_colours(["UCBVI"])[0]
+
+
+def test_a_thinned_curve_says_to_how_many_points():
+    x = np.arange(1.0, 2001.0)
+    spec = curves_chart([Curve("UCBVI", x, x, x, x)], title="t", y_title="y").to_dict()
+    assert len(values(spec, 0)) <= MAX_POINTS
+    assert spec["title"]["subtitle"] == [f"Drawn through {MAX_POINTS} of 2000 points."]
+
+
+def test_a_learner_has_one_colour_everywhere():
+    names = ["UCB-BQRL", "UCBVI", "Thompson", "Q-learning", "SARSA", "PPO", "TRPO"]
+    together = dict(zip(names, learner_colours(names), strict=True))
+    assert len(set(together.values())) == len(names)
+    for name in names:
+        assert learner_colours([name]) == [together[name]]
+    assert len(set(learner_colours([f"UCB-BQRL, c_conf={i}" for i in range(5)]))) == 5
+    assert learner_colours(["ucb-bqrl", "ucb-bqrl (planner=greedy)"]) == learner_colours(
+        ["UCB-BQRL", "UCB-BQRL, greedy planner"]
+    )
+
+
+def test_an_experiment_is_drawn_with_its_bands():
+    experiment = bqrl.compare("AssetSelling", ["ucbvi", "q-learning"], tau=0.5, episodes=10, seeds=2, workers=1)
+    spec = experiment.chart().to_dict()
+    rows = values(spec, 0)
+    assert {row["learner"] for row in rows} == {"ucbvi", "q-learning"}
+    last = [row["y"] for row in rows if row["x"] == 10.0]
+    assert last == pytest.approx(
+        [float(experiment.values(one.label)[:, -1].mean()) for one in experiment.learners], rel=1e-5
+    )
+    assert "2 seeds" in " ".join(spec["title"]["subtitle"])
+    assert experiment_chart(experiment, "regret").to_dict() != spec
+
+
+@pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<svg")])
+def test_images_need_no_browser(kind, start):
+    chart = law_chart({0.3: bqrl.Law([0.0, 1.0], [0.5, 0.5])}, {0.3: 0.0})
+    assert image(chart, kind).startswith(start)
+    assert kind == "pdf" or image(chart.to_dict(), kind) == image(chart, kind)
+
+
+def test_without_altair_one_line_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    law = bqrl.Law([0.0], [1.0])
+    with pytest.raises(
+        ImportError, match=r'^charts need Altair and vl-convert; install them with: pip install "bqrl\[plots\]"$'
+    ):
+        law.chart()

@@ -1,0 +1,179 @@
+"""Decision tables are followed here by their documented rules alone: a CSV file, the outcomes of the problem, no bqrl policy."""
+
+import csv
+import io
+import itertools
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import small_mdps
+
+import bqrl
+from bqrl.errors import PolicyError
+from bqrl.results.plans import policy_table
+from bqrl.results.result import to_csv
+from bqrl.results.words import Words
+
+CONTRACTS = [[0, 0, 0, 0.5, 4.0], [0, 0, 0, 0.5, 7.0], [0, 1, 0, 0.6, 7.0], [0, 1, 0, 0.4, 0.0]]
+
+
+def contracts(tmp_path, horizon=3, discount=1.0, reward=7.0):
+    path = tmp_path / "contracts.csv"
+    rows = [[*row[:4], reward if row[4] == 7.0 else row[4]] for row in CONTRACTS]
+    lines = "".join(",".join(map(str, row)) + "\n" for row in rows)
+    path.write_text(f"idstatefrom,idaction,idstateto,probability,reward\n{lines}")
+    return bqrl.load(path, horizon=horizon, discount=discount)
+
+
+def follow(mdp, content):
+    """The law of the return of whoever follows the CSV by its documented rules."""
+    table = list(csv.DictReader(io.StringIO(content.decode())))
+    parts = defaultdict(list)
+    for row in table:
+        parts[row.get("part"), float(row.get("weight", 1.0))].append(row)
+    actions = {mdp.action_label(a): a for a in range(mdp.A)}
+    law = defaultdict(float)
+    for (_, weight), rows in parts.items():
+        here = {}
+        by_place = defaultdict(list)
+        for row in rows:
+            by_place[int(row["stage"]), row["state"]].append(row)
+        for s in np.flatnonzero(mdp.mu).tolist():
+            memory = None
+            if "target" in rows[0]:
+                memory = float(rows[0]["target"])
+            elif "label" in rows[0]:
+                memory = by_place[1, mdp.state_label(s)][0]["label"]
+            here[s, memory, 0.0] = weight * float(mdp.mu[s])
+        for h in range(mdp.H):
+            after = defaultdict(float)
+            for (s, memory, total), p in here.items():
+                found = by_place[h + 1, mdp.state_label(s)]
+                row = choose(found, memory)
+                for t, q, r in zip(*(x.tolist() for x in mdp.outcomes(h, s, actions[row["action"]])), strict=True):
+                    if q > 0.0:
+                        label = mdp.state_label(t)
+                        key = t, remember(found, row, memory, r, label, h == mdp.H - 1), total + mdp.discount**h * r
+                        after[key] += p * q
+            here = after
+        for (_, _, total), p in here.items():
+            law[round(total, 9)] += p
+    return bqrl.Law(list(law), list(law.values()))
+
+
+def choose(rows, memory):
+    if "need_from" in rows[0]:
+        return min(rows, key=lambda row: max(float(row["need_from"]) - memory, memory - float(row["need_to"]), 0.0))
+    if "label" in rows[0]:
+        return next(row for row in rows if row["label"] == memory)
+    (row,) = rows
+    return row
+
+
+def remember(rows, row, memory, reward, next_state, last):
+    if "need_from" in row:
+        worth = float(row.get("worth", 1.0)) * reward
+        if "reward_step" in row:
+            floor, step = float(row["reward_floor"]), float(row["reward_step"])
+            worth = floor + step * math.floor((worth - floor) / step + 1e-9)
+        return memory - worth
+    if "label" in row and not last:
+        same = [other for other in rows if other["label"] == memory and other["next_state"] == next_state]
+        return min(same, key=lambda other: abs(float(other["reward"]) - reward))["next_label"]
+    return None
+
+
+def check(mdp, plan):
+    rows = policy_table(plan.policy, mdp, Words("problem"))
+    law = follow(mdp, to_csv(rows))
+    low, high = bqrl.evaluate(mdp, plan.policy, bracket=True)
+    if low.equals(high, 1e-12):
+        assert law.equals(low, 1e-7)
+    else:
+        assert all(
+            low.quantile(u) - 1e-7 <= law.quantile(u) <= high.quantile(u) + 1e-7 for u in np.linspace(0.01, 0.99, 99)
+        )
+    promised = law.quantile(plan.tau) if plan.beta == 0.0 else law.buffered_quantile(plan.tau, plan.beta)
+    assert promised >= plan.value - 1e-7 * max(1.0, abs(plan.value))
+    return rows.rows
+
+
+@pytest.mark.parametrize(
+    ("tau", "options"),
+    [
+        (0.4, {}),
+        (0.8, {"discount": 0.5}),
+        (0.5, {"beta": 0.25, "randomized": True}),
+        (0.5, {"beta": 0.25}),
+        (0.4, {"points": 50}),
+        (0.4, {"points": 50, "discount": 0.9, "reward": math.pi}),
+        (0.6, {"points": 30, "discount": 0.97, "reward": math.e, "horizon": 5}),
+        (0.4, {"planner": "frontier"}),
+        (0.4, {"planner": "greedy"}),
+        (0.4, {"planner": "expected"}),
+    ],
+    ids=str,
+)
+def test_every_kind_of_table_is_followed_by_its_rules_alone(tmp_path, tau, options):
+    shape = {key: options.pop(key) for key in ("discount", "reward", "horizon") if key in options}
+    mdp = contracts(tmp_path, **shape)
+    check(mdp, bqrl.solve(mdp, tau, **options))
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.5, 0.9])
+def test_the_table_of_asset_selling(tau):
+    mdp = bqrl.envs.make("AssetSelling")
+    plan = bqrl.solve(mdp, tau)
+    rows = check(mdp, plan)
+    assert len(rows) < len(plan.policy.rows(mdp)) / 2
+    assert rows[0]["stage"] == 1
+    (first,) = [row for row in rows if row["stage"] == 1]  # one state, nothing earned: one row can apply
+    assert (first["earned_from"], first["probability"]) == (0.0, 1.0)
+    for stage in range(1, 11):
+        assert sum(row["probability"] for row in rows if row["stage"] == stage) == pytest.approx(1.0)
+
+
+@settings(max_examples=25)
+@given(small_mdps(), st.sampled_from([0.1, 0.3, 0.5, 0.8]))
+def test_random_problems(mdp, tau):
+    check(mdp, bqrl.solve(mdp, tau))
+    curve = bqrl.guarantee_curve(mdp, keep=True)
+    level = curve.level_policy(tau)
+    rows = policy_table(level, mdp, Words("problem"))
+    assert follow(mdp, to_csv(rows)).equals(bqrl.evaluate(mdp, level), 1e-7)
+
+
+def test_neighbouring_rows_differ_in_their_action():
+    mdp = bqrl.envs.make("AssetSelling")
+    rows = bqrl.solve(mdp, 0.5).policy.table(mdp)
+    for a, b in itertools.pairwise(rows):
+        if (a["stage"], a["state"]) == (b["stage"], b["state"]):
+            assert a["action"] != b["action"]
+            assert a["earned_to"] < b["earned_from"]
+
+
+def test_rare_situations_can_be_left_out():
+    mdp = bqrl.envs.make("AssetSelling")
+    policy = bqrl.solve(mdp, 0.1).policy
+    whole, common = policy.table(mdp), policy.table(mdp, min_probability=0.02)
+    assert 0 < len(common) < len(whole)
+    assert common == [row for row in whole if row["probability"] >= 0.02]
+    assert policy.rows(mdp) == policy.table(mdp, reachable=False)
+    with pytest.raises(ValueError, match="min_probability must be a number in"):
+        policy.table(mdp, min_probability=2)
+
+
+def test_the_wide_form_where_the_memory_does_not_matter(tmp_path):
+    mdp = bqrl.envs.make("AssetSelling")
+    policy = bqrl.solve(mdp, 0.1).policy
+    rows = policy.table(mdp, wide=True)
+    assert rows[5] == {"state": "5", "1": "Continue"} | {str(h): "Continue" for h in range(2, 10)} | {"10": "Stop"}
+    assert rows[0]["1"] is None
+    risky = contracts(tmp_path)
+    with pytest.raises(PolicyError, match="at stage 2 in state 0 the action depends on more than the state") as fault:
+        bqrl.solve(risky, 0.6).policy.table(risky, wide=True)
+    assert (fault.value.stage, fault.value.state) == (1, 0)

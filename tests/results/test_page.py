@@ -1,0 +1,197 @@
+"""The page is one file that closes its tags, makes no request, and shows names as text."""
+
+import json
+import os
+import re
+import shutil
+import sys
+import time
+
+import pytest
+from helpers import TINY, Checked
+
+from bqrl.results.page import PAGE, page
+from bqrl.results.result import Choice, Result, Sentence, Table, read
+
+NASTY = '<script>alert("x")</script>'
+SPEC = {
+    "mark": "bar",
+    "data": {"values": [{"x": "</script><b>"}]},
+    "encoding": {"x": {"field": "x"}},
+    "title": "T & <i>",
+}
+
+
+def test_a_new_kind_of_result_needs_no_page_of_its_own():
+    result = Result(
+        kind="survey",
+        title=NASTY,
+        settings={"name": NASTY, "levels": [0.1, 0.2], "params": {}},
+        tables={"answers": Table([{"who": NASTY, "share": 0.25, "share_std": 0.01}] * 300, {"who": "<who>"}, NASTY)},
+        charts={"bars": SPEC},
+        sentences=["Always.", Sentence("Only at 0.2.", {"level": 0.2}), Sentence("Only at 0.1.", {"level": 0.1})],
+        choices=[Choice("level", "Level", [0.1, 0.2, 0.3], ["a", "b", "c"], 1)],
+        details={"versions": {"bqrl": "1"}, "seconds": 2.0},
+    )
+    html = page(result)
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S).group(1))
+    assert data["charts"][0]["data"]["values"] == [{"x": "</script><b>"}]
+    assert data["tables"][0]["csv"].count("\n") == 301
+    visible = html.split('<script type="application/json"')[0]
+    assert NASTY not in visible
+    assert "&lt;script&gt;" in visible
+    assert "<p>Always.</p><p>Only at 0.2.</p></div>" in visible
+    assert "Only at 0.1." not in visible
+    assert "0.25 ± 0.01" in visible
+    assert "The first 200 of 300 rows." in visible
+    assert "<h3>T &amp; &lt;i&gt;</h3>" in visible
+    parser = Checked()
+    parser.feed(re.sub(r"<script.*?</script>", "", html, flags=re.S))
+    assert not parser.links
+    assert "connect-src" not in html  # default-src 'none' covers it
+    assert "default-src 'none'" in html
+
+
+def test_a_result_without_charts_carries_no_library():
+    html = page(Result("plan", "t", {}, {}, {}, ["One sentence."]))
+    assert len(html) < 20_000
+    assert "One sentence." in html
+
+
+@pytest.fixture
+def report(cli, tmp_path):
+    """A page of plans whose states are called like markup."""
+    model = json.loads(json.dumps(TINY).replace("<in>", NASTY.replace('"', "'")).replace("out", "</script>"))
+    (tmp_path / "nasty.json").write_text(json.dumps(model))
+    asked = ("--tau", 0.4, "--tau", 0.8, "--horizon", 3, "--title", NASTY, "--unit", "<b>", "--out", tmp_path / "o")
+    assert cli("solve", tmp_path / "nasty.json", *asked)[0] == 0
+    assert cli("report", tmp_path / "o")[0] == 0
+    return tmp_path / "o" / PAGE
+
+
+def test_the_page_of_a_plan_embeds_what_the_folder_holds(report):
+    html = report.read_text()
+    assert NASTY not in html.split('<script type="application/json"')[0]
+    assert os.path.getsize(report) < 2_500_000
+    result = read(report.parent)
+    assert {"guarantee_curve", "return_law", "policy_map"} == set(result.charts)
+    for name in ("Levels", "Policy at τ = 0.4", "Return laws"):
+        assert f"<summary>{name}</summary>" in html
+
+
+@pytest.fixture
+def browser():
+    """Chromium without a window; skipped where it is not installed."""
+    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if binary is None or driver is None:
+        pytest.skip("chromium and chromedriver are not installed; as root, .ci/run installs them")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    window = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield window
+    window.quit()
+
+
+def wait(browser, script, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not (found := browser.execute_script(f"return {script}")):
+        assert time.monotonic() < end, f"never true: {script}"
+        time.sleep(0.05)
+    return found
+
+
+def open_page(browser, path, width, dark=False):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    browser.get(path.as_uri())
+    wait(browser, "document.body.dataset.ready === 'yes'")
+
+
+def drawn(browser):
+    """What is on the screen: the sentence and the shapes of every chart."""
+    script = (
+        "return [document.getElementById('sentences').textContent,"
+        " ...[...document.querySelectorAll('.view svg')].map(svg => [...svg.querySelectorAll('path')].map(p =>"
+        " p.getAttribute('d') + p.getAttribute('transform') + p.getAttribute('fill') + p.getAttribute('opacity')).join())]"
+    )
+    return browser.execute_script(script)
+
+
+def choose(browser, index):
+    browser.execute_script(
+        f"const c = document.getElementById('choice-tau'); c.value = {index}; c.dispatchEvent(new Event('input'))"
+    )
+    time.sleep(0.3)
+
+
+def requests_of(browser):
+    entries = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [e["params"]["request"]["url"] for e in entries if e["method"] == "Network.requestWillBeSent"]
+
+
+@pytest.mark.slow
+def test_the_page_in_a_browser(browser, report):
+    open_page(browser, report, 1280)
+    assert len(browser.find_elements("css selector", ".view svg")) == 3
+    first = drawn(browser)
+    assert "you get at least" in first[0]
+    assert "<b>" in first[0]  # the unit, as text
+    choose(browser, browser.execute_script("return Number(document.getElementById('choice-tau').max)"))
+    moved = drawn(browser)
+    assert [old != new for old, new in zip(first, moved, strict=True)] == [True] * 4  # sentence, curve, law, map
+
+    choose(browser, 0)
+    lowest = drawn(browser)
+    browser.find_elements("css selector", "#choice-policy button")[1].click()
+    time.sleep(0.3)
+    neutral = drawn(browser)
+    assert neutral[0].startswith("Shown: the risk-neutral policy.")
+    assert neutral[2] != lowest[2]
+    assert neutral[3] != lowest[3]
+
+    browser.execute_script(  # a click on the guarantee curve near its left end sets a low level
+        "const v = document.getElementById('chart-0'), b = v.querySelector('svg').getBoundingClientRect();"
+        "v.dispatchEvent(new MouseEvent('click', {clientX: b.left + 0.2 * b.width, clientY: b.top + 100}))"
+    )
+    assert json.loads(browser.execute_script("return document.body.dataset.state"))["tau"] < 0.4
+
+    assert browser.execute_script("return document.querySelector('h1').textContent") == NASTY
+    assert any("<script>" in text for text in browser.execute_script(
+        "return [...document.querySelectorAll('.view text')].map(t => t.textContent)"
+    ))  # fmt: skip
+    assert browser.execute_script("return document.querySelectorAll('h1 script, td script, td b').length") == 0
+
+    content = browser.execute_script(
+        "let text; const make = URL.createObjectURL; URL.createObjectURL = blob => { text = blob.text(); return make(blob); };"
+        "document.querySelector('.save').click(); return text"
+    )
+    assert content == (report.parent / "levels.csv").read_text()
+    assert browser.get_log("browser") == []
+    assert {url.split(":")[0] for url in requests_of(browser)} <= {"file", "blob", "data"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_page_on_a_phone(browser, report, dark):
+    open_page(browser, report, 390, dark)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('.view svg')].map(svg => svg.getBoundingClientRect().width)"
+    )
+    assert len(widths) == 3
+    assert all(250 < width <= 390 for width in widths)
+    ink = browser.execute_script("return getComputedStyle(document.querySelector('.view text')).fill")
+    assert (int(re.findall(r"\d+", ink)[0]) > 128) == dark
+    assert browser.get_log("browser") == []
+
+
+def test_the_page_names_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r'the page needs Jinja2; install them with: pip install "bqrl\[plots\]"'):
+        page(Result("plan", "t", {}, {}, {}, []))

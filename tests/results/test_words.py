@@ -1,0 +1,213 @@
+# ruff: noqa: E501  (a case and its sentence stay on one line)
+
+import doctest
+
+import pytest
+
+from bqrl.results import charts, learning, plans, result, words
+from bqrl.results.words import (
+    Words,
+    apart,
+    by_gap,
+    compared,
+    headline,
+    learned,
+    meaning,
+    number,
+    percent,
+    ranking,
+    runs,
+)
+
+LEVEL = {
+    "tau": 0.1,
+    "beta": 0.0,
+    "attitude": "nominal",
+    "value": 19 / 24,
+    "upper": 19 / 24,
+    "nominal": 19 / 24,
+    "exact": True,
+    "randomized_upper": None,
+    "risk_neutral": {"value": 17 / 24, "upper": 17 / 24, "mean": 0.86},
+}
+
+
+@pytest.mark.parametrize("module", [charts, learning, plans, result, words])
+def test_doctests(module):
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert not result.failed
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [(0.1, "0.1"), (-12.0, "-12"), (1e6, "1000000"), (123456.789, "123457"), (1e-5, "1e-05"), (1 / 3, "0.333333")],
+)
+def test_numbers_read_as_people_write_them(x, text):
+    assert number(x) == text
+
+
+def test_missing_and_infinite_numbers():
+    assert number(None) == number(float("nan")) == "\N{EN DASH}"
+    assert number(float("inf")) == "inf"
+
+
+def test_different_numbers_look_different():
+    assert apart(1.0, 1.0) == ["1", "1"]
+    assert apart(1000.001, 1000.002) == ["1000.001", "1000.002"]
+
+
+@pytest.mark.parametrize(
+    ("tau", "text"),
+    [
+        (0.1, "9 of 10 runs"),
+        (0.05, "19 of 20 runs"),
+        (0.01, "99 of 100 runs"),
+        (0.25, "3 of 4 runs"),
+        (0.3, "7 of 10 runs"),
+        (0.5, "half of all runs"),
+        (0.9, "1 of 10 runs"),
+        (0.35, "65 % of runs"),
+        (0.123, "87.7 % of runs"),
+        (1e-5, "99.999 % of runs"),
+        (1e-7, "all but 1e-05 % of runs"),
+        (1e-12, "all but 1e-10 % of runs"),
+        (1e-300, "all but 1e-298 % of runs"),
+        (1 - 2**-53, "1.1e-14 % of runs"),
+        (0.999999, "0.0001 % of runs"),
+    ],
+)
+def test_shares_of_runs(tau, text):
+    assert runs(tau) == text
+
+
+def test_percent():
+    assert percent(0.1 - 0.03) == "7 %"
+    assert percent(1.0) == "100 %"
+    assert percent(1 - 1e-9) == "99.9999999 %"
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            {},
+            "In 9 of 10 runs you get at least 0.7917, the best that any policy can promise; the risk-neutral policy gives"
+            " 0.7083.",
+        ),
+        (
+            {"risk_neutral": {"value": 19 / 24, "upper": 19 / 24, "mean": 0.8}},
+            "In 9 of 10 runs you get at least 0.7917, the best that any policy can promise; the risk-neutral policy gives the"
+            " same.",
+        ),
+        (
+            {"beta": 0.1, "policy": "mixture", "risk_neutral": None},
+            "With one random draw at the start, over the worst 10 % of runs you get 0.7917 on average, the best that any policy can"
+            " reach.",
+        ),
+        ({"upper": None, "risk_neutral": None}, "In 9 of 10 runs you get at least 0.7917."),
+        (
+            {"value": 12.0, "upper": 12.5, "exact": False, "risk_neutral": {"value": 9.0, "upper": 9.5, "mean": 9.0}},
+            "In 9 of 10 runs you get at least 12; no policy can promise more than 12.5; the risk-neutral policy gives between 9"
+            " and 9.5.",
+        ),
+        (
+            {"value": 12.0, "upper": 12.5, "exact": False, "risk_neutral": {"value": 12.0, "upper": 12.0, "mean": 9.0}},
+            "In 9 of 10 runs you get at least 12; no policy can promise more than 12.5; the risk-neutral policy gives 12.",
+        ),
+        (
+            {"beta": 0.1, "risk_neutral": None},
+            "Over the worst 10 % of runs you get 0.7917 on average, the best that any policy can reach.",
+        ),
+        (
+            {"beta": 0.1, "risk_neutral": None, "exact": False, "upper": 0.9},
+            "Over the worst 10 % of runs you get at least 0.7917 on average; no policy can reach more than 0.9.",
+        ),
+        (
+            {"beta": 0.03, "upper": 0.8, "randomized_upper": 0.8},
+            "Between the 7 % and the 10 % quantile you get 0.7917 on average, the best that any deterministic policy can reach;"
+            " one random draw at the start gives 0.8; the risk-neutral policy gives 0.7083.",
+        ),
+        (
+            {"attitude": "robust", "value": 0.75, "nominal": 0.77},
+            "Under every kernel in the ball, in 9 of 10 runs you get at least 0.75. In the model as given it gives 0.77; the"
+            " risk-neutral policy gives 0.7083 there.",
+        ),
+        (
+            {"attitude": "optimistic", "upper": 0.9, "risk_neutral": None},
+            "In the model as given, in 9 of 10 runs you get at least 0.7917; with the most favourable kernel in the ball no"
+            " policy can promise more than 0.9.",
+        ),
+    ],
+)
+def test_each_objective_has_its_own_true_sentence(change, text):
+    assert meaning(LEVEL | change) == text
+
+
+def test_amounts_carry_the_unit_of_the_problem():
+    text = meaning(LEVEL, Words("Treatment", unit="QALY", stage="year"))
+    assert text == (
+        "In 9 of 10 runs you get at least 0.7917 QALY, the best that any policy can promise; the risk-neutral policy gives"
+        " 0.7083 QALY."
+    )
+
+
+BEST = {"quantile": 10.0, "mean": 11.0}
+
+
+def document(*learners, best=BEST, random=2.0):
+    entries = []
+    for label, gaps, settled in learners:
+        runs = [
+            {"seed": i, "gap": g, "settled": k, "last_return": g}
+            for i, (g, k) in enumerate(zip(gaps, settled, strict=True))
+        ]
+        mean = {"gap": sum(gaps) / len(gaps), "quantile": 10.0 - (None in settled), "last_return": 4.0, "return": 3.0}
+        entries.append({"label": label, "runs": runs, "mean": mean})
+    return {
+        "learners": entries,
+        "tau": 0.1,
+        "episodes": 100,
+        "best": best,
+        "random": None if best is None else {"quantile": random},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (("A", [0.0, 0.0], [0, 0]), "A makes the best promise, 10, from the first episode on in all 2 seeds"),
+        (("A", [9.0], [40]), "A makes the best promise, 10, from episode 41 on"),
+        (("A", [9.0], [95]), "A ends with the best promise, 10"),
+        (("A", [9.0, 9.0], [40, None]), "A ends with the best promise, 10, in 1 of 2 seeds"),
+        (("A", [9.0, 9.0], [None, None]), "A ends on average 1 short of the best promise, 10"),
+    ],
+)
+def test_a_headline_claims_the_best_promise_only_where_it_was_kept(given, text):
+    assert headline(document(given)) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ([("A", [1.0, 2.0], [None] * 2), ("B", [8.0, 9.0], [None] * 2)], "A falls short of the best promise by 1.5 in total; the next, B, by 8.5 (5.7 times as much)"),
+        ([("A", [1.0, 9.0], [None] * 2), ("B", [8.0, 9.0], [None] * 2)], "A and B fall short of the best promise least: by 5 and 8.5 in total"),
+        ([("A", [0.0], [0]), ("B", [8.0], [None])], "A never falls short of the best promise; the next, B, by 8 in total"),
+        ([("A", [0.0], [0]), ("B", [0.0], [0])], "none of the 2 learners ever falls short of the best promise"),
+    ],
+)  # fmt: skip
+def test_a_ranking_says_no_more_than_the_seeds_show(given, text):
+    assert ranking(document(*given)) == text
+
+
+def test_what_runs_mean():
+    words = Words("x", unit="EUR")
+    assert learned(document(("A", [50.0], [40])), words) == (
+        "After 100 episodes, in 9 of 10 runs you get at least 10 EUR, the best that any policy can promise. During learning"
+        " the policies fell short of it by 0.5 per episode on average, 50 in total."
+    )
+    assert learned(document(("A", [0.0], [0]), random=10.0), words).endswith("there is nothing to learn.")
+    assert "does not expose its kernel" in learned(document(("A", [0.0], [0]), best=None), words)
+    both = document(("A", [1.0], [None]), ("B", [8.0], [None]))
+    assert compared(both, words).endswith("In 9 of 10 runs the best policy gives at least 10 EUR, random play 2 EUR.")
+    assert [one["label"] for one in by_gap(both["learners"])] == ["A", "B"]

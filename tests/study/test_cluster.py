@@ -1,0 +1,192 @@
+"""A real scheduler and two workers on loopback; one of them is killed in the middle."""
+
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from small_study import RUNS, results_of
+
+from bqrl.cli.commands import run
+from bqrl.study import cluster
+from bqrl.study.cluster import ClusterWorkers, check_address
+
+pytest.importorskip("distributed")
+
+ENVIRONMENT = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s"}
+BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]
+WORKER = ("--host", "127.0.0.1", "--nthreads", "1", "--no-dashboard", "--no-nanny")
+
+
+def start(*arguments, environment=ENVIRONMENT):
+    """A command of Dask as users run it, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "dask", *arguments],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
+def stop(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait(timeout=20)
+
+
+def until(ready, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def start_scheduler(folder, *options):
+    about = folder / "scheduler.json"
+    process = start(
+        "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(about), *options
+    )
+    until(lambda: about.exists() and about.read_text().endswith("}"))
+    return json.loads(about.read_text())["address"], process
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    address, process = start_scheduler(tmp_path)
+    yield address, process
+    stop(process)
+
+
+@pytest.fixture
+def study(scheduler, study_file, tmp_path):
+    """The study on the cluster, started but not waited for."""
+    command = [*BQRL, "--study", str(study_file), "--out", str(tmp_path / "out"), "--cluster", scheduler[0]]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture
+def workers(scheduler, tmp_path):
+    processes = [start("worker", scheduler[0], *WORKER, "--local-directory", str(tmp_path)) for _ in range(2)]
+    yield processes
+    for process in processes:
+        stop(process)
+
+
+def log_says(folder, text):
+    path = folder / "study.log"
+    return path.exists() and text in path.read_text()
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_results_though_a_worker_is_killed(workers, study, made, tmp_path):
+    out = tmp_path / "out"
+    until(lambda: len(list((out / "runs").glob("*.npz"))) >= 5 or study.poll() is not None)
+    assert study.poll() is None
+    stop(workers[0])
+    said, _ = study.communicate(timeout=100)
+    assert study.returncode == 0, said
+    assert results_of(out) == results_of(made)
+    assert json.loads((out / "result.json").read_text())["details"]["session"]["runs_made"] == RUNS
+
+
+@pytest.mark.slow
+def test_without_workers_it_waits_and_a_lost_scheduler_is_one_line(scheduler, study, tmp_path):
+    out = tmp_path / "out"
+    until(lambda: log_says(out, "has no workers") or study.poll() is not None)
+    stop(scheduler[1])
+    said, _ = study.communicate(timeout=60)
+    assert study.returncode == 2, said
+    assert said.splitlines()[-1].endswith("was lost; finished runs are kept")
+    assert "Traceback" not in said
+
+
+def test_a_cluster_out_of_reach_is_one_line(monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    told = r"^no Dask scheduler answers at tcp://127\.0\.0\.1:9 \(.*`dask scheduler`$"
+    with pytest.raises(ConnectionError, match=told) as error:
+        ClusterWorkers("tcp://127.0.0.1:9")
+    assert "\n" not in str(error.value)
+
+
+MALFORMED = {
+    "": "the host is missing",
+    "nonsense": "the port is missing",
+    "tcp://": "the host is missing",
+    "tcp://host": "the port is missing",
+    "tcp://host:": "the port is missing",
+    "tcp://host:0": "the port is missing",
+    "tcp://host:port": "host or port cannot be read",
+    "tcp://host:99999999": "host or port cannot be read",
+    "tcp://:8786": "the host is missing",
+    "tcp://[::1:8786": "host or port cannot be read",
+    "tcp://a b:8786": "it contains a space",
+    "tcp:/host:8786": "the port is missing",
+    "http://host:8786": "the protocol must be one of tcp",
+    "://host:8786": "the protocol must be one of tcp",
+    "tcp://host:8786/path": "nothing may follow the port",
+    "tcp://user@host:8786": "nothing may follow the port",
+    "inproc://x:1": "the protocol must be one of tcp",
+}
+
+
+@pytest.mark.parametrize("address", MALFORMED)
+def test_malformed_cluster_addresses_are_one_line_at_once(address, capsys, study_file, tmp_path):
+    begun = time.monotonic()
+    code = run(["reproduce", "--study", str(study_file), "--out", str(tmp_path / "out"), "--cluster", address])
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert err.startswith("bqrl: --cluster must be PROTOCOL://HOST:PORT, got ")
+    assert MALFORMED[address] in err
+    assert err.endswith("give for example tcp://10.0.0.5:8786\n")
+    assert time.monotonic() - begun < 5.0
+    assert not (tmp_path / "out").exists()
+
+
+def test_good_addresses_pass():
+    assert check_address("10.0.0.5:8786") == "tcp://10.0.0.5:8786"
+    assert check_address("tls://[::1]:8786") == "tls://[::1]:8786"
+    assert check_address("localhost:80") == "tcp://localhost:80"
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    """A certificate that vouches for itself, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=bqrl"]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    return str(cert), str(key)
+
+
+def test_a_cluster_with_tls_works_and_refuses_members_without_a_certificate(certificates, tmp_path, monkeypatch):
+    from distributed import Security
+
+    cert, key = certificates
+    tls = ("--tls-ca-file", cert, "--tls-cert", cert, "--tls-key", key)
+    address, process = start_scheduler(tmp_path, "--protocol", "tls", *tls)
+    worker = start("worker", address, *WORKER, *tls, "--local-directory", str(tmp_path))
+    try:
+        assert address.startswith("tls://")
+        security = Security(tls_ca_file=cert, tls_client_cert=cert, tls_client_key=key, require_encryption=True)
+        workers = ClusterWorkers(address, security)
+        try:
+            assert workers.submit(math.factorial, 5).result(timeout=60) == 120
+        finally:
+            workers.close()
+        monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+        for stranger in (address, address.replace("tls://", "tcp://")):
+            with pytest.raises(ConnectionError, match="no Dask scheduler answers at"):
+                ClusterWorkers(stranger)
+    finally:
+        stop(worker)
+        stop(process)

@@ -1,0 +1,133 @@
+import json
+
+import numpy as np
+import pytest
+
+import bqrl
+import bqrl.learners.run
+from bqrl.study.compare import beats, bootstrap_band, compare
+
+SMALL = {"offers": 5, "horizon": 3, "start": 1}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return bqrl.envs.make("AssetSelling", **SMALL)
+
+
+@pytest.fixture(scope="module")
+def experiment(problem):
+    learners = ["sarsa", ("q-learning", {"learning_rate": 0.2}), ("twin", "sarsa", {})]
+    return compare(problem, learners, tau=0.5, episodes=40, seeds=3, workers=1)
+
+
+def test_every_run_is_what_learn_makes(experiment, problem):
+    for label, params in (("sarsa", {}), ("q-learning (learning_rate=0.2)", {"learning_rate": 0.2})):
+        for seed, record in zip(experiment.seeds, experiment.records[label], strict=True):
+            same = bqrl.learn(problem, label.split(" ")[0], tau=0.5, episodes=40, seed=seed, **params)
+            np.testing.assert_array_equal(record.returns, same.returns)
+            np.testing.assert_array_equal(record.gap(0.5), same.gap(0.5))
+
+
+def test_processes_change_nothing(experiment, problem):
+    other = compare(problem, ["sarsa", ("twin", "sarsa", {})], tau=0.5, episodes=40, seeds=[0, 1, 2], workers=2)
+    np.testing.assert_array_equal(other.values("sarsa"), experiment.values("sarsa"))
+    np.testing.assert_array_equal(other.values("twin", "regret"), experiment.values("sarsa", "regret"))
+
+
+def test_rows_are_ordered_and_say_what_the_band_is(experiment):
+    rows = experiment.rows()
+    assert {row["learner"] for row in rows} == set(experiment.records)
+    assert [row["gap"] for row in rows] == sorted(row["gap"] for row in rows)
+    for row in rows:
+        ends = experiment.values(row["learner"])[:, -1]
+        assert row["gap"] == pytest.approx(ends.mean())
+        assert ends.min() <= row["gap_low"] <= row["gap"] <= row["gap_high"] <= ends.max()
+        assert row["band"] == "95 % confidence band of the mean, percentile bootstrap over 3 seeds"
+    by = {row["learner"]: row for row in rows}
+    assert by["sarsa"]["beats twin"] == 0.5  # the same learner under another label, run by run
+    assert by["sarsa"]["beats q-learning (learning_rate=0.2)"] == pytest.approx(
+        1.0 - by["q-learning (learning_rate=0.2)"]["beats sarsa"]
+    )
+
+
+def test_curves_are_thinned_and_end_with_the_final_value(experiment):
+    rows = experiment.curves(points=10)
+    mine = [row for row in rows if row["learner"] == "sarsa"]
+    assert len(mine) == 10
+    assert (mine[0]["episode"], mine[-1]["episode"]) == (1, 40)
+    assert mine[-1]["mean"] == pytest.approx(experiment.values("sarsa")[:, -1].mean())
+    assert all(row["low"] <= row["mean"] <= row["high"] for row in rows)
+
+
+def test_the_chart_shows_every_learner_and_says_what_the_band_is(experiment):
+    pytest.importorskip("altair")
+    for measure in (None, "regret", "return"):
+        text = json.dumps(experiment.chart(measure).to_dict())
+        assert all(label in text for label in experiment.records)
+        assert "95 % confidence band of the mean, percentile bootstrap over 3 seeds" in text.replace('", "', " ")
+    with pytest.raises(ValueError, match="measure must be one of"):
+        experiment.chart("gaps")
+
+
+def test_the_frame_has_the_rows(experiment):
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(experiment.to_frame(), pandas.DataFrame)
+    assert experiment.to_frame()["gap"].tolist() == [row["gap"] for row in experiment.rows()]
+
+
+def test_the_band_covers_the_mean_as_often_as_promised():
+    chance = np.random.default_rng(1)
+    inside = 0
+    for _ in range(300):
+        low, high = bootstrap_band(chance.normal(size=(40, 1)))
+        inside += bool(low[0] <= 0.0 <= high[0])
+    assert 0.89 <= inside / 300 <= 0.985
+
+
+def test_equal_runs_have_a_band_of_width_zero():
+    low, high = bootstrap_band(np.full((7, 2), 0.1))
+    assert np.all(low == 0.1)
+    assert np.all(high == 0.1)
+
+
+def test_the_probability_of_beating_counts_all_pairs():
+    mine, other = np.array([1.0, 4.0]), np.array([2.0, 4.0, 9.0])
+    assert beats(mine, other) == pytest.approx((3 + 0.5 + 1) / 6)
+    assert beats(mine, other) + beats(other, mine) == pytest.approx(1.0)
+
+
+def test_what_cannot_be_sent_to_a_process_is_refused_before_any_run(problem):
+    learner = bqrl.learners.run.find_learner("sarsa")
+
+    def own(task, rng):
+        return learner(task, rng)
+
+    with pytest.raises(TypeError, match=r"^mine cannot be sent to another process \(.*\); use workers=1$"):
+        compare(problem, [("mine", own, {})], tau=0.5, episodes=5, seeds=2, workers=2)
+    mine = compare(problem, [("mine", own, {})], tau=0.5, episodes=5, seeds=2, workers=1)
+    same = compare(problem, ["sarsa"], tau=0.5, episodes=5, seeds=2, workers=1)
+    np.testing.assert_array_equal(mine.values("mine"), same.values("sarsa"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"learners": []}, "learners must be a list of learners"),
+        ({"learners": "sarsa"}, "learners must be a list of learners"),
+        ({"learners": ["sarsa", "sarsa"]}, "learners must differ, got 'sarsa' twice"),
+        ({"learners": ["sarsa", "sarza"]}, "did you mean 'sarsa'"),
+        ({"learners": [("sarsa", {"rate": 1})]}, "parameter 'rate'"),
+        ({"learners": [("sarsa", 3)]}, "parameters of .* must be a mapping"),
+        ({"seeds": [1, 1]}, "seeds must be different whole numbers"),
+        ({"seeds": 0}, "seeds must be a whole number at least 1, got 0"),
+        ({"tau": 1.5}, "tau must be a number in"),
+        ({"workers": 0}, "workers must be a whole number at least 1"),
+        ({"episodes": 0}, "episodes must be a whole number"),
+    ],
+)
+def test_bad_arguments_are_one_line(problem, change, message):
+    given = {"learners": ["sarsa"], "tau": 0.5, "episodes": 5, "seeds": 2, "workers": 1} | change
+    with pytest.raises((ValueError, TypeError), match=message) as error:
+        compare(problem, **given)
+    assert "\n" not in str(error.value)

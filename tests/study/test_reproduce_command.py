@@ -1,0 +1,144 @@
+import io
+import json
+
+import pytest
+from rich.console import Console
+from small_study import SMALL, Heard, make, results_of
+
+from bqrl.cli.commands import run
+from bqrl.cli.study_watch import display
+from bqrl.results import study as study_view
+from bqrl.study.workers import InlineWorkers
+
+
+@pytest.fixture
+def cli(capsys, monkeypatch):
+    monkeypatch.setattr("bqrl.cli.reproduce._workers", lambda workers, cluster: InlineWorkers())
+    monkeypatch.setattr(study_view, "image", lambda spec, kind: b"drawn")  # a second per image
+
+    def call(*arguments):
+        code = run(["reproduce", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def one_line(err):
+    return err.startswith("bqrl: ") and err.count("\n") == 1
+
+
+def test_it_writes_the_study_and_reports_it_in_short(cli, made, study_file, tmp_path):
+    code, out, err = cli("--study", study_file, "--out", tmp_path)
+    assert code == 0
+    assert results_of(tmp_path) == results_of(made)
+    assert "has the smallest mean" in out
+    assert "runs made, 0 skipped" in out
+    assert "tuning 4 of 4 over 30 episodes" in err  # plain lines where there is no terminal
+    page = (tmp_path / "report.html").read_text()
+    assert "UCB-BQRL" in page
+    assert "offers as in the paper" not in page
+    assert "the final policy plays" in page
+    code, out, err = cli("--study", study_file, "--out", tmp_path, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["session"]["runs_made"] == 0
+
+
+def test_a_quick_run_goes_to_a_folder_of_its_own(cli, study_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = cli("--study", study_file, "--quick")
+    assert code == 0
+    assert "Quick run" in out
+    assert (tmp_path / "results/small_quick/AssetSelling_tau0p2_plot.csv").is_file()
+
+
+def test_a_quick_run_does_not_replace_a_whole_study(cli, made, study_file):
+    before = results_of(made)
+    code, _, err = cli("--study", study_file, "--quick", "--out", made)
+    assert code == 2
+    assert one_line(err)
+    assert "holds the results of a whole study; give another folder" in err
+    assert results_of(made) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[tuning]", "[tunning]", "small.toml: [tunning] is not a setting; did you mean 'tuning'?"),
+        ('"q-learning"', '"q-lerning"', "did you mean 'q-learning'?"),
+    ],
+)
+def test_mistakes_in_the_settings_are_one_line(cli, tmp_path, old, new, message):
+    (tmp_path / "small.toml").write_text(SMALL.replace(old, new))
+    code, out, err = cli("--study", tmp_path / "small.toml", "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert message in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(cli, study_file, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = cli("--study", study_file, "--out", tmp_path / "file")
+    assert code == 2
+    assert one_line(err)
+
+
+def test_a_foreign_file_in_the_way_is_refused_before_any_work(cli, study_file, tmp_path):
+    (tmp_path / "AssetSelling_tau0p2_plot.csv").write_text("mine")
+    code, _, err = cli("--study", study_file, "--out", tmp_path)
+    assert code == 2
+    assert one_line(err)
+    assert "was not written by bqrl" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["AssetSelling_tau0p2_plot.csv"]
+
+
+def test_no_such_study_is_one_line(cli, tmp_path):
+    code, _, err = cli("--study", tmp_path / "none.toml", "--out", tmp_path)
+    assert code == 2
+    assert one_line(err)
+    assert "there is no settings file" in err
+    code, _, err = cli("--study", tmp_path, "--out", tmp_path)
+    assert code == 2
+    assert "is a folder; give a settings file" in err
+
+
+def test_workers_and_cluster_exclude_each_other(cli):
+    code, _, err = cli("--workers", 2, "--cluster", "tcp://127.0.0.1:1")
+    assert code == 2
+    assert one_line(err)
+
+
+def fail():
+    raise ValueError("no luck")
+
+
+def test_failed_runs_are_listed_and_the_exit_is_not_zero(cli, study_file, tmp_path, monkeypatch):
+    class Failing(InlineWorkers):
+        def submit(self, function, run, code):
+            bad = run.seed == 4 and run.learner == "q-learning"
+            return super().submit(fail) if bad else super().submit(function, run, code)
+
+    monkeypatch.setattr("bqrl.cli.reproduce._workers", lambda workers, cluster: Failing())
+    code, _, err = cli("--study", study_file, "--out", tmp_path)
+    assert code == 1
+    assert "bqrl: 1 run failed; all others are kept in" in err
+    assert "seed 4" in err
+    assert "ValueError: no luck" in err
+
+
+def test_the_live_display_shows_jobs_runs_and_time(study_file, tmp_path):
+    seen = []
+
+    class Look(Heard):
+        def show(self, state):
+            if state.made in (1, 60):
+                console = Console(file=io.StringIO(), width=150)
+                console.print(display(state))
+                seen.append(console.file.getvalue())
+
+    make(study_file, tmp_path, watch=Look())
+    assert "UCB-BQRL, tau 0.2" in seen[0]
+    assert "episodes, " in seen[0]
+    assert "measuring" in seen[0]
+    assert " left" in seen[-1]

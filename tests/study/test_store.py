@@ -1,0 +1,190 @@
+import errno
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bqrl.learners.record import Record
+from bqrl.learners.run import learn
+from bqrl.mdp.file_npz import pack, unpack
+from bqrl.study import run as run_module
+from bqrl.study import store
+from bqrl.study.run import RunSpec, Timing, fingerprint, problem_of
+from bqrl.study.store import Store
+from bqrl.study.store import execute as execute_with
+
+PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
+RUN = RunSpec(PROBLEM, "q-learning", (), 0.5, 20, 0.05, 7)
+OTHERS = [
+    replace(RUN, seed=8),
+    replace(RUN, tau=0.4),
+    replace(RUN, episodes=21),
+    replace(RUN, delta=0.1),
+    replace(RUN, params=(("learning_rate", 0.2),)),
+    replace(RUN, learner="sarsa"),
+    replace(RUN, problem=PROBLEM.changed({"start": 2})),
+]
+
+
+def execute(run):
+    return execute_with(run, fingerprint())
+
+
+@pytest.fixture
+def kept(tmp_path):
+    said = []
+    with Store(tmp_path, said.append) as found:
+        found.save(RUN, *execute(RUN))
+        yield found, said
+
+
+def test_a_run_is_what_learn_makes(kept):
+    record = kept[0].load(RUN)
+    same = learn(RUN.problem.build(), "q-learning", tau=0.5, episodes=20, seed=7)
+    np.testing.assert_array_equal(record.returns, same.returns)
+    np.testing.assert_array_equal(record.gap(0.5), same.gap(0.5))
+    assert record.final_policy.actions.tobytes() == same.final_policy.actions.tobytes()
+    np.testing.assert_array_equal(Record.load(kept[0].path(RUN)).returns, same.returns)
+
+
+def test_the_same_run_gives_the_same_bytes():
+    assert execute(RUN)[0] == execute(RUN)[0]
+
+
+def test_a_changed_run_has_another_name(kept):
+    names = {RUN.name, *(run.name for run in OTHERS)}
+    assert len(names) == 1 + len(OTHERS)
+    assert kept[0].has(RUN)
+    assert not any(kept[0].has(run) for run in OTHERS)
+
+
+def test_other_code_or_format_never_takes_an_old_result(kept, monkeypatch):
+    before = RUN.name
+    monkeypatch.setattr(run_module, "fingerprint", lambda: "another")
+    assert RUN.name != before
+    assert not kept[0].has(RUN)
+    monkeypatch.undo()
+    monkeypatch.setattr(run_module, "FORMAT", 99)
+    assert RUN.name != before
+
+
+def test_the_fingerprint_follows_the_code(monkeypatch, tmp_path):
+    import bqrl
+
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels/law.py").write_text("x = 1\n")
+    monkeypatch.setattr(bqrl, "__file__", str(tmp_path / "__init__.py"))
+    first = run_module.fingerprint.__wrapped__()
+    (tmp_path / "kernels/law.py").write_text("x = 2\n")
+    assert run_module.fingerprint.__wrapped__() != first
+
+
+def damaged(content):
+    yield "cut", content[: len(content) // 2]
+    yield "empty", b""
+    yield "text", b"not an archive"
+    yield "flipped", content[:200] + bytes([content[200] ^ 1]) + content[201:]
+    arrays = unpack(content)
+    yield "altered", pack(arrays | {"returns": arrays["returns"] + 1.0})
+    yield "foreign", pack({"returns": arrays["returns"]})
+
+
+def test_damaged_and_foreign_files_are_reported_and_made_anew(kept):
+    found, said = kept
+    path = found.path(RUN)
+    whole = path.read_bytes()
+    for count, (_, content) in enumerate(damaged(whole), start=1):
+        path.write_bytes(content)
+        assert not found.has(RUN)
+        assert len(said) == count
+        assert said[-1].startswith(f"runs/{path.name}: ")
+        assert said[-1].endswith("; the run is repeated")
+    path.write_bytes(whole)
+    assert found.has(RUN)
+
+
+def test_the_result_of_another_run_is_not_taken(kept):
+    found, said = kept
+    found.path(OTHERS[0]).write_bytes(found.path(RUN).read_bytes())
+    assert not found.has(OTHERS[0])
+    assert "the file holds the result of another run" in said[0]
+
+
+def test_drafts_of_a_killed_process_are_removed(kept, tmp_path):
+    draft = tmp_path / "runs/.something.npz.abc.part"
+    draft.write_bytes(b"half")
+    kept[0].close()
+    with Store(tmp_path):
+        assert not draft.exists()
+
+
+def test_a_full_disk_is_one_line_and_leaves_what_was_there(kept, monkeypatch):
+    found, _ = kept
+
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(store, "write_whole", full)
+    with pytest.raises(OSError, match=r"^cannot write to .*: No space left on device; finished runs are kept") as fault:
+        found.save(OTHERS[0], b"", Timing(0.0, 0.0, 0.0))
+    assert "\n" not in str(fault.value)
+    assert found.has(RUN)
+
+
+def test_times_survive_a_cut_line(kept, tmp_path):
+    found, _ = kept
+    with (tmp_path / "times.jsonl").open("a") as file:
+        file.write('{"run": "x", "sec')
+    assert list(found.times()) == [RUN.name]
+    assert found.times()[RUN.name].wall > 0.0
+    found.save(OTHERS[0], b"", Timing(1.0, 1.0, 0.1))  # the next line is not glued to the cut one
+    assert list(found.times()) == [RUN.name, OTHERS[0].name]
+
+
+def test_two_studies_do_not_share_a_folder(kept, tmp_path):
+    draft = tmp_path / "runs/.something.npz.abc.part"
+    draft.write_bytes(b"half")  # the first store is writing it
+    with pytest.raises(BlockingIOError, match=r"^another study is running in .*; wait for it or give another folder$"):
+        Store(tmp_path)
+    assert draft.exists()
+    kept[0].close()
+    Store(tmp_path).close()
+    assert (tmp_path / ".lock").exists()
+
+
+WRITER = """
+import sys, time
+from bqrl.study.run import RunSpec, Timing, problem_of
+from bqrl.study.store import Store, to_bytes
+from bqrl.study.run import complete
+
+problem = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
+runs = [RunSpec(problem, "q-learning", (), 0.5, 3, 0.05, seed) for seed in range(20)]
+contents = [to_bytes(run, complete(run.start())[0]) for run in runs]
+done = 0
+while done < 200:
+    try:
+        with Store(sys.argv[1], print) as store:
+            for run, content in zip(runs, contents):
+                store.save(run, content, Timing(1.0, 1.0, 1.0))
+                done += 1
+    except BlockingIOError:
+        time.sleep(0.001)
+"""
+
+
+def test_two_writers_of_one_folder_never_fail(tmp_path):
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for writer in writers:
+        _, errors = writer.communicate(timeout=120)
+        assert writer.returncode == 0, errors
+    with Store(tmp_path) as found:
+        assert len(list(found.runs.glob("*.npz"))) == 20
+        assert not list(found.runs.glob(".*"))
+        assert all(found.has(replace(RUN, episodes=3, seed=seed)) for seed in range(20))
+        assert len((tmp_path / "times.jsonl").read_text().splitlines()) == 400

@@ -1,0 +1,231 @@
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+from small_study import RUNS, SMALL, Heard, make, results_of
+
+from bqrl.study.papers import paper_file
+from bqrl.study.run import fingerprint
+from bqrl.study.runner import FailedRunsError
+from bqrl.study.spec import read_spec
+from bqrl.study.store import Store, digest_of, execute
+from bqrl.study.workers import InlineWorkers
+
+MAIN = "AssetSelling_tau0p2_plot.csv"
+
+
+def read(path):
+    with path.open() as file:
+        rows = list(csv.reader(file))
+    return rows[0], rows[1:]
+
+
+def found(folder):
+    return json.loads((folder / "result.json").read_text())["details"]
+
+
+def test_every_run_is_one_file(made):
+    assert len(list((made / "runs").iterdir())) == RUNS
+    assert found(made)["session"]["runs"] == RUNS
+
+
+@pytest.mark.parametrize("level", ["0p2", "0p5"])
+def test_main_tables_have_the_columns_and_the_episodes(made, level):
+    header, rows = read(made / f"AssetSelling_tau{level}_plot.csv")
+    assert header == ["episode", "ucb_bqrl_mean", "ucb_bqrl_std", "eps_q_mean", "eps_q_std"]
+    assert [int(row[0]) for row in rows] == list(range(1, 61))
+    values = np.array(rows, float)
+    assert np.all(np.diff(values[:, [1, 3]], axis=0) >= -1e-12)  # cumulative
+
+
+def test_tables_hold_the_mean_and_sample_deviation_of_the_held_out_runs(finished, made):
+    study, _ = finished
+    spec, tuned = study.spec, study.finals["eps_q", 0.5].tuned
+    runs = [spec.run(spec.entry("eps_q"), 0.5, seed, value=tuned.winner.value) for seed in spec.study.seeds]
+    with Store(made) as store:
+        records = [store.load(run) for run in runs]
+    regrets = np.array([np.cumsum(record.expected_regret()) for record in records])
+    header, rows = read(made / MAIN)
+    columns = dict(zip(header, np.array(rows, float).T, strict=True))
+    np.testing.assert_allclose(columns["eps_q_mean"], regrets.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(columns["eps_q_std"], regrets.std(axis=0, ddof=1), atol=1e-12)
+    gaps = np.array([np.cumsum(record.gap(0.5, "capped")) for record in records])
+    header, rows = read(made / "AssetSelling_tau0p5_plot.csv")
+    np.testing.assert_allclose([float(row[header.index("eps_q_mean")]) for row in rows], gaps.mean(axis=0), atol=1e-12)
+
+
+def test_other_measures_and_variants_have_folders_of_their_own(made):
+    for lead in ("", "geometric/"):
+        for name in (
+            "capped/AssetSelling_tau0p2_gap",
+            "exact/AssetSelling_tau0p5_gap",
+            "expected/AssetSelling_tau0p2_regret",
+        ):
+            header, rows = read(made / f"{lead}{name}.csv")
+            assert header[-2:] == ["target_mean", "target_std"]
+            assert len(rows) == 60
+    header, rows = read(made / "luck/AssetSelling_tau0p2_ends.csv")
+    assert header == ["learner", "seed", "held_out", "capped_gap", "exact_gap", "expected_regret"]
+    assert [(row[0], int(row[1]), int(row[2])) for row in rows[:5]] == [
+        ("ucb_bqrl", s, int(s < 3)) for s in range(1, 6)
+    ]
+    header, rows = read(made / "laws/AssetSelling_tau0p2_final_laws.csv")
+    mass = math.fsum(float(row[3]) for row in rows if row[:2] == ["target", "2"])
+    assert mass == pytest.approx(1.0)
+
+
+def test_the_final_policy_is_a_table_of_the_problems_own_states_and_actions(made):
+    header, rows = read(made / "AssetSelling_tau0p2_UCB_BQRL_final_policy.csv")
+    assert header == ["state", "stage_1", "stage_2", "stage_3", "stage_4"]
+    assert [row[0] for row in rows] == ["0", "1", "2", "3", "4", "5"]  # sold is left out
+    assert {cell for row in rows for cell in row[1:]} == {"Stop", "Continue"}
+    errors = found(made)["final_policies"]["0.2"]
+    ranked = sorted((*map(lambda x: round(x, 12), one), int(seed)) for seed, one in errors["errors"].items())
+    assert errors["seed"] == ranked[0][-1]
+
+
+def test_no_table_holds_a_clock_time(made):
+    for path in made.rglob("*.csv"):
+        if path.name != "session.csv":
+            assert not {"seconds", "time", "date"} & set(path.read_text().splitlines()[0].split(","))
+
+
+def test_orderings_and_references_hold(made, finished):
+    details = found(made)
+    order = details["orderings"]["AssetSelling"]["0.5"]["exact"]
+    assert [row["mean"] for row in order] == sorted(row["mean"] for row in order)
+    against = finished[0].scores.reference(0.5)
+    assert against.exact >= against.capped
+
+
+def test_a_second_call_makes_nothing_and_says_so(made, study_file, tmp_path):
+    import shutil
+
+    shutil.copytree(made, tmp_path / "again")
+    heard = Heard()
+    told = make(study_file, tmp_path / "again", watch=heard).session
+    assert (told["runs_made"], told["runs_skipped"]) == (0, RUNS)
+    assert f"0 runs made, {RUNS} skipped because they were finished before" in heard.lines
+    assert results_of(tmp_path / "again") == results_of(made)
+
+
+def test_a_changed_study_reuses_only_what_is_the_same(made, tmp_path):
+    import shutil
+
+    shutil.copytree(made, tmp_path / "again")
+    (tmp_path / "small.toml").write_text(SMALL.replace("luck_seeds = [3, 4, 5]", "luck_seeds = [3, 4, 6]"))
+    told = make(tmp_path / "small.toml", tmp_path / "again").session
+    assert told["runs_made"] == 5  # the new seed of every learner and level
+    (tmp_path / "small.toml").write_text(SMALL.replace("offers = 6", "offers = 7"))
+    told = make(tmp_path / "small.toml", tmp_path / "again").session
+    assert told["runs_skipped"] == 0
+
+
+def test_damaged_results_are_made_again(made, study_file, tmp_path):
+    import shutil
+
+    shutil.copytree(made, tmp_path / "again")
+    names = sorted((tmp_path / "again/runs").iterdir())
+    names[0].write_bytes(names[0].read_bytes()[:100])
+    names[1].write_bytes(names[2].read_bytes())
+    names[3].unlink()
+    heard = Heard()
+    told = make(study_file, tmp_path / "again", watch=heard).session
+    assert told["runs_made"] == 3
+    assert sum("the run is repeated" in line for line in heard.lines) == 2
+    assert results_of(tmp_path / "again") == results_of(made)
+
+
+def test_quick_marks_every_output(study_file, tmp_path):
+    make(study_file, tmp_path, quick=True)
+    written = json.loads((tmp_path / "result.json").read_text())
+    assert written["settings"]["quick"] is True
+    assert "(quick run)" in written["title"]
+    assert "not the numbers of the study" in written["sentences"][0]["text"]
+    assert "(quick run)" in (tmp_path / "study.log").read_text()
+    tables = [path for path in tmp_path.rglob("*.csv") if path.parent != tmp_path or "tau" in path.name]
+    assert len(tables) > 20
+    for path in tables:
+        header, rows = read(path)
+        assert header[-1] == "quick"
+        assert {row[-1] for row in rows} == {"1"}
+    assert read(tmp_path / MAIN)[1][-1][0] == "20"
+
+
+class Failing(InlineWorkers):
+    """Fails on one seed of Q-learning."""
+
+    def submit(self, function, run, code):
+        if (run.learner, run.seed) == ("q-learning", 4):
+            return super().submit(fail)
+        return super().submit(function, run, code)
+
+
+def fail():
+    raise ValueError("no luck")
+
+
+def test_failed_runs_are_listed_and_the_others_kept(made, study_file, tmp_path):
+    with pytest.raises(FailedRunsError, match=r"a run failed; all others are kept\. First: q-learning") as error:
+        make(study_file, tmp_path, workers=Failing())
+    assert [(one.run.seed, one.message) for one in error.value.failures] == [(4, "ValueError: no luck")]
+    assert not (tmp_path / "result.json").exists()
+    assert "raise ValueError" in (tmp_path / "study.log").read_text()
+    assert make(study_file, tmp_path).session["runs_made"] == 1
+    assert results_of(tmp_path) == results_of(made)
+
+
+def test_learners_trained_once_do_not_see_the_level():
+    from dataclasses import replace
+
+    from bqrl.mdp.file_npz import unpack
+
+    spec = read_spec(paper_file("study.toml"))
+    for entry in spec.entries:
+        if not entry.per_level:
+            runs = [replace(spec.run(entry, tau, 5), episodes=60) for tau in (0.1, 0.9)]
+            arrays = [unpack(execute(run, fingerprint())[0]) for run in runs]
+            for one in arrays:
+                one.pop("settings")
+            assert digest_of(arrays[0]) == digest_of(arrays[1]), entry.key
+
+
+OTHER = """
+[study]
+name = "roads"
+levels = [0.3]
+episodes = 30
+seeds = [1, 2]
+
+[problem]
+name = "two roads"
+transitions = [[[0.1, 0.9], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]]
+rewards = [[0.0, 0.5], [1.0, 0.0]]
+horizon = 3
+
+[learners.sarsa]
+learner = "sarsa"
+
+[final_policy]
+learner = "sarsa"
+"""
+
+
+def test_a_study_of_another_problem_speaks_of_its_states_and_actions(tmp_path):
+    from bqrl.results.page import page
+    from bqrl.results.result import read as read_result
+
+    (tmp_path / "roads.toml").write_text(OTHER)
+    make(tmp_path / "roads.toml", tmp_path / "out")
+    result = read_result(tmp_path / "out")
+    header, rows = read(tmp_path / "out" / "two_roads_tau0p3_SARSA_final_policy.csv")
+    assert header == ["state", "stage_1", "stage_2", "stage_3"]
+    assert [row[0] for row in rows] == ["0", "1"]
+    assert {"figure1_tau0p3", "final_policy_tau0p3", "every_measure", "seeds", "promises", "return_laws"} == set(
+        result.charts
+    )
+    text = page(result).split('<script type="application/json"')[0]
+    for word in ("offer", "Stop", "Continue", "sold", "the paper"):
+        assert word not in text

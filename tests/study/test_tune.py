@@ -1,0 +1,68 @@
+import pytest
+
+from bqrl.study.tune import Rung, Score, Trial, Tuned, halving
+
+VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+RUNGS = ((8, 10), (4, 20), (2, 40))
+
+
+def drive(values, rungs, gap, tail=lambda value, episodes, seed: 0.0, seeds=(0, 1)):
+    """The trace, and what was asked for in every rung."""
+    search = halving("x", values, rungs, lambda v, T: tuple(Score(gap(v, T, s), tail(v, T, s)) for s in seeds))
+    asked = []
+    while True:
+        try:
+            episodes, left, before = next(search)
+        except StopIteration as end:
+            return end.value, asked
+        asked.append((episodes, left, None if before is None else before.ranked()[0].value))
+
+
+def test_the_better_half_goes_on_and_the_best_wins():
+    tuned, asked = drive(VALUES, RUNGS, lambda v, T, s: abs(v - 8.0) * T + s)
+    assert asked == [(10, VALUES, None), (20, (1.0, 2.0, 4.0, 8.0), 8.0), (40, (4.0, 8.0), 8.0)]
+    assert tuned.winner.value == 8.0
+    assert tuned.at_edge is None
+    assert tuned.flat_at_edge is None
+
+
+def test_a_rung_is_judged_by_itself():
+    """What leads after 10 episodes need not lead after 40: only the last rung decides between those that are left."""
+    tuned, _ = drive(VALUES, RUNGS, lambda v, T, s: v if T < 40 else -v)
+    assert [trial.value for trial in tuned.rungs[-1].trials] == [1.0, 2.0]
+    assert tuned.winner.value == 2.0
+
+
+def test_the_mean_over_seeds_ranks():
+    gaps = {1.0: (0.0, 10.0), 2.0: (4.0, 4.0)}
+    tuned, _ = drive((1.0, 2.0), ((2, 5),), lambda v, T, s: gaps[v][s])
+    assert tuned.winner.value == 2.0
+    assert tuned.winner.gap == 4.0
+
+
+def test_ties_go_to_the_higher_tail_then_to_the_smaller_value():
+    def noisy(v, T, s):
+        return 0.1 + 0.2 if v > 1.0 else 0.3  # equal but for rounding
+
+    tuned, _ = drive((1.0, 2.0, 4.0), ((3, 5),), noisy, lambda v, T, s: 1.0 if v == 4.0 else 0.5)
+    assert [trial.value for trial in tuned.rungs[0].ranked()] == [4.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(("best", "edge"), [(1.0, "lowest"), (128.0, "highest"), (16.0, None)])
+def test_a_winner_at_an_edge_is_named(best, edge):
+    tuned, _ = drive(VALUES, RUNGS, lambda v, T, s: abs(v - best) + 0.01 * s)
+    assert tuned.at_edge == edge
+    assert tuned.flat_at_edge is (None if edge is None else False)
+
+
+def test_flat_at_an_edge_means_that_the_neighbour_did_as_well():
+    same, _ = drive(VALUES, RUNGS, lambda v, T, s: max(v, 4.0))
+    assert (same.at_edge, same.flat_at_edge) == ("lowest", True)
+    noise = {1.0: (3.0, 5.0, 4.0), 2.0: (5.5, 2.5, 4.2)}
+    near, _ = drive((1.0, 2.0, 4.0), ((3, 5),), lambda v, T, s: noise.get(v, (9.0, 9.0, 9.0))[s], seeds=(0, 1, 2))
+    assert (near.at_edge, near.flat_at_edge) == ("lowest", True)
+
+
+def test_flatness_is_unknown_where_the_two_never_met():
+    rungs = (Rung(5, (Trial(0, 1.0, (Score(1.0, 0.0),)), Trial(2, 4.0, (Score(2.0, 0.0),)))),)
+    assert Tuned("x", (1.0, 2.0, 4.0), rungs).flat_at_edge is None

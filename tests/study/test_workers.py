@@ -1,0 +1,214 @@
+"""Processes of this machine: as many as wanted, killed at any moment, always the same results."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from small_study import RUNS, Heard, make, results_of
+from worker_calls import die, die_once, double, environment, fail
+
+from bqrl.study.run import check_code
+from bqrl.study.workers import MAX_DEATHS, InlineWorkers, LocalWorkers, Work, available_cores
+
+BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]
+
+
+def begin(study, folder, *options):
+    """A study in a process group of its own."""
+    return subprocess.Popen(
+        [*BQRL, "--study", str(study), "--out", str(folder), "--workers", "2", *options],
+        start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+def finished_runs(folder):
+    return len(list((folder / "runs").glob("*.npz"))) if (folder / "runs").is_dir() else 0
+
+
+def wait_until(folder, count, process, seconds=240.0):
+    until = time.monotonic() + seconds
+    while finished_runs(folder) < count and process.poll() is None:
+        assert time.monotonic() < until, f"{finished_runs(folder)} runs after {seconds} s"
+        time.sleep(0.005)
+
+
+def gather(work, count, seconds=120.0):
+    """The outcomes of a number of calls by key."""
+    found, until = {}, time.monotonic() + seconds
+    while len(found) < count:
+        assert time.monotonic() < until
+        found |= {outcome.key: outcome for outcome in work.wait(0.5)}
+    return found
+
+
+@pytest.fixture
+def work():
+    said = []
+    found = Work(LocalWorkers(2), said.append)
+    yield found, said
+    found.workers.close()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_any_number_of_workers_gives_the_same_results(made, study_file, tmp_path, count):
+    study = make(study_file, tmp_path, workers=LocalWorkers(count))
+    assert study.session["workers"] == count
+    assert results_of(tmp_path) == results_of(made)
+
+
+def test_a_dead_process_costs_only_the_calls_that_were_running(work, tmp_path):
+    calls, said = work
+    calls.submit("dies", die_once, str(tmp_path), 5)
+    for x in range(6):
+        calls.submit(f"{x}", double, x)
+    found = gather(calls, 7)
+    assert {key: outcome.value for key, outcome in found.items()} == {"dies": 5} | {f"{x}": 2 * x for x in range(6)}
+    assert len(said) == 1
+    assert said[0].startswith("a worker process died; ")
+    assert said[0].endswith("repeated")
+
+
+def test_a_call_that_always_kills_its_process_fails_alone(work):
+    calls, said = work
+    calls.submit("dies", die)
+    for x in range(4):
+        calls.submit(f"{x}", double, x)
+    found = gather(calls, 5)
+    assert str(found.pop("dies").error) == "its worker process died 3 times"
+    assert [found[f"{x}"].value for x in range(4)] == [0, 2, 4, 6]
+    assert len(said) == MAX_DEATHS - 1
+
+
+def test_processes_that_only_die_end_the_work():
+    calls = Work(LocalWorkers(1), lambda text: None)
+    for x in range(8):
+        calls.submit(f"{x}", die)
+    try:
+        with pytest.raises(ChildProcessError, match=r"worker processes in a row died before .* finished runs are kept"):
+            gather(calls, 8)
+    finally:
+        calls.workers.close()
+
+
+def test_an_error_belongs_to_its_call(work):
+    calls, said = work
+    calls.submit("bad", fail)
+    calls.submit("good", double, 4)
+    found = gather(calls, 2)
+    assert found["good"].value == 8
+    assert str(found["bad"].error) == "no luck"
+    assert said == []
+
+
+def test_processes_have_one_thread_and_ignore_ctrl_c(work):
+    before = dict(os.environ)
+    work[0].submit("look", environment)
+    assert gather(work[0], 1)["look"].value == ("1", "1", signal.SIG_IGN)
+    assert dict(os.environ) == before
+
+
+def test_the_first_run_of_each_kind_comes_first():
+    calls, order = Work(InlineWorkers(), print), []
+    for kind in "aab":
+        calls.submit(f"{kind}{len(order)}", order.append, kind, first=kind == "b")
+    gather(calls, 2)
+    assert order[0] == "b"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+def test_workers_end_with_their_parent(tmp_path):
+    script = (
+        "import os, time\n"
+        "from bqrl.study.workers import LocalWorkers\n"
+        "if __name__ == '__main__':\n"
+        "    workers = LocalWorkers(1)\n"
+        "    print(workers.submit(os.getpid).result(), flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    (tmp_path / "parent.py").write_text(script)
+    parent = subprocess.Popen([sys.executable, str(tmp_path / "parent.py")], stdout=subprocess.PIPE, text=True)
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.communicate()
+    until = time.monotonic() + 20.0
+    while Path(f"/proc/{child}").exists() and "Z" not in Path(f"/proc/{child}/stat").read_text().split(")")[1][:3]:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_worker_with_other_code_refuses():
+    with pytest.raises(RuntimeError, match=r"the study was started by 0\.0\.0\+other; install the same version"):
+        check_code("0.0.0+other")
+
+
+def test_there_is_a_core():
+    assert 1 <= available_cores() <= os.cpu_count()
+
+
+def test_the_first_estimate_of_the_time_left_is_near_the_truth(study_file, tmp_path):
+    estimates = []
+
+    class Look(Heard):
+        def show(self, state):
+            left = state.seconds_left()
+            if left is not None and state.made < RUNS:
+                estimates.append((state.seconds, left))
+
+    study = make(study_file, tmp_path, watch=Look())
+    begun, first = estimates[0]
+    rest = study.session["seconds"] - begun
+    assert begun < study.session["seconds"]
+    assert first < 3.0 * rest + 1.0  # compilation does not enter, so the first estimate is not far too long
+
+
+@pytest.mark.slow
+def test_ten_kills_at_random_moments_change_nothing(made, study_file, tmp_path):
+    chance, kills = random.Random(7), 0
+    while kills < 10:
+        process = begin(study_file, tmp_path)
+        if kills % 5 == 4:
+            time.sleep(chance.uniform(0.0, 1.5))  # while it starts
+        else:
+            wait_until(tmp_path, finished_runs(tmp_path) + chance.randint(1, RUNS // 8), process)
+            time.sleep(chance.uniform(0.0, 0.05))
+        if process.poll() is None:
+            kills += 1
+            if kills % 2:
+                process.kill()  # the workers find out by themselves
+            else:
+                os.killpg(process.pid, signal.SIGKILL)
+        else:  # it was finished: take some of its results away
+            for path in chance.sample(sorted((tmp_path / "runs").glob("*.npz")), RUNS // 2):
+                path.unlink()
+        process.communicate()
+    before = finished_runs(tmp_path)
+    process = begin(study_file, tmp_path)
+    said, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, said
+    session = json.loads((tmp_path / "result.json").read_text())["details"]["session"]
+    assert session["runs_made"] + session["runs_skipped"] == RUNS
+    assert session["runs_skipped"] >= before
+    assert results_of(tmp_path) == results_of(made)
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(made, study_file, tmp_path):
+    for attempt in range(8):  # on a busy machine the small study may be over before the signal comes
+        folder = tmp_path / str(attempt)
+        process = begin(study_file, folder)
+        wait_until(folder, 5, process)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: every process receives it
+        said, _ = process.communicate(timeout=120)
+        if process.returncode != 0:
+            break
+    assert process.returncode == 130, said
+    assert "finished runs are kept in" in said
+    assert "Traceback" not in said
+    assert make(study_file, folder).session["runs_skipped"] >= 5
+    assert results_of(folder) == results_of(made)

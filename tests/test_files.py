@@ -1,0 +1,56 @@
+"""`load` and `save`: what a file holds comes back as what it is."""
+
+import numpy as np
+import pytest
+from mdp_strategies import assert_same
+
+import bqrl
+from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
+
+MODEL = bqrl.envs.make("AssetSelling", offers=4, start=1, horizon=3)
+
+
+def test_a_model_a_policy_and_a_record_come_back(tmp_path):
+    bqrl.save(MODEL, tmp_path / "a.npz")
+    assert_same(MODEL, bqrl.load(tmp_path / "a.npz"))
+    plan = bqrl.solve(MODEL, 0.3)
+    bqrl.save(plan.policy, tmp_path / "b.npz")
+    policy = bqrl.load(tmp_path / "b.npz")
+    assert isinstance(policy, bqrl.TargetPolicy)
+    assert [policy.act(0, s, policy.start()) for s in range(4)] == [
+        plan.policy.act(0, s, policy.start()) for s in range(4)
+    ]
+    record = bqrl.learn(MODEL, "ucbvi", tau=0.3, episodes=10, seed=7)
+    bqrl.save(record, tmp_path / "c.npz")
+    again = bqrl.load(tmp_path / "c.npz")
+    assert isinstance(again, bqrl.Record)
+    assert np.array_equal(again.returns, record.returns)
+
+
+def test_options_of_a_model_do_not_go_with_a_policy(tmp_path):
+    bqrl.save(bqrl.MarkovPolicy([[0]]), tmp_path / "p.npz")
+    for option in ({"horizon": 3}, {"start": 0}, {"discount": 0.5}, {"columns": {"state": "s"}}):
+        with pytest.raises(
+            ArgumentError, match=rf"^{next(iter(option))} must be omitted: p.npz holds a policy"
+        ) as caught:
+            bqrl.load(tmp_path / "p.npz", **option)
+        assert caught.value.name in option
+
+
+def test_a_checkpoint_is_named_as_such(tmp_path):
+    bqrl.learn(MODEL, "ucbvi", tau=0.3, episodes=10, seed=7, checkpoint=tmp_path / "run.npz")
+    with pytest.raises(FileFormatError, match=r"run\.npz: this is a checkpoint of a run; continue it with learn"):
+        bqrl.load(tmp_path / "run.npz")
+
+
+def test_save_says_what_it_takes(tmp_path):
+    with pytest.raises(
+        ArgumentTypeError, match=r"save expects a model, policy or record, got 'Plan'; save plan\.policy"
+    ):
+        bqrl.save(bqrl.solve(MODEL, 0.3), tmp_path / "p.npz")
+
+
+def test_mdp_save_and_policy_save_are_the_same_writers(tmp_path):
+    MODEL.save(tmp_path / "a.json")
+    bqrl.save(MODEL, tmp_path / "b.json")
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()

@@ -1,0 +1,30 @@
+"""Calls for worker processes, in a module that they can import."""
+
+import os
+import signal
+from pathlib import Path
+
+
+def double(x):
+    return 2 * x
+
+
+def die_once(folder, x):
+    """Kill the process at the first call."""
+    mark = Path(folder) / "died"
+    if not mark.exists():
+        mark.write_text("")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def die():
+    os._exit(3)
+
+
+def fail():
+    raise ValueError("no luck")
+
+
+def environment():
+    return os.environ["NUMBA_NUM_THREADS"], os.environ["OMP_NUM_THREADS"], signal.getsignal(signal.SIGINT)
