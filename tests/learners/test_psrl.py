@@ -45,6 +45,18 @@ def test_the_draws_have_the_moments_of_the_posterior():
         assert draws[:, row].var(axis=0) == pytest.approx(mean * (1 - mean) / (total + 1), rel=0.1)
 
 
+def test_good_draws_of_different_rows_coincide():
+    rows = [(s, 0, s + 1, 0.5, 1.0) for s in range(3)] + [(s, 0, 3, 0.5, 0.0) for s in range(3)] + [(3, 0, 3, 1.0, 0.0)]
+    psrl = learner(bqrl.MDP(rows, horizon=3), seed=1)
+    better = [
+        int(np.flatnonzero(psrl._worth[2 * i : 2 * i + 2] == psrl._worth[2 * i : 2 * i + 2].max())[0]) for i in range(3)
+    ]
+    draws = np.array([psrl.draw()[psrl._outcomes] for _ in range(4000)])
+    first, second = (draws[:, 2 * i + better[i]] for i in range(2))
+    assert np.corrcoef(first, second)[0, 1] > 0.3
+    assert first.mean() == pytest.approx(0.5, abs=0.03)  # each row alone keeps its law
+
+
 def test_a_row_whose_draws_underflow_keeps_its_posterior_mean():
     psrl = learner(SMALL, prior=1e-12)
     assert np.isfinite(psrl.draw()).all()

@@ -9,6 +9,10 @@ too long if rows are many and visits few. The factor w leaves rows uncertain aft
 often. The plan maximises the mean of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is
 [0, 1] at first and narrows to tau: the learner starts risk-neutral and ends at the quantile.
 
+Rows are drawn together: each row is drawn RANKS times, its draws are ranked by the mean of an optimistic value of the successor,
+and one rank, drawn uniformly per episode, is taken in every row. Each row alone still has its posterior law, but good draws now
+coincide, so plans that need several untried rows at once are tried, too.
+
 With one draw per episode the learner explores without a constant to tune. No regret bound is claimed.
 """
 
@@ -21,6 +25,7 @@ import numpy as np
 from bqrl.checks import choice, number
 from bqrl.errors import ArgumentError
 from bqrl.learners.counts import Counts
+from bqrl.learners.model_based_loops import Bounds, Model, value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.replan import Replanner, centred_window
 from bqrl.mdp.arrays import FloatArray
@@ -28,6 +33,7 @@ from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.confidence import log_buffer
 
 WINDOWS = ("centred", "lower")
+RANKS = 4  # draws per row, of which one rank is taken
 SETTLED, HALFWAY = 9.0, 20.0  # counts weigh up to 1 + SETTLED times, half of it after HALFWAY visits
 
 
@@ -72,7 +78,26 @@ class PSRL(Learner):
         self._rows, self._sizes = np.flatnonzero(drawn), sizes[drawn]
         self._starts = np.concatenate(([0], np.cumsum(self._sizes)[:-1]))
         self._outcomes = np.flatnonzero(np.repeat(drawn, sizes))
+        self._worth = self._optimistic_worth(task)
         self._notes: dict[str, float] = {}
+
+    def _optimistic_worth(self, task: Task) -> FloatArray:
+        """Return reward plus the largest possible value of the successor for every drawn outcome, averaged over stages."""
+        counts, model = self.counts, self.replanner.model
+        shape = (task.H, task.S, task.A)
+        bounds = Bounds(np.zeros(shape), np.zeros(shape))
+        reward = np.array(model.reward)
+        arrays = Model(counts.row_start, counts.successor, counts.probability, reward, counts.known, task.discount)
+        value_bounds(arrays, bounds)
+        best = np.maximum(bounds.ceiling.max(axis=2), -1e300)
+        after = np.vstack([best[1:], np.zeros((1, task.S))])  # the value after each stage
+        if counts.M == 1:
+            worth = np.mean(reward + task.discount * after[:, counts.successor], axis=0)
+        else:
+            stage = np.repeat(np.arange(task.H), counts.support_size.reshape(task.H, -1).sum(axis=1))
+            paid = reward[stage if len(reward) > 1 else 0, np.arange(counts.successor.size)]
+            worth = paid + task.discount * after[stage, counts.successor]
+        return np.asarray(worth[self._outcomes])
 
     def plan(self) -> TargetPolicy:
         """Return the plan on a kernel drawn from the posterior."""
@@ -90,13 +115,16 @@ class PSRL(Learner):
         n = self.counts.visits.reshape(-1)[self._rows]
         weight = np.repeat(1.0 + SETTLED * n / (n + HALFWAY), self._sizes)
         shapes = np.repeat(self.prior / self._sizes, self._sizes) + weight * self.counts.seen[self._outcomes]
-        drawn = self.rng.standard_gamma(shapes)
-        total = np.add.reduceat(drawn, self._starts)
-        lost = total <= 0.0
+        drawn = self.rng.standard_gamma(shapes, (RANKS, shapes.size))
+        total = np.add.reduceat(drawn, self._starts, axis=1)
+        lost = np.repeat(total <= 0.0, self._sizes, axis=1)
         if lost.any():
-            drawn = np.where(np.repeat(lost, self._sizes), shapes, drawn)
-            total = np.add.reduceat(drawn, self._starts)
-        kernel[self._outcomes] = drawn / np.repeat(total, self._sizes)
+            drawn = np.where(lost, shapes, drawn)
+            total = np.add.reduceat(drawn, self._starts, axis=1)
+        drawn /= np.repeat(total, self._sizes, axis=1)
+        order = np.argsort(np.add.reduceat(drawn * self._worth, self._starts, axis=1), axis=0)
+        taken = np.repeat(order[int(self.rng.integers(RANKS))], self._sizes)
+        kernel[self._outcomes] = drawn[taken, np.arange(shapes.size)]
         return kernel
 
     def observe(self, episode: Episode) -> None:
