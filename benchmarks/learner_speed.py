@@ -10,7 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+
 import bqrl
+from bqrl.learners.run import Run
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -25,6 +28,7 @@ OURS = [
     ("thompson", {}, 12, "rlberry UCBVI"),
     ("ucb-bqrl", {"planner": "greedy"}, 12, "rlberry UCBVI"),
     ("ucb-bqrl", {"planner": "target"}, 3, "rlberry UCBVI"),
+    ("psrl", {}, 3, "rlberry UCBVI"),
     ("ppo", {}, 10, "ppo"),
     ("trpo", {}, 10, "trpo"),
 ]
@@ -65,6 +69,35 @@ def our_seconds(learner: str, params: dict, episodes: int) -> float:
     return best
 
 
+def wide_problem(S: int = 20, A: int = 4, H: int = 20, points: int = 1000, seed: int = 0) -> bqrl.MDP:
+    """A random problem whose returns have about `points` grid points."""
+    rng = np.random.default_rng(seed)
+    P = np.zeros((S, A, S))
+    for s in range(S):
+        for a in range(A):
+            P[s, a, rng.choice(S, 3, replace=False)] = rng.dirichlet(np.ones(3))
+    return bqrl.MDP(P, rng.integers(0, points // H + 1, (S, A)).astype(float), horizon=H)
+
+
+def planning_ratio(tau: float, episodes: int = 60) -> tuple[float, float, float]:
+    """Seconds of one plan of psrl and of one guarantee curve of the same model, and sweeps per plan, in one run."""
+    mdp = wide_problem()
+    run = Run(mdp, "psrl", tau, episodes, 1)
+    run.step()
+    plan, curve, sweeps = 0.0, 0.0, 0.0
+    for _ in range(episodes - 1):
+        begun = time.process_time()
+        run.learner.plan()
+        plan += time.process_time() - begun
+        sweeps += run.learner.notes()["sweeps"]
+        model = mdp.with_probability(run.learner.draw())
+        begun = time.process_time()
+        bqrl.guarantee_curve(model)
+        curve += time.process_time() - begun
+        run.step()
+    return plan / (episodes - 1), curve / (episodes - 1), sweeps / (episodes - 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=2000)
@@ -80,6 +113,12 @@ def main() -> None:
         title = learner + (f" ({params['planner']})" if params else "")
         ratio = f"{theirs / ours:8.1f}" if theirs else "       -"
         print(f"{title:28}{ours:9.3f}{peer:>18}{theirs or float('nan'):9.2f}{ratio}{bar:6}")
+    print("\npsrl on a wide grid (S=20, A=4, H=20, about 1,000 points): one plan against one guarantee curve, bar 5")
+    for tau in (0.1, 0.5, 0.9):
+        plan, curve, sweeps = planning_ratio(tau)
+        print(
+            f"tau {tau:g}: plan {1e3 * plan:.1f} ms ({sweeps:.1f} sweeps), curve {1e3 * curve:.1f} ms, ratio {plan / curve:.1f}"
+        )
 
 
 if __name__ == "__main__":

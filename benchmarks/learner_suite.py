@@ -26,7 +26,7 @@ FIRST_SEED = 700_000
 LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "ucb-bqrl (target)": ("ucb-bqrl", {"planner": "target"}),
     "ucb-bqrl (greedy)": ("ucb-bqrl", {"planner": "greedy"}),
-    **{name: (name, {}) for name in ("ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo")},
+    **{name: (name, {}) for name in ("psrl", "ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo")},
 }
 
 
@@ -39,8 +39,6 @@ def one(job: tuple[int, str, int, int]) -> dict[str, Any]:
     problem, build, tau = ROWS[place]
     mdp = build()
     learner, params = LEARNERS[title]
-    if learner == "ucb-bqrl" and mdp.stationary and not problem.startswith("asset selling"):
-        params = params | {"stationary": True}
     begun = time.perf_counter()
     record = bqrl.learn(mdp, learner, tau, episodes, seed, progress=False, **params)
     seconds = time.perf_counter() - begun

@@ -1,4 +1,4 @@
-"""Seven learners on asset selling with an unknown kernel, each scored exactly in every episode.
+"""Eight learners on asset selling with an unknown kernel, each scored exactly in every episode.
 
 The gap of an episode is the best achievable tau-quantile minus that of the policy in force; summed over the episodes it is
 the regret of the quantile. Seeds are shared, and so is the chance of the environment.
@@ -15,6 +15,7 @@ import numpy as np
 import bqrl
 
 LEARNERS = {
+    "psrl": ("psrl", {}),
     "ucb-bqrl, target planner": ("ucb-bqrl", {"planner": "target"}),
     "ucb-bqrl, greedy planner": ("ucb-bqrl", {"planner": "greedy"}),
     "ucbvi": ("ucbvi", {}),

@@ -69,7 +69,7 @@ def test_moving_mass_after_a_product_equals_sorting_the_row(kind, half, sense):
         wanted = reference(values[possible], p[possible], half, sense)
         np.testing.assert_allclose(product[0], wanted, rtol=1e-12, atol=1e-14)
         assert not product[0, wanted == 0.0].any()  # ties stay ties
-        alone = [l1_ordered(order[c], chance, values[:, c].copy(), half, sense, plain[c]) for c in range(plain.size)]
+        alone = [l1_ordered(order, values.T.copy(), c, chance, half, sense, plain[c]) for c in range(plain.size)]
         assert alone == product[0].tolist()
 
 

@@ -55,7 +55,7 @@ def test_the_l1_step_solves_its_linear_programme(seed, sense):
         assert row @ v == pytest.approx(value, abs=1e-12)
         full = np.argsort(v, kind="stable")
         if eps > 0:
-            assert l1_ordered(full, p, v, eps / 2, sense, p @ v) == pytest.approx(value, abs=1e-12)
+            assert l1_ordered(full[None], v[None], 0, p, eps / 2, sense, p @ v) == pytest.approx(value, abs=1e-12)
 
 
 def small_stage(rng):

@@ -75,7 +75,7 @@ def test_the_world_does_not_depend_on_the_algorithm():
     for work in works:
         for _ in range(20):
             work.step()
-    assert works[0].world.memory() == works[1].world.memory()
+    assert works[0].world.state() == works[1].world.state()
 
 
 def test_a_fault_inside_the_algorithm_reaches_the_caller():
@@ -107,7 +107,7 @@ def test_refusals():
     with pytest.raises(ValueError, match="acts on its memory"):
         learn(alternating(), "sb3", 0.5, 5, 0, algorithm=type("RecurrentGreedy", (Greedy,), {}))
     with pytest.raises(ValueError, match="cannot be checkpointed"):
-        Run(alternating(), "sb3", 0.5, 5, 0, algorithm=Greedy).learner.memory()
+        Run(alternating(), "sb3", 0.5, 5, 0, algorithm=Greedy).learner.state()
 
 
 def test_stable_baselines_where_it_is_installed():

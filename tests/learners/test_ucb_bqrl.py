@@ -1,90 +1,26 @@
 import numpy as np
 import pytest
-from bqrl.learners.scoring import Scorer
-from bqrl.learners.targets import TargetReplanner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import random_mdp, small_mdps
 
 import bqrl
 from bqrl import MDP, evaluate
+from bqrl.errors import ArgumentError
 from bqrl.laws.law import Margin
 from bqrl.learners.play import ModelWorld
 from bqrl.learners.protocol import Episode, Task, blank_model
 from bqrl.learners.run import Run, learn
 from bqrl.learners.ucb_bqrl import UCBBQRL, read_buffer
-from bqrl.mdp.find_grid import lattice
-from bqrl.planners.sweep import sweep
-from bqrl.planners.uncertain import half_radius
-from bqrl.planners.widths import WidthSearch
+from bqrl.mdp.files import read_arrays, write_arrays
+from bqrl.planners.expected import best_mean
 
 MODEL = bqrl.envs.make("AssetSelling")
 
 
 def learner(mdp, tau=0.3, T=50, seed=0, **params):
-    return UCBBQRL(Task(mdp.structure, blank_model(mdp), 1.0, tau, T, 0.05), np.random.default_rng(seed), **params)
-
-
-# -- the compiled planner is the planner --------------------------------------------------------------------------------
-
-
-@given(small_mdps(), st.sampled_from([0.0, 0.1, 0.6]), st.integers(1, 4))
-def test_compiled_sweeps_equal_the_planner_s(mdp, radius, width):
-    staged = mdp.staged()
-    replanner = TargetReplanner(staged)
-    half = half_radius(mdp, np.full((mdp.H, mdp.S, mdp.A), radius))
-    found, _ = replanner.sweep(staged.probability, half, width)
-    wanted = sweep(staged, lattice(staged), np.arange(width + 1.0), extra=width, half=half)
-    assert np.allclose(found, wanted.root[: found.size], atol=1e-12)
-
-
-@given(small_mdps(), st.sampled_from([(0.3, 0.1), (0.5, 0.5), (0.9, 0.2)]), st.sampled_from([0.0, 0.2]))
-def test_the_warm_search_bounds_the_whole_ball(mdp, levels, radius):
-    tau, beta = levels
-    staged = mdp.staged()
-    half = half_radius(mdp, np.full((mdp.H, mdp.S, mdp.A), radius))
-    replanner = TargetReplanner(staged)
-    _, bound, _ = replanner.buffered(staged.probability, half, tau, beta)
-    exact, _, _ = WidthSearch(staged, lattice(staged), tau, beta, half=half).upper()
-    assert bound >= exact - 1e-9
-    points = lattice(staged).points(0)
-    assert bound <= exact + max(np.diff(points).min(initial=1.0), 1.0) * (1 + 1e-9)  # lattice widths lose little
-    policy, value, _ = replanner.point(staged.probability, half, tau)
-    plan = bqrl.solve(mdp, tau, radius=2 * half.reshape(mdp.H, mdp.S, mdp.A), attitude="optimistic")
-    assert value == pytest.approx(plan.policy.target)  # the plan's bound itself, unless a tie leaves more open
-    assert value == pytest.approx(plan.upper) or not plan.certain
-    assert evaluate(mdp, policy).values.size > 0
-
-
-@given(small_mdps(), st.floats(0.05, 0.95), st.integers(0, 10**6))
-def test_compiled_laws_and_episodes_of_a_target_policy(mdp, tau, seed):
-    policy = bqrl.guarantee_curve(mdp).policy(tau)
-    scorer = Scorer(mdp)
-    mass = scorer.law(policy)
-    law = evaluate(mdp, policy)
-    assert bqrl.Law(scorer.points, mass).equals(law)
-    u = np.random.default_rng(seed).random(mdp.H + 1)
-    if scorer.tracker is None:
-        return
-    quick = Episode(np.empty(mdp.H + 1, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.H))
-    slow = Episode(np.empty(mdp.H + 1, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.H))
-    scorer.tracker.play(policy, u, quick)
-    ModelWorld(mdp, np.random.default_rng(0))._follow(policy, u, slow, np.random.default_rng(0))
-    for a, b in zip(quick, slow, strict=True):
-        assert np.array_equal(a, b)
-
-
-@given(small_mdps(), st.integers(0, 10**6))
-def test_compiled_laws_of_markov_policies(mdp, seed):
-    rng = np.random.default_rng(seed)
-    actions = np.zeros((mdp.H, mdp.S), int)
-    for h in range(mdp.H):
-        for s in range(mdp.S):
-            there = np.flatnonzero(mdp.stage(h).available[s])
-            actions[h, s] = rng.choice(there) if there.size else 0
-    policy = bqrl.MarkovPolicy(actions)
-    scorer = Scorer(mdp)
-    assert bqrl.Law(scorer.points, scorer.law(policy)).equals(evaluate(mdp, policy))
+    task = Task(structure=mdp.structure, model=blank_model(mdp), discount=1.0, tau=tau, episodes=T, delta=0.05)
+    return UCBBQRL(task, np.random.default_rng(seed), **params)
 
 
 # -- optimism and the confidence event ----------------------------------------------------------------------------------
@@ -106,7 +42,7 @@ def test_theoretical_radii_give_optimism_and_hold_with_their_confidence():
         mdp = random_mdp(rng, plain=True, horizon=3)
         tau = float(rng.choice([0.25, 0.5, 0.8]))
         best = bqrl.solve(mdp, tau).value
-        ucb = learner(mdp, tau=tau, T=25, seed=i, c_conf="theory", buffer="point")
+        ucb = learner(mdp, tau=tau, T=25, seed=i, c_conf="theory", buffer="point", stationary=False)
         world, held = ModelWorld(mdp, np.random.default_rng(1000 + i)), True
         for _ in range(25):
             policy = ucb.plan()
@@ -122,7 +58,7 @@ def test_theoretical_radii_give_optimism_and_hold_with_their_confidence():
 @given(small_mdps(horizon=3), st.sampled_from([0.25, 0.5, 0.8]), st.integers(0, 100))
 @settings(max_examples=25)
 def test_buffered_optimism_in_every_episode(mdp, tau, seed):
-    ucb = learner(mdp, tau=tau, T=8, seed=seed, c_conf="theory")
+    ucb = learner(mdp, tau=tau, T=8, seed=seed, c_conf="theory", stationary=False)
     world = ModelWorld(mdp, np.random.default_rng(seed))
     for t in range(8):
         policy = ucb.plan()
@@ -137,7 +73,7 @@ def test_buffered_optimism_in_every_episode(mdp, tau, seed):
 
 
 def test_radii_in_closed_form():
-    ucb = learner(MODEL, T=2000, tau=0.1, c_conf=0.1)
+    ucb = learner(MODEL, T=2000, tau=0.1, c_conf=0.1, stationary=False)
     log = np.log(2 * 26 * 2 * 2000 * 10 / 0.05)
     half = ucb.half_radius()
     assert half.shape == (10, 52)
@@ -145,12 +81,28 @@ def test_radii_in_closed_form():
     assert half[0, 2 * 5] == 0.0  # Stop is known
     ucb.counts.visits[3, 5, 1] = 49
     assert ucb.half_radius()[3, 11] == pytest.approx(0.05 * np.sqrt(log / 49))
-    theory = learner(MODEL, T=2000, tau=0.1, c_conf="theory")
+    theory = learner(MODEL, T=2000, tau=0.1, c_conf="theory", stationary=False)
     assert theory.half_radius()[0, 11] == 1.0  # the full simplex before the first visit
 
 
+def test_the_centred_window_starts_at_the_mean_and_ends_at_the_quantile():
+    record = learn(MODEL, "ucb-bqrl", 0.3, 60, 3, window="centred")
+    b = 4 * np.sqrt(0.3 * 0.7 / (np.arange(60) + 1))
+    expected = np.minimum(1.0, 0.3 + b) - np.maximum(0.0, 0.3 - b)
+    assert np.allclose(record.notes["beta"], expected)
+    assert record.notes["beta"][0] == 1.0
+    first = learner(MODEL, tau=0.3, window="centred", c_conf=0.0)
+    assert evaluate(blank_model(MODEL), first.plan()).mean() == pytest.approx(best_mean(blank_model(MODEL))[0])
+
+
+def test_counts_are_pooled_by_default_where_one_kernel_serves_all_stages():
+    assert learner(MODEL).counts.M == 1
+    assert learner(MODEL, stationary=False).counts.M == 10
+    assert learner(bqrl.envs.make("AssetSelling", stop_at_end=True)).counts.M == 10
+
+
 def test_pooled_counts_share_all_stages():
-    ucb = learner(MODEL, stationary=True, c_conf=0.01)
+    ucb = learner(MODEL, c_conf=0.01)
     ucb.plan()
     ucb.observe(Episode(np.array([5, *range(1, 11)]), np.ones(10, np.int64), np.zeros(10)))
     assert ucb.counts.visits.shape == (1, 26, 2)
@@ -175,18 +127,19 @@ def test_schedules(buffer, values):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"planner": "targit"}, "planner must be one of target, greedy, frontier"),
-        ({"c_conf": -1.0}, "c_conf must be 'theory' or a number from 0"),
-        ({"c_conf": "paper"}, "c_conf must be 'theory' or a number from 0"),
+        ({"planner": "targit"}, "planner must be one of 'target', 'greedy', 'frontier'"),
+        ({"window": "upper"}, "window must be one of 'lower', 'centred'"),
+        ({"c_conf": -1.0}, "c_conf must be a number of at least 0"),
+        ({"c_conf": "paper"}, "c_conf must be one of 'theory'"),
         ({"buffer": "linear"}, "buffer must be 'log', 'adaptive', 'point'"),
-        ({"buffer": 0.4}, "it must lie in (0, tau]"),
-        ({"buffer": lambda t: 0.1 + t / 100}, "it must never grow"),
-        ({"buffer": lambda t: -0.1}, "it must lie in (0, tau]"),
-        ({"replan_factor": 0.5}, "replan_factor must be at least 1"),
+        ({"buffer": 0.4}, "must be in (0, tau]"),
+        ({"buffer": lambda t: 0.1 + t / 100}, "must not increase"),
+        ({"buffer": lambda t: -0.1}, "must be in (0, tau]"),
+        ({"replan_factor": 0.5}, "replan_factor must be a number of at least 1"),
     ],
 )
 def test_bad_parameters_get_one_line(params, message):
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is compared below
+    with pytest.raises(ArgumentError) as caught:
         learn(MODEL, "ucb-bqrl", 0.3, 5, 1, **params)
     assert message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
@@ -210,16 +163,6 @@ def test_the_adaptive_buffer_narrows_once_both_margins_are_clear(below, above, t
     ucb._engine.margin = lambda probability: Margin(below, above)
     log = 0.5 / np.log(np.e + ucb.t)
     assert ucb._next_beta() == pytest.approx(below if narrowed else log)
-
-
-def test_a_search_that_is_cut_short_still_gives_a_plan(monkeypatch):
-    replanner = TargetReplanner(MODEL)
-    near, bound, _ = replanner.buffered(MODEL.probability, np.zeros((10, 52)), 0.9, 0.01)
-    monkeypatch.setattr("bqrl.learners.targets.MAX_SWEEPS", 1)
-    replanner.width = 24  # far from the best width
-    far, loose, _ = replanner.buffered(MODEL.probability, np.zeros((10, 52)), 0.9, 0.01)
-    assert loose >= bound - 1e-12
-    assert evaluate(MODEL, far).quantile(0.9) == evaluate(MODEL, near).quantile(0.9)
 
 
 @pytest.mark.parametrize("buffer", ["log", "point"])
@@ -250,20 +193,26 @@ def test_rewards_by_outcome_are_learned_with_the_target_planner():
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"planner": "greedy"}, {"replan_factor": 2.0}, {"stationary": True}, {"buffer": "adaptive"}]
+    "params",
+    [
+        {},
+        {"planner": "greedy"},
+        {"replan_factor": 2.0},
+        {"stationary": False},
+        {"buffer": "adaptive"},
+        {"window": "centred"},
+    ],
 )
 def test_a_resumed_run_equals_an_uninterrupted_one(params, tmp_path):
-    from bqrl.mdp.files import read_arrays, write_arrays
-
     whole = Run(MODEL, "ucb-bqrl", 0.3, 40, 9, **params)
     for _ in range(40):
         whole.step()
     first = Run(MODEL, "ucb-bqrl", 0.3, 40, 9, **params)
     for _ in range(17):
         first.step()
-    write_arrays(tmp_path / "run.npz", first.memory())
+    write_arrays(tmp_path / "run.npz", first.state())
     second = Run(MODEL, "ucb-bqrl", 0.3, 40, 9, **params)
-    second.recall(read_arrays(tmp_path / "run.npz"))
+    second.restore(read_arrays(tmp_path / "run.npz"))
     for _ in range(23):
         second.step()
     a, b = whole.record(), second.record()
@@ -280,16 +229,12 @@ def test_frontier_planning_on_a_tiny_problem_follows_its_labels():
     assert np.all(np.isin(record.notes["candidate"], range(6)))
 
 
-def test_a_named_problem_is_learned_by_its_name():
-    by_name, by_model = learn("AssetSelling", "ucb-bqrl", 0.3, 5, 4), learn(MODEL, "ucb-bqrl", 0.3, 5, 4)
-    assert np.array_equal(by_name.returns, by_model.returns)
-
-
 def test_learning_closes_the_gap_and_replanning_less_often_plans_less():
     record = learn(MODEL, "ucb-bqrl", 0.5, 400, 77)
     assert record.gap(0.5)[-50:].mean() < 0.02
     assert record.gap(0.5).shape == (400,)
     assert np.all(record.gap(0.5) >= -1e-12)
     assert record.expected_regret().min() > -1e-9
-    seldom = learn(MODEL, "ucb-bqrl", 0.5, 400, 77, replan_factor=2.0)
-    assert len(set(seldom.law_of.tolist())) < len(set(record.law_of.tolist()))
+    seldom = learn(MODEL, "ucb-bqrl", 0.5, 400, 77, replan_factor=2.0, stationary=False)
+    always = learn(MODEL, "ucb-bqrl", 0.5, 400, 77, stationary=False)
+    assert np.count_nonzero(np.diff(seldom.notes["optimistic"])) < np.count_nonzero(np.diff(always.notes["optimistic"]))

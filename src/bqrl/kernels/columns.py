@@ -59,25 +59,41 @@ def shifted_add(out, weight, source, row, origin, n_next, shift):
 
 
 @njit(cache=True)
+def next_possible(probability, i, end):
+    """Return the first outcome from i on that has a positive probability, or `end`."""
+    while i < end and probability[i] == 0.0:
+        i += 1
+    return i
+
+
+@njit(cache=True)
 def add_rows(out, first, count, begin, end, rows, source, start):
-    """`add_span` of the rows of all outcomes begin .. end - 1, several at a time: memory then fetches them together."""
+    """`add_span` of the rows of all outcomes begin .. end - 1, several at a time: memory then fetches them together.
+
+    Outcomes of probability zero are skipped: the empirical kernels of learners have many.
+    """
     successor, probability = rows.successor, rows.probability
-    n, to, at, i = np.uint64(count), np.uint64(first), np.uint64(start), begin
-    while i + 4 <= end:
-        s, t = np.uint64(successor[i]), np.uint64(successor[i + 1])
-        u, v = np.uint64(successor[i + 2]), np.uint64(successor[i + 3])
-        p, q, r, w = probability[i], probability[i + 1], probability[i + 2], probability[i + 3]
+    n, to, at = np.uint64(count), np.uint64(first), np.uint64(start)
+    i = next_possible(probability, begin, end)
+    while i < end:
+        j = next_possible(probability, i + 1, end)
+        k = next_possible(probability, j + 1, end) if j < end else end
+        m = next_possible(probability, k + 1, end) if k < end else end
+        if j == end:
+            add_span(out, first, first + count, probability[i], source, successor[i], start)
+            return
+        s, t, p, q = np.uint64(successor[i]), np.uint64(successor[j]), probability[i], probability[j]
+        if m == end:
+            for c in range(n):
+                out[to + c] = (out[to + c] + p * source[s, at + c]) + q * source[t, at + c]
+            if k < end:
+                add_span(out, first, first + count, probability[k], source, successor[k], start)
+            return
+        u, v, r, w = np.uint64(successor[k]), np.uint64(successor[m]), probability[k], probability[m]
         for c in range(n):
             total = (out[to + c] + p * source[s, at + c]) + q * source[t, at + c]
             out[to + c] = (total + r * source[u, at + c]) + w * source[v, at + c]
-        i += 4
-    if i + 2 <= end:
-        s, t, p, q = np.uint64(successor[i]), np.uint64(successor[i + 1]), probability[i], probability[i + 1]
-        for c in range(n):
-            out[to + c] = (out[to + c] + p * source[s, at + c]) + q * source[t, at + c]
-        i += 2
-    if i < end:
-        add_span(out, first, first + count, probability[i], source, successor[i], start)
+        i = next_possible(probability, m + 1, end)
 
 
 @njit(cache=True)

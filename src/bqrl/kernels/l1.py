@@ -64,25 +64,29 @@ def l1_moved(order, probability, half, out):
 
 
 @njit(cache=True)
-def l1_ordered(order, chance, values, half, sense, plain):
-    """`l1_expectation` of one column from its plain expectation, where `order` lists all states by rising value.
+def l1_ordered(order, values, c, chance, half, sense, plain):
+    """`l1_expectation` of column c from its plain expectation, where order[c] lists all states by rising values[c].
 
     `chance` holds the row's probabilities by state, -1 where a state is not a successor. Only the mass that moves is
-    visited. A difference within the rounding error of the sums is set to 0, which preserves ties.
+    visited. A difference within the rounding error of the sums is set to 0, which preserves ties. Columns are named by
+    number, since a view of each would cost more than the step.
     """
-    S = order.size
+    S, column = order.shape[1], np.uint64(c)
+    first, last = np.uint64(order[column, np.uint64(0)]), np.uint64(order[column, np.uint64(S - 1)])
+    if values[column, first] == values[column, last]:  # the target is safe or lost: mass may move, and nothing changes
+        return plain
     place, step = (0, 1) if sense > 0.0 else (S - 1, -1)
-    while chance[order[place]] < 0.0:
+    while chance[np.uint64(order[column, np.uint64(place)])] < 0.0:
         place += step
-    best = order[place]
-    left, low, total = min(half, 1.0 - chance[best]), values[best], plain
+    best = np.uint64(order[column, np.uint64(place)])
+    left, low, total = min(half, 1.0 - chance[best]), values[column, best], plain
     j = S - 1 if sense > 0.0 else 0
     while left > 0.0 and j != place:
-        s = order[j]
+        s = np.uint64(order[column, np.uint64(j)])
         if chance[s] > 0.0:
             taken = min(chance[s], left)
             left -= taken
-            total -= taken * (values[s] - low)
+            total -= taken * (values[column, s] - low)
         j -= step
     return total if total > (S + 2) * 2.0**-52 * plain else 0.0
 
@@ -280,5 +284,5 @@ def l1_dense_rows(kernel, ball, product):
         if ball.half[q] > 0.0:
             for c in range(ball.order.shape[0]):
                 product[q, c] = l1_ordered(
-                    ball.order[c], kernel[q], ball.values[c], ball.half[q], ball.sense, product[q, c]
+                    ball.order, ball.values, c, kernel[q], ball.half[q], ball.sense, product[q, c]
                 )

@@ -40,6 +40,14 @@ class Goal(NamedTuple):
     mean_tie: float
 
 
+class Pages(NamedTuple):
+    """Values of the next stage and of this one, with the means behind them, and the actions; see sweep.py."""
+
+    after: Any  # (S, layers * next columns)
+    now: Any  # (S, layers * columns)
+    action: Any  # (S, columns), or empty: then the pages hold values only
+
+
 class Stages(NamedTuple):
     """All stages of a problem on a uniform grid; K = 1 stored kernel serves every stage, or K = H."""
 

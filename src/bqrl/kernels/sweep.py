@@ -14,8 +14,9 @@ from numba import njit, prange
 
 from bqrl.kernels.columns import ZERO, add_rows, inside, land, mean_of, one_shift, shifted, shifted_add
 from bqrl.kernels.l1 import l1_columns, l1_ordered, sorted_by_value
-from bqrl.kernels.layout import Ball, Goal, Moves, Rows
+from bqrl.kernels.layout import Ball, Goal, Moves, Pages, Rows
 
+SMALL_ROW = 128  # columns up to which the value and the mean of a row are computed together
 CHUNK = 256  # columns of a row whose extreme expectations are computed at once: small enough to stay in cache
 
 
@@ -43,16 +44,17 @@ def keep_better(value, mean, action, row_value, row_mean, a, first, goal):
 
 
 @njit(cache=True)
-def expectation(out, row, rows, moves, source, origin, n_next):
+def expectation(out, row, rows, moves, source, origin, n_next, spare):
     """Fill out[c] with E[source] over the outcomes of a row, each at the column where it takes column c.
 
-    The columns of the next stage are the `n_next` columns of `source` from `origin` on.
+    The columns of the next stage are the `n_next` columns of `source` from `origin` on; `spare` is overwritten.
     """
     begin, end = rows.start[row], rows.start[row + 1]
     shift = moves.shift
     together = one_shift(shift, begin, end)
     if together and moves.jumps.size > 0:
-        whole = np.zeros(n_next)
+        whole = spare[:n_next]
+        whole[:] = 0.0
         add_rows(whole, ZERO, n_next, begin, end, rows, source, origin)
         land(out, whole, shift[begin], moves.jumps)
     elif together:
@@ -76,21 +78,16 @@ def expectation(out, row, rows, moves, source, origin, n_next):
 
 
 @njit(cache=True)
-def extreme_expectation(out, row, rows, moves, ball, source, n_next):
+def extreme_expectation(out, row, rows, moves, ball, source, n_next, spare):
     """`expectation` of the first `n_next` columns at its least (sense +1) or greatest (-1) over the l1 ball of the row."""
     begin, end = rows.start[row], rows.start[row + 1]
     p, shift = rows.probability[begin:end], moves.shift
     if one_shift(shift, begin, end):
-        whole = np.zeros(n_next)
+        whole = spare[:n_next]
+        whole[:] = 0.0
         if ball.order.size > 0:
-            chance = np.full(source.shape[0], -1.0)  # the row's probabilities by state; -1: not a successor
-            for i in range(begin, end):
-                chance[rows.successor[i]] = rows.probability[i]
             add_rows(whole, ZERO, n_next, begin, end, rows, source, ZERO)
-            for c in range(n_next):
-                whole[c] = l1_ordered(ball.order[c], chance, ball.values[c], ball.half[row], ball.sense, whole[c])
-        else:
-            l1_columns(source, rows.successor[begin:end], p, ball.half[row], ball.sense, whole)
+        row_extremes(whole, row, rows, ball, source, n_next, spare[n_next:])
         land(out, whole, shift[begin], moves.jumps)
         return
     places = np.arange(end - begin).astype(rows.successor.dtype)
@@ -107,35 +104,79 @@ def extreme_expectation(out, row, rows, moves, ball, source, n_next):
 
 
 @njit(cache=True)
-def sweep_state(s, rows, moves, ball, goal, after, now, action):
+def both_layers(row, rows, moves, ball, after, n, scratch):
+    """Fill value and mean of a row whose outcomes have one reward, in one pass: for few columns, where calls cost the most."""
+    begin, end, n_next = rows.start[row], rows.start[row + 1], after.shape[1] // 2
+    whole = scratch[2]
+    for c in range(2 * n_next):
+        whole[c] = 0.0
+    add_rows(whole, ZERO, 2 * n_next, begin, end, rows, after, ZERO)
+    if ball is not None:
+        if ball.half[row] > 0.0 and end > begin + 1:
+            row_extremes(whole, row, rows, ball, after, n_next, whole[2 * n_next :])
+    last = n_next - 1
+    for c in range(n):
+        j = min(max(c + moves.shift[begin], 0), last)
+        scratch[0, c], scratch[1, c] = whole[j], whole[n_next + j]
+
+
+@njit(cache=True)
+def row_extremes(whole, row, rows, ball, source, n_next, chance):
+    """Replace the expectations of a row by their extremes over its ball; `chance` (S,) is overwritten."""
+    begin, end = rows.start[row], rows.start[row + 1]
+    if ball.order.size > 0:
+        chance[: source.shape[0]] = -1.0  # the row's probabilities by state; -1: not a successor
+        for i in range(begin, end):
+            chance[rows.successor[i]] = rows.probability[i]
+        for c in range(n_next):
+            whole[c] = l1_ordered(ball.order, ball.values, c, chance, ball.half[row], ball.sense, whole[c])
+    else:
+        p = rows.probability[begin:end]
+        l1_columns(source, rows.successor[begin:end], p, ball.half[row], ball.sense, whole[:n_next])
+
+
+@njit(cache=True)
+def scratch_for(after, now):
+    """Work arrays of `sweep_state`: the value and mean of a row, and room for a row of the next stage and one per state."""
+    return np.empty((3, max(after.shape[1] + after.shape[0], now.shape[1])))
+
+
+@njit(cache=True)
+def sweep_state(s, rows, moves, ball, goal, pages, scratch):
     """One state of one stage: the least expected value over actions, with its mean and its action.
 
-    `after` and `now` (S, columns) hold the values of the next stage and of this one, and the means behind them
-    (S, 2 * columns); with an empty `action` they hold values only. `ball` is None without uncertainty, which spares
-    the compilation of the l1 step.
+    Where actions are filled in, the pages hold values and the means behind them. `ball` is None without uncertainty, which
+    spares the compilation of the l1 step. `scratch` comes from `scratch_for`.
     """
+    after, now, action = pages
     layers = 2 if action.size > 0 else 1
     n, n_next = now.shape[1] // layers, after.shape[1] // layers
     A = goal.mean_reward.size // now.shape[0]
     value, mean = now[s, :n], now[s, n:]
-    row_value, row_mean = np.empty(n), np.empty(n)
+    row_value, row_mean, spare = scratch[0, :n], scratch[1, :n], scratch[2]
     first = A > 0  # a literal True would compile the loops below a second time
     for a in range(A):
         q = s * A + a
         if rows.start[q] == rows.start[q + 1]:
             continue
-        known = True
-        if ball is not None:
-            known = ball.half[q] <= 0.0 or rows.start[q + 1] == rows.start[q] + 1
-            if not known:
-                extreme_expectation(row_value, q, rows, moves, ball, after, n_next)
-        if known:
-            expectation(row_value, q, rows, moves, after, ZERO, n_next)
+        small = layers == 2 and n_next <= SMALL_ROW and moves.jumps.size == 0
+        small = small and one_shift(moves.shift, rows.start[q], rows.start[q + 1])
+        if small:
+            both_layers(q, rows, moves, ball, after, n, scratch)
+        else:
+            known = True
+            if ball is not None:
+                known = ball.half[q] <= 0.0 or rows.start[q + 1] == rows.start[q] + 1
+                if not known:
+                    extreme_expectation(row_value, q, rows, moves, ball, after, n_next, spare)
+            if known:
+                expectation(row_value, q, rows, moves, after, ZERO, n_next, spare)
         if goal.weight != 0.0:
             for c in range(n):
                 row_value[c] -= goal.weight * goal.mean_reward[q]
         if layers == 2:
-            expectation(row_mean, q, rows, moves, after, n_next, n_next)
+            if not small:
+                expectation(row_mean, q, rows, moves, after, n_next, n_next, spare)
             for c in range(n):
                 row_mean[c] += goal.mean_reward[q]
             keep_better(value, mean, action[s], row_value, row_mean, a, first, goal)
@@ -151,15 +192,16 @@ def sweep_state(s, rows, moves, ball, goal, after, now, action):
 @njit(cache=True)
 def sweep_rows(rows, moves, ball, goal, after, now, action):
     """`sweep_state` for every state."""
+    pages, scratch = Pages(after, now, action), scratch_for(after, now)
     for s in range(now.shape[0]):
-        sweep_state(s, rows, moves, ball, goal, after, now, action)
+        sweep_state(s, rows, moves, ball, goal, pages, scratch)
 
 
 @njit(cache=True, parallel=True)
 def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
     """`sweep_state` for every state, over threads."""
     for s in prange(now.shape[0]):
-        sweep_state(s, rows, moves, ball, goal, after, now, action)
+        sweep_state(s, rows, moves, ball, goal, Pages(after, now, action), scratch_for(after, now))
 
 
 @njit(cache=True)
@@ -197,8 +239,9 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables):
                 order, values = np.empty((n_next, S), np.int64), np.empty((n_next, S))
                 sort_columns(after, order, values)
             stage_ball = Ball(ball.half[h * per_stage : (h + 1) * per_stage], ball.sense, order, values)
+        pages, scratch = Pages(after, here, action), scratch_for(after, here)
         for s in range(S):
-            sweep_state(s, rows, moves, stage_ball, rule, after, here, action)
+            sweep_state(s, rows, moves, stage_ball, rule, pages, scratch)
         now = 1 - now
     return now
 

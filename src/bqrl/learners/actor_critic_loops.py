@@ -1,12 +1,23 @@
-"""Softmax tables with shared parts, and what actor-critic methods estimate on a batch of episodes.
+"""Softmax tables with shared parts, and what actor-critic methods estimate from a batch of episodes.
 
 Logits and values of (h, s) are sums of three parts: one of (h, s) itself, one of s shared by all stages, and one of h shared
 by all states, the shared ones times `sharing`. All parts lie in one flat vector: (h, s, a), then (s, a), then (h, a).
 """
 
 import math
+from typing import Any, NamedTuple
 
 from numba import njit
+
+
+class Batch(NamedTuple):
+    """Episodes of one policy, with the advantages of what was played."""
+
+    states: Any  # (B, H + 1)
+    actions: Any  # (B, H)
+    advantage: Any  # (B, H)
+    old: Any  # (H, S, A) the policy that played
+    available: Any  # (H, S, A)
 
 
 @njit(cache=True)
@@ -23,7 +34,7 @@ def add_parts(parts, sharing, table):
 
 @njit(cache=True)
 def collect_parts(table, sharing, parts):
-    """The transpose of add_parts: what a gradient by (h, s, a) is for each part, in place."""
+    """The transpose of add_parts: the gradient of each part from a gradient by (h, s, a), in place."""
     H, S, A = table.shape
     of_state, of_stage = H * S * A, H * S * A + S * A
     parts[:] = 0.0
@@ -38,7 +49,7 @@ def collect_parts(table, sharing, parts):
 
 @njit(cache=True)
 def softmax_row(logits, available, chances):
-    """Probabilities of one row of logits over the actions that exist, in place; zeros where there is none."""
+    """Probabilities of one row of logits over the actions that exist, in place; zeros if there are none."""
     top, total = -math.inf, 0.0
     for a in range(logits.size):
         if available[a]:
@@ -60,9 +71,9 @@ def softmax_table(logits, available, chances):
 
 
 @njit(cache=True)
-def advantages(states, actions, rewards, V, discount, trace, advantage, target):
+def advantages(states, rewards, V, discount, trace, advantage, target):
     """Generalized advantages (Schulman et al. 2016) of a batch, and the values they imply, both (B, H), in place."""
-    B, H = actions.shape
+    B, H = rewards.shape
     for e in range(B):
         later = 0.0
         for h in range(H - 1, -1, -1):
@@ -75,7 +86,7 @@ def advantages(states, actions, rewards, V, discount, trace, advantage, target):
 
 @njit(cache=True)
 def fit_values(parts, sharing, rate, states, target, V):
-    """One pass of least-squares steps towards the targets; V (H, S) is renewed in place.
+    """One pass of least-squares steps towards the targets; V (H, S) is updated in place.
 
     A step removes the share `rate` of the error of its own state and stage, split over the three parts.
     """

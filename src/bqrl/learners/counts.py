@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.learners.counts_loops import count_episode
-from bqrl.learners.protocol import Episode
+from bqrl.errors import ArgumentError, EpisodeError
+from bqrl.learners.counts_loops import Rewards, Tally, count_episode
+from bqrl.learners.protocol import Episode, stored_array
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import Structure
 
@@ -21,32 +22,39 @@ from bqrl.mdp.model import Structure
 class Counts:
     """Counts N_h(s, a, outcome), aligned with the outcomes of the known structure.
 
-    M = H kernels are counted, one for each stage, or M = 1 where `stationary=True` pools the stages. The layout is that of a
-    model: outcomes of row q = (m * S + s) * A + a are row_start[q] .. row_start[q + 1]. With M = H it is the layout of
-    `model.staged()`, with M = 1 that of `model`, so `model.staged().with_probability(counts.probability)` is the
-    empirical model.
+    M = H kernels are counted, one per stage, or M = 1 if the stages are pooled. The layout is that of a model: the outcomes
+    of row q = (m * S + s) * A + a are row_start[q] .. row_start[q + 1]. With M = H it is the layout of `model.staged()`, with
+    M = 1 that of `model`, so `model.staged().with_probability(counts.probability)` is the empirical model.
 
-    `reward` is the model's (`task.model.reward`); it is needed only where one row lists a successor twice with different
-    rewards, to tell the two outcomes apart.
+    Parameters
+    ----------
+    structure
+        What is known of the problem.
+    stationary
+        Pool the counts of all stages. None pools them if the problem stores one kernel for all stages.
+    reward
+        The model's rewards (`task.model.reward`). They are needed only if some row lists a successor twice with different
+        rewards, to distinguish the two outcomes.
     """
 
     row_start: IntArray  # (M*S*A + 1,)
     successor: Any  # (nnz,) int32
     seen: IntArray  # (nnz,)  N_h(s, a, outcome)
     visits: IntArray  # (M, S, A)  N_h(s, a)
-    probability: FloatArray  # (nnz,)  P_hat; renewed in place, so copy what must stay
+    probability: FloatArray  # (nnz,)  P_hat; updated in place, so copy what must stay
     known: BoolArray  # (M, S, A)  rows known exactly
     available: BoolArray  # (M, S, A)
     support_size: IntArray  # (M, S, A)
 
-    def __init__(self, structure: Structure, stationary: bool = False, reward: FloatArray | None = None) -> None:
-        self.structure, self.stationary = structure, bool(stationary)
+    def __init__(self, structure: Structure, stationary: bool | None = None, reward: FloatArray | None = None) -> None:
+        self.structure = structure
         S, A, K = structure.S, structure.A, structure.available.shape[0]
         if stationary and K > 1:
-            raise ValueError(
-                "stationary=True pools the stages, but this problem stores a kernel for each stage; leave it out"
+            raise ArgumentError(
+                "stationary must be False or None, got True: this problem stores one kernel per stage",
+                name="stationary",
             )
-        self.M = K if stationary or K > 1 else structure.H
+        self.M = structure.H if stationary is not None and not stationary else K
         copies, nnz = self.M // K, structure.successor.size
         starts = structure.row_start
         self.row_start = np.r_[
@@ -56,8 +64,7 @@ class Counts:
         self.known = np.array(np.broadcast_to(structure.known, (self.M, S, A)))
         self.available = np.array(np.broadcast_to(structure.available, (self.M, S, A)))
         self.support_size = np.diff(self.row_start).reshape(self.M, S, A)
-        self._reward = self._telling_rewards(reward)
-        self._repeated = nnz if copies > 1 else 0
+        self._rewards = Rewards(self._distinguishing(reward), nnz if copies > 1 else 0)
         sizes = self.support_size.reshape(-1)
         uniform = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
         given = np.tile(structure.probability, copies)
@@ -66,39 +73,38 @@ class Counts:
         self.visits = np.zeros((self.M, S, A), np.int64)
         self.probability = self._blank.copy()
 
-    def _telling_rewards(self, reward: FloatArray | None) -> FloatArray:
-        """The rewards where they are needed to tell outcomes apart, else an array without columns."""
+    def _distinguishing(self, reward: FloatArray | None) -> FloatArray:
+        """Return the rewards if they are needed to distinguish outcomes, else an array without columns."""
         structure = self.structure
         rows = np.repeat(np.arange(structure.row_start.size - 1), np.diff(structure.row_start))
         pairs = rows * structure.S + structure.successor
         if np.unique(pairs).size == pairs.size:
             return np.zeros((1, 0))
         if reward is None:
-            raise ValueError(
-                "one row lists a successor twice, so counting its outcomes needs the rewards; give reward="
+            raise ArgumentError(
+                "reward must be given, because one row lists a successor twice and only rewards distinguish the two",
+                name="reward",
             )
         return np.ascontiguousarray(reward)
 
     def observe(self, episode: Episode) -> None:
-        """Count one episode; ValueError where it holds a transition outside the known support."""
-        structure = self.structure
-        h = count_episode(
-            self.row_start, self.successor, self._reward, self._repeated, self.known.reshape(-1), structure.S,
-            structure.A, self.M, *episode, self.seen, self.visits.reshape(-1), self.probability,
-        )  # fmt: skip
-        if h < structure.H:
-            s, a, s_next = episode.states[h], episode.actions[h], episode.states[h + 1]
-            raise ValueError(
-                f"state {s_next} cannot follow action {a} in state {s} at stage {h}, says the known structure"
-            )
+        """Count one episode; EpisodeError if it holds a transition outside the known support."""
+        tally = Tally(self.row_start, self.successor, self.seen, self.visits, self.probability, self.known)
+        h = count_episode(tally, self._rewards, episode)
+        if h < self.structure.H:
+            s, a, s_next = int(episode.states[h]), int(episode.actions[h]), int(episode.states[h + 1])
+            raise EpisodeError(
+                f"state {s_next} cannot follow action {a} in state {s} at stage {h}: it is outside the known support",
+                step=h, value=s_next,
+            )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
-        """The counts: everything else follows from them."""
+        """Return the counts, which determine everything else."""
         return {"seen": self.seen.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
-        self.seen = np.array(state["seen"], dtype=np.int64)
+        self.seen = np.maximum(stored_array(state, "seen", self.seen), 0)
         total = np.r_[0, np.cumsum(self.seen)]
         per_row = total[self.row_start[1:]] - total[self.row_start[:-1]]
         self.visits = per_row.reshape(self.visits.shape)

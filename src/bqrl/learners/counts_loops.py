@@ -1,44 +1,57 @@
-"""Counting what happened: which outcome of which row, and the empirical row that follows."""
+"""Counting transitions: which outcome of which row occurred, and the empirical row that follows."""
+
+from typing import Any, NamedTuple
 
 from numba import njit
 
 
-@njit(cache=True)
-def find_outcome(successor, reward, k, offset, begin, end, s_next, r):
-    """Outcome among begin .. end that leads to s_next, by the reward nearest to r where several do; -1 where none does.
+class Tally(NamedTuple):
+    """Counts of M kernels; row q = (m * S + s) * A + a has the outcomes row_start[q] .. row_start[q + 1]."""
 
-    The reward of outcome i is reward[k, i - offset]; it has no columns where no row lists a successor twice.
-    """
-    found = -1
+    row_start: Any  # (M*S*A + 1,)
+    successor: Any  # (nnz,)
+    seen: Any  # (nnz,)
+    visits: Any  # (M, S, A)
+    probability: Any  # (nnz,)
+    known: Any  # (M, S, A)
+
+
+class Rewards(NamedTuple):
+    """Rewards that distinguish outcomes with the same successor; without columns where no row has such outcomes."""
+
+    table: Any  # (H or 1, outcomes of one stored kernel)
+    repeated: int  # outcomes of a stored kernel that the layout repeats at each stage; 0 if it repeats none
+
+
+@njit(cache=True)
+def find_outcome(successor, rewards, h, begin, end, s_next, r):
+    """Return the outcome among begin .. end - 1 that leads to s_next, or -1; of several, the one with the nearest reward."""
+    found, least = -1, 0.0
     for i in range(begin, end):
         if successor[i] == s_next:
-            if reward.shape[1] == 0:
+            if rewards.table.shape[1] == 0:
                 return i
-            if found < 0 or abs(reward[k, i - offset] - r) < abs(reward[k, found - offset] - r):
-                found = i
+            miss = abs(rewards.table[h if rewards.table.shape[0] > 1 else 0, i - h * rewards.repeated] - r)
+            if found < 0 or miss < least:
+                found, least = i, miss
     return found
 
 
 @njit(cache=True)
-def count_episode(
-    row_start, successor, reward, repeated, known, S, A, M, states, actions, rewards, seen, visits, probability
-):
-    """Count one episode in place and renew the rows it touched; returns the first impossible stage, or H.
-
-    Rows are q = (m * S + s) * A + a with m = h where stages are counted apart (M > 1). `repeated` is the number of
-    outcomes of a stored kernel that the layout repeats for each stage, 0 where it repeats none.
-    """
-    H = actions.size
+def count_episode(tally, rewards, episode):
+    """Count one episode in place and update the rows it visited; returns the first impossible stage, or H."""
+    H = episode.actions.size
+    M, S, A = tally.visits.shape
     for h in range(H):
-        q = ((h if M > 1 else 0) * S + states[h]) * A + actions[h]
-        begin, end = row_start[q], row_start[q + 1]
-        k = h if reward.shape[0] > 1 else 0
-        i = find_outcome(successor, reward, k, h * repeated, begin, end, states[h + 1], rewards[h])
+        m, s, a = (h if M > 1 else 0), episode.states[h], episode.actions[h]
+        q = (m * S + s) * A + a
+        begin, end = tally.row_start[q], tally.row_start[q + 1]
+        i = find_outcome(tally.successor, rewards, h, begin, end, episode.states[h + 1], episode.rewards[h])
         if i < 0:
             return h
-        seen[i] += 1
-        visits[q] += 1
-        if not known[q]:
+        tally.seen[i] += 1
+        tally.visits[m, s, a] += 1
+        if not tally.known[m, s, a]:
             for j in range(begin, end):
-                probability[j] = seen[j] / visits[q]
+                tally.probability[j] = tally.seen[j] / tally.visits[m, s, a]
     return H

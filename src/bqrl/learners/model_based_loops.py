@@ -1,14 +1,50 @@
-"""Backward inductions over counted rows, one call an episode: optimistic values and values of a sampled model.
+"""Backward inductions over counted rows, one call per episode: optimistic values, and values of a sampled model.
 
-Rows are q = (m * S + s) * A + a with m = h, or 0 where one kernel serves every stage; the reward of outcome i at stage h is
+Rows are q = (m * S + s) * A + a with m = h, or 0 if one kernel serves every stage; the reward of outcome i at stage h is
 reward[h or 0, i]. Actions that do not exist are rows without outcomes.
 """
 
 import math
+from typing import Any, NamedTuple
 
 from numba import njit
 
-TIE_TOL = 1e-12  # values this close, relative to the best, tie; the lower action is kept
+TIE_TOL = 1e-12  # values this close, relative to the best, tie; the lower action wins
+
+
+class Model(NamedTuple):
+    """Rows with their probabilities and rewards."""
+
+    row_start: Any  # (M*S*A + 1,)
+    successor: Any  # (nnz,)
+    probability: Any  # (nnz,)
+    reward: Any  # (H or 1, nnz)
+    known: Any  # (M, S, A)
+    discount: float
+
+
+class Bounds(NamedTuple):
+    """Least and largest value that each row can have."""
+
+    floor: Any  # (H, S, A)
+    ceiling: Any  # (H, S, A)
+
+
+class Values(NamedTuple):
+    """The values and greedy actions of a plan, to be filled in; V[H] is zero."""
+
+    Q: Any  # (H, S, A)
+    V: Any  # (H + 1, S)
+    action: Any  # (H, S)
+
+
+class Bonus(NamedTuple):
+    """The exploration bonus of UCBVI."""
+
+    bernstein: bool
+    scale: float
+    log_term: float
+    monotone: bool  # Q never rises
 
 
 @njit(cache=True)
@@ -22,33 +58,41 @@ def best_action(q_values):
 
 
 @njit(cache=True)
-def value_bounds(row_start, successor, probability, reward, known, discount, H, S, A, floor, ceiling):
-    """Least and largest value that each row can have under optimal play, whatever the rows that are not known are."""
-    M = (row_start.size - 1) // (S * A)
+def take_best(values, h, s):
+    """Fill in the greedy action and the value of one state."""
+    best = best_action(values.Q[h, s])
+    values.action[h, s] = best
+    values.V[h, s] = values.Q[h, s, best] if values.Q[h, s, best] > -math.inf else 0.0
+
+
+@njit(cache=True)
+def value_bounds(model, bounds):
+    """Least and largest value that each row can have under optimal play, over all kernels that the known rows allow."""
+    H, S, A = bounds.floor.shape
+    M = model.known.shape[0]
     low, high = [0.0] * S, [0.0] * S
     for h in range(H - 1, -1, -1):
-        m, k = (h if M > 1 else 0), (h if reward.shape[0] > 1 else 0)
+        m, k = (h if M > 1 else 0), (h if model.reward.shape[0] > 1 else 0)
         low_here, high_here = [0.0] * S, [0.0] * S
         for s in range(S):
             met = False
             for a in range(A):
                 q = (m * S + s) * A + a
-                begin, end = row_start[q], row_start[q + 1]
+                begin, end = model.row_start[q], model.row_start[q + 1]
                 if begin == end:
-                    floor[h, s, a] = ceiling[h, s, a] = -math.inf
+                    bounds.floor[h, s, a] = bounds.ceiling[h, s, a] = -math.inf
                     continue
-                least, most = math.inf, -math.inf
-                if known[q]:
-                    least = most = 0.0
+                known = model.known[m, s, a]
+                least, most = (0.0, 0.0) if known else (math.inf, -math.inf)
                 for i in range(begin, end):
-                    below = reward[k, i] + discount * low[successor[i]]
-                    above = reward[k, i] + discount * high[successor[i]]
-                    if known[q]:
-                        least += probability[i] * below
-                        most += probability[i] * above
+                    below = model.reward[k, i] + model.discount * low[model.successor[i]]
+                    above = model.reward[k, i] + model.discount * high[model.successor[i]]
+                    if known:
+                        least += model.probability[i] * below
+                        most += model.probability[i] * above
                     else:
                         least, most = min(least, below), max(most, above)
-                floor[h, s, a], ceiling[h, s, a] = least, most
+                bounds.floor[h, s, a], bounds.ceiling[h, s, a] = least, most
                 low_here[s] = max(low_here[s], least) if met else least
                 high_here[s] = max(high_here[s], most) if met else most
                 met = True
@@ -56,56 +100,65 @@ def value_bounds(row_start, successor, probability, reward, known, discount, H, 
 
 
 @njit(cache=True)
-def ucbvi_values(
-    row_start, successor, probability, visits, reward, known, floor, ceiling, discount, bernstein, scale, log_term,
-    keep, Q, V, action,
-):  # fmt: skip
-    """Optimistic Q (H, S, A), V (H + 1, S) and greedy actions (H, S); V[H] is zero, and `keep` never lets Q rise.
+def row_value(model, begin, end, k, after):
+    """Return the mean of reward plus value of the successor over the outcomes of a row."""
+    value = 0.0
+    for i in range(begin, end):
+        value += model.probability[i] * (model.reward[k, i] + model.discount * after[model.successor[i]])
+    return value
+
+
+@njit(cache=True)
+def row_spread(model, visits, h, q, value, values, L):
+    """Return the variance of a row's values, and the mean over successors of a bound that shrinks with their visits."""
+    H, S, A = values.Q.shape
+    m, k = (h + 1 if visits.shape[0] > 1 else 0), (h if model.reward.shape[0] > 1 else 0)
+    spread, rare = 0.0, 0.0
+    for i in range(model.row_start[q], model.row_start[q + 1]):
+        p, s_next = model.probability[i], model.successor[i]
+        if p > 0.0:
+            away = model.reward[k, i] + model.discount * values.V[h + 1, s_next] - value
+            spread += p * away * away
+            met = 0
+            if h + 1 < H:
+                for b in range(A):
+                    met += visits[m, s_next, b]
+            rare += p * min(1e4 * H * S * S * A * L * L / max(met, 1), 1.0)
+    return spread, rare
+
+
+@njit(cache=True)
+def ucbvi_values(model, visits, bounds, bonus, values):
+    """Fill in optimistic values and greedy actions.
 
     The bonuses are those of Azar et al. (2017), Algorithms 3 and 4, with the range of a row's values in place of H.
     """
-    H, S, A = Q.shape
-    M = visits.shape[0]
-    L = log_term
+    H, S, A = values.Q.shape
+    M, L = visits.shape[0], bonus.log_term
     for h in range(H - 1, -1, -1):
-        m, k = (h if M > 1 else 0), (h if reward.shape[0] > 1 else 0)
+        m, k = (h if M > 1 else 0), (h if model.reward.shape[0] > 1 else 0)
         for s in range(S):
             for a in range(A):
                 q = (m * S + s) * A + a
-                begin, end = row_start[q], row_start[q + 1]
+                begin, end = model.row_start[q], model.row_start[q + 1]
                 if begin == end:
                     continue
-                n, top = visits[m, s, a], ceiling[h, s, a]
-                width = top - floor[h, s, a]
-                if n == 0 and not known[m, s, a]:
+                n, top = visits[m, s, a], bounds.ceiling[h, s, a]
+                width = top - bounds.floor[h, s, a]
+                if n == 0 and not model.known[m, s, a]:
                     value = top
                 else:
-                    value = 0.0
-                    for i in range(begin, end):
-                        value += probability[i] * (reward[k, i] + discount * V[h + 1, successor[i]])
-                    if not known[m, s, a] and width > 0.0:
-                        if bernstein:
-                            spread, next_visits = 0.0, 0.0
-                            for i in range(begin, end):
-                                if probability[i] > 0.0:
-                                    s_next = successor[i]
-                                    away = reward[k, i] + discount * V[h + 1, s_next] - value
-                                    spread += probability[i] * away * away
-                                    met = 0
-                                    if h + 1 < H:
-                                        for b in range(A):
-                                            met += visits[(h + 1 if M > 1 else 0), s_next, b]
-                                    share = 1e4 * H * S * S * A * L * L / max(met, 1)
-                                    next_visits += probability[i] * min(share, 1.0)
-                            bonus = math.sqrt(8.0 * L * spread / n) + 14.0 * width * L / (3.0 * n)
-                            bonus += width * math.sqrt(8.0 * next_visits / n)
+                    value = row_value(model, begin, end, k, values.V[h + 1])
+                    if not model.known[m, s, a] and width > 0.0:
+                        if bonus.bernstein:
+                            spread, rare = row_spread(model, visits, h, q, value, values, L)
+                            extra = math.sqrt(8.0 * L * spread / n) + 14.0 * width * L / (3.0 * n)
+                            extra += width * math.sqrt(8.0 * rare / n)
                         else:
-                            bonus = 7.0 * width * L / math.sqrt(n)
-                        value = min(value + scale * bonus, top)
-                Q[h, s, a] = min(value, Q[h, s, a]) if keep else value
-            best = best_action(Q[h, s])
-            action[h, s] = best
-            V[h, s] = Q[h, s, best] if Q[h, s, best] > -math.inf else 0.0
+                            extra = 7.0 * width * L / math.sqrt(n)
+                        value = min(value + bonus.scale * extra, top)
+                values.Q[h, s, a] = min(value, values.Q[h, s, a]) if bonus.monotone else value
+            take_best(values, h, s)
 
 
 @njit(cache=True)
@@ -116,32 +169,29 @@ def dirichlet_shapes(seen, drawn, prior, scale, shapes):
 
 
 @njit(cache=True)
-def sampled_values(row_start, successor, probability, reward, place, gammas, discount, Q, V, action):
-    """Q (H, S, A), V (H + 1, S) and best actions (H, S) of the model whose row q is gammas[place[q]:], normalised.
+def sampled_values(model, place, gammas, values):
+    """Fill in values and best actions of the model whose row q is gammas[place[q]:], normalised.
 
-    Rows with place -1 keep `probability`, and so does a row whose variates all vanished. V[H] is zero.
+    Rows with place -1 keep their probabilities, and so does a row whose variates all vanished.
     """
-    H, S, A = Q.shape
-    M = (row_start.size - 1) // (S * A)
+    H, S, A = values.Q.shape
+    M = model.known.shape[0]
     for h in range(H - 1, -1, -1):
-        m, k = (h if M > 1 else 0), (h if reward.shape[0] > 1 else 0)
+        m, k = (h if M > 1 else 0), (h if model.reward.shape[0] > 1 else 0)
+        after = values.V[h + 1]
         for s in range(S):
             for a in range(A):
                 q = (m * S + s) * A + a
-                begin, end = row_start[q], row_start[q + 1]
+                begin, end = model.row_start[q], model.row_start[q + 1]
                 if begin == end:
                     continue
                 value, mass = 0.0, 0.0
                 if place[q] >= 0:
                     shift = place[q] - begin
                     for i in range(begin, end):
-                        value += gammas[i + shift] * (reward[k, i] + discount * V[h + 1, successor[i]])
+                        value += gammas[i + shift] * (model.reward[k, i] + model.discount * after[model.successor[i]])
                         mass += gammas[i + shift]
                 if mass == 0.0:
-                    value, mass = 0.0, 1.0
-                    for i in range(begin, end):
-                        value += probability[i] * (reward[k, i] + discount * V[h + 1, successor[i]])
-                Q[h, s, a] = value / mass
-            best = best_action(Q[h, s])
-            action[h, s] = best
-            V[h, s] = Q[h, s, best] if Q[h, s, best] > -math.inf else 0.0
+                    value, mass = row_value(model, begin, end, k, after), 1.0
+                values.Q[h, s, a] = value / mass
+            take_best(values, h, s)

@@ -4,7 +4,8 @@
 
 where ratio = pi(a | h, s) / pi_played(a | h, s). See `actor_critic` for the tables, the critic and the advantages.
 
-Deviation: the value table is fitted by its own least-squares pass, not by a value term in the same loss: tables share nothing.
+Deviation: the value table is fitted by its own least-squares pass, not by a value term in the same loss, because the tables
+share no parameters.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import number, whole
 from bqrl.learners.actor_critic import ActorCritic
-from bqrl.learners.common import number, whole
-from bqrl.learners.ppo_loops import ppo_epochs
-from bqrl.learners.protocol import Task
-from bqrl.mdp.arrays import FloatArray
+from bqrl.learners.actor_critic_loops import Batch
+from bqrl.learners.ppo_loops import Adam, Rule, ppo_epochs
+from bqrl.learners.protocol import Task, stored_array
 
 
 class PPO(ActorCritic):
@@ -32,28 +33,26 @@ class PPO(ActorCritic):
         sharing: float = 2.0, discount: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, rng, batch, trace, value_rate, sharing, discount)
-        self.learning_rate = number("learning_rate", learning_rate, 0.0)
-        self.epochs, self.minibatch = whole("epochs", epochs), whole("minibatch", minibatch)
-        self.clip = number("clip", clip, 0.0)
-        self.entropy = number("entropy", entropy, 0.0, closed=True)
+        self.learning_rate = number(learning_rate, "learning_rate", 0.0, ends="()")
+        self.epochs, self.minibatch = whole(epochs, "epochs", 1), whole(minibatch, "minibatch", 1)
+        self.clip = number(clip, "clip", 0.0, ends="()")
+        self.entropy = number(entropy, "entropy", 0.0)
         self.mean, self.square, self.steps = np.zeros(self.parts.size), np.zeros(self.parts.size), 0
 
-    def improve(self, advantage: FloatArray) -> None:
-        """Some epochs of minibatches in a random order."""
-        orders = np.tile(np.arange(advantage.size), (self.epochs, 1))
+    def improve(self, batch: Batch) -> None:
+        """Run some epochs of minibatches in random order."""
+        orders = np.tile(np.arange(batch.advantage.size), (self.epochs, 1))
         self.rng.permuted(orders, axis=1, out=orders)
-        self.steps = ppo_epochs(
-            self.parts, self.sharing, self.available, self.chances, self.states, self.actions, advantage, orders,
-            self.minibatch, self.clip, self.entropy, self.learning_rate, self.mean, self.square, self.steps,
-        )  # fmt: skip
+        rule = Rule(self.sharing, self.minibatch, self.clip, self.entropy, self.learning_rate)
+        self.steps = ppo_epochs(self.parts, batch, orders, rule, Adam(self.mean, self.square), self.steps)
 
     def state(self) -> dict[str, Any]:
-        """What every actor-critic keeps, and Adam's moments."""
+        """Return the state of an actor-critic and Adam's moments."""
         moments = {"mean": self.mean.copy(), "square": self.square.copy(), "steps": self.steps}
         return super().state() | moments
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
         super().restore(state)
-        self.mean, self.square = np.array(state["mean"]), np.array(state["square"])
+        self.mean, self.square = (stored_array(state, name, self.mean) for name in ("mean", "square"))
         self.steps = int(state["steps"])

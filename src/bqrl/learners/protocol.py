@@ -8,12 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bqrl.checks import number
+from bqrl.errors import FileFormatError
 from bqrl.kernels.layout import Trace
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP, Structure
 from bqrl.mdp.policy import Policy
 
 Episode = Trace  # H + 1 states, H actions, H rewards (not discounted)
+UPDATE_DISCOUNT = 0.99  # of the updates of model-free learners, as in the paper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,6 +48,17 @@ class Task:
     def A(self) -> int:
         """Number of actions."""
         return self.structure.A
+
+    @property
+    def available(self) -> BoolArray:
+        """Which actions exist, shape (H, S, A)."""
+        return np.array(np.broadcast_to(self.structure.available, (self.H, self.S, self.A)))
+
+    def update_discount(self, given: float | None) -> float:
+        """Return the discount of a model-free learner's updates: as given, else the problem's own if it has one, else 0.99."""
+        if given is not None:
+            return number(given, "discount", 0.0, 1.0, "(]")
+        return UPDATE_DISCOUNT if self.discount == 1.0 else self.discount
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +123,16 @@ class Learner(ABC):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
         raise NotImplementedError(f"{type(self).__name__} has no restore() method, so its runs cannot be continued")
+
+
+def stored_array(state: dict[str, Any], name: str, like: np.ndarray) -> Any:
+    """Return a copy of the stored array of that name; FileFormatError unless it has the shape and kind of `like`."""
+    if name not in state:
+        raise FileFormatError(f"the checkpoint lacks the array {name!r}")
+    found = np.array(state[name])
+    if found.shape != like.shape or found.dtype.kind != like.dtype.kind:
+        raise FileFormatError(f"{name} must have shape {like.shape}, got {found.shape} ({found.dtype})")
+    return found.astype(like.dtype)
 
 
 def blank_model(mdp: MDP) -> MDP:

@@ -1,17 +1,16 @@
-"""Q-learning (Watkins 1989) with epsilon-greedy behaviour, one table for each stage.
+"""Q-learning (Watkins 1989) with epsilon-greedy behaviour, one table per stage.
 
     Q_h(s, a) += max(learning_rate, 1 / n) * ( r + discount * max_a' Q_{h+1}(s', a') - Q_h(s, a) ),   Q_H = 0,
 
-with n the visits of (h, s, a): first the plain average of the targets, later one that forgets. Each stage is met once an
-episode, so updating after the episode in order of play is the same as updating online.
+with n the visits of (h, s, a): first the plain average of the targets, later an exponential average. Each stage occurs once
+per episode, so updating after the episode in order of play equals updating online.
 
-Epsilon falls in a straight line from 1 to 0.05 over the run, and stays at 0.05 where the start is optimistic, since then the
-table itself explores; `epsilon=(first, last)` sets another line. What is evaluated is the greedy policy; of equal actions the
-lowest index, so in asset selling a fresh table stops at once.
+Epsilon falls linearly from 1 to 0.05 over the run. With an optimistic start it is 0.05 throughout, since then the table itself
+explores. `epsilon=(first, last)` sets another line. The evaluated policy is greedy and breaks ties by the lowest index, so in
+asset selling a fresh table stops at once.
 
-Started at zero, the table thinks little of waiting until what comes after has been learned from the end backwards, and in a
-few thousand episodes it settles for early offers. `optimistic_start=x`, with x the largest return that is possible, is the
-usual remedy.
+A table that starts at zero undervalues waiting until later stages have been learned, and in a few thousand episodes it settles
+for early offers. The usual remedy is `optimistic_start=x`, with x the largest possible return.
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.learners.common import available_by_stage, number, update_discount
-from bqrl.learners.protocol import Episode, Learner, Randomised, Task
-from bqrl.learners.q_learning_loops import explore, td_episode
+from bqrl.checks import number
+from bqrl.errors import ArgumentTypeError
+from bqrl.learners.protocol import Episode, Learner, Randomised, Task, stored_array
+from bqrl.learners.q_learning_loops import Tables, explore, td_episode
 from bqrl.mdp.policy import MarkovPolicy
 
 FALLING, LOW = (1.0, 0.05), (0.05, 0.05)
@@ -40,11 +40,11 @@ class QLearning(Learner):
         epsilon: tuple[float, float] | None = None, discount: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, rng)
-        self.learning_rate = number("learning_rate", learning_rate, 0.0, 1.0)
-        self.discount = update_discount(discount, task)
-        begin = number("optimistic_start", optimistic_start, -np.inf)
+        self.learning_rate = number(learning_rate, "learning_rate", 0.0, 1.0, "(]")
+        self.discount = task.update_discount(discount)
+        begin = number(optimistic_start, "optimistic_start")
         self.first, self.last = self._line(epsilon, begin)
-        self.available = available_by_stage(task.structure)
+        self.available = task.available
         self.Q = np.where(self.available, begin, -np.inf)
         self.visits = np.zeros(self.Q.shape, np.int64)
         self.actions = self.available.argmax(axis=2)
@@ -56,8 +56,8 @@ class QLearning(Learner):
         if epsilon is None:
             return LOW if begin > 0.0 else FALLING
         if not isinstance(epsilon, (tuple, list)) or len(epsilon) != 2:
-            raise TypeError(f"epsilon must be a pair (first, last), got {epsilon!r}")
-        first, last = (number("epsilon", x, 0.0, 1.0, closed=True) for x in epsilon)
+            raise ArgumentTypeError(f"epsilon must be a pair (first, last), got {epsilon!r}", name="epsilon")
+        first, last = (number(x, "epsilon", 0.0, 1.0) for x in epsilon)
         return first, last
 
     @property
@@ -66,28 +66,29 @@ class QLearning(Learner):
         return self.first + (self.last - self.first) * min(1.0, self.t / max(1, self.task.episodes - 1))
 
     def plan(self) -> Randomised:
-        """The greedy actions, mixed with any action at the rate epsilon."""
+        """Return the greedy actions, mixed with uniformly random ones at the rate epsilon."""
         chances = np.empty(self.Q.shape)
         explore(self.actions, self.available, self.epsilon, chances)
         return Randomised(chances)
 
     def observe(self, episode: Episode) -> None:
-        """One update a stage."""
-        tables = (self.Q, self.visits, self.actions)
-        if td_episode(*tables, self.learning_rate, self.discount, self.on_policy, *episode):
+        """Update the table of every stage."""
+        tables = Tables(self.Q, self.visits, self.actions)
+        if td_episode(tables, self.learning_rate, self.discount, self.on_policy, episode):
             self._policy = MarkovPolicy(self.actions)
         self.t += 1
 
     def evaluated(self) -> MarkovPolicy:
-        """The greedy policy."""
+        """Return the greedy policy."""
         return self._policy
 
     def state(self) -> dict[str, Any]:
-        """The tables and how many episodes they have seen."""
+        """Return the tables and the number of episodes."""
         return {"Q": self.Q.copy(), "visits": self.visits.copy(), "actions": self.actions.copy(), "t": self.t}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
-        self.Q, self.visits, self.actions = (np.array(state[name]) for name in ("Q", "visits", "actions"))
+        for name in ("Q", "visits", "actions"):
+            setattr(self, name, stored_array(state, name, getattr(self, name)))
         self.t = int(state["t"])
         self._policy = MarkovPolicy(self.actions)

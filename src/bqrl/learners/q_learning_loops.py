@@ -1,30 +1,41 @@
-"""Temporal-difference updates of a table per stage after each episode, and the epsilon-greedy behaviour of a table."""
+"""Temporal-difference updates of one table per stage after each episode, and the epsilon-greedy behaviour of a table."""
+
+from typing import Any, NamedTuple
 
 from numba import njit
 
 from bqrl.learners.model_based_loops import best_action
 
 
-@njit(cache=True)
-def td_episode(Q, visits, action, least_rate, discount, on_policy, states, actions, rewards):
-    """One pass of Q-learning (or SARSA) over an episode, in place; says whether a greedy action changed.
+class Tables(NamedTuple):
+    """What a temporal-difference learner stores; actions that do not exist have the value -inf."""
 
-    Each stage has its own table and is met once an episode, so updating afterwards in order of play is the same as updating
-    online. Actions that do not exist hold -inf; nothing is left to gain after the last stage.
+    Q: Any  # (H, S, A)
+    visits: Any  # (H, S, A)
+    action: Any  # (H, S) greedy actions
+
+
+@njit(cache=True)
+def td_episode(tables, least_rate, discount, on_policy, episode):
+    """Update the tables with one episode of Q-learning (or SARSA); returns whether a greedy action changed.
+
+    Each stage has its own table and occurs once per episode, so updating afterwards in order of play equals updating online.
+    Nothing can be gained after the last stage.
     """
-    H = actions.size
+    Q = tables.Q
+    H = episode.actions.size
     changed = False
     for h in range(H):
-        s, a, s_next = states[h], actions[h], states[h + 1]
-        target = rewards[h]
+        s, a, s_next = episode.states[h], episode.actions[h], episode.states[h + 1]
+        target = episode.rewards[h]
         if h + 1 < H:
-            following = actions[h + 1] if on_policy else best_action(Q[h + 1, s_next])
+            following = episode.actions[h + 1] if on_policy else best_action(Q[h + 1, s_next])
             target += discount * Q[h + 1, s_next, following]
-        visits[h, s, a] += 1
-        Q[h, s, a] += max(least_rate, 1.0 / visits[h, s, a]) * (target - Q[h, s, a])
+        tables.visits[h, s, a] += 1
+        Q[h, s, a] += max(least_rate, 1.0 / tables.visits[h, s, a]) * (target - Q[h, s, a])
         best = best_action(Q[h, s])
-        if best != action[h, s]:
-            action[h, s] = best
+        if best != tables.action[h, s]:
+            tables.action[h, s] = best
             changed = True
     return changed
 
@@ -39,6 +50,6 @@ def explore(action, available, epsilon, chances):
             for a in range(A):
                 n += available[h, s, a]
             for a in range(A):
-                # A state without actions is never met.
+                # A state without actions is never visited.
                 chances[h, s, a] = epsilon / n if available[h, s, a] else 0.0
             chances[h, s, action[h, s]] += 1.0 - epsilon

@@ -5,6 +5,7 @@ The search over widths begins where the last one ended, so planning on a slightl
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,18 @@ def planning_grid(model: MDP) -> Lattice:
     """Return the uniform grid on which learners plan: the lattice of the rewards, or returns rounded down."""
     found = lattice(model, MAX_COLUMNS)
     return rounded(model, ROUNDED_POINTS) if found is None else found
+
+
+def centred_window(tau: float, t: int) -> tuple[float, float]:
+    """Return level and buffer of the window [tau - b, tau + b] of episode t, cut at 0 and 1; b = 4 sqrt(tau (1 - tau) / (t + 1)).
+
+    The buffered quantile at this level and buffer averages the quantiles of the window. After t episodes the shortfall of a
+    target is known up to about b, so the window avoids targets on a cliff and accepts near-ties. The first window is [0, 1]:
+    the learner starts risk-neutral and ends at the quantile. No regret bound is claimed.
+    """
+    b = 4.0 * math.sqrt(tau * (1.0 - tau) / (t + 1.0))
+    level = min(1.0, tau + b)
+    return level, level - max(0.0, tau - b)
 
 
 class Choice(NamedTuple):
@@ -80,6 +93,7 @@ class Replanner:
         if half is None:  # without a ball the policy's own score decides
             enough = bound - LINE_TOL * size_of(self.points)
             policy, nominal = best_deterministic(search, column, width, enough)
+            bound = max(bound, nominal)  # they differ by rounding where the policy attains the bound
         else:
             found = search.policy(width, column)
             policy, nominal = found.policy, float(buffered_rows(self.points, found.mass[None], tau, beta)[0])

@@ -23,6 +23,7 @@ from bqrl.learners.gymnasium import gym_task
 from bqrl.learners.play import ModelWorld, World
 from bqrl.learners.ppo import PPO
 from bqrl.learners.protocol import Learner, Randomised, Task, blank_model
+from bqrl.learners.psrl import PSRL
 from bqrl.learners.q_learning import QLearning
 from bqrl.learners.record import Record
 from bqrl.learners.sarsa import Sarsa
@@ -38,7 +39,7 @@ from bqrl.mdp.policy import MarkovPolicy, Policy, policy_from_arrays
 from bqrl.planners.plan import check_levels
 
 LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner for learner in (UCBBQRL, UCBVI, QLearning, Sarsa, Thompson, PPO, TRPO)
+    learner.name: learner for learner in (PSRL, UCBBQRL, UCBVI, QLearning, Sarsa, Thompson, PPO, TRPO)
 }
 ADAPTERS: dict[str, type[Learner]] = {SB3.name: SB3}  # they need an extra
 
@@ -48,7 +49,7 @@ Maker = Callable[..., Learner]  # a learner class, or a function (task, rng) -> 
 
 def learn(
     problem: Any,
-    learner: str | Maker = "ucb-bqrl",
+    learner: str | Maker = "psrl",
     tau: float = 0.1,
     episodes: int = 2000,
     seed: int | None = None,
@@ -260,8 +261,11 @@ class Run:
         returns, law_of = np.array(arrays["returns"], np.float64), np.array(arrays["law_of"], np.int64)
         if not (0 <= t <= self.total and returns.shape == law_of.shape == (self.total,)):
             raise FileFormatError(f"expected {self.total} episodes, got arrays of shape {returns.shape}")
+        points = 0 if self.scorer is None else self.scorer.points.size
+        if rows.ndim != 2 or (rows.size and rows.shape[1] != points):
+            raise FileFormatError(f"pmf must have {points} columns, got shape {rows.shape}")
         if np.any(law_of[:t] >= len(rows)) or np.any(law_of < -1):
-            raise FileFormatError("law_of points outside the laws")
+            raise FileFormatError("law_of must be the number of a law")
         world, chance = json.loads(str(arrays["streams"]))
         self.world.restore(world)
         self.chance.bit_generator.state = chance

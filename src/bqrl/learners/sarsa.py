@@ -1,8 +1,8 @@
-"""SARSA (Rummery and Niranjan 1994): Q-learning's tables, learned from the action that was really played next.
+"""SARSA (Rummery and Niranjan 1994): the tables of Q-learning, updated with the action that was played next.
 
     Q_h(s, a) += max(learning_rate, 1 / n) * ( r + discount * Q_{h+1}(s', a') - Q_h(s, a) ),   Q_H = 0.
 
-Behaviour, epsilon, evaluated policy and the optimistic start are those of Q-learning.
+The behaviour, epsilon, the evaluated policy and the optimistic start are those of Q-learning.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bqrl.learners.q_learning import QLearning
 
 
 class Sarsa(QLearning):
-    """Tables of action values of the policy that plays, exploration included."""
+    """Tables of action values of the behaviour, exploration included."""
 
     name = "sarsa"
     on_policy = True

@@ -23,7 +23,6 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from bqrl.learners.common import available_by_stage
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.mdp.arrays import BoolArray
 from bqrl.mdp.policy import MarkovPolicy, Policy
@@ -46,7 +45,7 @@ class SB3(Learner):
         if encoding not in ENCODINGS:
             raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, got {encoding!r}")
         kind = find_algorithm(algorithm) if isinstance(algorithm, str) else algorithm
-        available = available_by_stage(task.structure)
+        available = task.available
         self._masked = "Maskable" in kind.__name__
         if not available.all() and not self._masked:
             raise ValueError(f"{kind.__name__} may play actions that do not exist in this problem; use MaskablePPO")

@@ -44,6 +44,10 @@ class Optimum:
     best_mean: float
     error: float = 0.0  # the true best quantile lies in [quantile, quantile + error]
 
+    def __post_init__(self) -> None:
+        for array in (self.points, self.shortfall):
+            array.flags.writeable = False
+
     def quantile(self, tau: float) -> float:
         """Return the best achievable tau-quantile."""
         return float(self.points[int(best_column(self.shortfall, check_level(tau)))])
@@ -73,8 +77,6 @@ def optimum(mdp: MDP) -> Optimum:
     """Return the optimum of a problem, computed once."""
     columns = scoring_grid(mdp)
     points, shortfall = columns.points(0).copy(), sweep(mdp, columns, policy=False).root[:-1].copy()
-    for array in (points, shortfall):
-        array.flags.writeable = False
     return Optimum(points=points, shortfall=shortfall, best_mean=best_mean(mdp)[0], error=columns.error)
 
 

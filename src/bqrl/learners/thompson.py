@@ -4,20 +4,20 @@ Before every episode a kernel is drawn from the posterior, and the best policy o
 
     P_h(. | s, a) ~ Dirichlet( (prior / k + N_h(s, a, .)) / scale^2 )   over the k outcomes of the known support, row by row.
 
-`prior` is the weight of the prior in visits; it is spread evenly over the support. `scale` multiplies (about) the standard
-deviation of the posterior, and 1 is the posterior itself. Rows that are known exactly are not drawn. Counts are kept
-per stage; `stationary=True` pools them and draws one kernel for all stages.
+`prior` is the weight of the prior in visits, spread evenly over the support. `scale` multiplies (about) the standard deviation
+of the posterior, and 1 is the posterior itself. Rows that are known exactly are not drawn. Counts are pooled, and one kernel
+is drawn for all stages, if the problem stores one kernel; `stationary=False` counts per stage.
 
 Deviation: planning on a drawn model needs the reward function, which the paper grants to UCB-BQRL and UCBVI only.
 Deviation: rows that cannot matter (states out of reach at their stage, outcomes of equal value whatever the kernel) are not
-drawn; the law of the plan is the same.
+drawn; the law of the plan is unchanged.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bqrl.learners.common import number
+from bqrl.checks import number
 from bqrl.learners.model_based import ModelBased
 from bqrl.learners.model_based_loops import dirichlet_shapes, sampled_values
 from bqrl.learners.protocol import Task
@@ -31,10 +31,15 @@ class Thompson(ModelBased):
     tuned = "scale"
 
     def __init__(
-        self, task: Task, rng: np.random.Generator, scale: float = 0.3, prior: float = 2.5, stationary: bool = False
+        self,
+        task: Task,
+        rng: np.random.Generator,
+        scale: float = 0.3,
+        prior: float = 2.5,
+        stationary: bool | None = None,
     ) -> None:
         super().__init__(task, rng, stationary)
-        self.scale, self.prior = number("scale", scale, 0.0), number("prior", prior, 0.0)
+        self.scale, self.prior = number(scale, "scale", 0.0, ends="()"), number(prior, "prior", 0.0, ends="()")
         counts = self.counts
         matters = (self.ceiling > self.floor) & self.model.reachable[:-1, :, None]
         if counts.M == 1:
@@ -48,12 +53,8 @@ class Thompson(ModelBased):
         self._shapes = np.zeros(self._drawn.size)
 
     def plan(self) -> MarkovPolicy:
-        """The best policy of a model drawn from the posterior."""
-        counts = self.counts
-        dirichlet_shapes(counts.seen, self._drawn, self._prior, self.scale, self._shapes)
+        """Return the best policy of a model drawn from the posterior."""
+        dirichlet_shapes(self.counts.seen, self._drawn, self._prior, self.scale, self._shapes)
         gammas = self.rng.standard_gamma(self._shapes)
-        sampled_values(
-            counts.row_start, counts.successor, counts.probability, self.model.reward, self._place, gammas,
-            self.task.discount, self.Q, self.V, self.actions,
-        )  # fmt: skip
+        sampled_values(self._arrays(), self._place, gammas, self._values())
         return self._planned()

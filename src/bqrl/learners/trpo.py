@@ -2,19 +2,19 @@
 
     direction = (F + damping)^-1 g  by conjugate gradients,   step length sqrt( 2 radius / direction' (F + damping) direction ),
 
-shrunk until the surrogate mean( ratio * adv ) gains and the mean KL of the batch's states stays within `radius`. F is exact:
-the Fisher matrix of a softmax table under the batch's states. See `actor_critic` for the tables, critic and advantages.
+shrunk until the surrogate mean( ratio * adv ) gains and the mean KL over the states of the batch is within `radius`. F is the
+exact Fisher matrix of a softmax table under the states of the batch. See `actor_critic` for the tables, critic and advantages.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from bqrl.checks import number, whole
 from bqrl.learners.actor_critic import ActorCritic
-from bqrl.learners.common import number, whole
+from bqrl.learners.actor_critic_loops import Batch
 from bqrl.learners.protocol import Task
-from bqrl.learners.trpo_loops import trust_region_step
-from bqrl.mdp.arrays import FloatArray
+from bqrl.learners.trpo_loops import Region, trust_region_step
 
 SHRINK, TRIES = 0.8, 10  # the line search
 
@@ -31,13 +31,11 @@ class TRPO(ActorCritic):
         discount: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, rng, batch, trace, value_rate, sharing, discount)
-        self.radius = number("radius", radius, 0.0)
-        self.damping = number("damping", damping, 0.0)
-        self.iterations = whole("iterations", iterations)
+        self.radius = number(radius, "radius", 0.0, ends="()")
+        self.damping = number(damping, "damping", 0.0, ends="()")
+        self.iterations = whole(iterations, "iterations", 1)
 
-    def improve(self, advantage: FloatArray) -> None:
-        """One step, or none where the line search finds no gain."""
-        trust_region_step(
-            self.parts, self.sharing, self.available, self.chances, self.states, self.actions, advantage, self.radius,
-            self.damping, self.iterations, SHRINK, TRIES,
-        )  # fmt: skip
+    def improve(self, batch: Batch) -> None:
+        """Take one step, or none if the line search finds no gain."""
+        region = Region(self.sharing, self.radius, self.damping, self.iterations, SHRINK, TRIES)
+        trust_region_step(self.parts, batch, region)

@@ -1,6 +1,7 @@
 """TRPO's step: natural gradient by conjugate gradients, then a line search inside the trust region."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -8,6 +9,17 @@ from numba import njit
 from bqrl.learners.actor_critic_loops import add_parts, collect_parts, softmax_table
 
 ENOUGH = 1e-10  # conjugate gradients stop when the squared residual has shrunk by this factor
+
+
+class Region(NamedTuple):
+    """The constants of a trust-region step."""
+
+    sharing: float
+    radius: float  # largest mean KL divergence
+    damping: float
+    iterations: int  # of conjugate gradients
+    shrink: float  # factor of the line search
+    tries: int  # steps of the line search
 
 
 @njit(cache=True)
@@ -49,13 +61,13 @@ def natural_direction(gradient, sharing, share, chances, damping, iterations, ta
 
 
 @njit(cache=True)
-def trust_region_step(
-    parts, sharing, available, old, states, actions, advantage, radius, damping, iterations, shrink, tries
-):
-    """Improve the parts in place; says whether a step was taken.
+def trust_region_step(parts, batch, region):
+    """Improve the parts in place; returns whether a step was taken.
 
-    The step has mean KL `radius` to second order; it is shrunk until the surrogate gains and the KL itself stays inside.
+    The step has mean KL `radius` to second order; it is shrunk until the surrogate gains and the KL itself is within it.
     """
+    states, actions, advantage, old = batch.states, batch.actions, batch.advantage, batch.old
+    sharing = region.sharing
     H, S, A = old.shape
     B = actions.shape[0]
     share, slope = np.zeros((H, S)), np.zeros((H, S, A))
@@ -69,13 +81,13 @@ def trust_region_step(
     gradient = np.zeros(parts.size)
     collect_parts(slope, sharing, gradient)
     table, new = np.zeros((H, S, A)), np.zeros((H, S, A))
-    direction, curvature = natural_direction(gradient, sharing, share, old, damping, iterations, table)
+    direction, curvature = natural_direction(gradient, sharing, share, old, region.damping, region.iterations, table)
     if not curvature > 0.0:
         return False
-    length = math.sqrt(2.0 * radius / curvature)
-    for _ in range(tries):
+    length = math.sqrt(2.0 * region.radius / curvature)
+    for _ in range(region.tries):
         add_parts(parts + length * direction, sharing, table)
-        softmax_table(table, available, new)
+        softmax_table(table, batch.available, new)
         divergence, surrogate = 0.0, 0.0
         for h in range(H):
             for s in range(S):
@@ -88,8 +100,8 @@ def trust_region_step(
             for h in range(H):
                 s, a = states[b, h], actions[b, h]
                 surrogate += advantage[b, h] * (new[h, s, a] / old[h, s, a] - 1.0)
-        if surrogate > 0.0 and divergence <= radius:
+        if surrogate > 0.0 and divergence <= region.radius:
             parts += length * direction
             return True
-        length *= shrink
+        length *= region.shrink
     return False

@@ -1,12 +1,12 @@
-"""UCB-BQRL (Algorithm 1): count, take l1 balls around the empirical rows, plan optimistically for a buffered quantile.
+"""UCB-BQRL (Algorithm 1): l1 balls around the empirical rows, and optimistic plans for a buffered quantile.
 
     radius   eps_h(s, a) = c sqrt(log(2 S A T H / delta) / max{1, N_h(s, a)})        (Equation confset)
     plan     (P, pi) in argmax over the ball and over policies of Q^{beta_t}_tau      (Line 10)
 
-The planner is a parameter: "target" bounds the whole ball and acts on the remaining need; "greedy" is the paper's
-experiment (Algorithm 3 over six candidate kernels); "frontier" is EVI-BQ over the same candidates, for tiny problems.
+The planner is a parameter: "target" bounds the whole ball and acts on the remaining need; "greedy" is the experiment of the
+paper (Algorithm 3 over six candidate kernels); "frontier" is EVI-BQ over the same candidates, for tiny problems.
 Deviation: rows never visited are uniform over their known support, where the paper's formula gives a zero row.
-Deviation: per row the support size takes the place of S in the theoretical constant; a known row has radius 0.
+Deviation: the support size of a row replaces S in the theoretical constant; a known row has radius 0.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import choice, number, shown
+from bqrl.errors import ArgumentError
 from bqrl.laws.law import Margin
 from bqrl.learners.counts import Counts
-from bqrl.learners.protocol import Episode, Learner, Task
-from bqrl.learners.replan import Replanner
+from bqrl.learners.protocol import Episode, Learner, Task, stored_array
+from bqrl.learners.replan import Replanner, centred_window
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.policy import MarkovPolicy, Policy, policy_from_arrays
 from bqrl.planners.confidence import candidate_kernels, constant_buffer, log_buffer, log_term, power_buffer, radius
@@ -28,12 +30,34 @@ from bqrl.planners.greedy import greedy_policies, optimistic_greedy
 from bqrl.planners.target import guarantee_curve
 
 PLANNERS = ("target", "greedy", "frontier")
+WINDOWS = ("lower", "centred")
 CLEAR = 2.0  # standard errors that both margins must have before the adaptive buffer narrows
 RANDOM_CANDIDATES = 4  # beside the empirical kernel and the directed one: the paper's six
 
 
 class UCBBQRL(Learner):
-    """Optimistic learning for the tau-quantile."""
+    """Optimistic learning for the tau-quantile.
+
+    Parameters
+    ----------
+    task, rng
+        See `Learner`.
+    planner
+        "target", "greedy" or "frontier".
+    c_conf
+        Multiplier of the radius; "theory" uses the constant of the paper.
+    window
+        "lower" averages the quantiles over [tau - beta_t, tau], as in the paper; "centred" over [tau - b_t, tau + b_t] with
+        b_t = 4 sqrt(tau (1 - tau) / (t + 1)), cut at 0 and 1.
+    buffer
+        beta_t of the lower window: "log" (tau / log(e + t), as in the paper), "adaptive", "point" (no buffer), "power:0.5", a
+        constant, or a function of the episode.
+    stationary
+        Pool the counts of all stages; by default if the problem stores one kernel for all stages.
+    replan_factor
+        Above 1, plan only after the count of some row has grown by this factor since the last plan: 2 saves most of the
+        planning and costs regret in early episodes.
+    """
 
     name = "ucb-bqrl"
     needs_rewards = True
@@ -46,33 +70,22 @@ class UCBBQRL(Learner):
         *,
         planner: str = "target",
         c_conf: float | str = 0.008,
+        window: str = "lower",
         buffer: str | float | Callable[[int], float] = "log",
-        stationary: bool = False,
+        stationary: bool | None = None,
         replan_factor: float = 1.0,
     ) -> None:
-        """A learner with its first plan still to make.
-
-        `c_conf` multiplies the radius; "theory" takes the constant of the paper. `buffer` is "log" (the paper's
-        tau / log(e + t)), "adaptive", "point" (no buffer), "power:0.5", a constant, or a function of the episode.
-        `replan_factor` above 1 plans anew only once some row's count has grown by that factor since the last plan:
-        2 saves most of the planning and costs regret in the early episodes.
-        """
         super().__init__(task, rng)
         if task.model is None:
-            raise ValueError("ucb-bqrl plans on a model, so it needs the reward function; learn on an MDP")
-        if planner not in PLANNERS:
-            raise ValueError(f"planner must be one of {', '.join(PLANNERS)}, got {planner!r}")
-        if not (c_conf == "theory" or (isinstance(c_conf, (int, float)) and 0.0 <= c_conf < np.inf)):
-            raise ValueError(f"c_conf must be 'theory' or a number from 0, got {c_conf!r}")
-        if not replan_factor >= 1.0:
-            raise ValueError(f"replan_factor must be at least 1, got {replan_factor}")
-        self.planner, self.c_conf, self.replan_factor = planner, c_conf, float(replan_factor)
+            raise ArgumentError("ucb-bqrl needs the rewards, and task.model is None; learn on an MDP", name="task")
+        self.planner, self.window = choice(planner, "planner", PLANNERS), choice(window, "window", WINDOWS)
+        self.c_conf, self.replan_factor = _multiplier(c_conf), number(replan_factor, "replan_factor", 1.0)
         self.counts = Counts(task.structure, stationary, task.model.reward)
         self.model = task.model if self.counts.M == 1 and task.model.stationary else task.model.staged()
         self.schedule, self.adaptive = read_buffer(buffer, task.tau)
         self.t = 0
-        self.beta = task.tau
-        self.margin = task.tau  # to which the adaptive buffer may narrow, as of the last look
+        self.level, self.beta = task.tau, task.tau
+        self.margin = task.tau  # to which the adaptive buffer may narrow, as last estimated
         self._policy: Policy | None = None
         self._planned_visits = np.zeros_like(self.counts.visits)
         self._notes: dict[str, float] = {}
@@ -83,10 +96,13 @@ class UCBBQRL(Learner):
     # -- the protocol -----------------------------------------------------------------------------------------------
 
     def plan(self) -> Policy:
-        """The optimistic policy for the next episode."""
-        self.beta = self._next_beta()
+        """Return the optimistic policy for the next episode."""
+        if self.window == "centred":
+            self.level, self.beta = centred_window(self.task.tau, self.t)
+        else:
+            self.beta = self._next_beta()
         if self._policy is None or self._grown():
-            self._policy, self._notes = self._engine.plan(self.counts.probability, self.half_radius(), self.beta)
+            self._policy, self._notes = self._engine.plan(self.counts.probability, self.half_radius())
             self._planned_visits = self.counts.visits.copy()
         return self._policy
 
@@ -96,7 +112,7 @@ class UCBBQRL(Learner):
         self.t += 1
 
     def notes(self) -> dict[str, float]:
-        """beta_t, the optimistic value, and what the planner adds: its proven bound and gap, or the candidate that won."""
+        """Return beta_t, the optimistic value, and the planner's own notes: its proven bound and gap, or the best candidate."""
         return {"beta": self.beta} | self._notes
 
     def state(self) -> dict[str, Any]:
@@ -106,7 +122,7 @@ class UCBBQRL(Learner):
             "beta": self.beta,
             "margin": self.margin,
             "planned_visits": self._planned_visits,
-            "width": getattr(self._engine, "width", None) or 0.0,
+            "width": np.nan if self._width is None else self._width,
         }
         if self._policy is not None and self.replan_factor > 1.0:
             found["policy_bqrl_policy"] = np.array(self._policy.kind)
@@ -118,9 +134,9 @@ class UCBBQRL(Learner):
         """Continue from what `state()` returned."""
         self.counts.restore(state)
         self.t, self.beta, self.margin = int(state["t"]), float(state["beta"]), float(state["margin"])
-        self._planned_visits = np.array(state["planned_visits"])
-        if hasattr(self._engine, "width"):
-            self._engine.width = float(state["width"]) or None
+        self._planned_visits = stored_array(state, "planned_visits", self._planned_visits)
+        width = float(state["width"])
+        self._width = None if np.isnan(width) else width
         inner = {k.removeprefix("policy_"): v for k, v in state.items() if k.startswith("policy_")}
         if inner:
             self._policy = policy_from_arrays(inner)
@@ -128,6 +144,16 @@ class UCBBQRL(Learner):
             self._notes = {
                 k.removeprefix(prefix): float(v) for k, v in state.items() if k.startswith(prefix) and v.ndim == 0
             }
+
+    @property
+    def _width(self) -> float | None:
+        """Where the last search over widths ended, if the planner searches over widths."""
+        return self._engine.replanner.width if isinstance(self._engine, _TargetEngine) else None
+
+    @_width.setter
+    def _width(self, value: float | None) -> None:
+        if isinstance(self._engine, _TargetEngine):
+            self._engine.replanner.width = value
 
     # -- pieces -----------------------------------------------------------------------------------------------------
 
@@ -137,23 +163,27 @@ class UCBBQRL(Learner):
         return bool(np.any(self.counts.visits > self.replan_factor * np.maximum(self._planned_visits, 1) - 1e-9))
 
     def _next_beta(self) -> float:
-        wanted, tau = float(self.schedule(self.t)), self.task.tau
+        wanted, tau = number(self.schedule(self.t), f"the buffer of episode {self.t}"), self.task.tau
         if not (0.0 < wanted <= tau * (1 + 1e-12) or (wanted == 0.0 and self.t == 0) or (wanted == self.beta == 0.0)):
-            raise ValueError(f"the buffer of episode {self.t} is {wanted:g}; it must lie in (0, tau] = (0, {tau:g}]")
+            raise ArgumentError(
+                f"the buffer of episode {self.t} must be in (0, tau] = (0, {tau:g}], got {wanted:g}",
+                name="buffer", value=wanted,
+            )  # fmt: skip
         if self.t > 0 and wanted > self.beta * (1 + 1e-12) and not self.adaptive:
-            raise ValueError(
-                f"the buffer grows from {self.beta:g} to {wanted:g} at episode {self.t}; it must never grow"
-            )
+            raise ArgumentError(
+                f"the buffer must not increase, got {self.beta:g} and then {wanted:g} in episode {self.t}",
+                name="buffer", value=wanted,
+            )  # fmt: skip
         if self.adaptive and self.t > 0:
             wanted = min(wanted, self.beta, self._adapted())
         return min(wanted, tau)
 
     def _adapted(self) -> float:
-        """The estimated margin tau - W_0(x*) once the counts support it; until then tau, which narrows nothing.
+        """Return the estimated margin tau - W_0(x*) once the counts support it; before that tau, which narrows nothing.
 
-        A shortfall near tau that is estimated from t episodes is known to about sqrt(tau (1 - tau) / t). Both that of the
-        best target and that of the next one must be clear of tau by more: a narrow buffer on a doubtful target insists on
-        what may be out of reach, which costs more than aiming one return lower.
+        A shortfall near tau that is estimated from t episodes has a standard error of about sqrt(tau (1 - tau) / t). The
+        shortfalls of the best target and of the next one must both differ from tau by more: a narrow buffer on an uncertain
+        target may insist on what is out of reach, which costs more than aiming one return lower.
         """
         tau, looks = self.task.tau, self.t & (self.t - 1) == 0 or self.t % 50 == 0
         if looks:
@@ -170,7 +200,7 @@ class UCBBQRL(Learner):
             task = self.task
             # Pooled counts reach T * H, but for S * A rows instead of S * A * H: the same union, the same constant.
             eps = radius(visits, task.S, task.A, task.episodes, task.H, task.delta, np.maximum(sizes, 1))
-            eps = np.where(visits == 0, 2.0, eps)  # the full simplex before the first visit (Algorithm 1)
+            eps = np.where(visits == 0, 2.0, eps)  # the whole simplex before the first visit (Algorithm 1)
         else:
             eps = float(self.c_conf) * np.sqrt(self._log_term / np.maximum(visits, 1))
         half = np.minimum(eps, 2.0) * self._half_unknown
@@ -181,69 +211,62 @@ class _TargetEngine:
     """Optimism over the whole ball, acting on the remaining need."""
 
     def __init__(self, learner: UCBBQRL) -> None:
-        self.replanner, self.tau = Replanner(learner.model), learner.task.tau
+        self.learner, self.replanner = learner, Replanner(learner.model)
 
-    @property
-    def width(self) -> float | None:
-        """Where the last search ended."""
-        return self.replanner.width
-
-    @width.setter
-    def width(self, value: float | None) -> None:
-        self.replanner.width = value
-
-    def plan(self, probability: FloatArray, half: FloatArray, beta: float) -> tuple[Policy, dict[str, float]]:
+    def plan(self, probability: FloatArray, half: FloatArray) -> tuple[Policy, dict[str, float]]:
         """Return the optimistic policy and notes on it.
 
         The empirical kernel is in the ball, so what the policy attains there (`nominal`) is attained; the bound minus that
         is the planner's gap.
         """
-        ball = half if half.any() else None
+        ball, level, beta = half if half.any() else None, self.learner.level, self.learner.beta
         if beta == 0.0:
-            found = self.replanner.point(probability, self.tau, ball)
+            found = self.replanner.point(probability, level, ball)
         else:
-            found = self.replanner.window(probability, self.tau, beta, ball)
+            found = self.replanner.window(probability, level, beta, ball)
         gap = max(found.bound - found.nominal, 0.0)
         notes = {"optimistic": found.bound, "bound": found.bound, "nominal": found.nominal, "planner_gap": gap}
         return found.policy, notes | {"sweeps": found.sweeps}
 
     def margin(self, probability: FloatArray) -> Margin:
         """Return the margins of the best target under the empirical kernel."""
-        found = self.replanner.point(probability, self.tau).margin
+        found = self.replanner.point(probability, self.learner.task.tau).margin
         assert found is not None
         return found
 
 
 class _GreedyEngine:
-    """The paper's experiment: Algorithm 3 over the empirical kernel, a directed and four random ones."""
+    """The experiment of the paper: Algorithm 3 over the empirical kernel, a directed one and four random ones."""
 
     def __init__(self, learner: UCBBQRL) -> None:
-        self.learner, self.tau = learner, learner.task.tau
+        self.learner = learner
         self.rows = learner.model.row_start.size - 1
         self.model = learner.model
 
-    def plan(self, probability: FloatArray, half: FloatArray, beta: float) -> tuple[Policy, dict[str, float]]:
-        """The greedy policy of the candidate with the largest value."""
+    def plan(self, probability: FloatArray, half: FloatArray) -> tuple[Policy, dict[str, float]]:
+        """Return the greedy policy of the candidate with the largest value."""
         uniforms = self.learner.rng.random((RANDOM_CANDIDATES, self.rows, 2))
         rows = half if half.size == self.rows else half[:1]
-        choice = optimistic_greedy(self.model, probability, rows.reshape(-1), self.tau, beta, uniforms)
-        return MarkovPolicy(choice.actions), {"optimistic": choice.value, "candidate": float(choice.kernel)}
+        level, beta = self.learner.level, self.learner.beta
+        found = optimistic_greedy(self.model, probability, rows.reshape(-1), level, beta, uniforms)
+        return MarkovPolicy(found.actions), {"optimistic": found.value, "candidate": float(found.kernel)}
 
     def margin(self, probability: FloatArray) -> Margin:
-        """Margins of the best target under the empirical kernel."""
-        return guarantee_curve(self.model.with_probability(probability)).margin(self.tau)
+        """Return the margins of the best target under the empirical kernel."""
+        return guarantee_curve(self.model.with_probability(probability)).margin(self.learner.task.tau)
 
 
 class _FrontierEngine(_GreedyEngine):
     """EVI-BQ (Algorithm 2) over the same candidates, its labels followed during the episode; for tiny problems."""
 
-    def plan(self, probability: FloatArray, half: FloatArray, beta: float) -> tuple[Policy, dict[str, float]]:
-        """The label policy of the candidate with the largest value."""
+    def plan(self, probability: FloatArray, half: FloatArray) -> tuple[Policy, dict[str, float]]:
+        """Return the label policy of the candidate with the largest value."""
         uniforms = self.learner.rng.random((RANDOM_CANDIDATES, self.rows, 2))
         rows = half if half.size == self.rows else half[:1]
-        retained = greedy_policies(self.model, probability[None], self.tau, beta).retained[0]
+        level, beta = self.learner.level, self.learner.beta
+        retained = greedy_policies(self.model, probability[None], level, beta).retained[0]
         kernels = candidate_kernels(self.model, probability, rows.reshape(-1), retained, uniforms)
-        plan = plan_frontier(self.model, self.tau, beta, kernels=kernels)
+        plan = plan_frontier(self.model, level, beta, kernels=kernels)
         assert plan.upper is not None
         return plan.policy, {"optimistic": plan.upper, "candidate": float(plan.details["kernel"])}
 
@@ -256,7 +279,7 @@ _ENGINES: dict[str, Callable[[UCBBQRL], Any]] = {
 
 
 def read_buffer(buffer: str | float | Callable[[int], float], tau: float) -> tuple[Callable[[int], float], bool]:
-    """The schedule that `buffer` names, and whether it adapts to the data."""
+    """Return the schedule that `buffer` names, and whether it adapts to the data."""
     if callable(buffer):
         return buffer, False
     if isinstance(buffer, (int, float)) and not isinstance(buffer, bool):
@@ -270,6 +293,14 @@ def read_buffer(buffer: str | float | Callable[[int], float], tau: float) -> tup
             return power_buffer(tau, float(buffer.removeprefix("power:"))), False
         except ValueError:
             pass
-    raise ValueError(
-        f"buffer must be 'log', 'adaptive', 'point', 'power:0.5', a number or a function of the episode, got {buffer!r}"
-    )
+    raise ArgumentError(
+        f"buffer must be 'log', 'adaptive', 'point', 'power:0.5', a number or a function of the episode, got {shown(buffer)}",
+        name="buffer", value=buffer,
+    )  # fmt: skip
+
+
+def _multiplier(c_conf: Any) -> float | str:
+    """Return c_conf as "theory" or a number of at least 0."""
+    if isinstance(c_conf, str):
+        return choice(c_conf, "c_conf", ("theory",))
+    return number(c_conf, "c_conf", 0.0)

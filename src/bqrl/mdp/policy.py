@@ -211,11 +211,14 @@ class TargetPolicy(Policy):
 
     kind = "target"
 
-    def __init__(self, grid: Grid, actions: Sequence[ActionArray], target: float, extra: int = 1) -> None:
+    def __init__(
+        self, grid: Grid, actions: Sequence[ActionArray], target: float, extra: int = 1,
+        flat: tuple[ActionArray, IntArray] | None = None,
+    ) -> None:  # fmt: skip
         self.grid, self.target, self.extra = grid, float(target), int(extra)
-        self.actions = tuple(map(_read_only, actions))
+        self.actions = tuple(map(_read_only, actions)) if flat is None else tuple(actions)
         self.H, self.S = len(self.actions), int(self.actions[0].shape[0])
-        self._flat: tuple[ActionArray, IntArray] | None = None
+        self._flat = flat  # the tables of `actions` in one read-only buffer, if they lie in one
 
     def start(self, u: float | None = None) -> float:
         """The target itself is still needed."""

@@ -34,7 +34,7 @@ DENSE_FROM = 0.3  # share of possible successors from which a matrix product bea
 SMALL_STATES = 24  # below this many states a matrix product is all overhead
 SMALL_WORK = 200_000  # outcomes times columns of a stage up to which all stages run in one compiled call
 BLOCK_BYTES = 2**24  # rows of a product handled at once
-THREADS_FROM = 1_000_000  # outcomes times columns of a stage from which threads pay
+THREADS_FROM = 20_000_000  # outcomes times columns of a stage from which threads pay, their compilation included
 
 OPTIMISTIC, ROBUST = 1.0, -1.0
 SHORTFALL = np.array([0.0, 1.0])  # the terminal cost 1{n > 0}
@@ -51,6 +51,7 @@ class Sweep:
     root: FloatArray  # (columns,) value from the first state, or averaged over the law of first states
     mean: FloatArray | None = None  # (columns,) mean return of the policy of each column, or minus its second cost
     actions: tuple[ActionArray, ...] | None = None  # per stage (S, columns)
+    flat: tuple[ActionArray, IntArray] | None = None  # the actions of all stages in one buffer, where they lie in one
     values: tuple[FloatArray, ...] | None = None  # per stage 0..H (S, columns), with keep=True
     means: tuple[FloatArray, ...] | None = None  # minus the second cost per stage 0..H (S, columns), with keep=True
 
@@ -76,8 +77,11 @@ class Layout:
             A=mdp.A,
         )  # fmt: skip
         self.work = np.empty((2, 0))
-        self.largest = size_of(grid.points(0)[[0, -1]])  # size of the returns
+        self.points = grid.points(0)
+        self.points.flags.writeable = False
+        self.largest = size_of(self.points[[0, -1]])  # size of the returns
         self._begins = np.concatenate(([0], np.cumsum(grid.size[:-1])))
+        self._table_starts: dict[int, IntArray] = {}
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
         self._fixed_means = None
@@ -93,7 +97,9 @@ class Layout:
 
     def table_starts(self, extra: int) -> IntArray:
         """Return where the action table of each stage begins in one buffer, shape (H + 1,)."""
-        return self.mdp.S * (self._begins + extra * np.arange(self._begins.size))
+        if extra not in self._table_starts:
+            self._table_starts[extra] = self.mdp.S * (self._begins + extra * np.arange(self._begins.size))
+        return self._table_starts[extra]
 
     def mean_rewards(self, probability: FloatArray) -> FloatArray:
         """Return the discounted mean reward of every row at every stage, shape (H, S*A)."""
@@ -162,8 +168,7 @@ def sweep(
         largest = size_of(grid.points(0)[[0, -1]]) if layout is None else layout.largest
     rule = Goal(NO_TABLE, weight, tie, 1e-12 * largest)
     widest = int(grid.size.max()) + extra
-    small = mdp.successor.size // len(mdp.available) * widest <= SMALL_WORK
-    if isinstance(grid, Lattice) and second is None and not keep and tick is None and small:
+    if isinstance(grid, Lattice) and second is None and not keep and tick is None and fits_one_call(mdp, widest):
         layout = Layout(mdp, grid) if layout is None else layout
         return _in_one_call(layout, kernel, cost, extra, rule, policy, half, sense)
     layers = 2 if policy else 1  # values of all columns, then their means
@@ -198,6 +203,11 @@ def sweep(
     )  # fmt: skip
 
 
+def fits_one_call(mdp: MDP, columns: int) -> bool:
+    """Return whether a problem is so small that all its stages run in one compiled call."""
+    return mdp.successor.size // len(mdp.available) * columns <= SMALL_WORK
+
+
 def _terminal(work: FloatArray, S: int, cost: FloatArray, layers: int, second: FloatArray | None) -> FloatArray:
     """Write the terminal values, and the means behind them, into the first work array."""
     after = work[0, : S * layers * cost.size].reshape(S, -1)
@@ -227,9 +237,11 @@ def _in_one_call(
     root = mdp.mu @ work[last, : S * layers * columns].reshape(S, -1)
     if not policy:
         return Sweep(grid=grid, extra=extra, root=root)
-    bounds = begin.tolist()
-    actions = tuple(tables.flat[i:j].reshape(S, -1) for i, j in pairwise(bounds))
-    return Sweep(grid=grid, extra=extra, root=root[:columns], mean=root[columns:], actions=actions)
+    tables.flat.flags.writeable = False
+    actions = tuple(tables.flat[i:j].reshape(S, -1) for i, j in pairwise(begin.tolist()))
+    return Sweep(
+        grid=grid, extra=extra, root=root[:columns], mean=root[columns:], actions=actions, flat=(tables.flat, begin)
+    )
 
 
 class _Stage:

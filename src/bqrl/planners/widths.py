@@ -3,8 +3,8 @@
 F(z, d) of buffered.py is convex in the width d. A sweep at one width gives F(z, d) for every target z and a policy that
 attains it, and the law of that policy gives F_pi(z, .) <= F(z, .) at every width. So at the target with the largest bound
 the search sweeps where the maximum of the functions F_pi met so far is lowest, until that maximum and the bound agree: the
-bound is then exactly min_d F(z, d). Few sweeps are needed from a cold start, and one to three where the search begins at
-the width at which an earlier one ended.
+bound is then exactly min_d F(z, d). A sweep at width 1, whose J is W, tightens the bounds of neighbouring targets. Few sweeps
+are needed from a cold start, and one to four if the search begins at the width at which an earlier one ended.
 
 Over an l1 ball the law of a policy says little about F, so there the search moves on the lattice of widths until both
 neighbours of the best one have been swept, and then refines between them. Any set of widths gives a valid bound.
@@ -14,6 +14,7 @@ The policy that attains the bound's (z, d) may itself score far below it, so eve
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,7 +27,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, TargetPolicy
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.follow import Follower, law_on_points
-from bqrl.planners.sweep import OPTIMISTIC, SMALL_WORK, Layout, Sweep, sweep
+from bqrl.planners.sweep import OPTIMISTIC, Layout, Sweep, fits_one_call, sweep
 from bqrl.planners.target import MAX_BYTES
 
 LINE_TOL = 1e-12  # bounds closer than this, relative to the size of the returns, count as equal in the search
@@ -64,29 +65,29 @@ class WidthSearch:
     max_bytes: int = MAX_BYTES  # of the action tables stored; a policy whose table was dropped is swept for again
     targets: FloatArray = field(init=False)  # every target z of the grid
     sweeps: dict[float, Sweep] = field(default_factory=dict)
+    bounds: dict[float, FloatArray] = field(default_factory=dict)
     found: dict[tuple[float, int], Found] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.targets = self.grid.points(0)
-        cells = self.mdp.successor.size // len(self.mdp.available) * int(self.grid.size.max())
-        if self.layout is None and cells <= SMALL_WORK:
+        self.targets = self.grid.points(0) if self.layout is None else self.layout.points
+        self.bounds[0.0] = self.targets  # at width 0 the bound is the target itself
+        if self.layout is None and fits_one_call(self.mdp, int(self.grid.size.max())):
             self.layout = Layout(self.mdp, self.grid)
         if self.follower is None and self.layout is not None:
             self.follower = Follower(self.layout)
 
     def bound(self, d: float) -> FloatArray:
         """Return F(z, d) / beta for every target; d in steps."""
-        z = self.targets
-        if d == 0.0:
-            return z
-        if d not in self.sweeps:
+        if d not in self.bounds:
+            z = self.targets
             self.sweeps[d] = self._sweep(d)
             self._drop_tables()
-        shortfall = self.sweeps[d].root[: z.size]
-        return z + ((self.tau - self.beta) * d - shortfall) * (self.grid.step / self.beta)
+            shortfall = self.sweeps[d].root[: z.size]
+            self.bounds[d] = z + ((self.tau - self.beta) * d - shortfall) * (self.grid.step / self.beta)
+        return self.bounds[d]
 
     def _sweep(self, d: float) -> Sweep:
-        extra = max(1, int(np.ceil(d)))
+        extra = max(1, math.ceil(d))
         cost = np.minimum(np.arange(extra + 1.0), d)
         return sweep(
             self.mdp, self.grid, cost, extra=extra, half=self.half, sense=self.sense, probability=self.probability,
@@ -98,9 +99,9 @@ class WidthSearch:
         stored = 0
         for d, done in reversed(self.sweeps.items()):
             if done.actions is not None:
-                stored += sum(table.nbytes for table in done.actions)
+                stored += done.flat[0].nbytes if done.flat else sum(table.nbytes for table in done.actions)
                 if stored > self.max_bytes:
-                    self.sweeps[d] = replace(done, actions=None)
+                    self.sweeps[d] = replace(done, actions=None, flat=None)
 
     def policy(self, d: float, column: int) -> Found:
         """Return the policy that attains J_d(z) at the target of `column`, with its law on the grid."""
@@ -109,7 +110,7 @@ class WidthSearch:
             self.bound(d)
             done = self.sweeps[d] if self.sweeps[d].actions is not None else self._sweep(d)
             assert done.actions is not None
-            policy = TargetPolicy(self.grid, done.actions, float(self.targets[column]), done.extra)
+            policy = TargetPolicy(self.grid, done.actions, float(self.targets[column]), done.extra, done.flat)
             if self.follower is not None:
                 mass = self.follower.law(policy, self.probability)
             else:
@@ -131,17 +132,19 @@ class WidthSearch:
         """Return U, its target column and its width."""
         size = size_of(self.targets[[0, -1]])
         longest = float(max(self.targets.size - 1, 1))
-        first = np.sqrt(longest) if self.begin is None else self.begin
-        self.bound(float(np.clip(np.floor(first), 1.0, longest)))
+        first = math.sqrt(longest) if self.begin is None else self.begin
+        self.bound(float(min(max(math.floor(first), 1), longest)))
         while True:
-            widths = sorted({0.0, *self.sweeps})
-            table = np.array([self.bound(d) for d in widths])
-            ceiling = table.min(axis=0)
+            widths = sorted(self.bounds)
+            table = np.array([self.bounds[d] for d in widths])
+            ceiling = self._ceiling(table)
             column = int(ceiling.argmax())
             best = widths[int(table[:, column].argmin())]
             enough = float(ceiling[column]) - LINE_TOL * size
             if self.half is None:
                 following = self._lowest(column, enough)
+                if following is not None and len(self.sweeps) == 2 and 1.0 not in self.sweeps:
+                    following = 1.0
             else:
                 following = self._neighbour(best, column)
                 if following is None and self.refine:
@@ -149,6 +152,19 @@ class WidthSearch:
             if following is None or any(abs(following - d) < 1e-9 for d in widths):
                 return float(ceiling[column]), column, best
             self.bound(following)
+
+    def _ceiling(self, table: FloatArray) -> FloatArray:
+        """Return the lowest bound of each target, tightened by the shortfalls W of a sweep at width 1 if there is one.
+
+        E[clip(z + 1 - G, 0, d + 1)] is at least J_d(z) + W(z + 1), so a bound at z holds at z + 1 if tau - W(z + 1) is added.
+        Without this, each of the targets between two atoms of a law would need a sweep of its own.
+        """
+        ceiling = table.min(axis=0)
+        if 1.0 not in self.sweeps or self.half is not None:
+            return ceiling
+        shortfall = self.sweeps[1.0].root[: ceiling.size]
+        rise = np.cumsum((self.tau - shortfall) * (self.grid.step / self.beta))
+        return rise + np.minimum.accumulate(ceiling - rise)
 
     def _lowest(self, column: int, enough: float) -> float | None:
         """Return the width at which the policies met leave F(z, .) lowest; None if that is not below `enough`.
@@ -185,7 +201,7 @@ class WidthSearch:
         the widths swept so far the step doubles; between two of them it halves.
         """
         whole = sorted(d for d in self.sweeps if d == int(d))
-        for d in (np.floor(best), np.ceil(best)):
+        for d in (math.floor(best), math.ceil(best)):
             if d >= 1.0 and d not in self.sweeps:
                 return float(d)
         if best != int(best):

@@ -4,6 +4,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from bqrl.envs import asset_selling
+from bqrl.errors import ArgumentError
 from bqrl.learners.gymnasium import gym_task, open_structure
 from bqrl.learners.run import LEARNERS, Run, learn
 from bqrl.mdp.gymnasium import from_gymnasium
@@ -83,7 +84,7 @@ def test_an_episode_that_ends_stays_where_the_model_says():
 @pytest.mark.parametrize("name", MODEL_FREE)
 def test_plain_discrete_environments_learn_through_the_same_loop(name):
     record = learn(Corridor(), name, 0.5, 400, 1, horizon=8)
-    assert record.yardstick is None
+    assert record.optimum is None
     assert record.returns[-100:].mean() > record.returns[:40].mean()
     assert all(record.final_policy.act(h, s) == 1 for h, s in ((0, 0), (1, 1), (2, 2)))
     with pytest.raises(ValueError, match="kernel of its environment is not known"):
@@ -105,9 +106,14 @@ def test_the_last_state_of_a_plain_environment_means_over():
     assert ended
 
 
+def test_start_needs_a_transition_table():
+    with pytest.raises(ArgumentError, match="start needs a transition table, which Corridor does not expose"):
+        learn(Corridor(), "sarsa", 0.5, 5, 0, horizon=5, start=1)
+
+
 @pytest.mark.parametrize("name", ["ucbvi", "thompson", "ucb-bqrl"])
 def test_learners_that_need_rewards_are_refused_in_one_line(name):
-    with pytest.raises(ValueError, match="Corridor does not tell") as caught:
+    with pytest.raises(ValueError, match="needs the reward function, which Corridor does not expose") as caught:
         learn(Corridor(), name, 0.5, 10, 0, horizon=5)
     assert "\n" not in str(caught.value)
 
@@ -126,7 +132,7 @@ def test_our_own_environment_is_its_model():
 def test_a_wrapper_that_may_change_things_hides_the_model():
     env = gym.wrappers.TransformReward(asset_selling(offers=4, start=1).as_env(), lambda r: 2 * r)
     record = learn(env, "q-learning", 0.5, 60, 0, horizon=10)
-    assert record.yardstick is None
+    assert record.optimum is None
     assert record.returns.max() > 1.0
 
 
@@ -138,7 +144,7 @@ def test_the_same_seed_gives_the_same_bits_and_the_same_chance_to_all():
         work = Run(lake(is_slippery=True), name, 0.5, 20, 4, horizon=10)
         for _ in range(20):
             work.step()
-        worlds.append(work.world.memory())
+        worlds.append(work.world.state())
     assert worlds[0] == worlds[1] == worlds[2]
 
 
@@ -148,7 +154,7 @@ def test_a_run_in_an_environment_resumes_with_the_same_bits():
         whole.step()
     for _ in range(17):
         first.step()
-    second.recall(first.memory())
+    second.restore(first.state())
     for _ in range(23):
         second.step()
     assert whole.returns.tobytes() == second.returns.tobytes()
@@ -181,5 +187,7 @@ def test_the_open_structure_knows_only_that_the_end_absorbs():
     assert structure.support_size.reshape(-1).tolist() == [3, 3, 3, 3, 1, 1]
     assert structure.successor.tolist() == [0, 1, 2] * 4 + [2, 2]
     assert structure.known.reshape(-1).tolist() == [False] * 4 + [True] * 2
-    _, task, _ = gym_task(Corridor(), LEARNERS["sarsa"], 0.5, 5, 0.05, 3, np.random.default_rng(0))
+    facts = {"tau": 0.5, "episodes": 5, "delta": 0.05}
+    mdp, task, _ = gym_task(Corridor(), LEARNERS["sarsa"], False, False, 3, None, np.random.default_rng(0), facts)
+    assert mdp is None
     assert task.model is None

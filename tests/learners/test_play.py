@@ -1,0 +1,105 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import small_mdps
+
+import bqrl
+from bqrl.errors import EpisodeError
+from bqrl.learners.play import GymWorld, ModelWorld, blank_episode
+from bqrl.learners.protocol import Randomised
+from bqrl.learners.run import learn
+
+
+class Scripted(gym.Env):
+    """Returns what it is told at the third step of the second episode; observations 0..3, two actions."""
+
+    observation_space, action_space = Discrete(4), Discrete(2)
+
+    def __init__(self, observation=1, reward=0.0, first=0):
+        self.observation, self.reward, self.first, self.episode = observation, reward, first, -1
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.episode, self.steps = self.episode + 1, 0
+        return (self.first if self.episode == 1 else 0), {}
+
+    def step(self, action):
+        self.steps += 1
+        now = self.episode == 1 and self.steps == 3
+        return (self.observation if now else 2), (self.reward if now else 1.0), False, False, {}
+
+
+@given(small_mdps(), st.floats(0.05, 0.95), st.integers(0, 10**6))
+def test_compiled_episodes_of_a_target_policy_are_those_of_its_methods(mdp, tau, seed):
+    policy = bqrl.guarantee_curve(mdp).policy(tau)
+    world = ModelWorld(mdp, np.random.default_rng(0))
+    u = np.random.default_rng(seed).random(mdp.H + 1)
+    quick, slow = blank_episode(mdp.H), blank_episode(mdp.H)
+    world.follow(policy, u, slow, np.random.default_rng(0))
+    if world.follower.fits(policy):
+        world.follower.play(policy, u, quick)
+        for a, b in zip(quick, slow, strict=True):
+            assert np.array_equal(a, b)
+    for h in range(mdp.H):
+        after, p, r = mdp.outcomes(h, slow.states[h], slow.actions[h])
+        assert any(
+            s == slow.states[h + 1] and q > 0 and x == slow.rewards[h] for s, q, x in zip(after, p, r, strict=True)
+        )
+
+
+def test_randomised_behaviour_has_its_probabilities():
+    mdp = bqrl.MDP(np.ones((1, 3, 1)), [[0.0, 1.0, 2.0]], horizon=1)
+    world, chance = ModelWorld(mdp, np.random.default_rng(0)), np.random.default_rng(1)
+    behaviour = Randomised(np.array([[[0.2, 0.0, 0.8]]]))
+    played = [int(world.play(behaviour, chance).actions[0]) for _ in range(4000)]
+    assert 1 not in played
+    assert np.mean(np.array(played) == 2) == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / 4000))
+
+
+def test_each_episode_takes_the_same_number_of_uniforms():
+    mdp = bqrl.envs.make("AssetSelling", offers=4, start=1)
+    worlds = [ModelWorld(mdp, np.random.default_rng(0)) for _ in range(2)]
+    worlds[0].play(bqrl.MarkovPolicy(np.zeros((mdp.H, mdp.S), int)), np.random.default_rng(1))
+    worlds[1].play(Randomised(np.full((mdp.H, mdp.S, 2), 0.5)), np.random.default_rng(1))
+    assert worlds[0].state() == worlds[1].state()
+
+
+@pytest.mark.parametrize("observation", [-1, 1.7, 4, 99, np.nan, None, True, np.array([1, 2])])
+def test_fault_7_an_observation_outside_the_space_is_refused(observation):
+    with pytest.raises(EpisodeError, match="episode 1, step 3: the environment returned the observation") as caught:
+        learn(Scripted(observation), "q-learning", 0.5, 5, 0, horizon=4)
+    error = caught.value
+    assert (error.episode, error.step) == (1, 3)
+    assert error.value is observation
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("reward", [np.nan, np.inf, -np.inf, None, "x"])
+def test_fault_7_a_reward_that_is_not_finite_is_refused(reward):
+    with pytest.raises(EpisodeError, match="episode 1, step 3: the environment returned the reward") as caught:
+        learn(Scripted(1, reward), "q-learning", 0.5, 5, 0, horizon=4)
+    assert (caught.value.episode, caught.value.step) == (1, 3)
+    assert caught.value.value is reward
+
+
+def test_fault_7_the_first_observation_is_checked():
+    with pytest.raises(EpisodeError) as caught:
+        learn(Scripted(first=7), "q-learning", 0.5, 5, 0, horizon=4)
+    assert (caught.value.episode, caught.value.step, caught.value.value) == (1, 0, 7)
+
+
+@pytest.mark.parametrize("observation", [np.int64(1), np.array(1), 1])
+def test_whole_observations_of_every_type_are_accepted(observation):
+    assert learn(Scripted(observation), "q-learning", 0.5, 3, 0, horizon=4).returns.tolist() == [4.0, 3.0, 4.0]
+
+
+def test_a_gym_world_continues_its_stream():
+    one, other = (GymWorld(Scripted(), 4, np.random.default_rng(0), np.arange(4)) for _ in range(2))
+    policy, chance = bqrl.MarkovPolicy(np.zeros((4, 4), int)), np.random.default_rng(0)
+    one.play(policy, chance)
+    other.restore(one.state())
+    assert other.state() == one.state()
+    assert other.rng.random() == one.rng.random()

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from learner_problems import two_arms
+
+import bqrl
+from bqrl import evaluate
+from bqrl.envs import asset_selling
+from bqrl.errors import ArgumentError
+from bqrl.learners.protocol import Task, blank_model
+from bqrl.learners.psrl import PSRL
+from bqrl.learners.run import Run, learn
+from bqrl.planners.expected import best_mean
+
+SMALL = asset_selling(offers=6, start=1, distribution="geometric")
+
+
+def learner(mdp, tau=0.3, seed=0, **params):
+    task = Task(structure=mdp.structure, model=blank_model(mdp), discount=1.0, tau=tau, episodes=50, delta=0.05)
+    return PSRL(task, np.random.default_rng(seed), **params)
+
+
+def test_psrl_is_the_default_learner():
+    assert learn(SMALL, tau=0.3, episodes=3, seed=1).settings["learner"] == "psrl"
+
+
+def test_draws_are_kernels_on_the_known_support_and_known_rows_stay():
+    psrl = learner(SMALL)
+    known = np.repeat(psrl.counts.known.reshape(-1), np.diff(psrl.counts.row_start))
+    for _ in range(20):
+        kernel = psrl.draw()
+        SMALL.with_probability(kernel)  # checks that rows are laws
+        assert np.array_equal(kernel[known], SMALL.probability[known])
+
+
+def test_the_draws_have_the_moments_of_the_posterior():
+    psrl = learner(two_arms(), seed=3)
+    psrl.counts.seen[:] = [6, 2, 30, 10]
+    psrl.counts.visits[:] = [[[8, 40]]]
+    draws = np.array([psrl.draw() for _ in range(20_000)])
+    for row, n in ((slice(0, 2), 8), (slice(2, 4), 40)):
+        shapes = 0.5 + psrl.counts.seen[row] * (1 + 9 * n / (n + 20))
+        total = shapes.sum()
+        mean = shapes / total
+        assert draws[:, row].mean(axis=0) == pytest.approx(mean, abs=5e-3)
+        assert draws[:, row].var(axis=0) == pytest.approx(mean * (1 - mean) / (total + 1), rel=0.1)
+
+
+def test_good_draws_of_different_rows_coincide():
+    rows = [(s, 0, s + 1, 0.5, 1.0) for s in range(3)] + [(s, 0, 3, 0.5, 0.0) for s in range(3)] + [(3, 0, 3, 1.0, 0.0)]
+    psrl = learner(bqrl.MDP(rows, horizon=3), seed=1)
+    better = [
+        int(np.flatnonzero(psrl._worth[2 * i : 2 * i + 2] == psrl._worth[2 * i : 2 * i + 2].max())[0]) for i in range(3)
+    ]
+    draws = np.array([psrl.draw()[psrl._outcomes] for _ in range(4000)])
+    first, second = (draws[:, 2 * i + better[i]] for i in range(2))
+    assert np.corrcoef(first, second)[0, 1] > 0.3
+    assert first.mean() == pytest.approx(0.5, abs=0.03)  # each row alone keeps its law
+
+
+def test_a_row_whose_draws_underflow_keeps_its_posterior_mean():
+    psrl = learner(SMALL, prior=1e-12)
+    assert np.isfinite(psrl.draw()).all()
+    SMALL.with_probability(psrl.draw())
+
+
+def test_the_first_plan_is_risk_neutral_and_later_ones_aim_at_the_quantile():
+    psrl = learner(SMALL)
+    drawn = []
+    draw = psrl.draw
+    psrl.draw = lambda: drawn.append(draw()) or drawn[-1]
+    policy = psrl.plan()
+    model = SMALL.with_probability(drawn[0])
+    assert evaluate(model, policy).mean() == pytest.approx(best_mean(model)[0])
+    assert psrl.notes()["planned_value"] == pytest.approx(best_mean(model)[0])
+    psrl.t = 10**9
+    policy = psrl.plan()
+    model = SMALL.with_probability(drawn[1])
+    assert evaluate(model, policy).quantile(0.3) == bqrl.solve(model, 0.3).value
+
+
+@pytest.mark.parametrize("window", ["centred", "lower"])
+def test_psrl_learns_the_quantile(window):
+    record = learn(SMALL, "psrl", 0.3, 400, 5, window=window)
+    assert record.gap()[-100:].mean() < 0.1 * record.gap()[:5].max() + 1e-9
+    assert record.notes["beta"][-1] < record.notes["beta"][0]
+
+
+def test_a_bad_first_draw_does_not_stick():
+    """One stage: a safe arm pays 4, a risky one 8 with probability 0.62 and else 1, so its median is better."""
+    mdp = bqrl.MDP([(0, 0, 0, 1.0, 4.0), (0, 1, 0, 0.62, 8.0), (0, 1, 0, 0.38, 1.0)], horizon=1)
+    late = [learn(mdp, "psrl", 0.5, 400, seed).gap()[-100:].mean() for seed in range(10)]
+    assert np.mean(late) < 1.0
+
+
+def test_counts_are_pooled_by_default():
+    assert learner(asset_selling()).counts.M == 1
+    assert learner(asset_selling(), stationary=False).counts.M == 10
+    assert learner(asset_selling(stop_at_end=True)).counts.M == 10
+
+
+def test_bad_parameters_are_one_line():
+    for params, match in (
+        ({"prior": 0.0}, "prior must be a number above 0"),
+        ({"window": "x"}, "window must be one of"),
+    ):
+        with pytest.raises(ArgumentError, match=match):
+            Run(SMALL, "psrl", 0.3, 5, 0, **params)

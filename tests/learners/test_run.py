@@ -1,0 +1,381 @@
+import inspect
+import json
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from learner_problems import alternating, bits, chain, finished, two_arms
+from oracles import random_mdp
+
+import bqrl.learners
+from bqrl.envs import asset_selling
+from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
+from bqrl.learners.protocol import Learner, Task, blank_model
+from bqrl.learners.run import LEARNERS, Run, learn
+from bqrl.mdp.files import read_arrays, write_arrays
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import MarkovPolicy
+from bqrl.planners.evaluate import evaluate
+from bqrl.planners.expected import best_mean
+
+NAMES = tuple(LEARNERS)
+MODEL_FREE = ("q-learning", "sarsa", "ppo", "trpo")
+FOR_THE_MEAN = ("ucbvi", "q-learning", "sarsa", "thompson", "ppo", "trpo")
+SMALL = asset_selling(offers=6, start=1)
+
+
+class First(Learner):
+    """Plays the first action; only the two compulsory methods."""
+
+    def plan(self):
+        return MarkovPolicy(np.zeros((self.task.H, self.task.S), int))
+
+    def observe(self, episode):
+        pass
+
+
+# -- what each must learn ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FOR_THE_MEAN)
+@pytest.mark.parametrize(("problem", "episodes"), [(two_arms, 400), (chain, 800), (alternating, 300)])
+def test_each_baseline_solves_the_small_problems(name, problem, episodes):
+    mdp = problem()
+    record = learn(mdp, name, 0.5, episodes, 3)
+    assert record.means()[-1] > 0.97 * best_mean(mdp)[0]
+    assert record.final_policy is not None
+    assert evaluate(mdp, record.final_policy).mean() > 0.97 * best_mean(mdp)[0]
+
+
+# -- streams and bits -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(name):
+    assert bits(finished(SMALL, name, 60)) == bits(finished(SMALL, name, 60))
+    assert bits(finished(SMALL, name, 60))["returns"] != bits(finished(SMALL, name, 60, seed=6))["returns"]
+
+
+def test_the_world_does_not_depend_on_the_learner():
+    states = [finished(SMALL, name, 30).world.state() for name in NAMES]
+    assert all(state == states[0] for state in states)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_learner_uses_a_global_stream(name, monkeypatch):
+    before = bits(finished(SMALL, name, 45))
+
+    def refuse(*_, **__):
+        raise AssertionError("a global stream was used")
+
+    for method in ("seed", "random", "rand", "randn", "randint", "choice", "normal", "gamma", "permutation", "shuffle"):
+        monkeypatch.setattr(np.random, method, refuse)
+    assert bits(finished(SMALL, name, 45)) == before
+
+
+def test_no_compiled_loop_draws():
+    loops = list(Path(next(iter(bqrl.learners.__path__))).glob("*_loops.py"))
+    assert len(loops) >= 6
+    for path in loops:
+        assert "random" not in path.read_text().replace("Random", "")
+
+
+def test_seed_none_draws_fresh_entropy_and_the_record_holds_it():
+    one, other = learn(SMALL, "q-learning", 0.5, 20), learn(SMALL, "q-learning", 0.5, 20)
+    assert one.settings["seed"] != other.settings["seed"]
+    again = learn(SMALL, "q-learning", 0.5, 20, one.settings["seed"])
+    assert again.returns.tobytes() == one.returns.tobytes()
+
+
+# -- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_resumed_run_equals_an_uninterrupted_one(name, tmp_path):
+    middle = int(np.random.default_rng(NAMES.index(name)).integers(1, 89))
+    whole = finished(SMALL, name, 90)
+    first = Run(SMALL, name, 0.5, 90, 5)
+    for _ in range(middle):
+        first.step()
+    write_arrays(tmp_path / "middle.npz", first.state())
+    second = Run(SMALL, name, 0.5, 90, 5)
+    second.restore(read_arrays(tmp_path / "middle.npz"))
+    while second.t < second.total:
+        second.step()
+    assert bits(whole) == bits(second)
+    one, other = whole.record().final_policy.arrays(), second.record().final_policy.arrays()
+    assert all(np.array_equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [*((name, {}) for name in NAMES), ("ucb-bqrl", {"planner": "greedy"}), ("ucb-bqrl", {"replan_factor": 2.0})],
+)
+def test_fault_10_a_checkpoint_after_every_episode_resumes_the_last_included(name, params, tmp_path):
+    mdp, T = asset_selling(offers=4, start=1, horizon=3), 22  # beyond one batch of the policy-gradient learners
+    whole, states = Run(mdp, name, 0.5, T, 3, **params), []
+    states.append(whole.state())
+    for _ in range(T):
+        whole.step()
+        states.append({key: np.array(value) for key, value in whole.state().items()})
+    for t in (*range(0, T, 5), T - 1, T):
+        run = Run(mdp, name, 0.5, T, 3, **params)
+        run.restore(states[t])
+        assert run.t == t
+        while run.t < T:
+            run.step()
+        assert run.record().returns.tobytes() == whole.record().returns.tobytes()
+        assert run.record().gap().tobytes() == whole.record().gap().tobytes()
+
+
+def test_fault_10_a_finished_checkpoint_is_opened_again(tmp_path):
+    path = tmp_path / "run.npz"
+    one = learn(SMALL, "ucb-bqrl", 0.3, 12, 3, checkpoint=path, checkpoint_every=5)
+    other = learn(SMALL, "ucb-bqrl", 0.3, 12, 3, checkpoint=path, checkpoint_every=5)
+    assert one.returns.tobytes() == other.returns.tobytes()
+    assert other.final_policy.kind == one.final_policy.kind
+
+
+def test_fault_3_a_checkpoint_of_another_problem_of_the_same_size_is_refused(tmp_path):
+    path = tmp_path / "run.npz"
+    learn(asset_selling(), "ucbvi", 0.3, 5, 1, checkpoint=path)
+    with pytest.raises(FileFormatError, match="belongs to another run"):
+        learn(asset_selling(distribution="geometric"), "ucbvi", 0.3, 5, 1, checkpoint=path)
+    with pytest.raises(FileFormatError, match="belongs to another run"):
+        learn(asset_selling(start=6), "ucbvi", 0.3, 5, 1, checkpoint=path)
+    with pytest.raises(FileFormatError, match="belongs to another run"):
+        learn(asset_selling(), "ucbvi", 0.3, 5, 2, checkpoint=path)
+    assert learn(asset_selling(), "ucbvi", 0.3, 5, 1, checkpoint=path).returns.size == 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fault_15_a_checkpoint_that_lacks_an_array_is_one_line(name):
+    state = finished(SMALL, name, 3).state()
+    for missing in state:
+        if missing.startswith(("note_", "final_")):
+            continue
+        with pytest.raises(FileFormatError) as caught:
+            Run(SMALL, name, 0.5, 3, 5).restore({key: value for key, value in state.items() if key != missing})
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fault_15_arrays_of_another_shape_are_one_line(name):
+    state = finished(SMALL, name, 3).state()
+    for key in state:
+        if np.asarray(state[key]).ndim and not key.startswith("final_"):
+            with pytest.raises(FileFormatError) as caught:
+                Run(SMALL, name, 0.5, 3, 5).restore(state | {key: np.zeros((7, 7, 7, 7))})
+            assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_does_not_grow_with_the_run(name):
+    run = Run(SMALL, name, 0.5, 150, 0)
+    sizes = []
+    for t in range(150):
+        run.step()
+        if t in (5, 149):
+            sizes.append(sum(np.asarray(value).nbytes for value in run.learner.state().values()))
+    assert sizes[0] == sizes[1]
+
+
+# -- every kind of problem --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_actions_that_do_not_exist_are_never_played(name):
+    problems = [asset_selling(offers=4, start=1, horizon=4, stop_at_end=True)]
+    problems += [random_mdp(np.random.default_rng(seed)) for seed in range(12)]
+    masked = 0
+    for mdp in problems:
+        run = Run(mdp, name, 0.5, 45, 1)
+        available = np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A))
+        masked += not available.all()
+        for _ in range(45):
+            behaviour = run.learner.plan()
+            episode = run.world.play(behaviour, run.chance)
+            policy = run.learner.evaluated()
+            run.learner.observe(episode)
+            for h in range(mdp.H):
+                s = episode.states[h]
+                assert available[h, s, episode.actions[h]]
+                assert policy is None or available[h, s, policy.act(h, s)]
+    assert masked > 1
+
+
+@pytest.mark.parametrize("name", ["ucbvi", "thompson", "ucb-bqrl"])
+def test_a_discount_counts_in_the_plan(name):
+    rewards = [[0.0, 0.9], [1.0, 1.0], [0.0, 0.0]]  # wait for 1 in the next stage, or take 0.9 now
+    transitions = np.zeros((3, 2, 3))
+    transitions[0, 0, 1] = transitions[0, 1, 2] = transitions[1, :, 2] = transitions[2, :, 2] = 1.0
+    for discount, action in ((1.0, 0), (0.5, 1)):
+        run = Run(MDP(transitions, rewards, horizon=2, discount=discount), name, 0.5, 1, 0)
+        assert run.world.play(run.learner.plan(), run.chance).actions[0] == action
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in MODEL_FREE])
+def test_the_kernel_is_hidden_from_learners_that_plan(name):
+    run = Run(asset_selling(distribution="geometric"), name, 0.5, 5, 0)
+    assert set(np.unique(run.learner.task.model.probability)) == {1 / 25, 1.0}
+    assert not np.isfinite(run.learner.task.structure.probability).all()
+
+
+def test_model_free_learners_do_not_get_the_rewards():
+    for name in NAMES:
+        granted = Run(SMALL, name, 0.5, 5, 0).learner.task.model is not None
+        assert granted == LEARNERS[name].needs_rewards == (name not in MODEL_FREE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["discount", "irrational"])
+def test_learning_works_where_no_exact_grid_fits(name, kind):
+    rng = np.random.default_rng(1)
+    kernel = rng.dirichlet(np.ones(4), (4, 2))
+    if kind == "discount":
+        mdp = MDP(kernel, rng.integers(0, 4, (4, 2)), horizon=20, discount=0.97)
+    else:
+        mdp = MDP(kernel, rng.random((4, 2)) * np.sqrt(2), horizon=20)
+    record = learn(mdp, name, 0.3, 15, 2)
+    assert record.scores == "bracket"
+    assert record.score_error > 0.0
+    curve = bqrl.guarantee_curve(mdp)
+    assert record.optimum.quantile(0.3) <= curve.upper(0.3) + 1e-9
+    assert record.optimum.quantile(0.3) >= curve(0.3) - record.score_error - 1e-9
+    assert np.all(record.gap() >= -record.score_error - 1e-9)
+    truth = evaluate(mdp, record.final_policy)
+    assert record.means()[-1] == pytest.approx(truth.mean(), abs=record.score_error + 1e-9)
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+
+
+def test_a_learner_is_a_name_a_class_or_a_function():
+    assert learn(SMALL, "sarsa", 0.5, 5, 1).settings["learner"] == "sarsa"
+    by_class = learn(SMALL, First, 0.5, 5, 1)
+    by_function = learn(SMALL, lambda task, rng: First(task, rng), 0.5, 5, 1)
+    assert by_class.settings["learner"] == "First"
+    assert by_class.returns.tobytes() == by_function.returns.tobytes()
+    assert np.all(by_class.law_of == 0)
+
+
+def test_only_plan_and_observe_are_compulsory(tmp_path):
+    assert learn(SMALL, First, 0.5, 5, 1).notes == {}
+    with pytest.raises(NotImplementedError, match="First has no state"):
+        learn(SMALL, First, 0.5, 5, 1, checkpoint=tmp_path / "run.npz")
+    assert not (tmp_path / "run.npz").exists()
+
+
+def test_a_function_is_granted_the_rewards():
+    seen = []
+
+    def make(task, rng):
+        seen.append(task)
+        return First(task, rng)
+
+    learn(SMALL, make, 0.5, 2, 1)
+    assert seen[0].model is not None
+    assert set(np.unique(seen[0].model.probability)) == {1 / 6, 1.0}
+
+
+@pytest.mark.parametrize("learner", [3, None, MDP, SMALL])
+def test_what_is_not_a_learner_is_refused(learner):
+    with pytest.raises(ArgumentTypeError, match="learner must be a name"):
+        learn(SMALL, learner, 0.5, 5, 1)
+
+
+def test_what_a_function_returns_must_be_a_learner():
+    with pytest.raises(ArgumentTypeError, match=r"learner must return a bqrl\.Learner, got int"):
+        learn(SMALL, lambda task, rng: 3, 0.5, 5, 1)
+
+
+def test_what_plan_returns_must_be_a_policy():
+    class Wrong(First):
+        def plan(self):
+            return 3
+
+    with pytest.raises(ArgumentTypeError, match=r"Wrong\.plan\(\) must return a bqrl\.Policy, got 3"):
+        learn(SMALL, Wrong, 0.5, 5, 1)
+
+
+def test_start_and_horizon_replace_those_of_the_problem():
+    record = learn(SMALL, "ucbvi", 0.5, 5, 1, start=3, horizon=4)
+    assert (record.mdp.H, int(record.mdp.mu.argmax())) == (4, 3)
+    env = SMALL.as_env()
+    assert learn(env, "ucbvi", 0.5, 5, 1, start=3, horizon=4).returns.tobytes() == record.returns.tobytes()
+    lake = gym.make("FrozenLake-v1", is_slippery=False)
+    record = learn(lake, "ucbvi", 0.5, 60, 1, horizon=3, start=14)
+    assert int(record.mdp.mu.argmax()) == 14
+    assert record.means()[-1] == 1.0  # one step from the goal
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"checkpoint_every": 0}, ArgumentError, "checkpoint_every must be a whole number at least 1, got 0"),
+        ({"checkpoint_every": "x"}, ArgumentTypeError, "checkpoint_every must be a whole number"),
+        ({"delta": "x"}, ArgumentTypeError, r"delta must be a number in \(0, 1\), got 'x'"),
+        ({"delta": 0.0}, ArgumentError, r"delta must be a number in \(0, 1\), got 0"),
+        ({"replan_factor": "x"}, ArgumentTypeError, "replan_factor must be a number of at least 1, got 'x'"),
+        ({"episodes": 0}, ArgumentError, "episodes must be a whole number"),
+        ({"tau": "x"}, ArgumentTypeError, "tau must be a number"),
+        ({"seed": 1.5}, ArgumentTypeError, "seed must be a whole number"),
+        ({"learner": "ucb-bqlr"}, ArgumentError, "did you mean 'ucb-bqrl'"),
+        ({"bufer": "log"}, ArgumentTypeError, "does not have a parameter 'bufer'; did you mean 'buffer'"),
+    ],
+)
+def test_fault_15_bad_arguments_are_one_line(arguments, error, match, tmp_path):
+    given = {"learner": "ucb-bqrl", "tau": 0.3, "episodes": 5, "seed": 1} | arguments
+    with pytest.raises(error, match=match) as caught:
+        learn(SMALL, checkpoint=tmp_path / "run.npz", **given)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "match"),
+    [
+        ("ucbvi", {"scale": -1.0}, "scale must be a number of at least 0"),
+        ("ucbvi", {"bonus": "none"}, "bonus must be one of"),
+        ("ucbvi", {"stationary": True}, "one kernel per stage"),
+        ("thompson", {"scale": 0.0}, "scale must be a number above 0"),
+        ("thompson", {"prior": 0}, "prior must be a number above 0"),
+        ("q-learning", {"learning_rate": 2.0}, r"learning_rate must be a number in \(0, 1\], got 2"),
+        ("sarsa", {"epsilon": (0.5, 2.0)}, r"epsilon must be a number in \[0, 1\], got 2"),
+        ("q-learning", {"discount": 1.5}, "discount must be a number in"),
+        ("ppo", {"batch": 0}, "batch must be a whole number at least 1"),
+        ("ppo", {"learning_rate": float("nan")}, "learning_rate must be"),
+        ("trpo", {"radius": 0.0}, "radius must be a number above 0"),
+    ],
+)
+def test_bad_parameters_are_refused_in_one_line(name, params, match):
+    with pytest.raises(ArgumentError, match=match) as caught:
+        Run(asset_selling(stop_at_end=True), name, 0.5, 5, 0, **params)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", FOR_THE_MEAN)
+def test_the_tuned_parameter_exists(name):
+    kind = LEARNERS[name]
+    assert kind.tuned in inspect.signature(kind.__init__).parameters
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in MODEL_FREE])
+def test_planning_without_rewards_is_refused(name):
+    facts = {"structure": SMALL.structure, "discount": 1.0, "tau": 0.5, "episodes": 10, "delta": 0.05}
+    with pytest.raises(ArgumentError, match="needs the rewards"):
+        LEARNERS[name](Task(model=None, **facts), np.random.default_rng(0))
+    LEARNERS[name](Task(model=blank_model(SMALL), **facts), np.random.default_rng(0))
+
+
+def test_settings_hold_everything_that_fixes_the_run():
+    settings = learn(SMALL, "ucb-bqrl", 0.3, 4, 7, c_conf=0.1).settings
+    assert json.loads(json.dumps(settings)) == settings
+    assert (settings["learner"], settings["tau"], settings["episodes"], settings["seed"]) == ("ucb-bqrl", 0.3, 4, 7)
+    assert settings["params"] == {"c_conf": 0.1}
+    assert len(settings["digest"]) == 64
+
+
+def test_a_named_problem_is_learned_by_its_name():
+    by_name, by_model = learn("AssetSelling", "ucbvi", 0.3, 5, 4), learn(asset_selling(), "ucbvi", 0.3, 5, 4)
+    assert np.array_equal(by_name.returns, by_model.returns)
