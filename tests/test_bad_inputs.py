@@ -152,7 +152,7 @@ FILES = [
     ("a number for a path", lambda: bqrl.load(5), TypeError, "int"),
     ("saving to an unknown ending", lambda folder: GOOD.save(folder / "m.pkl"), ValueError, "m.pkl: a model file must end in .csv, .csv.gz, .npz or .json"),
     ("saving into a folder that is not there", lambda folder: GOOD.save(folder / "no" / "m.npz"), FileNotFoundError, "does not exist; create it first"),
-    ("saving something else", lambda folder: bqrl.save({}, folder / "m.npz"), TypeError, "save expects a model, policy or record, got 'dict'"),
+    ("saving something else", lambda folder: bqrl.save({}, folder / "m.npz"), TypeError, "save expects a model, policy, record or estimate, got 'dict'"),
     ("csv: horizon 0", loading(f"{HEADER}\n1,1,1,1,0", horizon=0), ValueError, "horizon must be a whole number at least 1, got 0"),
     ("csv: an unknown start", loading(f"{HEADER}\n1,1,1,1,0", start="2"), ValueError, "m.csv: start: there is no state '2'; states run from '1' to '1'"),
     ("csv: empty", loading(""), ValueError, "m.csv: the file is empty"),

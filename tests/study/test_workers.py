@@ -202,7 +202,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(made, study_file, t
     for attempt in range(8):  # on a busy machine the small study may be over before the signal comes
         folder = tmp_path / str(attempt)
         process = begin(study_file, folder)
-        wait_until(folder, 5, process)
+        wait_until(folder, 1, process)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: every process receives it
         said, _ = process.communicate(timeout=120)
         if process.returncode != 0:
@@ -210,5 +210,5 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(made, study_file, t
     assert process.returncode == 130, said
     assert "finished runs are kept in" in said
     assert "Traceback" not in said
-    assert make(study_file, folder).session["runs_skipped"] >= 5
+    assert make(study_file, folder).session["runs_skipped"] >= 1
     assert results_of(folder) == results_of(made)

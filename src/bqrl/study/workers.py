@@ -236,18 +236,21 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _inherited() -> Iterator[None]:
-    """Start processes with one thread per library, and with SIGINT ignored from their first moment."""
+    """Start processes with one thread per library, and with SIGINT blocked from their first moment.
+
+    A signal that arrives meanwhile reaches this process afterwards; it is not lost.
+    """
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
-    main = threading.current_thread() is threading.main_thread()
-    old = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
+    masks = hasattr(signal, "pthread_sigmask")  # not on Windows
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
     try:
         yield
     finally:
-        if main:
-            signal.signal(signal.SIGINT, old)
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, old)
