@@ -213,6 +213,41 @@ def test_a_mutated_checkpoint_continues_or_gives_one_line(tmp_path, learner):
         assert refused is not None or record.returns.shape == first.returns.shape, f"input {i}"
 
 
+LOG = "episode,stage,state,action,reward,next_state\n" + "".join(
+    f"{e},{h},{s},{a},{r},{s_next}\n"
+    for e in range(6)
+    for h, s, a, r, s_next in ((0, "low", "wait", 0.0, "high"), (1, "high", "sell", e / 2, "low"))
+)
+
+
+@pytest.mark.parametrize("mutate", [mutated_bytes, mutated_words])
+@pytest.mark.filterwarnings("error", "ignore::bqrl.errors.ModelWarning")
+def test_a_mutated_log_gives_an_estimate_or_one_line(tmp_path, mutate):
+    path, good = tmp_path / "log.csv", 0
+    for i in range(INPUTS):
+        path.write_bytes(mutate(LOG.encode(), np.random.default_rng([i, 11])))
+        estimate, refused = outcome(lambda: bqrl.fit(path, reward_range=(-10.0, 10.0)), ValueError, TypeError, OSError)
+        good += refused is None
+        if refused is not None:
+            assert len(str(refused).splitlines()) == 1, f"input {i}"
+            assert len(str(refused)) < 500, f"input {i}"
+        else:
+            assert 0 < estimate.mdp.H < 100, f"input {i}"
+    assert 0 < good < INPUTS
+
+
+@pytest.mark.parametrize("mutate", [mutated_bytes, mutated_arrays])
+def test_a_mutated_estimate_loads_or_gives_one_line(tmp_path, mutate):
+    (tmp_path / "log.csv").write_text(LOG)
+    path = tmp_path / "estimate.npz"
+    bqrl.save(bqrl.fit(tmp_path / "log.csv", reward_range=(-10.0, 10.0)), path)
+    content = path.read_bytes()
+    for i in range(INPUTS):
+        path.write_bytes(mutate(content, np.random.default_rng([i, 13])))
+        _, refused = outcome(lambda: bqrl.load(path, max_bytes=MAX_BYTES), *REFUSALS)
+        assert len(str(refused).splitlines()) == 1, f"input {i}"
+
+
 def test_the_seeds_themselves_are_good(tmp_path, seeds):
     for name, content in seeds.items():
         path = tmp_path / name

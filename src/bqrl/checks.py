@@ -8,10 +8,12 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
+from numbers import Real
 from reprlib import repr as short_repr
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bqrl.errors import ArgumentError, ArgumentTypeError
 
@@ -46,6 +48,25 @@ def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf
     below = found <= high if ends[1] == "]" else found < high
     if not (math.isfinite(found) and above and below):
         raise ArgumentError(f"{name} must be a number{interval}, got {found:g}", name=name, value=value)
+    return found
+
+
+def numbers(value: Any, name: str, low: float = -math.inf) -> NDArray[np.float64]:
+    """`value` as a new array of finite floats of at least `low`."""
+    try:
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "fiub" and not all(isinstance(x, Real) for x in raw.flat):
+            raise TypeError
+        found = np.array(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentTypeError(
+            f"{name} must be a number or an array of numbers, got {shown(value)}", name=name, value=value
+        ) from None
+    if not np.all(np.isfinite(found)):
+        worst = found[~np.isfinite(found)].flat[0]
+        raise ArgumentError(f"{name} must be finite, got {worst:g}", name=name, value=value)
+    if np.any(found < low):
+        raise ArgumentError(f"{name} must be at least {low:g}, got {found.min():g}", name=name, value=value)
     return found
 
 

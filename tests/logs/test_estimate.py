@@ -178,7 +178,7 @@ def test_estimates_are_saved_and_loaded(tmp_path, way):
 
 def test_files_that_are_no_estimates_are_one_line(tmp_path):
     np.savez(tmp_path / "other.npz", bqrl_estimate=1)
-    with pytest.raises(FileFormatError, match="expected a saved estimate"):
+    with pytest.raises(FileFormatError, match="the array 'H' is missing"):
         bqrl.load(tmp_path / "other.npz")
 
 

@@ -64,7 +64,7 @@ def test_bad_sizes_are_refused(change, message):
         radius(1, **(sizes | change))
     with pytest.raises(ValueError, match="support must be at least 1"):
         confidence_constant(**sizes, support=[0, 2])
-    with pytest.raises(ValueError, match="c_conf must not be negative"):
+    with pytest.raises(ValueError, match="c_conf must be at least 0"):
         practical_radius(1, -0.1, **sizes)
 
 
@@ -188,3 +188,11 @@ def test_candidate_shapes_are_checked(change, message):
     }
     with pytest.raises(ValueError, match=message):
         candidate_kernels(mdp, **(given | change))
+
+
+@pytest.mark.parametrize("change", [{"delta": "x"}, {"visits": "x"}, {"visits": math.nan}, {"support": "x"}])
+def test_arguments_that_are_no_numbers_are_named(change):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        radius(**({"visits": 1} | sizes | change))
+    assert caught.value.name == next(iter(change))
+    assert len(str(caught.value).splitlines()) == 1

@@ -3,20 +3,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from bqrl.checks import numbers
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.theory.inputs import as_buffers, as_numbers, read_only
+from bqrl.theory.inputs import as_buffers, read_only
 
 
 def test_numbers_are_copied():
     given = np.array([1.0, 2.0])
-    found = as_numbers(given, "x")
+    found = numbers(given, "x")
     found[0] = 9.0
     assert given.tolist() == [1.0, 2.0]
-    assert as_numbers(3, "x").shape == ()
+    assert numbers(3, "x").shape == ()
 
 
 def test_fractions_and_large_integers_are_numbers():
-    assert as_numbers([Fraction(1, 4), 10**30, 2], "x").tolist() == [0.25, 1e30, 2.0]
+    assert numbers([Fraction(1, 4), 10**30, 2], "x").tolist() == [0.25, 1e30, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -24,14 +25,14 @@ def test_fractions_and_large_integers_are_numbers():
 )
 def test_not_numbers(value):
     with pytest.raises(ArgumentTypeError, match="x must be a number or an array of numbers") as error:
-        as_numbers(value, "x")
+        numbers(value, "x")
     assert error.value.name == "x"
 
 
 @pytest.mark.parametrize("value", [np.inf, [0.1, np.nan]])
 def test_not_finite(value):
     with pytest.raises(ArgumentError, match="x must be finite"):
-        as_numbers(value, "x")
+        numbers(value, "x")
 
 
 def test_buffers_reach_from_above_zero_to_tau():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bqrl.checks import choice, nearest, whole
+from bqrl.checks import choice, nearest, shown, whole
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.logs.read import Codes, Columns
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
@@ -198,7 +198,7 @@ def _successors(columns: Columns, order: IntArray, state: IntArray, last: BoolAr
         i, labels = int(wrong[0]), columns.codes["state"].labels
         raise columns.error(
             order[i],
-            f"next_state is {labels[given[i]]!r}, but the next step of the episode is in {labels[following[i]]!r}; "
+            f"next_state is {shown(labels[given[i]])}, but the next step is in {shown(labels[following[i]])}; "
             "correct one of them", "next_state",
         )  # fmt: skip
     return np.where(last, given, following)

@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import whole
+from bqrl.checks import shown, whole
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.logs.balls import Balls
 from bqrl.logs.limits import costliest_rows, next_target
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.build import Table
 from bqrl.mdp.files.atomic import replacing
+from bqrl.mdp.files.npz import OPTIONAL, STORED, stored_model
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan, check_levels, objective_name
 from bqrl.planners.solve import solve
@@ -346,50 +346,37 @@ class Estimate:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:
         """The estimate that `arrays` describes."""
-        needed = (
-            "H",
-            "mu",
-            "row_start",
-            "successor",
-            "probability",
-            "known",
-            "visits",
-            "outcomes",
-            "most",
-            "whole",
-            "numbers",
-        )
-        missing = [name for name in ("bqrl_estimate", *needed) if name not in arrays]
-        if missing:
-            raise FileFormatError(f"expected a saved estimate, got arrays without {missing[0]!r}")
-        if int(arrays["bqrl_estimate"]) != FORMAT:
-            raise FileFormatError(f"expected an estimate of format {FORMAT}, got {arrays['bqrl_estimate']}")
-        K, S, A = arrays["known"].shape
-        table = Table(
-            S, A, K, arrays["row_start"], arrays["successor"], arrays["probability"], arrays.get("reward"),
-            arrays.get("row_reward"), True,
-        )  # fmt: skip
-        mdp = MDP.from_table(
-            table, int(arrays["H"]), arrays["mu"], float(arrays["discount"]), known=arrays["known"],
-            state_names=_names(arrays, "state_names"), action_names=_names(arrays, "action_names"),
-        )  # fmt: skip
-        rows, free, episodes, steps, counted, atoms = arrays["whole"].tolist()
-        delta, confidence, floor, lowest = arrays["numbers"].tolist()
-        balls = Balls(
-            visits=arrays["visits"], outcomes=arrays["outcomes"], most=arrays["most"], exact=arrays["exact"], free=bool(free),
-            rows=rows, delta=delta,
-        )  # fmt: skip
+        try:
+            return cls._checked(arrays)
+        except (KeyError, IndexError, TypeError, OverflowError, AttributeError) as fault:
+            raise FileFormatError(f"expected a saved estimate, got damaged arrays ({shown(str(fault))})") from None
+
+    @classmethod
+    def _checked(cls, arrays: Mapping[str, Any]) -> Estimate:
+        """The estimate, with its model checked like any other and every array of the shape that the model asks for."""
+        if arrays["bqrl_estimate"].shape != () or int(arrays["bqrl_estimate"]) != FORMAT:
+            raise FileFormatError(f"expected an estimate of format {FORMAT}, got {shown(arrays['bqrl_estimate'])}")
+        mdp = stored_model({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays})
+        per_row = {name: np.asarray(arrays[name]) for name in ("visits", "outcomes", "most", "exact")}
+        for name, kinds in (("visits", "iu"), ("outcomes", "iu"), ("most", "fiu"), ("exact", "b")):
+            found = per_row[name]
+            if found.shape != mdp.known.shape or found.dtype.kind not in kinds or np.any(found < 0):
+                raise FileFormatError(f"the array {name!r} must have one entry per row, shape {mdp.known.shape}")
+        rows, free, episodes, steps, counted, atoms = (int(x) for x in arrays["whole"].tolist())
+        delta, confidence, floor, lowest = (float(x) for x in arrays["numbers"].tolist())
+        returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
+        if returns.ndim != 1 or added.ndim != 1 or added.dtype.kind not in "iu" or np.any(added >= mdp.S):
+            raise FileFormatError("the arrays 'returns' and 'added' must be lists of returns and of states")
+        if min(rows, episodes, steps, counted, atoms) < 0 or not (0.0 < delta < 1.0 and 0.0 < confidence < 1.0):
+            raise FileFormatError("the arrays 'whole' and 'numbers' must hold counts, delta and the confidence")
+        balls = Balls(**per_row, free=bool(free), rows=rows, delta=delta)
+        assumptions = tuple(map(str, arrays["assumptions"].tolist()))
         return cls(
-            mdp=mdp, balls=balls, confidence=confidence, assumptions=tuple(arrays["assumptions"].tolist()),
-            returns=arrays["returns"], episodes=episodes, steps=steps, counted=counted, start_atoms=atoms,
-            floor=floor, lowest=lowest, added=tuple(arrays["added"].tolist()),
+            mdp=mdp, balls=balls, confidence=confidence, assumptions=assumptions, returns=returns, episodes=episodes,
+            steps=steps, counted=counted, start_atoms=atoms, floor=floor, lowest=lowest, added=tuple(added.tolist()),
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to an .npz file, whole or not at all."""
         with replacing(path) as file:
             np.savez_compressed(file, **self.arrays())
-
-
-def _names(arrays: Mapping[str, Any], name: str) -> list[str] | None:
-    return arrays[name].tolist() if name in arrays else None

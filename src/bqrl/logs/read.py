@@ -36,6 +36,8 @@ SYNONYMS = {
 }
 BLOCK = 10_000  # rows of a file that are held as text at once
 
+LONGEST = 300  # characters of a message: labels of a damaged file may be long
+
 
 @dataclass(slots=True)
 class Codes:
@@ -90,7 +92,8 @@ class Source:
         line = self.line(row)
         place = f"row {row}" if line is None else f"line {line}"
         place = "header" if row is None and line is None else place
-        where = f", column {column!r}" if column else ""
+        where = f", column {shown(column)}" if column else ""
+        message = message if len(message) <= LONGEST else f"{message[:LONGEST]} ..."
         file = None if self.path is None else str(self.path)
         return FileFormatError(f"{self.name}, {place}{where}: {message}", file=file, line=line, column=column)
 

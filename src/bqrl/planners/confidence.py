@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bqrl.checks import number
+from bqrl.checks import number, numbers
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import MASS_TOL
 from bqrl.mdp.arrays import FloatArray
@@ -44,9 +44,7 @@ def confidence_constant(S: int, A: int, T: int, H: int, delta: float, support: A
     With one successor 2^k - 2 = 0, and the constant is determined by the 2; the radius of such a row is 0.
     """
     level = log_term(S, A, T, H, delta)
-    k = np.asarray(S if support is None else support, dtype=np.float64)
-    if np.any(k < 1):
-        raise ArgumentError(f"support must be at least 1 in every row, got {k.min():g}", name="support", value=support)
+    k = numbers(S if support is None else support, "support", 1.0)
     several = np.maximum(k, 2.0)
     subsets = several * math.log(2.0) + np.log1p(-(2.0 ** (1.0 - several)))  # log(2^k - 2), also for large k
     wide = np.where(k > 1, np.sqrt(2.0 * np.maximum(level - math.log(2.0) + subsets, 0.0)), 0.0)
@@ -65,9 +63,8 @@ def radius(
 
 def practical_radius(visits: ArrayLike, c_conf: Any, S: int, A: int, T: int, H: int, delta: float) -> FloatArray:
     """The radius of Algorithm 3: c_conf sqrt(log(2 S A T H / delta) / max(1, n))."""
-    if np.any(np.asarray(c_conf) < 0):
-        raise ArgumentError(f"c_conf must not be negative, got {c_conf}", name="c_conf", value=c_conf)
-    return np.asarray(c_conf * np.sqrt(log_term(S, A, T, H, delta) / np.maximum(1, np.asarray(visits))))
+    visited = np.maximum(1.0, numbers(visits, "visits", 0.0))
+    return np.asarray(numbers(c_conf, "c_conf", 0.0) * np.sqrt(log_term(S, A, T, H, delta) / visited))
 
 
 # -- buffers --------------------------------------------------------------------------------------------------------

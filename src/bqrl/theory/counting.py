@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import whole
+from bqrl.checks import numbers, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.theory.inputs import as_numbers, read_only
+from bqrl.theory.inputs import read_only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,7 +76,7 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
     S, A = whole(S, "S", 1), whole(A, "A", 1)
     s, a = _check_visits(states, actions, S, A)
     T, H = a.shape
-    w = np.arange(H - 1.0, -1.0, -1.0) if weights is None else as_numbers(weights, "weights")
+    w = np.arange(H - 1.0, -1.0, -1.0) if weights is None else numbers(weights, "weights")
     if w.shape != (H,) or np.any(w < 0.0):
         raise ArgumentError(
             f"weights must be {H} numbers of at least 0, one per stage, got shape {w.shape}",

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number
+from bqrl.checks import number, numbers
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import BoolArray, FloatArray
-from bqrl.theory.inputs import as_buffers, as_numbers, read_only
+from bqrl.theory.inputs import as_buffers, read_only
 
 ROUNDING = 1e-9
 
@@ -69,7 +69,7 @@ class Decomposition:
         ndarray of shape (T,)
             The bound on the regret of each episode.
         """
-        return 2.0 * as_numbers(gap, "gap") + self.model
+        return 2.0 * numbers(gap, "gap") + self.model
 
     @property
     def optimistic(self) -> BoolArray:
@@ -106,7 +106,7 @@ def optimistic_decomposition(best: Law, laws: Sequence[Law], optimistic: Any, ta
     [0.0]
     """
     tau = number(tau, "tau", 0.0, 1.0, "()")
-    V = as_numbers(optimistic, "optimistic")
+    V = numbers(optimistic, "optimistic")
     if V.ndim != 1 or len(laws) != V.size:
         raise ArgumentError(
             f"optimistic must have one entry per law ({len(laws)}), got shape {V.shape}",

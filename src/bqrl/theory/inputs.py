@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
+from bqrl.checks import numbers
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
@@ -46,26 +45,9 @@ def exact_law(mdp: MDP, policy: Policy, purpose: str) -> Law:
     return law
 
 
-def as_numbers(value: Any, name: str) -> FloatArray:
-    """`value` as an array of finite floats; the array is new, so the caller's data are never shared."""
-    try:
-        raw = np.asarray(value)
-        if raw.dtype.kind not in "fiub" and not all(isinstance(x, Real) for x in raw.flat):
-            raise TypeError
-        found = np.array(raw, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentTypeError(
-            f"{name} must be a number or an array of numbers, got {shown(value)}", name=name, value=value
-        ) from None
-    if not np.all(np.isfinite(found)):
-        worst = found[~np.isfinite(found)].flat[0]
-        raise ArgumentError(f"{name} must be finite, got {worst:g}", name=name, value=value)
-    return found
-
-
 def as_buffers(value: Any, tau: float, name: str = "beta") -> FloatArray:
     """`value` as an array of buffers in (0, tau]."""
-    betas = as_numbers(value, name)
+    betas = numbers(value, name)
     wrong = ~((betas > 0.0) & (betas <= tau))
     if wrong.any():
         raise ArgumentError(

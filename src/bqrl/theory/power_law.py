@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import numbers
 from bqrl.errors import ArgumentError
-from bqrl.theory.inputs import as_numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def loglog_slope(x: Any, y: Any, error: Any = None) -> Slope:
     >>> round(loglog_slope([1, 2, 4], [3, 12, 48]).slope, 9)
     2.0
     """
-    a, b = as_numbers(x, "x"), as_numbers(y, "y")
+    a, b = numbers(x, "x"), numbers(y, "y")
     least = 3 if error is None else 2
     if a.shape != b.shape or a.ndim != 1 or a.size < least:
         raise ArgumentError(
@@ -71,7 +71,7 @@ def loglog_slope(x: Any, y: Any, error: Any = None) -> Slope:
         raise ArgumentError(f"x must contain two different values, got {a[0]:g} only", name="x", value=x)
     weight = np.ones(a.size)
     if error is not None:
-        sigma = as_numbers(error, "error")
+        sigma = numbers(error, "error")
         if sigma.shape != b.shape or not np.all(sigma > 0.0):
             raise ArgumentError(
                 f"error must contain one positive standard error per point, got {error}", name="error", value=error

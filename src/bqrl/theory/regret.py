@@ -29,14 +29,14 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, number, whole
+from bqrl.checks import choice, number, numbers, whole
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
 from bqrl.planners.confidence import confidence_constant, log_term
 from bqrl.theory.buffering import OneSidedGap, achievable, largest_gaps, one_sided_gap
-from bqrl.theory.inputs import as_numbers, as_problem
+from bqrl.theory.inputs import as_problem
 from bqrl.theory.perturbation import reward_spans, sharp_weights
 from bqrl.theory.plateau import PlateauBounds, plateau_bounds
 from bqrl.theory.schedule import LONGEST, Schedule, as_function, buffer_horizon, buffering_sum, is_list
@@ -127,7 +127,7 @@ class RegretBounds:
         self.delta, self.schedule = number(delta, "delta", 0.0, 1.0, "()"), schedule
         self.support = mdp.S if support is None else whole(support, "support", 1)
         self.beta = as_function(schedule, self.tau)
-        self.gaps = as_numbers(planner_gap, "planner_gap")
+        self.gaps = numbers(planner_gap, "planner_gap")
         if np.any(self.gaps < 0.0) or self.gaps.ndim > 1:
             raise ArgumentError(
                 f"planner_gap must be a number of at least 0, or one per episode, got {planner_gap}",

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, whole
+from bqrl.checks import number, numbers, whole
 from bqrl.errors import ArgumentError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.confidence import Buffer, check_schedule, log_buffer
-from bqrl.theory.inputs import as_numbers
 
 Schedule = Callable[[Any], Any] | Sequence[float] | float | None
 
@@ -130,7 +129,7 @@ def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
     if isinstance(schedule, Buffer):
         check_schedule(schedule, tau, 2)
         return schedule
-    given = None if callable(schedule) else as_numbers(schedule, "schedule")
+    given = None if callable(schedule) else numbers(schedule, "schedule")
 
     def beta(t: Any) -> Any:
         episodes = np.atleast_1d(np.asarray(t, dtype=np.float64))

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import numbers
 from bqrl.errors import ArgumentError
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.theory.inputs import as_numbers, as_problem, read_only
+from bqrl.theory.inputs import as_problem, read_only
 
 ROUNDING = 1e-12
 
@@ -111,7 +112,7 @@ def inside(mdp: MDP, estimate: MDP, radius: Any) -> BoolArray:
 
 
 def _radii(mdp: MDP, radius: Any) -> FloatArray:
-    reach = as_numbers(radius, "radius")
+    reach = numbers(radius, "radius")
     if reach.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
         raise ArgumentError(
             f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)}, got shape {reach.shape}",

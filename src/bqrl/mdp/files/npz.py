@@ -39,7 +39,7 @@ def read_npz(arrays: Arrays, horizon: int | None, start: Any, discount: float | 
     """Model of the arrays of an archive."""
     if "transitions" in arrays:
         return _dense(arrays, horizon, start, discount)
-    mdp = _stored(arrays)
+    mdp = stored_model(arrays)
     if horizon is start is discount is None:
         return mdp
     return mdp.replace(horizon=horizon, start=start, discount=discount)
@@ -126,7 +126,7 @@ def _array_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
 # -- models ----------------------------------------------------------------------------------------------------------------
 
 
-def _stored(arrays: Arrays) -> MDP:
+def stored_model(arrays: Arrays) -> MDP:
     """Model of the arrays that `write_npz` writes."""
     rule = f"a model has {', '.join(STORED)}, or transitions and rewards"
     for name in arrays:
