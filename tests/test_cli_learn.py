@@ -33,8 +33,7 @@ def test_learn_prints_a_table_and_what_it_means(cli):
     assert (code, err) == (0, "")
     text = " ".join(out.split())
     assert (
-        "AssetSelling: 26 states, 2 actions, 10 stages, start 5; UCB-BQRL, level 0.1, 25 episodes, seeds 42 to 43"
-        in text
+        "AssetSelling: 26 states, 2 actions, 10 stages, start 5; PSRL, level 0.1, 25 episodes, seeds 42 to 43" in text
     )
     for heading in (
         "seed",
@@ -77,7 +76,18 @@ def test_learn_measures_what_the_library_measures(cli):
 
 
 def test_parameters_reach_the_learner(cli, tiny):
-    asked = ("--planner", "greedy", "--set", "c_conf=0.5", "--set", "buffer=power:0.5", "--set", "stationary=yes")
+    asked = (
+        "--learner",
+        "ucb-bqrl",
+        "--planner",
+        "greedy",
+        "--set",
+        "c_conf=0.5",
+        "--set",
+        "buffer=power:0.5",
+        "--set",
+        "stationary=yes",
+    )
     code, out, err = cli("learn", tiny, "--tau", 0.4, *SHORT, *asked, "--json")
     assert (code, err) == (0, "")
     found = strict(out)
@@ -90,7 +100,20 @@ def test_parameters_reach_the_learner(cli, tiny):
 @pytest.mark.parametrize("planner", ["target", "greedy", "frontier"])
 def test_every_planner_learns_a_tiny_problem(cli, tiny, tmp_path, planner):
     code, _, err = cli(
-        "learn", tiny, "--tau", 0.4, "--planner", planner, "--episodes", 10, "--seeds", 1, "--out", tmp_path / "o"
+        "learn",
+        tiny,
+        "--tau",
+        0.4,
+        "--learner",
+        "ucb-bqrl",
+        "--planner",
+        planner,
+        "--episodes",
+        10,
+        "--seeds",
+        1,
+        "--out",
+        tmp_path / "o",
     )
     assert (code, err) == (0, "")
     assert "policy_tau0p4.csv" in os.listdir(tmp_path / "o")
@@ -336,17 +359,17 @@ BAD = {
 }
 BAD_LEARN = {
     "tiny.json --learner ucb-bqlr": "did you mean 'ucb-bqrl'?",
-    "tiny.json --set c_cnf=1": "does not have a parameter 'c_cnf'; did you mean 'c_conf'?",
-    "tiny.json --set c_conf": "given as name=value",
-    "tiny.json --set c_conf=1 --set c_conf=2": "c_conf is given twice, as '1' and as '2'",
+    "tiny.json --learner ucb-bqrl --set c_cnf=1": "does not have a parameter 'c_cnf'; did you mean 'c_conf'?",
+    "tiny.json --learner ucb-bqrl --set c_conf": "given as name=value",
+    "tiny.json --learner ucb-bqrl --set c_conf=1 --set c_conf=2": "c_conf is given twice, as '1' and as '2'",
     "tiny.json --planner greedy --set planner=target": "planner is given twice",
-    "tiny.json --set c_conf=-1": "c_conf must be 'theory' or a number from 0, got -1",
+    "tiny.json --learner ucb-bqrl --set c_conf=-1": "c_conf must be a number of at least 0, got -1",
     "tiny.json --set stationary=maybe": "stationary must be true or false, got 'maybe'",
-    "tiny.json --set replan_factor=often": "replan_factor must be a number, got 'often'",
+    "tiny.json --learner ucb-bqrl --set replan_factor=often": "replan_factor must be a number, got 'often'",
     "tiny.json --set tau=0.5": "does not have a parameter 'tau'",
     "tiny.json --learner ppo --set batch=2.5": "batch must be a whole number, got '2.5'",
     "tiny.json --learner ucbvi --planner greedy": "learner 'ucbvi' does not have a parameter 'planner'",
-    "tiny.json --planner gredy": "planner must be one of target, greedy, frontier",
+    "tiny.json --learner ucb-bqrl --planner gredy": "planner must be one of 'target', 'greedy', 'frontier'",
     "tiny.json --log": "--log writes into a folder; name it with --out DIR",
     "tiny.json --tensorboard": "--tensorboard writes into a folder; name it with --out DIR",
 }
@@ -354,7 +377,7 @@ BAD_COMPARE = {
     "tiny.json --learner ucbvi --learner ucbvy": "did you mean 'ucbvi'?",
     "tiny.json --learner ucbvi --learner ucbvi": "the learner 'ucbvi' is given twice",
     "tiny.json --learner ucbvi --learner ppo:bach=3": "did you mean 'batch'?",
-    "tiny.json --learner ucbvi --learner ppo:batch=0": "batch must be at least 1, got 0",
+    "tiny.json --learner ucbvi --learner ppo:batch=0": "batch must be a whole number at least 1, got 0",
     "tiny.json --learner :planner=greedy": "learner must be one of",
     "tiny.json --learner ucbvi:scale": "given as name=value",
 }
@@ -379,6 +402,7 @@ def test_help_names_the_problems_that_can_be_learned(cli):
     assert "FrozenLake-v1" in cli("learn", "--help")[1]
 
 
+@pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A checkout with two benchmarks, one of which fails."""
     root = tmp_path / "checkout"

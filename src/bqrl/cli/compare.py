@@ -31,7 +31,7 @@ from bqrl.results.learning import file_stem, in_text, label_of, learning_files
 from bqrl.study.compare import compare as run_all
 
 EVERYONE = (
-    "ucb-bqrl", "ucb-bqrl:planner=greedy", "ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo",
+    "psrl", "ucb-bqrl", "ucb-bqrl:planner=greedy", "ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo",
 )  # fmt: skip
 Entry = tuple[str, dict[str, Any]]  # a learner and its parameters
 

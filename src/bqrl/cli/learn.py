@@ -52,8 +52,8 @@ def learn(
     problem: Given,
     tau: Tau = 0.1,
     learner: Annotated[
-        str, typer.Option(help="ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo or trpo.")
-    ] = "ucb-bqrl",
+        str, typer.Option(help="psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo or trpo.")
+    ] = "psrl",
     episodes: Episodes = 2000,
     seeds: Seeds = 3,
     seed: Seed = 42,
