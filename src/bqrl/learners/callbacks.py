@@ -1,9 +1,9 @@
-"""Callbacks for `learn`: one JSON object an episode in a file, or scalars for TensorBoard.
+"""Callbacks for `learn`: one JSON object per episode in a file, or scalars for TensorBoard.
 
     with JsonLines("episodes.jsonl") as log:
         bqrl.learn(mdp, callback=log)
 
-A callback is any function of the episode's number and a dict of its numbers; `together` joins several.
+A callback is any function of the episode number and a dict of numbers; `together` joins several.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-FLUSH_EVERY = 100  # episodes between two writes for TensorBoard, which looks into its files every few seconds
+FLUSH_EVERY = 100  # episodes between two writes for TensorBoard, which reads its files every few seconds
 
 
 class Callback(Protocol):
@@ -25,10 +25,10 @@ class Callback(Protocol):
 
 
 class JsonLines:
-    """Writes {"episode": 0, "return": 1.5, ...}, one line an episode, each flushed at once; NaN becomes null.
+    """Writes {"episode": 0, "return": 1.5, ...}, one line per episode, each flushed at once; NaN becomes null.
 
-    A run that starts at episode 0 starts the file anew. One that continues from a checkpoint keeps the lines before its
-    first episode and drops those after, so the file ends as if the run had never stopped.
+    A run that starts at episode 0 overwrites the file. A run that continues from a checkpoint keeps the lines before its
+    first episode and removes later ones, so the file ends as if the run had not stopped.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -50,7 +50,7 @@ class JsonLines:
         self._file.flush()
 
     def _end_before(self, episode: int) -> int:
-        """Where the lines of earlier episodes end in the file."""
+        """Return the position at which the lines of earlier episodes end in the file."""
         self._file.seek(0)
         end = 0
         for line in self._file if episode > 0 else ():

@@ -1,12 +1,14 @@
-"""Gymnasium environments as problems to learn: what the learner is told, where episodes are played, what scores them.
+"""Gymnasium environments as problems to learn: what the learner knows, where episodes are played, and what scores policies.
 
-- One of ours (MDPEnv): its MDP is the problem; nothing of the environment is lost.
-- One with a toy-text table (FrozenLake, CliffWalking, Taxi, ...): episodes are played in the environment itself, the table is
-  the MDP that scores the policies, and the learner sees only its structure (and rewards, where it is granted them).
-- Any other with Discrete observations and actions: nothing is known but their numbers, so every successor is possible, runs
-  are not scored, and learners that plan with rewards are refused. One more state, the last, means that the episode is over.
+There are three kinds of environment:
 
-A wrapper that may change what happens makes an environment one of the third kind.
+- `MDPEnv`: its MDP is the problem.
+- An environment with a transition table (FrozenLake, CliffWalking, Taxi, ...): episodes are played in the environment itself,
+  the table is the MDP that scores the policies, and the learner knows only its structure, and the rewards if they are granted.
+- Any other environment with Discrete observations and actions: only their numbers are known. Every successor is possible, runs
+  are not scored, and learners that need the reward function are refused. One additional state, the last, marks the end.
+
+An environment with a wrapper that may change transitions or rewards is of the third kind.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
 from bqrl.mdp.model import MDP, Structure
 
 HARMLESS = (OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit)
-MOST = 100_000_000  # possible transitions of an environment of which nothing is known
+MOST = 100_000_000  # possible transitions of an environment without a table
 
 
 def gym_task(
@@ -73,7 +75,7 @@ def gym_task(
 
 
 def open_structure(S: int, A: int, H: int) -> Structure:
-    """Structure of S states of which nothing is known: all may follow all, or the episode ends in one more state."""
+    """Return the structure of S states without any knowledge: every state may follow, or the episode ends in state S."""
     if (S + 1) * S * A > MOST:
         raise ValueError(f"an environment with {S} states and {A} actions has too many possible transitions for tables")
     everything = np.arange(S + 1, dtype=np.int32)
@@ -98,7 +100,7 @@ def _environment(env: Any) -> Any:
 
 
 def wrappers(env: Any) -> Iterator[Any]:
-    """The wrappers around an environment, from the outside in."""
+    """Yield the wrappers of an environment, outermost first."""
     while isinstance(env, gym.Wrapper):
         yield env
         env = env.env
@@ -138,7 +140,7 @@ def _task(mdp: MDP, grant: bool, facts: dict[str, Any]) -> Task:
 
 
 def _ends(mdp: MDP, S: int) -> IntArray:
-    """For each state in which an episode may end, where the model goes: the state itself if it absorbs, else `done`."""
+    """Return the state of the model in which an episode that ends in state s stays: s itself if it is absorbing, else `done`."""
     ends = np.full(S, mdp.S - 1)
     starts = mdp.row_start[:: mdp.A]
     rewards = mdp.reward[0]

@@ -69,7 +69,7 @@ class SB3(Learner):
         weakref.finalize(self, to.put, STOP)
 
     def settle(self) -> Any:
-        """What the algorithm says next; once it has spoken it waits, so its policy stands still."""
+        """Return the next message of the algorithm, which then waits, so that its policy does not change."""
         if self._message is None:
             self._message = self._from.get()
         if isinstance(self._message, BaseException):
@@ -77,37 +77,37 @@ class SB3(Learner):
         return self._message
 
     def take(self) -> Any:
-        """The same, and the message is used up."""
+        """Return the next message and consume it."""
         message = self.settle()
         self._message = None
         return message
 
     def plan(self) -> Policy:
-        """A policy that asks the algorithm for every action."""
+        """Return a policy that requests every action from the algorithm."""
         self.settle()
         return self._behaviour
 
     def observe(self, episode: Episode) -> None:
-        """Nothing: the algorithm was told while the episode was played."""
+        """Do nothing: the algorithm received each outcome while the episode was played."""
 
     def evaluated(self) -> MarkovPolicy:
-        """Deterministic prediction at every (h, s)."""
+        """Return the deterministic prediction at every stage and state."""
         self.settle()
         masks = {"action_masks": self._masks} if self._masked else {}
         actions, _ = self._model.predict(self._observations, deterministic=True, **masks)
         return MarkovPolicy(np.asarray(actions, dtype=np.int64).reshape(self.task.H, self.task.S))
 
     def state(self) -> dict[str, Any]:
-        """Refused: the algorithm's loop cannot be saved in its middle."""
+        """Raise ValueError: the training loop of the algorithm cannot be saved."""
         raise ValueError("a run of an sb3 algorithm cannot be checkpointed; run it in one go")
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Refused likewise."""
+        """Raise ValueError: see above."""
         raise ValueError("a run of an sb3 algorithm cannot be continued; run it in one go")
 
 
 class Bridge(gym.Env[Any, Any]):
-    """The environment that the algorithm sees: it waits for the episode that is being played elsewhere."""
+    """The environment that the algorithm sees; it waits for the episode that is played in the real environment."""
 
     def __init__(
         self, available: BoolArray, start: int | None, encoding: str, inbox: SimpleQueue[Any], outbox: SimpleQueue[Any]
@@ -126,7 +126,7 @@ class Bridge(gym.Env[Any, Any]):
         self._h, self._s = 0, 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """The first state: at once where it is fixed, else when the next episode begins."""
+        """Return the first state: at once if it is fixed, else when the next episode begins."""
         super().reset(seed=seed)
         self._h = 0
         if self._start is None:
@@ -137,14 +137,14 @@ class Bridge(gym.Env[Any, Any]):
         return self._seen[0, self._s], {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Hand the action over and wait for its outcome."""
+        """Send the action and wait for its outcome."""
         self._outbox.put(int(action))
         reward, self._s = self._receive()
         self._h += 1
         return self._seen[self._h, self._s], reward, self._h == self.H, False, {}
 
     def action_masks(self) -> BoolArray:
-        """The actions that exist now, for algorithms that ask."""
+        """Return the mask of available actions, for algorithms that support masks."""
         return self._available[min(self._h, self.H - 1), self._s]
 
     def _receive(self) -> Any:
@@ -155,7 +155,7 @@ class Bridge(gym.Env[Any, Any]):
 
 
 class _Driven(Policy):
-    """Plays what the algorithm's thread says, and tells it what came of it."""
+    """Plays the actions that the thread of the algorithm requests, and sends it their outcomes."""
 
     kind = "driven"
 
@@ -164,7 +164,7 @@ class _Driven(Policy):
         self._learner = weakref.proxy(learner)
 
     def act(self, h: int, s: int, memory: Any) -> int:
-        """The algorithm's action."""
+        """Return the action of the algorithm."""
         message = self._learner.take()
         if message is NEEDS_START:
             self._to.put(s)
@@ -174,22 +174,22 @@ class _Driven(Policy):
         return int(message)
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> Any:
-        """Tell the outcome."""
+        """Send the outcome to the algorithm."""
         self._to.put((float(reward), int(s_next)))
         return memory
 
     def arrays(self) -> dict[str, Any]:
-        """Refused: it is not a table."""
+        """Raise ValueError: the policy is not a table."""
         raise ValueError("what an sb3 algorithm plays cannot be saved; save the record's final policy")
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Policy:
-        """Refused likewise."""
+        """Raise ValueError: see above."""
         raise ValueError("what an sb3 algorithm plays cannot be loaded")
 
 
 class _StopRunError(Exception):
-    """The learner is gone: leave the algorithm's loop."""
+    """The learner was deleted: leave the training loop."""
 
 
 def _work(model: Any, steps: int, outbox: SimpleQueue[Any]) -> None:
@@ -203,7 +203,7 @@ def _work(model: Any, steps: int, outbox: SimpleQueue[Any]) -> None:
 
 
 def find_algorithm(name: str) -> Any:
-    """The class of that name in Stable-Baselines3 or sb3-contrib."""
+    """Return the class of that name in Stable-Baselines3 or sb3-contrib."""
     installed = 0
     for library in LIBRARIES:
         try:

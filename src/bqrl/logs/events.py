@@ -64,13 +64,13 @@ def _check_images(
     log: Episodes, model: MDP, noise: SharedNoise, row: IntArray, successor: IntArray, event: IntArray
 ) -> None:
     """FileFormatError if an event does not lead to the recorded next state."""
-    told = np.flatnonzero((event >= 0) & (successor >= 0))
-    leads = noise.pair_outcome[noise.pair_start[row[told]] + event[told]]
-    wrong = np.flatnonzero(model.successor[leads] != successor[told])
+    observed = np.flatnonzero((event >= 0) & (successor >= 0))
+    leads = noise.pair_outcome[noise.pair_start[row[observed]] + event[observed]]
+    wrong = np.flatnonzero(model.successor[leads] != successor[observed])
     if wrong.size:
         i = wrong[0]
         raise log.error(
-            told[i],
+            observed[i],
             f"in the model this event leads to state {model.state_label(int(model.successor[leads[i]]))!r}, not to this "
             "next_state; correct one of them", "event",
         )  # fmt: skip

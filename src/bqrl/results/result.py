@@ -409,13 +409,15 @@ def _replace(path: Path, contents: dict[str, bytes], keep: bool) -> None:
     except FileExistsError:
         raise
     except OSError as fault:
-        told = fault.strerror or str(fault)
-        raise OSError(f"cannot write the result to {path}: {told}; make room there or choose another folder") from None
+        reason = fault.strerror or str(fault)
+        raise OSError(
+            f"cannot write the result to {path}: {reason}; make room there or choose another folder"
+        ) from None
 
 
 def _write_manifest(path: Path, status: str, files: Mapping[str, list[str]]) -> None:
-    told = {} if status == "complete" else {"message": "interrupted; run the command again"}
-    manifest = {"format": FORMAT, "version": VERSION, "status": status, **told, "files": dict(sorted(files.items()))}
+    message = {} if status == "complete" else {"message": "interrupted; run the command again"}
+    manifest = {"format": FORMAT, "version": VERSION, "status": status, **message, "files": dict(sorted(files.items()))}
     _write_file(path, MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
 
 
