@@ -9,9 +9,10 @@ too long if rows are many and visits few. The factor w leaves rows uncertain aft
 often. The plan maximises the mean of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is
 [0, 1] at first and narrows to tau: the learner starts risk-neutral and ends at the quantile.
 
-Rows are drawn together: each row is drawn RANKS times, its draws are ranked by the mean of an optimistic value of the successor,
-and one rank, drawn uniformly per episode, is taken in every row. Each row alone still has its posterior law, but good draws now
-coincide, so plans that need several untried rows at once are tried, too.
+In every other episode rows are drawn together: each row is drawn RANKS times, its draws are ranked by the mean of an optimistic
+value of the successor, and one rank, drawn uniformly, is taken in every row. Each row alone still has its posterior law, but good
+draws now coincide, so plans that need several untried rows at once are tried. In the other episodes rows are drawn
+independently, so that one untried alternative can look better than the others.
 
 With one draw per episode the learner explores without a constant to tune. No regret bound is claimed.
 """
@@ -115,16 +116,20 @@ class PSRL(Learner):
         n = self.counts.visits.reshape(-1)[self._rows]
         weight = np.repeat(1.0 + SETTLED * n / (n + HALFWAY), self._sizes)
         shapes = np.repeat(self.prior / self._sizes, self._sizes) + weight * self.counts.seen[self._outcomes]
-        drawn = self.rng.standard_gamma(shapes, (RANKS, shapes.size))
+        together = self.t % 2 == 0
+        drawn = self.rng.standard_gamma(shapes, (RANKS if together else 1, shapes.size))
         total = np.add.reduceat(drawn, self._starts, axis=1)
         lost = np.repeat(total <= 0.0, self._sizes, axis=1)
         if lost.any():
             drawn = np.where(lost, shapes, drawn)
             total = np.add.reduceat(drawn, self._starts, axis=1)
         drawn /= np.repeat(total, self._sizes, axis=1)
-        order = np.argsort(np.add.reduceat(drawn * self._worth, self._starts, axis=1), axis=0)
-        taken = np.repeat(order[int(self.rng.integers(RANKS))], self._sizes)
-        kernel[self._outcomes] = drawn[taken, np.arange(shapes.size)]
+        if together:
+            order = np.argsort(np.add.reduceat(drawn * self._worth, self._starts, axis=1), axis=0)
+            taken = np.repeat(order[int(self.rng.integers(RANKS))], self._sizes)
+            kernel[self._outcomes] = drawn[taken, np.arange(shapes.size)]
+        else:
+            kernel[self._outcomes] = drawn[0]
         return kernel
 
     def observe(self, episode: Episode) -> None:
