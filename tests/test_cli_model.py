@@ -107,3 +107,11 @@ def test_bad_models_get_one_line(cli, tiny, tmp_path, monkeypatch, arguments):
     assert (code, out) == (2, "")
     assert one_line(err), err
     assert BAD[arguments] in err
+
+
+def test_a_message_names_the_option_for_columns(cli, tmp_path):
+    (tmp_path / "m.csv").write_text("from,action,to,prob,rewrd\nA,go,A,1,1\n")
+    code, out, err = cli("solve", tmp_path / "m.csv", "--tau", 0.4)
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert "--columns reward=" in err

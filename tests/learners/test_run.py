@@ -267,6 +267,13 @@ def test_only_plan_and_observe_are_compulsory(tmp_path):
     assert not (tmp_path / "run.npz").exists()
 
 
+def test_a_learner_that_cannot_be_checkpointed_is_refused_before_any_episode(tmp_path):
+    played = []
+    with pytest.raises(NotImplementedError, match="First has no state"):
+        learn(SMALL, First, 0.5, 5, 1, checkpoint=tmp_path / "run.npz", callback=lambda t, _: played.append(t))
+    assert played == []
+
+
 def test_a_function_is_granted_the_rewards():
     seen = []
 

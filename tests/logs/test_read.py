@@ -3,6 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
+import bqrl
 from bqrl.errors import FileFormatError
 from bqrl.logs.read import read_columns
 
@@ -115,3 +116,11 @@ def test_damaged_files_are_one_line(tmp_path, damage):
     with pytest.raises(FileFormatError, match=r"^log\.csv\.gz, near line \d+: cannot be read") as caught:
         read_columns(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["", "\n", "   "])
+def test_an_empty_log_is_one_line_that_shows_a_header(tmp_path, content):
+    (tmp_path / "log.csv").write_text(content)
+    with pytest.raises(FileFormatError, match="the log is empty; expected a header such as episode,state") as caught:
+        bqrl.fit(tmp_path / "log.csv")
+    assert len(str(caught.value).splitlines()) == 1

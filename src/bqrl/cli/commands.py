@@ -130,5 +130,6 @@ def spoken(message: str) -> str:
     message = re.sub(rf"\b({OPTIONS})=True", r"--\1", message)
     message = re.sub(rf"\b({OPTIONS})='([\w-]+)'", r"--\1 \2", message)
     message = re.sub(rf"\b({OPTIONS})=([\w.+-]*\w)", r"--\1 \2", message)
+    message = re.sub(r"\bcolumns=\{'(\w+)': (\w+|\.\.\.)\}", r"--columns \1=\2", message)
     message = re.sub(r"\bmax_nodes\b", "--max-nodes", message)
     return re.sub(r"\bmax_bytes(=\d+)?", "--max-memory", message)

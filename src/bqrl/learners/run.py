@@ -102,6 +102,8 @@ def learn(
     """
     every = whole(checkpoint_every, "checkpoint_every", 1)
     run = Run(problem, learner, tau, episodes, seed, horizon=horizon, start=start, delta=delta, **params)
+    if checkpoint is not None:
+        run.learner.state()  # a learner that cannot be checkpointed is refused before any work
     if checkpoint is not None and Path(checkpoint).exists():
         run.restore(read_arrays(checkpoint))
     show = sys.stderr.isatty() if progress is None else progress

@@ -251,6 +251,8 @@ def _opened(path: Path) -> Any:
 
 def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]:
     """Position of the column of each role."""
+    if not any(name.strip() for name in source.header):
+        raise source.error(None, "the log is empty; expected a header such as episode,state,action,reward")
     chosen = dict(columns or {})
     for role, header in chosen.items():
         if role not in ROLES:
@@ -268,7 +270,7 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
         if fits:
             place[role] = min(fits, key=lambda i: names.index(_plain(source.header[i])))
         elif role in REQUIRED:
-            near = get_close_matches(role, source.header, n=1, cutoff=0.3)
+            near = get_close_matches(role, source.header, n=1, cutoff=0.5)
             nearby = f"the nearest header is {near[0]!r}" if near else f"headers are {', '.join(source.header)}"
             raise source.error(None, f"the column {role} is missing; {nearby}; pass columns={{{role!r}: HEADER}}", role)
     return place
