@@ -55,7 +55,7 @@ def test_good_draws_of_different_rows_coincide_in_every_other_episode(episode):
     better = [
         int(np.flatnonzero(psrl._worth[2 * i : 2 * i + 2] == psrl._worth[2 * i : 2 * i + 2].max())[0]) for i in range(3)
     ]
-    draws = np.array([psrl.draw()[psrl._outcomes] for _ in range(4000)])
+    draws = np.array([psrl.draw()[psrl._units.outcomes] for _ in range(4000)])
     first, second = (draws[:, 2 * i + better[i]] for i in range(2))
     correlation = np.corrcoef(first, second)[0, 1]
     assert correlation > 0.3 if episode == 0 else abs(correlation) < 0.1

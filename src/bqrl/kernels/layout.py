@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 
 class Rows(NamedTuple):
     """Outcomes of the rows (s, a) of one stage: those of row q = s * A + a are start[q] .. start[q + 1]."""
@@ -82,3 +84,4 @@ class Trace(NamedTuple):
     states: Any  # (H + 1,)
     actions: Any  # (H,)
     rewards: Any  # (H,)
+    events: Any = np.zeros(0, np.int64)  # (H,) index of each event in its law, -1 in rows without one; empty: not reported

@@ -98,6 +98,10 @@ class Counts:
                 step=h, value=s_next,
             )  # fmt: skip
 
+    def units(self, rows: BoolArray | None = None) -> Units:
+        """Return what a posterior draws: the given rows, by default all that exist and are not known."""
+        return Units(self, self.available & ~self.known if rows is None else rows)
+
     def state(self) -> dict[str, Any]:
         """Return the counts, which determine everything else."""
         return {"seen": self.seen.copy()}
@@ -111,3 +115,51 @@ class Counts:
         sizes = self.support_size.reshape(-1)
         learned = np.repeat((per_row > 0) & ~self.known.reshape(-1), sizes)
         self.probability = np.where(learned, self.seen / np.repeat(np.maximum(per_row, 1), sizes), self._blank)
+
+
+class Units:
+    """What a posterior draws: one law per row. Laws are written one after the other, in arrays of length sum(sizes).
+
+    Parameters
+    ----------
+    counts
+        The counts of the posterior.
+    rows
+        Rows to draw, shape (M, S, A); those with a single outcome are left out.
+    """
+
+    sizes: IntArray  # (units,)  entries of every law
+    starts: IntArray  # (units,)  place of the first entry of every law
+    place: IntArray  # (M*S*A,)  place of the first entry of a row's own law, -1 if the row has none
+
+    def __init__(self, counts: Counts, rows: BoolArray) -> None:
+        self.counts = counts
+        sizes = np.diff(counts.row_start)
+        drawn = rows.reshape(-1) & (sizes > 1)
+        self.rows, self.outcomes = np.flatnonzero(drawn), np.flatnonzero(np.repeat(drawn, sizes))
+        self.sizes = sizes[drawn]
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.place = np.where(drawn, np.cumsum(np.where(drawn, sizes, 0)) - sizes, -1)
+
+    def seen(self) -> IntArray:
+        """Return how often every entry was observed."""
+        return self.counts.seen[self.outcomes]
+
+    def visits(self) -> IntArray:
+        """Return the observations of every law, shape (units,)."""
+        return self.counts.visits.reshape(-1)[self.rows]
+
+    def collect(self, values: FloatArray) -> FloatArray:
+        """Return a value per entry from one per outcome."""
+        return values[self.outcomes]
+
+    def normalised(self, draws: FloatArray, shapes: FloatArray) -> FloatArray:
+        """Return gamma variates as laws; a law whose variates all underflow takes its posterior mean."""
+        total = np.add.reduceat(draws, self.starts)
+        draws = np.where(np.repeat(total > 0.0, self.sizes), draws, shapes)
+        return draws / np.repeat(np.add.reduceat(draws, self.starts), self.sizes)
+
+    def spread(self, laws: FloatArray, kernel: FloatArray) -> FloatArray:
+        """Write the laws into the rows of the kernel, and return it."""
+        kernel[self.outcomes] = laws
+        return kernel

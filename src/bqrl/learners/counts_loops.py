@@ -55,3 +55,41 @@ def count_episode(tally, rewards, episode):
             for j in range(begin, end):
                 tally.probability[j] = tally.seen[j] / tally.visits[m, s, a]
     return H
+
+
+class Laws(NamedTuple):
+    """Counts of the laws of events that drive rows; see shared_counts.py for classes."""
+
+    row_law: Any  # (M*S*A,)
+    event_start: Any  # (laws + 1,)  first event of every law among all events
+    event_class: Any  # (events,)
+    outcome_class: Any  # (nnz,)  class that an outcome shows, -1 in rows that do not reveal their law
+    pair_start: Any  # (M*S*A + 1,)
+    pair_outcome: Any  # (pairs,)  outcome to which each event of a row leads
+    seen: Any  # (classes,)
+
+
+@njit(cache=True)
+def count_events(tally, rewards, laws, episode):
+    """Count the events of one episode in place; returns the first stage whose event is impossible, or H.
+
+    Without reported events a transition counts if and only if its row reveals the law, whatever its outcome.
+    """
+    H = episode.actions.size
+    M, S, A = tally.visits.shape
+    for h in range(H):
+        q = ((h if M > 1 else 0) * S + episode.states[h]) * A + episode.actions[h]
+        law = laws.row_law[q]
+        if law < 0:
+            continue
+        begin, end = tally.row_start[q], tally.row_start[q + 1]
+        i = find_outcome(tally.successor, rewards, h, begin, end, episode.states[h + 1], episode.rewards[h])
+        c = laws.outcome_class[i]
+        if episode.events.size > 0:
+            first, e = laws.event_start[law], episode.events[h]
+            if e < 0 or first + e >= laws.event_start[law + 1] or laws.pair_outcome[laws.pair_start[q] + e] != i:
+                return h
+            c = laws.event_class[first + e]
+        if c >= 0:
+            laws.seen[c] += 1
+    return H

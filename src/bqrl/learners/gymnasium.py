@@ -23,7 +23,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeS
 
 from bqrl.errors import ArgumentError
 from bqrl.learners.play import GymWorld, ModelWorld, World
-from bqrl.learners.protocol import Task, blank_model
+from bqrl.learners.protocol import Task, blank_model, with_events
 from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.build import check_horizon
 from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
@@ -35,7 +35,7 @@ MOST = 100_000_000  # possible transitions of an environment without a table
 
 def gym_task(
     env: Any, maker: Any, grant: bool, require: bool, horizon: int | None, start: Any, rng: np.random.Generator,
-    facts: dict[str, Any],
+    facts: dict[str, Any], events_observed: bool | None = None,
 ) -> tuple[MDP | None, Task, World]:  # fmt: skip
     """Return the MDP that scores policies or None, the learner's task, and the world of an environment or its id.
 
@@ -45,11 +45,16 @@ def gym_task(
     env = _environment(env)
     core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
     if plain and isinstance(core, MDPEnv):
-        mdp = core.mdp
+        mdp = with_events(core.mdp, events_observed)
         if (horizon is not None and horizon != mdp.H) or start is not None:
             mdp = mdp.replace(horizon=horizon, start=start)
         _check_limit(env, mdp.H)
         return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
+    if events_observed is not None:
+        raise ArgumentError(
+            f"events_observed must be None, got {events_observed}: {type(core).__name__} does not expose shared noise",
+            name="events_observed", value=events_observed,
+        )  # fmt: skip
     _check_spaces(env)
     H = _horizon(env, horizon)
     if plain and getattr(core, "P", None) is not None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import ArgumentError
-from bqrl.learners.counts import Counts
 from bqrl.learners.model_based_loops import Bounds, Model, Values, value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task, stored_array
+from bqrl.learners.shared_counts import counts_of
 from bqrl.mdp.policy import MarkovPolicy
 
 
@@ -27,7 +27,7 @@ class ModelBased(Learner):
         if task.model is None:
             raise ArgumentError(f"{self.name} needs the rewards, and task.model is None; learn on an MDP", name="task")
         H, S, A = task.H, task.S, task.A
-        self.counts = Counts(task.structure, stationary, task.model.reward)
+        self.counts = counts_of(task, stationary)
         self.model = task.model.staged() if self.counts.M > 1 else task.model
         self.floor, self.ceiling = np.zeros((H, S, A)), np.zeros((H, S, A))
         self._reward = np.array(self.model.reward)

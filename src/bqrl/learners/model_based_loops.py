@@ -162,13 +162,6 @@ def ucbvi_values(model, visits, bounds, bonus, values):
 
 
 @njit(cache=True)
-def dirichlet_shapes(seen, drawn, prior, scale, shapes):
-    """Shapes of the gamma variates whose normalised rows are draws of the posterior; `prior` by drawn outcome."""
-    for j in range(drawn.size):
-        shapes[j] = (prior[j] + seen[drawn[j]]) / (scale * scale)
-
-
-@njit(cache=True)
 def sampled_values(model, place, gammas, values):
     """Fill in values and best actions of the model whose row q is gammas[place[q]:], normalised.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from bqrl.errors import EpisodeError
 from bqrl.kernels.rollout import draw, play_chances, step
+from bqrl.learners.play_loops import Source, find_events
 from bqrl.learners.protocol import Episode, Randomised
 from bqrl.learners.replan import planning_grid
 from bqrl.mdp.arrays import FloatArray, IntArray
@@ -37,13 +38,18 @@ def blank_episode(H: int) -> Episode:
 
 
 class ModelWorld:
-    """Episodes of an MDP. Each takes H + 1 uniforms from the world's stream, whatever the learner does."""
+    """Episodes of an MDP. Each takes H + 1 uniforms from the world's stream, whatever the learner does.
+
+    Episodes report their events if the problem has shared noise whose events are observed. States and rewards do not depend
+    on whether rows share noise.
+    """
 
     def __init__(self, mdp: MDP, rng: np.random.Generator) -> None:
         self.mdp, self.rng = mdp, rng
         self.layout = Layout(mdp, planning_grid(mdp))
         self.follower = Follower(self.layout)
         self._kernel = self.layout.stages, np.array(mdp.probability), np.array(mdp.reward)
+        self._source = _source(mdp)
 
     def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
         """Play one episode by inverse CDF."""
@@ -54,6 +60,9 @@ class ModelWorld:
             self.follower.play(behaviour, u, episode)  # type: ignore[arg-type]
         else:
             self.follow(behaviour, u, episode, chance)
+        if self._source is not None:
+            episode = episode._replace(events=np.empty(self.mdp.H, np.int64))
+            find_events(self._source, u, episode)
         return episode
 
     def follow(self, policy: Policy, u: FloatArray, episode: Episode, chance: np.random.Generator) -> None:
@@ -160,3 +169,15 @@ class GymWorld:
 def _start(policy: Policy, chance: np.random.Generator) -> Any:
     """Return the policy's first memory; a mixture draws its part from the learner's stream."""
     return policy.start(float(chance.random()) if isinstance(policy, MixturePolicy) else None)
+
+
+def _source(mdp: MDP) -> Source | None:
+    """Return where the events of a problem come from; None if it has none or they are not observed."""
+    noise = mdp.noise
+    if noise is None or not noise.known or not noise.events_observed:
+        return None
+    law = np.concatenate([*noise.probabilities, np.empty(0)])
+    return Source(
+        noise.row_law.shape, mdp.row_start, np.array(mdp.probability), noise.row_law.reshape(-1), noise.pair_start,
+        noise.pair_outcome, law[noise.pair_event],
+    )  # fmt: skip

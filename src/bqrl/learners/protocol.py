@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bqrl.checks import number
-from bqrl.errors import FileFormatError
+from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.kernels.layout import Trace
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP, Structure
 from bqrl.mdp.policy import Policy
 
-Episode = Trace  # H + 1 states, H actions, H rewards (not discounted)
+Episode = Trace  # H + 1 states, H actions, H rewards (not discounted), and the events of shared noise where reported
 UPDATE_DISCOUNT = 0.99  # of the updates of model-free learners, as in the paper
 
 
@@ -136,8 +136,25 @@ def stored_array(state: dict[str, Any], name: str, like: np.ndarray) -> Any:
 
 
 def blank_model(mdp: MDP) -> MDP:
-    """Return the problem with uniform rows over the known support in place of the kernel; known rows keep theirs."""
+    """Return the problem with uniform rows over the known support in place of the kernel; known rows keep theirs.
+
+    Shared noise stays, without its laws. It is dropped where the problem itself does not know its laws: the rows of such a
+    twin need not be images of any law.
+    """
     sizes = np.diff(mdp.row_start)
     known = np.repeat(mdp.known.reshape(-1), sizes)
     uniform = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
-    return mdp.with_probability(np.where(known, mdp.probability, uniform))
+    blank = mdp.with_probability(np.where(known, mdp.probability, uniform))
+    return blank if mdp.noise is None or mdp.noise.known else blank.with_noise(None)
+
+
+def with_events(mdp: MDP, observed: bool | None) -> MDP:
+    """Return the problem with events observed or not; None leaves it as it is. ArgumentError if it has no shared noise."""
+    if observed is None:
+        return mdp
+    if mdp.noise is None:
+        raise ArgumentError(
+            f"events_observed must be None, got {observed}: the problem has no shared noise; build it with shared=True or "
+            "from_step", name="events_observed", value=observed,
+        )  # fmt: skip
+    return mdp.with_noise(replace(mdp.noise, events_observed=bool(observed)))

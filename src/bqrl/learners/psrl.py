@@ -4,9 +4,9 @@ Before every episode each row that is not known is drawn from a Dirichlet law,
 
     P_h(. | s, a) ~ Dirichlet( prior / k + w N_h(s, a, .) ),    w = 1 + 9 n / (n + 20),    n = N_h(s, a),
 
-over the k outcomes of its known support. The prior has a fixed total weight: weights that grow with k keep rows uncertain for
-too long if rows are many and visits few. The factor w leaves rows uncertain after one visit and settles rows that were visited
-often. The plan maximises the mean of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is
+over the k outcomes of its known support. Where rows share noise, the laws of events are drawn in place of the rows. The prior
+has a fixed total weight: weights that grow with k keep rows uncertain for too long if rows are many and visits few. The factor w
+leaves rows uncertain after one visit and settles rows that were visited often. The plan maximises the mean of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is
 [0, 1] at first and narrows to tau: the learner starts risk-neutral and ends at the quantile.
 
 In every other episode rows are drawn together: each row is drawn RANKS times, its draws are ranked by the mean of an optimistic
@@ -25,10 +25,10 @@ import numpy as np
 
 from bqrl.checks import choice, number
 from bqrl.errors import ArgumentError
-from bqrl.learners.counts import Counts
 from bqrl.learners.model_based_loops import Bounds, Model, value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.replan import Replanner, centred_window
+from bqrl.learners.shared_counts import counts_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.confidence import log_buffer
@@ -71,14 +71,11 @@ class PSRL(Learner):
         if task.model is None:
             raise ArgumentError("psrl needs the rewards, and task.model is None; learn on an MDP", name="task")
         self.prior, self.window = number(prior, "prior", 0.0, ends="()"), choice(window, "window", WINDOWS)
-        self.counts = Counts(task.structure, stationary, task.model.reward)
+        self.counts = counts_of(task, stationary)
         self.replanner = Replanner(task.model if self.counts.M == 1 else task.model.staged())
         self.t = 0
-        sizes = self.counts.support_size.reshape(-1)
-        drawn = (self.counts.available & ~self.counts.known).reshape(-1) & (sizes > 1)
-        self._rows, self._sizes = np.flatnonzero(drawn), sizes[drawn]
-        self._starts = np.concatenate(([0], np.cumsum(self._sizes)[:-1]))
-        self._outcomes = np.flatnonzero(np.repeat(drawn, sizes))
+        self._units = self.counts.units()
+        self._sizes, self._starts = self._units.sizes, self._units.starts
         self._worth = self._optimistic_worth(task)
         self._notes: dict[str, float] = {}
 
@@ -95,10 +92,10 @@ class PSRL(Learner):
         if counts.M == 1:
             worth = np.mean(reward + task.discount * after[:, counts.successor], axis=0)
         else:
-            stage = np.repeat(np.arange(task.H), counts.support_size.reshape(task.H, -1).sum(axis=1))
+            stage = np.repeat(np.arange(task.H), np.diff(counts.row_start[:: task.S * task.A]))
             paid = reward[stage if len(reward) > 1 else 0, np.arange(counts.successor.size)]
             worth = paid + task.discount * after[stage, counts.successor]
-        return np.asarray(worth[self._outcomes])
+        return self._units.collect(np.asarray(worth))
 
     def plan(self) -> TargetPolicy:
         """Return the plan on a kernel drawn from the posterior."""
@@ -111,11 +108,11 @@ class PSRL(Learner):
     def draw(self) -> FloatArray:
         """Return a kernel drawn from the posterior; a row whose draws all underflow keeps its posterior mean."""
         kernel = self.counts.probability.copy()
-        if self._rows.size == 0:
+        if self._sizes.size == 0:
             return kernel
-        n = self.counts.visits.reshape(-1)[self._rows]
+        n = self._units.visits()
         weight = np.repeat(1.0 + SETTLED * n / (n + HALFWAY), self._sizes)
-        shapes = np.repeat(self.prior / self._sizes, self._sizes) + weight * self.counts.seen[self._outcomes]
+        shapes = np.repeat(self.prior / self._sizes, self._sizes) + weight * self._units.seen()
         together = self.t % 2 == 0
         drawn = self.rng.standard_gamma(shapes, (RANKS if together else 1, shapes.size))
         total = np.add.reduceat(drawn, self._starts, axis=1)
@@ -127,10 +124,8 @@ class PSRL(Learner):
         if together:
             order = np.argsort(np.add.reduceat(drawn * self._worth, self._starts, axis=1), axis=0)
             taken = np.repeat(order[int(self.rng.integers(RANKS))], self._sizes)
-            kernel[self._outcomes] = drawn[taken, np.arange(shapes.size)]
-        else:
-            kernel[self._outcomes] = drawn[0]
-        return kernel
+            return self._units.spread(drawn[taken, np.arange(shapes.size)], kernel)
+        return self._units.spread(drawn[0], kernel)
 
     def observe(self, episode: Episode) -> None:
         """Count the episode."""

@@ -22,7 +22,7 @@ from bqrl.laws.rows import mean_rows, quantile_rows
 from bqrl.learners.gymnasium import gym_task
 from bqrl.learners.play import ModelWorld, World
 from bqrl.learners.ppo import PPO
-from bqrl.learners.protocol import Learner, Randomised, Task, blank_model
+from bqrl.learners.protocol import Learner, Randomised, Task, blank_model, with_events
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.q_learning import QLearning
 from bqrl.learners.record import Record
@@ -57,6 +57,7 @@ def learn(
     horizon: int | None = None,
     start: Any = None,
     delta: float = 0.05,
+    events_observed: bool | None = None,
     callback: Callback | None = None,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
@@ -81,6 +82,10 @@ def learn(
         Replace those of the problem. With an environment `start` is possible where its transition table is known.
     delta
         Probability that the confidence radii may fail.
+    events_observed
+        On a problem with shared noise: whether the learner is told the event of each transition. None takes the model's own
+        setting. If events are not observed, a transition counts towards a law only if its row separates all events that the
+        law needs separated.
     callback
         Called as callback(episode, numbers) after every episode with its return, the learner's notes and, where the
         kernel is known, the quantile and mean of the policy and its gap to the best quantile.
@@ -101,7 +106,10 @@ def learn(
     >>> record = bqrl.learn("AssetSelling", "ucbvi", tau=0.1, episodes=20, seed=1)
     """
     every = whole(checkpoint_every, "checkpoint_every", 1)
-    run = Run(problem, learner, tau, episodes, seed, horizon=horizon, start=start, delta=delta, **params)
+    run = Run(
+        problem, learner, tau, episodes, seed,
+        horizon=horizon, start=start, delta=delta, events_observed=events_observed, **params,
+    )  # fmt: skip
     if checkpoint is not None:
         run.learner.state()  # a learner that cannot be checkpointed is refused before any work
     if checkpoint is not None and Path(checkpoint).exists():
@@ -132,6 +140,7 @@ class Run:
         horizon: int | None = None,
         start: Any = None,
         delta: float = 0.05,
+        events_observed: bool | None = None,
         **params: Any,
     ) -> None:
         tau, _ = check_levels(tau, 0.0)
@@ -143,7 +152,8 @@ class Run:
         rng = np.random.default_rng(learner_seed)
         self.world: World
         facts = {"tau": tau, "episodes": self.total, "delta": delta}
-        self.mdp, task, self.world = _task(problem, maker, horizon, start, np.random.default_rng(world_seed), facts)
+        world_rng = np.random.default_rng(world_seed)
+        self.mdp, task, self.world = _task(problem, maker, horizon, start, world_rng, facts, events_observed)
         self.learner = maker(task, rng, **params)
         if not isinstance(self.learner, Learner):
             raise ArgumentTypeError(
@@ -288,6 +298,10 @@ def digest(mdp: MDP) -> str:
     sha = hashlib.sha256(repr((mdp.H, mdp.S, mdp.A, mdp.discount, mdp.available.shape)).encode())
     for array in (mdp.mu, mdp.row_start, mdp.successor, mdp.probability, mdp.reward, mdp.known):
         sha.update(np.ascontiguousarray(array).tobytes())
+    if mdp.noise is not None:
+        sha.update(repr((mdp.noise.law_start.tolist(), mdp.noise.known, mdp.noise.events_observed)).encode())
+        for array in (mdp.noise.row_law, mdp.noise.pair_outcome):
+            sha.update(np.ascontiguousarray(array).tobytes())
     return sha.hexdigest()
 
 
@@ -319,8 +333,9 @@ def check_params(maker: Maker, params: dict[str, Any]) -> None:
 
 
 def _task(
-    problem: Any, maker: Maker, horizon: int | None, start: Any, rng: np.random.Generator, facts: dict[str, Any]
-) -> tuple[MDP | None, Task, World]:
+    problem: Any, maker: Maker, horizon: int | None, start: Any, rng: np.random.Generator, facts: dict[str, Any],
+    events_observed: bool | None,
+) -> tuple[MDP | None, Task, World]:  # fmt: skip
     """Return the problem that scores policies if its kernel is known, what the learner knows, and where episodes are played."""
     # A function of the caller's own is granted the rewards where they are known.
     grant = bool(getattr(maker, "needs_rewards", True))
@@ -328,7 +343,8 @@ def _task(
     if isinstance(problem, str) and problem in names():
         problem = make(problem)
     if not isinstance(problem, MDP):
-        return gym_task(problem, maker, grant, require, horizon, start, rng, facts)
+        return gym_task(problem, maker, grant, require, horizon, start, rng, facts, events_observed)
+    problem = with_events(problem, events_observed)
     if (horizon is not None and horizon != problem.H) or start is not None:
         problem = problem.replace(horizon=horizon, start=start)
     model = blank_model(problem) if grant else None

@@ -5,8 +5,9 @@ Before every episode a kernel is drawn from the posterior, and the best policy o
     P_h(. | s, a) ~ Dirichlet( (prior / k + N_h(s, a, .)) / scale^2 )   over the k outcomes of the known support, row by row.
 
 `prior` is the weight of the prior in visits, spread evenly over the support. `scale` multiplies (about) the standard deviation
-of the posterior, and 1 is the posterior itself. Rows that are known exactly are not drawn. Counts are pooled, and one kernel
-is drawn for all stages, if the problem stores one kernel; `stationary=False` counts per stage.
+of the posterior, and 1 is the posterior itself. Rows that are known exactly are not drawn, and rows that share noise are images
+of one drawn law of events. Counts are pooled, and one kernel is drawn for all stages, if the problem stores one kernel;
+`stationary=False` counts per stage.
 
 Deviation: planning on a drawn model needs the reward function, which the paper grants to UCB-BQRL and UCBVI only.
 Deviation: rows that cannot matter (states out of reach at their stage, outcomes of equal value whatever the kernel) are not
@@ -19,8 +20,9 @@ import numpy as np
 
 from bqrl.checks import number
 from bqrl.learners.model_based import ModelBased
-from bqrl.learners.model_based_loops import dirichlet_shapes, sampled_values
+from bqrl.learners.model_based_loops import sampled_values
 from bqrl.learners.protocol import Task
+from bqrl.learners.shared_counts import SharedUnits
 from bqrl.mdp.policy import MarkovPolicy
 
 
@@ -44,17 +46,16 @@ class Thompson(ModelBased):
         matters = (self.ceiling > self.floor) & self.model.reachable[:-1, :, None]
         if counts.M == 1:
             matters = matters.max(axis=0, keepdims=True)
-        drawn = (matters & counts.available & ~counts.known).reshape(-1)
-        sizes = counts.support_size.reshape(-1)
-        ends = np.cumsum(np.where(drawn, sizes, 0))
-        self._place = np.where(drawn, ends - sizes, -1)  # where the draws of a row begin
-        self._drawn = np.flatnonzero(np.repeat(drawn, sizes))
-        self._prior = self.prior / np.repeat(sizes[drawn], sizes[drawn])
-        self._shapes = np.zeros(self._drawn.size)
+        self._units = counts.units(matters & counts.available & ~counts.known)
+        self._prior = self.prior / np.repeat(self._units.sizes, self._units.sizes)
 
     def plan(self) -> MarkovPolicy:
         """Return the best policy of a model drawn from the posterior."""
-        dirichlet_shapes(self.counts.seen, self._drawn, self._prior, self.scale, self._shapes)
-        gammas = self.rng.standard_gamma(self._shapes)
-        sampled_values(self._arrays(), self._place, gammas, self._values())
+        units, model = self._units, self._arrays()
+        shapes = (self._prior + units.seen()) / (self.scale * self.scale)
+        gammas = self.rng.standard_gamma(shapes)
+        if isinstance(units, SharedUnits):
+            kernel = units.spread(units.normalised(gammas, shapes), model.probability.copy())
+            model = model._replace(probability=kernel)
+        sampled_values(model, units.place, gammas, self._values())
         return self._planned()

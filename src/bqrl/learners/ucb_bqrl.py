@@ -19,9 +19,9 @@ import numpy as np
 from bqrl.checks import choice, number, shown
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Margin
-from bqrl.learners.counts import Counts
 from bqrl.learners.protocol import Episode, Learner, Task, stored_array
 from bqrl.learners.replan import Replanner, centred_window
+from bqrl.learners.shared_counts import counts_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.policy import MarkovPolicy, Policy, policy_from_arrays
 from bqrl.planners.confidence import candidate_kernels, constant_buffer, log_buffer, log_term, power_buffer, radius
@@ -80,7 +80,7 @@ class UCBBQRL(Learner):
             raise ArgumentError("ucb-bqrl needs the rewards, and task.model is None; learn on an MDP", name="task")
         self.planner, self.window = choice(planner, "planner", PLANNERS), choice(window, "window", WINDOWS)
         self.c_conf, self.replan_factor = _multiplier(c_conf), number(replan_factor, "replan_factor", 1.0)
-        self.counts = Counts(task.structure, stationary, task.model.reward)
+        self.counts = counts_of(task, stationary)
         self.model = task.model if self.counts.M == 1 and task.model.stationary else task.model.staged()
         self.schedule, self.adaptive = read_buffer(buffer, task.tau)
         self.t = 0

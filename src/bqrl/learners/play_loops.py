@@ -1,0 +1,44 @@
+"""The events behind an episode of a problem with shared noise."""
+
+from typing import Any, NamedTuple
+
+from numba import njit
+
+from bqrl.kernels.rollout import draw
+
+
+class Source(NamedTuple):
+    """A kernel whose rows are images of laws of events; row q = (k * S + s) * A + a."""
+
+    shape: tuple[int, int, int]  # (K, S, A)
+    row_start: Any  # (K*S*A + 1,)
+    probability: Any  # (nnz,)
+    row_law: Any  # (K*S*A,)
+    pair_start: Any  # (K*S*A + 1,)
+    pair_outcome: Any  # (pairs,)
+    pair_probability: Any  # (pairs,)  of the pair's event in its law
+
+
+@njit(cache=True)
+def find_events(source, u, episode):
+    """Fill in the events of an episode that was driven by the uniforms u (one for the first state, one per stage).
+
+    The uniform that falls into the interval of an outcome also falls into one of the parts into which the events of that
+    outcome divide the interval. So events have their law, and states and rewards are those of the kernel alone.
+    """
+    K, S, A = source.shape
+    for h in range(episode.actions.size):
+        q = ((h if K > 1 else 0) * S + episode.states[h]) * A + episode.actions[h]
+        episode.events[h] = -1
+        if source.row_law[q] < 0:
+            continue
+        i = draw(source.probability, source.row_start[q], source.row_start[q + 1], u[1 + h])
+        left = u[1 + h]
+        for j in range(source.row_start[q], i):
+            left -= source.probability[j]
+        for j in range(source.pair_start[q], source.pair_start[q + 1]):
+            if source.pair_outcome[j] == i and source.pair_probability[j] > 0.0:
+                episode.events[h] = j - source.pair_start[q]
+                left -= source.pair_probability[j]
+                if left < 0.0:
+                    break
