@@ -1,4 +1,7 @@
-"""Sixteen rows (problem, level) on which learners are compared: small problems that differ in what must be explored."""
+"""Sixteen rows (problem, level) on which learners are compared: small problems that differ in what must be explored.
+
+`SHARED` holds the rows of asset selling once more, with one law of offers behind all rows.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,12 @@ def zoo(name: str, **params: object) -> Callable[[], bqrl.MDP]:
     return lambda: bqrl.envs.make(name, **params)
 
 
-ROWS: list[tuple[str, Callable[[], bqrl.MDP], float]] = [
-    ("asset selling, uniform", zoo("AssetSelling", distribution="uniform"), 0.1),
-    ("asset selling, uniform", zoo("AssetSelling", distribution="uniform"), 0.5),
-    ("asset selling, geometric", zoo("AssetSelling", distribution="geometric"), 0.1),
-    ("asset selling, geometric", zoo("AssetSelling", distribution="geometric"), 0.5),
-    ("asset selling, geometric", zoo("AssetSelling", distribution="geometric"), 0.9),
-    ("asset selling, two-humped", zoo("AssetSelling", distribution="two-humped"), 0.5),
+OFFERS = [
+    ("uniform", 0.1), ("uniform", 0.5), ("geometric", 0.1), ("geometric", 0.5), ("geometric", 0.9), ("two-humped", 0.5),
+]  # fmt: skip
+Row = tuple[str, Callable[[], bqrl.MDP], float]
+ROWS: list[Row] = [
+    *((f"asset selling, {law}", zoo("AssetSelling", distribution=law), tau) for law, tau in OFFERS),
     ("hard family", lambda: hard_instance(0.5, 1 / 16, A=3, H=3, best=2), 0.5),
     ("river swim", zoo("RiverSwim"), 0.25),
     ("river swim", zoo("RiverSwim"), 0.5),
@@ -37,4 +39,7 @@ ROWS: list[tuple[str, Callable[[], bqrl.MDP], float]] = [
     ("deep sea", zoo("DeepSea"), 0.5),
     ("bandit", zoo("Bandit"), 0.5),
     ("frozen lake", frozen_lake, 0.9),
+]
+SHARED: list[Row] = [
+    (f"shared law, {law}", zoo("AssetSelling", distribution=law, shared=True), tau) for law, tau in OFFERS
 ]

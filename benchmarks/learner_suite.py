@@ -2,6 +2,7 @@
 
     share = sum of gaps / (episodes * (optimum - quantile of uniformly random play));  1.0 means that nothing was learned.
 
+Learners that plan on a model also run asset selling with one law of offers behind all rows; these rows are outside the mean.
 A run is stuck if the mean gap of its last 200 episodes exceeds a tenth of what random play loses. Bands are 95 % bootstrap
 intervals over seeds. `--json FILE` writes every run; `baselines/learner_suite.json` holds the runs of 2026-11-15, before the
 core was rebuilt.
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _suite import ROWS
+from _suite import ROWS, SHARED, Row
 
 LAST = 200  # episodes at the end that tell whether a run is stuck
 STUCK = 0.1  # share of what random play loses
@@ -30,13 +31,20 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+def rows_of(title: str) -> list[Row]:
+    """The rows on which a learner runs: shared noise makes no difference without a model."""
+    import bqrl.learners.run as run
+
+    return ROWS + SHARED if run.LEARNERS[LEARNERS[title][0]].needs_rewards else ROWS
+
+
 def one(job: tuple[int, str, int, int]) -> dict[str, Any]:
     """One run: its share, the share of its last episodes, and its seconds."""
     import bqrl
     from bqrl.planners.convert import uniform
 
     place, title, episodes, seed = job
-    problem, build, tau = ROWS[place]
+    problem, build, tau = rows_of(title)[place]
     mdp = build()
     learner, params = LEARNERS[title]
     begun = time.perf_counter()
@@ -61,20 +69,24 @@ def report(runs: list[dict[str, Any]], titles: list[str]) -> None:
     """Print one line per row and learner, then the mean over rows, the worst row and the stuck runs."""
     rng = np.random.default_rng(0)
     for title in titles:
-        table = []
-        print(f"\n{title}\n{'row':32}{'share':>8}  {'95 % band':>15}{'stuck':>8}")
-        for problem, _, tau in ROWS:
+        shares: dict[str, np.ndarray] = {}
+        print(f"\n{title}\n{'row':32}{'share':>8}  {'95 % band':>15}{'stuck':>8}{'gap':>9}")
+        for problem, _, tau in rows_of(title):
             mine = [r for r in runs if (r["problem"], r["tau"], r["learner"]) == (problem, tau, title)]
-            share = np.array([r["share"] for r in mine])
-            stuck = np.mean([r["last"] > STUCK for r in mine])
+            if not mine:
+                continue
+            row, share = f"{problem}, {tau:g}", np.array([r["share"] for r in mine])
+            stuck, gap = np.mean([r["last"] > STUCK for r in mine]), np.mean([r["gap"] for r in mine])
             low, high = band(share, rng)
-            table.append(share)
-            print(f"{f'{problem}, {tau:g}':32}{share.mean():8.3f}  {f'{low:.3f}-{high:.3f}':>15}{stuck:8.0%}")
-        shares = np.array(table)
-        low, high = band(shares, rng)
-        worst = int(shares.mean(axis=1).argmax())
-        print(f"{'mean over rows':32}{shares.mean():8.3f}  {f'{low:.3f}-{high:.3f}':>15}")
-        print(f"{'worst row':32}{shares.mean(axis=1).max():8.3f}  ({ROWS[worst][0]}, {ROWS[worst][2]:g})", flush=True)
+            if problem not in {name for name, _, _ in SHARED}:
+                shares[row] = share
+            print(f"{row:32}{share.mean():8.3f}  {f'{low:.3f}-{high:.3f}':>15}{stuck:8.0%}{gap:9.1f}")
+        if shares:
+            table = np.array(list(shares.values()))
+            low, high = band(table, rng)
+            worst = int(table.mean(axis=1).argmax())
+            print(f"{'mean over rows, unshared':32}{table.mean():8.3f}  {f'{low:.3f}-{high:.3f}':>15}")
+            print(f"{'worst row':32}{table.mean(axis=1).max():8.3f}  ({list(shares)[worst]})", flush=True)
 
 
 def main() -> None:
@@ -84,11 +96,18 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--learner", action="append", choices=list(LEARNERS), help="only this one; may be repeated")
+    parser.add_argument("--row", action="append", help="only rows whose name contains this text; may be repeated")
     parser.add_argument("--json", type=Path, help="write every run here")
     given = parser.parse_args()
     titles = given.learner or list(LEARNERS)
     seeds = range(FIRST_SEED, FIRST_SEED + given.seeds)
-    jobs = [(i, title, given.episodes, seed) for title in titles for i in range(len(ROWS)) for seed in seeds]
+    jobs = [
+        (i, title, given.episodes, seed)
+        for title in titles
+        for i, (problem, _, _) in enumerate(rows_of(title))
+        if not given.row or any(text in problem for text in given.row)
+        for seed in seeds
+    ]
     with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
         runs = list(pool.map(one, jobs, chunksize=5))
     report(runs, titles)

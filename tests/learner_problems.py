@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from bqrl.learners.play import ModelWorld
+from bqrl.learners.protocol import Randomised
 from bqrl.learners.run import Run
 from bqrl.mdp.model import MDP
 
@@ -49,6 +51,18 @@ def finished(mdp, name, episodes, seed=5, **params):
 def bits(run):
     """The state of a run as bytes."""
     return {name: np.asarray(value).tobytes() for name, value in run.state().items()}
+
+
+def uniform_play(mdp):
+    """Behaviour that draws every available action with the same probability."""
+    chances = np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A)).astype(float)
+    return Randomised(chances / np.maximum(chances.sum(axis=2, keepdims=True), 1.0))
+
+
+def episodes(mdp, n, seed=0):
+    """Episodes of random play."""
+    world, chance = ModelWorld(mdp, np.random.default_rng(seed)), np.random.default_rng(seed + 1)
+    return [world.play(uniform_play(mdp), chance) for _ in range(n)]
 
 
 def updated_by_hand(name):

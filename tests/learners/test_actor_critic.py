@@ -1,49 +1,42 @@
 import numpy as np
 import pytest
-from actor_critic_batch import SIZE, A, B, H, S, policy, random_batch
+from learner_problems import episodes, finished
 
-from bqrl.learners.actor_critic_loops import add_parts, advantages, collect_parts, fit_values
+from bqrl.envs import asset_selling
+from bqrl.learners.run import Run
 
-
-def test_collecting_is_the_transpose_of_adding():
-    rng = np.random.default_rng(0)
-    x, table, image, back = rng.normal(size=SIZE), rng.normal(size=(H, S, A)), np.zeros((H, S, A)), np.zeros(SIZE)
-    add_parts(x, 0.7, image)
-    collect_parts(table, 0.7, back)
-    assert np.sum(image * table) == pytest.approx(x @ back)
+MDP = asset_selling(offers=4, start=1, stop_at_end=True)
+LEARNERS = ["ppo", "trpo"]
 
 
-def test_softmax_gives_nothing_to_actions_that_do_not_exist():
-    _, batch = random_batch()
-    available, old = batch.available, batch.old
-    assert np.allclose(old.sum(axis=2), 1.0)
-    assert not old[~available].any()
-    lonely = np.zeros((H, S, A), bool)
-    assert not policy(np.zeros(SIZE), 1.0, lonely).any()
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_first_policy_is_uniform_over_the_actions_that_exist(name):
+    learner = Run(MDP, name, 0.5, 5, 0).learner
+    chances = learner.plan().probabilities
+    assert np.array_equal(chances > 0, learner.task.available)
+    assert np.allclose(chances, learner.task.available / learner.task.available.sum(axis=2, keepdims=True))
+    assert not learner.evaluated().actions.any()  # the lowest of equal actions
 
 
-@pytest.mark.parametrize("trace", [0.0, 0.6, 1.0])
-def test_generalized_advantages_by_hand(trace):
-    rng = np.random.default_rng(1)
-    states, rewards, V = rng.integers(0, S, (B, H + 1)), rng.normal(size=(B, H)), rng.normal(size=(H, S))
-    found, target = np.zeros((B, H)), np.zeros((B, H))
-    advantages(states, rewards, V, 0.9, trace, found, target)
-    for b in range(B):
-        after = [V[h, states[b, h]] for h in range(H)] + [0.0]
-        delta = [rewards[b, h] + 0.9 * after[h + 1] - after[h] for h in range(H)]
-        for h in range(H):
-            expected = sum((0.9 * trace) ** (k - h) * delta[k] for k in range(h, H))
-            assert found[b, h] == pytest.approx(expected)
-            assert target[b, h] == pytest.approx(expected + after[h])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_policy_changes_after_a_full_batch_only(name):
+    learner = Run(MDP, name, 0.5, 50, 0, batch=4).learner
+    first = learner.chances.copy()
+    for i, episode in enumerate(episodes(MDP, 8)):
+        before = learner.chances.copy()
+        learner.observe(episode)
+        assert np.array_equal(learner.chances, before) == (i % 4 != 3)
+        assert learner.filled == (i + 1) % 4
+    assert not np.array_equal(learner.chances, first)
+    assert np.array_equal(learner.evaluated().actions, learner.chances.argmax(axis=2))
+    assert not learner.chances[~learner.task.available].any()
 
 
-def test_values_go_to_their_targets():
-    parts, V = np.zeros(H * S + S + H), np.zeros((H, S))
-    states = np.array([[0, 1, 2, 3], [1, 2, 3, 0], [3, 0, 1, 2], [2, 3, 0, 1]])
-    goal = np.random.default_rng(0).normal(size=(H, S))
-    target = np.array([[goal[h, states[b, h]] for h in range(H)] for b in range(4)])
-    fit_values(parts, 1.5, 1.0, states[:1], target[:1], V)
-    assert [V[h, states[0, h]] for h in range(2, H)] == pytest.approx(target[0, 2:])  # a full step hits the last one
-    for _ in range(400):
-        fit_values(parts, 1.5, 0.5, states, target, V)
-    assert np.allclose(V, goal, atol=1e-6)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_actions_with_the_same_rewards_stay_equally_probable(name):
+    """Without any reward all advantages are 0, and nothing is learned."""
+    silent = asset_selling(offers=4, start=1)
+    silent = type(silent)(silent.dense(0).reshape(5, 2, 5), np.zeros((5, 2)), start=1, horizon=3)
+    run = finished(silent, name, 10, batch=5)
+    assert np.allclose(run.learner.chances, 0.5)
+    assert not run.learner.V.any()

@@ -2,29 +2,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from learner_problems import episodes
 from oracles import random_mdp
 
 from bqrl.envs import asset_selling
 from bqrl.learners.counts import Counts
-from bqrl.learners.play import ModelWorld
-from bqrl.learners.protocol import Episode, Randomised
+from bqrl.learners.protocol import Episode
 from bqrl.mdp.model import MDP
-
-
-def uniform_play(mdp):
-    chances = np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A)).astype(float)
-    return Randomised(chances / np.maximum(chances.sum(axis=2, keepdims=True), 1.0))
-
-
-def episodes(mdp, n, seed=0):
-    world, chance = ModelWorld(mdp, np.random.default_rng(seed)), np.random.default_rng(seed + 1)
-    return [world.play(uniform_play(mdp), chance) for _ in range(n)]
 
 
 def by_hand(mdp, counts, played):
     """N(m, s, a, outcome) in a dictionary, matching outcomes by successor and reward."""
     found = {}
-    for states, actions, rewards in played:
+    for states, actions, rewards, _ in played:
         for h in range(mdp.H):
             m = h if counts.M > 1 else 0
             successors, _, paid = mdp.outcomes(h, states[h], actions[h])

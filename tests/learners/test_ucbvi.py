@@ -49,21 +49,3 @@ def test_ucbvi_with_the_constants_of_its_source_is_always_optimistic(bonus):
         mdp = random_mdp(np.random.default_rng(seed))
         record = learn(mdp, "ucbvi", 0.5, 40, seed, scale=1.0, bonus=bonus, stationary=False)
         assert np.all(record.notes["planned_value"] >= best_mean(mdp)[0] - 1e-9)
-
-
-def test_bounds_hold_the_values_of_every_kernel():
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        mdp = random_mdp(rng)
-        learner = Run(mdp, "ucbvi", 0.5, 5, 0).learner
-        for _ in range(5):
-            weights = rng.random(mdp.successor.size) + 1e-3
-            rows = np.repeat(np.arange(mdp.row_start.size - 1), np.diff(mdp.row_start))
-            drawn = weights / np.bincount(rows, weights, mdp.row_start.size - 1)[rows]
-            known = np.repeat(mdp.known.reshape(-1), np.diff(mdp.row_start))
-            other = mdp.with_probability(np.where(known, mdp.probability, drawn))
-            V = optimal_values(other)
-            for h, s, a in np.argwhere(np.isfinite(learner.ceiling)):
-                after, p, r = other.outcomes(h, s, a)
-                value = p @ (r + other.discount * V[h + 1, after])
-                assert learner.floor[h, s, a] - 1e-9 <= value <= learner.ceiling[h, s, a] + 1e-9

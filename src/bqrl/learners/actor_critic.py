@@ -75,7 +75,7 @@ class ActorCritic(Learner):
     def observe(self, episode: Episode) -> None:
         """Store the episode; a full batch improves the policy and is discarded."""
         i = self.filled
-        self.states[i], self.actions[i], self.rewards[i] = episode
+        self.states[i], self.actions[i], self.rewards[i] = episode.states, episode.actions, episode.rewards
         self.filled += 1
         if self.filled < self.batch:
             return

@@ -52,7 +52,8 @@ def best_action(q_values):
     """First action whose value is the largest up to TIE_TOL; actions that do not exist hold -inf."""
     best = 0
     for a in range(1, q_values.size):
-        if q_values[a] > q_values[best] + TIE_TOL * max(1.0, abs(q_values[best])):
+        slack = TIE_TOL * max(1.0, abs(q_values[best])) if q_values[best] > -math.inf else 0.0
+        if q_values[a] > q_values[best] + slack:
             best = a
     return best
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.errors import ArgumentError, EpisodeError
+from bqrl.errors import EpisodeError
 from bqrl.learners.counts import Counts, Units
 from bqrl.learners.counts_loops import Laws, Tally, count_events
 from bqrl.learners.protocol import Episode, Task, stored_array
@@ -33,8 +33,7 @@ from bqrl.mdp.noise import SharedNoise
 
 def counts_of(task: Task, stationary: bool | None = None) -> Counts:
     """Return the counts with which a learner starts: those of the event laws if rows share noise, else those of rows."""
-    if task.model is None:
-        raise ArgumentError("counts need the rewards, and task.model is None; learn on an MDP", name="task")
+    assert task.model is not None
     noise = task.model.noise
     if noise is None or not np.any(noise.row_law >= 0):
         return Counts(task.structure, stationary, task.model.reward)
@@ -149,7 +148,9 @@ class SharedUnits(Units):
         revealed = counts.noise.separates | counts.noise.events_observed
         super().__init__(counts, rows & ~((counts.noise.row_law >= 0) & revealed))
         self.shared = counts
-        self.classes = counts.class_seen.size
+        self.classes, laws = counts.class_seen.size, counts.class_start.size - 1
+        row_law = counts.row_law[(counts.row_law >= 0) & ~counts.known.reshape(-1)]
+        self.driven = np.concatenate([np.bincount(row_law, minlength=laws), self.driven])
         self.sizes = np.concatenate([np.diff(counts.class_start), self.sizes])
         self.starts = np.cumsum(self.sizes) - self.sizes
         self.place = np.full_like(self.place, -1)  # no row is a copy of one law
