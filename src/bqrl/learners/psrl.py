@@ -1,21 +1,28 @@
-"""Posterior sampling for quantiles: draw a kernel, plan for a window of quantiles around tau, play the plan.
+"""Posterior sampling for quantiles: draw a kernel, plan for a window of quantiles around tau, and play the plan if it may pay.
 
-Before every episode each row that is not known is drawn from a Dirichlet law,
+Before every episode each row that is not known is drawn from its posterior,
 
-    P_h(. | s, a) ~ Dirichlet( prior / k + w N_h(s, a, .) ),    w = 1 + 9 n / (n + 20),    n = N_h(s, a),
+    P_h(. | s, a) ~ Dirichlet( prior / k + N_h(s, a, .) ),
 
-over the k outcomes of its known support. Where rows share noise, the laws of events are drawn in place of the rows. The prior
-has a fixed total weight: weights that grow with k keep rows uncertain for too long if rows are many and visits few. The factor w
-leaves rows uncertain after one visit and settles rows that were visited often; a law of events counts as visited
-n divided by the number of rows that it drives. The plan maximises the mean of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is
-[0, 1] at first and narrows to tau: the learner starts risk-neutral and ends at the quantile.
+over the k outcomes of its known support. The prior has a fixed total weight: weights that grow with k keep rows uncertain for
+too long if rows are many and visits few. Where rows share a law of events, that law is drawn instead.
+
+Two plans are made for the mean V of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is
+[0, 1] at first and narrows to tau: one on the drawn kernel P and one on the posterior mean M. The plan d of the draw is played if
+what it would gain under P is at least what it would cost under M,
+
+    V(d; P) - V(m; P)  >=  V(m; M) - V(d; M),
+
+and otherwise the plan m of the mean is. Draws near the mean, and draws that promise much at a small price, are played; draws that
+risk much for little are not. Between two arms the drawn difference must thus exceed the mean difference, which is a posterior
+draw with half the standard deviation; plain posterior sampling plays the plan of every draw and never settles if rows are many.
 
 In every other episode rows are drawn together: each row is drawn RANKS times, its draws are ranked by the mean of an optimistic
 value of the successor, and one rank, drawn uniformly, is taken in every row. Each row alone still has its posterior law, but good
 draws now coincide, so plans that need several untried rows at once are tried. In the other episodes rows are drawn
 independently, so that one untried alternative can look better than the others.
 
-With one draw per episode the learner explores without a constant to tune. No regret bound is claimed.
+No regret bound is claimed.
 """
 
 from __future__ import annotations
@@ -36,7 +43,6 @@ from bqrl.planners.confidence import log_buffer
 
 WINDOWS = ("centred", "lower")
 RANKS = 4  # draws per row, of which one rank is taken
-SETTLED, HALFWAY = 9.0, 20.0  # counts weigh up to 1 + SETTLED times, half of it after HALFWAY visits
 
 
 class PSRL(Learner):
@@ -78,6 +84,7 @@ class PSRL(Learner):
         self._units = self.counts.units()
         self._sizes, self._starts = self._units.sizes, self._units.starts
         self._worth = self._optimistic_worth(task)
+        self._widths: dict[str, float | None] = {"drawn": None, "mean": None}  # where the last searches ended
         self._notes: dict[str, float] = {}
 
     def _optimistic_worth(self, task: Task) -> FloatArray:
@@ -99,34 +106,53 @@ class PSRL(Learner):
         return self._units.collect(np.asarray(worth))
 
     def plan(self) -> TargetPolicy:
-        """Return the plan on a kernel drawn from the posterior."""
+        """Return the plan on a kernel drawn from the posterior, or that on the posterior mean if the former costs too much."""
         tau = self.task.tau
         level, buffer = centred_window(tau, self.t) if self.window == "centred" else (tau, log_buffer(tau)(self.t))
-        found = self.replanner.window(self.draw(), level, buffer)
-        self._notes = {"level": level, "beta": buffer, "planned_value": found.nominal, "sweeps": float(found.sweeps)}
+        kernels = {"drawn": self.draw(), "mean": self.mean()}
+        plans = {}
+        for name, kernel in kernels.items():
+            self.replanner.width = self._widths[name]
+            plans[name] = self.replanner.window(kernel, level, buffer)
+            self._widths[name] = self.replanner.width
+        drawn, mean = plans["drawn"], plans["mean"]
+        gain = drawn.nominal - self.replanner.score(mean.policy, kernels["drawn"], level, buffer)
+        cost = mean.nominal - self.replanner.score(drawn.policy, kernels["mean"], level, buffer)
+        found = drawn if gain >= cost else mean
+        self._notes = {
+            "level": level, "beta": buffer, "planned_value": found.nominal, "explores": float(found is drawn),
+            "sweeps": float(drawn.sweeps + mean.sweeps),
+        }  # fmt: skip
         return found.policy
 
-    def draw(self) -> FloatArray:
-        """Return a kernel drawn from the posterior; a row whose draws all underflow keeps its posterior mean."""
+    def mean(self) -> FloatArray:
+        """Return the mean of the posterior."""
+        return self._kernel(self._shapes()[None])
+
+    def _shapes(self) -> FloatArray:
+        """Return the parameters of the posterior, the laws one after the other."""
+        return np.repeat(self.prior / self._sizes, self._sizes) + self._units.seen()
+
+    def _kernel(self, weights: FloatArray, rank: int = 0) -> FloatArray:
+        """Return the kernel with the normalised weights, shape (draws, entries), as laws; of several draws, those of a rank."""
         kernel = self.counts.probability.copy()
         if self._sizes.size == 0:
             return kernel
-        n = self._units.visits()
-        weight = 1.0 + SETTLED * n / (n + HALFWAY * self._units.driven)
-        shapes = np.repeat(self.prior / self._sizes, self._sizes) + np.repeat(weight, self._sizes) * self._units.seen()
-        together = self.t % 2 == 0
-        drawn = self.rng.standard_gamma(shapes, (RANKS if together else 1, shapes.size))
-        total = np.add.reduceat(drawn, self._starts, axis=1)
-        lost = np.repeat(total <= 0.0, self._sizes, axis=1)
-        if lost.any():
-            drawn = np.where(lost, shapes, drawn)
-            total = np.add.reduceat(drawn, self._starts, axis=1)
-        drawn /= np.repeat(total, self._sizes, axis=1)
-        if together:
-            order = np.argsort(np.add.reduceat(drawn * self._worth, self._starts, axis=1), axis=0)
-            taken = np.repeat(order[int(self.rng.integers(RANKS))], self._sizes)
-            return self._units.spread(drawn[taken, np.arange(shapes.size)], kernel)
-        return self._units.spread(drawn[0], kernel)
+        laws = weights / np.repeat(np.add.reduceat(weights, self._starts, axis=1), self._sizes, axis=1)
+        if len(laws) == 1:
+            return self._units.spread(laws[0], kernel)
+        order = np.argsort(np.add.reduceat(laws * self._worth, self._starts, axis=1), axis=0)
+        taken = np.repeat(order[rank], self._sizes)
+        return self._units.spread(laws[taken, np.arange(taken.size)], kernel)
+
+    def draw(self) -> FloatArray:
+        """Return a kernel drawn from the posterior; a row whose draws all underflow keeps its posterior mean."""
+        shapes, draws = self._shapes(), RANKS if self.t % 2 == 0 else 1
+        weights = self.rng.standard_gamma(shapes, (draws, shapes.size))
+        if shapes.size:
+            lost = np.add.reduceat(weights, self._starts, axis=1) <= 0.0
+            weights = np.where(np.repeat(lost, self._sizes, axis=1), shapes, weights)
+        return self._kernel(weights, int(self.rng.integers(draws)))
 
     def observe(self, episode: Episode) -> None:
         """Count the episode."""
@@ -134,16 +160,18 @@ class PSRL(Learner):
         self.t += 1
 
     def notes(self) -> dict[str, float]:
-        """Return the window, the value of the plan on the drawn kernel, and the sweeps it took."""
+        """Return the window, the value of the plan on its kernel, whether it is that of the draw, and the sweeps."""
         return self._notes
 
     def state(self) -> dict[str, Any]:
-        """Return the counts, the number of episodes, and where the last search ended."""
-        width = self.replanner.width
-        return self.counts.state() | {"t": self.t, "width": np.nan if width is None else width}
+        """Return the counts, the number of episodes, and where the last searches ended."""
+        widths = {f"{name}_width": np.nan if width is None else width for name, width in self._widths.items()}
+        return self.counts.state() | {"t": self.t} | widths
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
         self.counts.restore(state)
-        self.t, width = int(state["t"]), float(state["width"])
-        self.replanner.width = None if np.isnan(width) else width
+        self.t = int(state["t"])
+        for name in self._widths:
+            width = float(state[f"{name}_width"])
+            self._widths[name] = None if np.isnan(width) else width

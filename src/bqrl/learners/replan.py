@@ -70,6 +70,10 @@ class Replanner:
         self.points = self.grid.points(0)
         self.width: float | None = None  # where the last search ended, in steps
 
+    def score(self, policy: TargetPolicy, probability: FloatArray, tau: float, beta: float) -> float:
+        """Return the buffered quantile of a policy of this planner under the given kernel."""
+        return float(buffered_rows(self.points, self.follower.law(policy, probability)[None], tau, beta)[0])
+
     def point(self, probability: FloatArray, tau: float, half: FloatArray | None = None) -> Choice:
         """Return the (optimistic) plan for the plain quantile."""
         done = sweep(self.model, self.grid, half=half, probability=probability, layout=self.layout)
@@ -79,7 +83,7 @@ class Replanner:
         assert done.actions is not None
         policy = TargetPolicy(self.grid, done.actions, float(self.points[column]), done.extra)
         margin = Margin(tau - float(shortfall[column]), after - tau)
-        nominal = float(buffered_rows(self.points, self.follower.law(policy, probability)[None], tau, 0.0)[0])
+        nominal = self.score(policy, probability, tau, 0.0)
         return Choice(policy, policy.target, nominal, 1, margin)
 
     def window(self, probability: FloatArray, tau: float, beta: float, half: FloatArray | None = None) -> Choice:
