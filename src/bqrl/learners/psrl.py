@@ -6,9 +6,9 @@ Before every episode each row that is not known is drawn from a Dirichlet law,
 
 over the k outcomes of its known support. Where rows share noise, the laws of events are drawn in place of the rows. The prior
 has a fixed total weight: weights that grow with k keep rows uncertain for too long if rows are many and visits few. The factor w
-leaves rows uncertain after one visit and settles rows that were visited often; a law of events counts as visited
-n divided by the number of rows that it drives. The plan maximises the mean of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is
-[0, 1] at first and narrows to tau: the learner starts risk-neutral and ends at the quantile.
+leaves rows uncertain after one visit and settles rows that were visited often; laws of events, which every transition informs,
+have w = 1. The plan maximises the mean of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which
+is [0, 1] at first and narrows to tau: the learner starts risk-neutral and ends at the quantile.
 
 In every other episode rows are drawn together: each row is drawn RANKS times, its draws are ranked by the mean of an optimistic
 value of the successor, and one rank, drawn uniformly, is taken in every row. Each row alone still has its posterior law, but good
@@ -112,7 +112,8 @@ class PSRL(Learner):
         if self._sizes.size == 0:
             return kernel
         n = self._units.visits()
-        weight = 1.0 + SETTLED * n / (n + HALFWAY * self._units.driven)
+        weight = 1.0 + SETTLED * n / (n + HALFWAY)
+        weight[: self._units.laws] = 1.0
         shapes = np.repeat(self.prior / self._sizes, self._sizes) + np.repeat(weight, self._sizes) * self._units.seen()
         together = self.t % 2 == 0
         drawn = self.rng.standard_gamma(shapes, (RANKS if together else 1, shapes.size))
