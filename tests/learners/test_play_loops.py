@@ -6,7 +6,11 @@ from bqrl.envs import make
 from bqrl.learners.play import ModelWorld
 from bqrl.learners.protocol import with_events
 
-PROBLEMS = [make("Inventory", shared=True, capacity=3), make("AssetSelling", shared=True), make("Staffing", shared=True)]
+PROBLEMS = [
+    make("Inventory", shared=True, capacity=3),
+    make("AssetSelling", shared=True),
+    make("Staffing", shared=True),
+]
 
 
 @pytest.mark.parametrize("mdp", PROBLEMS)

@@ -26,7 +26,9 @@ def test_a_stationary_task_lists_its_actions_for_every_stage():
     assert task(chain()).available.shape == (6, 3, 2)
 
 
-@pytest.mark.parametrize(("own", "given", "found"), [(1.0, None, 0.99), (0.9, None, 0.9), (0.9, 0.5, 0.5), (1.0, 1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("own", "given", "found"), [(1.0, None, 0.99), (0.9, None, 0.9), (0.9, 0.5, 0.5), (1.0, 1.0, 1.0)]
+)
 def test_the_discount_of_updates(own, given, found):
     assert task(chain(), own).update_discount(given) == found
 

@@ -84,4 +84,4 @@ class Trace(NamedTuple):
     states: Any  # (H + 1,)
     actions: Any  # (H,)
     rewards: Any  # (H,)
-    events: Any = np.zeros(0, np.int64)  # (H,) index of each event in its law, -1 in rows without one; empty: not reported
+    events: Any = np.zeros(0, np.int64)  # (H,) each event's index in its law, -1 in rows without; empty: not reported

@@ -128,8 +128,8 @@ class Units:
         Rows to draw, shape (M, S, A); those with a single outcome are left out.
     """
 
+    laws = 0  # how many of the first units are laws of events
     sizes: IntArray  # (units,)  entries of every law
-    driven: IntArray  # (units,)  rows that follow from every law
     starts: IntArray  # (units,)  place of the first entry of every law
     place: IntArray  # (M*S*A,)  place of the first entry of a row's own law, -1 if the row has none
 
@@ -139,7 +139,6 @@ class Units:
         drawn = rows.reshape(-1) & (sizes > 1)
         self.rows, self.outcomes = np.flatnonzero(drawn), np.flatnonzero(np.repeat(drawn, sizes))
         self.sizes = sizes[drawn]
-        self.driven = np.ones_like(self.sizes)
         self.starts = np.cumsum(self.sizes) - self.sizes
         self.place = np.where(drawn, np.cumsum(np.where(drawn, sizes, 0)) - sizes, -1)
 
