@@ -104,7 +104,7 @@ def coverage(spec: TheorySpec, watch: Watch) -> Found:
             watch.tick()
         cases.append(head | coverage_numbers(ratios, own.delta, own.confidence))
         runs += [
-            {"problem": case.problem, "run": j, "largest_ratio": x, "inside": x <= 1.0 + ROUNDING}
+            {"problem": case.problem, "tau": case.tau, "run": j, "largest_ratio": x, "inside": x <= 1.0 + ROUNDING}
             for j, x in enumerate(ratios.tolist())
         ]
     facts = {"delta": own.delta, "confidence": own.confidence, "episodes": own.episodes}
@@ -173,7 +173,9 @@ def bounds(spec: TheorySpec, watch: Watch) -> Found:
         last = min(10.0 * max([*(T for T in starts.values() if math.isfinite(T)), own.episodes[-1]]), 1e12)
         for T in np.unique(np.geomspace(own.episodes[0], last, BOUND_POINTS).round()).astype(np.int64).tolist():
             totals = {name.replace(" ", "_"): proven(T, name).total for name in STATEMENTS}
-            lines.append({"problem": case.problem, "episodes": T, **totals, "trivial": T * mdp.H * proven.span})
+            lines.append(
+                {"problem": case.problem, "tau": case.tau, "episodes": T, **totals, "trivial": T * mdp.H * proven.span}
+            )
         extra = {"best": best.value, "margin": theory.optimal_margin(mdp, case.tau), "plateau": [rho.lower, rho.upper]}
         cases.append(head | {"support": support} | extra)
     return {"tables": {"bounds": points, "bounds_lines": lines}, "delta": own.delta, "cases": cases}
