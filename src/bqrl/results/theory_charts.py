@@ -31,7 +31,8 @@ def _colour(field: str, names: Sequence[str], colours: Sequence[str] = ()) -> An
     """One colour per name."""
     alt = altair()
     scale = alt.Scale(domain=list(names), range=list(colours) or [*PALETTE, *PALETTE][: len(names)])
-    return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(orient="top", columns=2, labelLimit=260))
+    legend = alt.Legend(orient="top", columns=2, labelLimit=260, symbolOpacity=1)
+    return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
 def _dashes(field: str, names: Sequence[str]) -> Any:
@@ -167,7 +168,7 @@ def buffer_chart(found: Found, title: str) -> Any:
         for key, name in (("margin", f"margin {RHO}*"), ("plateau_high", f"plateau {RHO}τ"))
         if row[key] >= min(gap["beta"] for gap in gaps if gap["which"] == row["which"]) / 1.1
     ]
-    x, y = _axis("X", "beta", "buffer β", log=True), alt.Y("cost:Q", title="return lost to the buffer")
+    x, y = _axis("X", "beta", "buffer β", log=True, nice=False), alt.Y("cost:Q", title="return lost to the buffer")
     colour = _colour("gap", list(kinds.values()), [BLUE, ORANGE])
     base = _chart(rows, "which", "gap", "beta", "cost", "low").transform_filter(chosen([selector]))
     rules = _chart(edges, "which", "edge", "beta").transform_filter(chosen([selector]))
