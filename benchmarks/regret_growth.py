@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from _suite import ROWS
 
+import bqrl
 from bqrl.results.charts import Curve, altair, curves_chart, image
 from bqrl.study.compare import BAND, bootstrap_band
 from bqrl.study.theory_hard import growth_exponent
@@ -42,8 +43,6 @@ CHOSEN = [("hard family", 0.5), ("asset selling, uniform", 0.1), ("river swim", 
 
 def one(job: tuple[str, float, str, int, list[int]]) -> dict[str, Any]:
     """One run: its regret after each number of episodes `at`."""
-    import bqrl
-
     problem, tau, learner, seed, at = job
     mdp = next(build for name, build, level in ROWS if (name, level) == (problem, tau))()
     start = time.perf_counter()

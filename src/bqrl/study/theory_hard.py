@@ -19,10 +19,8 @@ from bqrl.study.theory_spec import Found, HardSpec, LearnerSpec, Rows, TheorySpe
 from bqrl.study.watch import Watch
 
 
-def hard(spec: TheorySpec, watch: Watch) -> Found:
+def hard(own: HardSpec, spec: TheorySpec, watch: Watch) -> Found:
     """Regret of every learner by rho with its exponent, and its growth in long runs with the exponent there."""
-    own = spec.hard
-    assert own is not None
     A, H, scale = own.actions, own.horizon, own.actions / own.growth_rho**2
     T = round(own.growth_factor * scale)
     at = np.unique(np.geomspace(min(50, T), T, own.growth_points).round()).astype(np.int64)

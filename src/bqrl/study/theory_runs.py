@@ -29,7 +29,6 @@ import numpy as np
 
 from bqrl import theory
 from bqrl.laws.law import Law
-from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.mdp.arrays import FloatArray
@@ -38,7 +37,17 @@ from bqrl.planners.confidence import log_buffer, power_buffer
 from bqrl.planners.solve import solve
 from bqrl.study.run import complete
 from bqrl.study.theory_hard import hard
-from bqrl.study.theory_spec import BoundsSpec, Case, Found, Rows, TheorySpec, run_seed
+from bqrl.study.theory_spec import (
+    BoundsSpec,
+    BufferSpec,
+    Case,
+    CoverageSpec,
+    Found,
+    KnapsackSpec,
+    Rows,
+    TheorySpec,
+    run_seed,
+)
 from bqrl.study.watch import Watch
 
 ROUNDING = 1e-12
@@ -67,7 +76,7 @@ def run_theory(spec: TheorySpec, only: Iterable[str] | None = None, watch: Watch
     found = {}
     for name in spec.chosen(only):
         start = time.perf_counter()
-        found[name] = RUN[name](spec, Watch() if watch is None else watch)
+        found[name] = RUN[name](getattr(spec, name), spec, Watch() if watch is None else watch)
         found[name]["seconds"] = time.perf_counter() - start
     return found
 
@@ -88,10 +97,8 @@ def _finite(x: float) -> float | None:
 # -- coverage -------------------------------------------------------------------------------------------------------------
 
 
-def coverage(spec: TheorySpec, watch: Watch) -> Found:
+def coverage(own: CoverageSpec, spec: TheorySpec, watch: Watch) -> Found:
     """Coverage of UCB-BQRL's theoretical confidence sets on every case, and the largest ratio of every run."""
-    own = spec.coverage
-    assert own is not None
     cases: Rows = []
     runs: Rows = []
     for i, case in enumerate(own.cases):
@@ -147,10 +154,8 @@ def worst_ratio(mdp: MDP, tau: float, episodes: int, delta: float, seed: int, pa
 # -- bounds ---------------------------------------------------------------------------------------------------------------
 
 
-def bounds(spec: TheorySpec, watch: Watch) -> Found:
+def bounds(own: BoundsSpec, spec: TheorySpec, watch: Watch) -> Found:
     """Regret and bounds of every case, and the number of episodes from which each bound is informative."""
-    own = spec.bounds
-    assert own is not None
     points: Rows = []
     lines: Rows = []
     cases: Rows = []
@@ -184,26 +189,23 @@ def bounds(spec: TheorySpec, watch: Watch) -> Found:
 def _measured(
     spec: TheorySpec, own: BoundsSpec, case: Case, mdp: MDP, best: Law, place: tuple[int, ...], T: int, watch: Watch
 ) -> dict[str, Any]:
-    """Means and extremes over the runs of T episodes."""
+    """Means and extremes, over the runs, of sums over T episodes; optimism: its smallest share of episodes."""
     runs = []
     for j in range(own.runs):
         seed = run_seed(spec.theory.seed, *place, j)
         record = complete(Run(mdp, "ucb-bqrl", case.tau, T, seed, **own.params | {"delta": own.delta}))[0]
-        runs.append(parts(record, best, case.tau))
+        found = theory.optimistic_decomposition(
+            best, record.laws, record.notes["optimistic"], case.tau, record.notes["beta"]
+        )
+        sums = [float(one.sum()) for one in (record.gap(case.tau), found.buffering, found.model)]
+        runs.append([*sums, float(np.mean(found.optimistic))])
         watch.tick()
-    regret, buffering, model, optimistic = ([run[k] for run in runs] for k in range(4))
+    regret, buffering, model, optimistic = zip(*runs, strict=True)
     return {
         "episodes": T, "runs": len(runs), "regret": float(np.mean(regret)), "regret_most": max(regret),
         "model": float(np.mean(model)), "model_most": max(model), "optimistic": min(optimistic),
         "buffering_of_the_optimum": float(np.mean(buffering)),
     }  # fmt: skip
-
-
-def parts(record: Record, best: Law, tau: float) -> tuple[float, float, float, float]:
-    """Sums over a run: regret, cost of the buffer, model error; and the share of episodes in which optimism held."""
-    found = theory.optimistic_decomposition(best, record.laws, record.notes["optimistic"], tau, record.notes["beta"])
-    sums = (float(one.sum()) for one in (record.gap(tau), found.buffering, found.model))
-    return (*sums, float(np.mean(found.optimistic)))  # type: ignore[return-value]
 
 
 def _bound_columns(proven: theory.RegretBounds, T: int, statement: str, most: float) -> dict[str, Any]:
@@ -219,10 +221,8 @@ def _bound_columns(proven: theory.RegretBounds, T: int, statement: str, most: fl
 # -- without runs ---------------------------------------------------------------------------------------------------------
 
 
-def buffer(spec: TheorySpec, watch: Watch) -> Found:
+def buffer(own: BufferSpec, spec: TheorySpec, watch: Watch) -> Found:
     """The buffering gaps of every case with plateau and margin, and the episode from which each schedule is below them."""
-    own = spec.buffer
-    assert own is not None
     watch.phase("buffering gaps", len(own.cases))
     gaps: Rows = []
     clears: Rows = []
@@ -251,10 +251,8 @@ def buffer(spec: TheorySpec, watch: Watch) -> Found:
     return {"tables": {"buffer": gaps, "buffer_clears": clears}, "cases": cases}
 
 
-def knapsack(spec: TheorySpec, watch: Watch) -> Found:
+def knapsack(own: KnapsackSpec, spec: TheorySpec, watch: Watch) -> Found:
     """Support and lattice of every family of weights by horizon, and the number of subsets from quantile decisions."""
-    own = spec.knapsack
-    assert own is not None
     weights = theory.knapsack_families(own.weights, run_seed(spec.theory.seed, 5))
     watch.phase("possible returns", len(weights))
     sizes: Rows = []
@@ -278,6 +276,6 @@ def knapsack(spec: TheorySpec, watch: Watch) -> Found:
     return {"tables": {"knapsack": sizes}, "weights": own.weights, "families": families}
 
 
-RUN: dict[str, Callable[[TheorySpec, Watch], Found]] = {
+RUN: dict[str, Callable[[Any, TheorySpec, Watch], Found]] = {
     "coverage": coverage, "bounds": bounds, "hard": hard, "buffer": buffer, "knapsack": knapsack,
 }  # fmt: skip

@@ -189,7 +189,6 @@ def gap_profile(
     Returns
     -------
     GapProfile
-        Arrays ready to draw.
 
     Examples
     --------

@@ -112,7 +112,6 @@ def coverage(contained: Any, delta: float, confidence: float = 0.95) -> Coverage
     Returns
     -------
     Coverage
-        The observed share, its interval and the stated probability.
 
     Examples
     --------

@@ -47,7 +47,6 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
     Returns
     -------
     Counting
-        The sum, in total and by stage and episode, and its bound.
 
     Examples
     --------

@@ -69,7 +69,6 @@ def optimistic_decomposition(best: Law, laws: Sequence[Law], optimistic: Any, ta
     Returns
     -------
     Decomposition
-        The brackets, which add up to the regret.
 
     Examples
     --------

@@ -161,7 +161,6 @@ def quantile_jumps(tau: float, rho: float, H: int = 2) -> QuantileJumps:
     Returns
     -------
     QuantileJumps
-        Levels and values of both step functions.
 
     Examples
     --------
@@ -211,7 +210,6 @@ def loglog_slope(x: Any, y: Any, error: Any = None) -> Slope:
     Returns
     -------
     Slope
-        Exponent, its standard error, and factor.
 
     Examples
     --------

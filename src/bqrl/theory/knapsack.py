@@ -105,7 +105,6 @@ def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int
     Returns
     -------
     KnapsackLaw
-        The law, in integers.
 
     Examples
     --------
@@ -211,7 +210,6 @@ def support_growth(weights: Sequence[int], max_atoms: int = MAX_ATOMS) -> Suppor
     Returns
     -------
     SupportGrowth
-        The sizes for the first 1, 2, ... weights.
 
     Examples
     --------

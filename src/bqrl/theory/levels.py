@@ -77,7 +77,6 @@ def levels(curve: GuaranteeCurve | Plan, tau: float | None = None) -> Levels:
     Returns
     -------
     Levels
-        The levels of every stage, state and need.
 
     Examples
     --------
@@ -124,7 +123,6 @@ def martingale_drift(found: Levels) -> Drift:
     Returns
     -------
     Drift
-        The largest deviations from the martingale property.
 
     Examples
     --------

@@ -149,7 +149,6 @@ def return_law_perturbation(mdp: MDP, other: MDP, policy: Policy) -> Perturbatio
     Returns
     -------
     Perturbation
-        Bound, distance, weights and expected TV.
 
     Examples
     --------

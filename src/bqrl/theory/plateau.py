@@ -122,7 +122,6 @@ def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
     Returns
     -------
     PlateauBounds
-        The bracket and its proof.
 
     Examples
     --------
@@ -196,7 +195,6 @@ def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int |
     Returns
     -------
     Shortfalls
-        The numbers, per target.
 
     Examples
     --------

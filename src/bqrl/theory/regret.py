@@ -235,7 +235,6 @@ def regret_bound(mdp: MDP, tau: float, T: int, statement: str = "ours", **option
     Returns
     -------
     RegretBound
-        The bound.
 
     Examples
     --------

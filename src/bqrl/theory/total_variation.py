@@ -141,7 +141,6 @@ def total_variation_consequence(mdp: MDP, optimistic: MDP, estimate: MDP, radius
     Returns
     -------
     TotalVariation
-        Distances, bounds, and the rows to which the lemma applies.
 
     Examples
     --------
