@@ -7,9 +7,8 @@ from typing import Any
 
 from bqrl.results.charts import image
 from bqrl.results.result import Result, Table, versions
-from bqrl.results.study import listed
 from bqrl.results.theory_charts import theory_charts
-from bqrl.results.words import number, percent
+from bqrl.results.words import listed, number, percent
 from bqrl.study.theory_spec import EXPERIMENTS, TheorySpec
 
 QUICK = "Quick run: few and short runs; these are not the numbers of the full experiments."

@@ -7,8 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.results.charts import BLUE, GREEN, GREY, ORANGE, PALETTE, RED, altair
-from bqrl.results.study_charts import Selector, chosen, csv_data, with_title
+from bqrl.results.charts import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PALETTE,
+    RED,
+    Selector,
+    altair,
+    chosen,
+    csv_data,
+    with_title,
+)
 
 Found = Mapping[str, Any]
 RHO = "\N{GREEK SMALL LETTER RHO}"
