@@ -8,6 +8,8 @@ exponent 1; logarithmic regret has an exponent near 0.
 On the hard family every learner has regret of at least c H min(T, A / rho^2) for some choice of the best action.
 `hard_lower_bound` computes this bound (`rate`), and a tighter one with the same proof (`direct`); both are drawn.
 
+The radius of UCB-BQRL contains the logarithm of the number of episodes, here that of the whole run.
+
 The default of 2,000 episodes takes some minutes; `--episodes 20000` takes about an hour on one core.
 
 `--json FILE` writes the curves of all runs, `--load FILE` draws from such a file without running, and `--images DIR` writes
@@ -28,7 +30,7 @@ import numpy as np
 from _suite import ROWS
 
 import bqrl
-from bqrl.results.charts import Curve, altair, curves_chart, image
+from bqrl.results.charts import Curve, altair, image, lines, with_title
 from bqrl.study.compare import BAND, bootstrap_band
 from bqrl.study.theory_hard import growth_exponent
 from bqrl.theory import hard_lower_bound
@@ -96,12 +98,12 @@ def panel(runs: list[dict[str, Any]], at: np.ndarray, problem: str, tau: float) 
         for name in ("direct", "rate"):
             y = np.array([getattr(bound, name) for bound in bounds])
             label = "lower bound" if name == "direct" else "c H min(T, A / \N{GREEK SMALL LETTER RHO}²)"
-            curves.append(Curve(label, x, y, y, y))
+            curves.append(Curve(label, x, y))
+    exponent = ", ".join(f"{name} {a}" for name, a in zip(LEARNERS, exponents, strict=True))
+    note = f"Band: {BAND.format(seeds=len(found))}. Exponents: {exponent}."
+    layers = lines(curves, "episodes T", "regret", scales={"x": {"type": "log"}, "y": {"type": "log"}}).layers
     title = f"{problem[0].upper()}{problem[1:]}, τ = {tau:g}"
-    note = " Exponents: " + ", ".join(f"{name} {a}" for name, a in zip(LEARNERS, exponents, strict=True)) + "."
-    band = BAND.format(seeds=len(found))
-    chart = curves_chart(curves, title=title, y_title="regret", x_title="episodes T", band=band, note=note, log=True)
-    return chart.properties(width=360, height=260)
+    return with_title(altair().layer(*layers), title, note).properties(width=360, height=260)
 
 
 def draw(runs: list[dict[str, Any]], at: np.ndarray) -> Any:

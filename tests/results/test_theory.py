@@ -98,7 +98,7 @@ def test_numbers_without_a_limit_can_be_said(found):
 
 
 def test_the_result_can_be_written_read_and_made_again(found, tmp_path, monkeypatch):
-    monkeypatch.setattr("bqrl.results.theory.image", lambda spec, kind: b"drawn")
+    monkeypatch.setattr("bqrl.results.charts.image", lambda spec, kind: b"drawn")
     spec = theory_of(SMALL)
     result, left_out = theory_result(spec, found)
     assert left_out == []
@@ -124,7 +124,7 @@ def test_without_altair_the_tables_remain(found, monkeypatch):
 
 
 def test_a_quick_run_is_marked(found, monkeypatch):
-    monkeypatch.setattr("bqrl.results.theory.image", lambda spec, kind: b"drawn")
+    monkeypatch.setattr("bqrl.results.charts.image", lambda spec, kind: b"drawn")
     spec = settings_of(SMALL, TheorySpec, quick=True)
     result, _ = theory_result(spec, {"knapsack": found["knapsack"]})
     assert result.sentences[0] == QUICK

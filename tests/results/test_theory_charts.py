@@ -43,23 +43,25 @@ def test_charts_carry_their_title_and_name_their_axes(found):
 
 def test_coverage_is_drawn_as_the_distribution_of_the_ratios(found):
     steps, marks, _, promise = datasets(coverage_chart(found["coverage"], "title"))
-    selling = sorted(
-        (float(row["factor"]), float(row["share"])) for row in steps if row["label"] == "selling, τ = 0.25"
-    )
+    selling = [(float(row["x"]), float(row["y"])) for row in steps if row["k"] == "1"]
     runs = [row for row in found["coverage"]["tables"]["coverage_runs"] if row["problem"] == "selling"]
     ratios = sorted(row["largest_ratio"] for row in runs)
-    assert [x for x, _ in selling[1:-1]] == pytest.approx(ratios, rel=1e-4)
-    assert [y for _, y in selling[1:-1]] == pytest.approx([k / 12 for k in range(1, 13)], rel=1e-4)
+    assert [x for x, _ in selling[1:-1]] == pytest.approx(ratios, rel=1e-5)
+    assert [y for _, y in selling[1:-1]] == pytest.approx([k / 12 for k in range(1, 13)], rel=1e-5)
     assert (selling[0], selling[-1][1]) == ((0.0, 0.0), 1.0)
-    assert [row["label"] for row in marks] == ["hard, τ = 0.5", "selling, τ = 0.25"]
-    assert [float(row["share"]) for row in promise] == [0.95]
+    shares = [case["share"] for case in found["coverage"]["tables"]["coverage"]]
+    assert [float(row["y"]) for row in marks] == pytest.approx(shares, rel=1e-5)
+    assert [float(row["y"]) for row in promise] == [0.95]
 
 
 def test_bounds_are_drawn_with_the_trivial_one(found):
-    lines, points, _ = datasets(bounds_chart(found["bounds"], "title"))
-    assert {row["bound"] for row in lines} == {"Theorem 1", "Corollary 1", "our bound", "trivial: T H"}
-    assert len(lines) == 4 * len(found["bounds"]["tables"]["bounds_lines"])
-    assert [int(row["episodes"]) for row in points] == [20, 60]
+    chart = bounds_chart(found["bounds"], "title")
+    drawn, points, _ = datasets(chart)
+    assert all(
+        name in json.dumps(chart.to_dict()) for name in ("Theorem 1", "Corollary 1", "our bound", "trivial: T H")
+    )
+    assert len(drawn) == 4 * len(found["bounds"]["tables"]["bounds_lines"])
+    assert [int(row["x"]) for row in points] == [20, 60]
 
 
 @pytest.mark.parametrize("draw", [bounds_chart, buffer_chart])
@@ -78,20 +80,24 @@ def test_regret_that_is_zero_has_no_place_on_a_logarithmic_axis(found):
     hard = found["hard"]
     hard["tables"]["hard"][0]["regret"] = 0.0
     hard["tables"]["hard_growth"][0]["regret"] = 0.0
-    _, points, edges = datasets(hard_chart(hard, "title"))
+    band, points, edges = datasets(hard_chart(hard, "title"))
+    assert band == points
     assert len(points) == len(hard["tables"]["hard"]) - 1
-    assert [float(row["inverse"]) for row in edges] == [16.0, 20.0] * 2
+    assert [float(row["x"]) for row in edges] == [16.0, 20.0] * 2
     _, points, edges, scale = datasets(growth_chart(hard, "title"))
     assert len(points) == len(hard["tables"]["hard_growth"]) - 1
+    assert all(0.0 < float(row["low"]) <= float(row["y"]) <= float(row["high"]) for row in points)
     assert {row["bound"] for row in edges} == {"lower bound", "proven for UCB1", "always wrong"}
-    assert float(scale[0]["episodes"]) == 512.0
+    assert float(scale[0]["x"]) == 512.0
 
 
 def test_buffers_without_the_two_sided_gap_are_drawn(found):
+    both = datasets(buffer_chart(found["buffer"], "title"))[0]
+    assert {row["k"] for row in both} == {"0", "1"}
     for row in found["buffer"]["tables"]["buffer"]:
         row["two_sided"] = None
     gaps, _, rules, _ = datasets(buffer_chart(found["buffer"], "title"))
-    assert {row["gap"] for row in gaps} == {"best policy"}
+    assert {row["k"] for row in gaps} == {"0"}
     assert {row["edge"] for row in rules} == {f"margin {RHO}*", f"plateau {RHO}τ"}
 
 

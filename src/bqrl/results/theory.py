@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bqrl.results import theory_charts as charts
-from bqrl.results.charts import image
+from bqrl.results.charts import specified
 from bqrl.results.result import Result, Table, versions
-from bqrl.results.study import listed
-from bqrl.results.words import number, percent
+from bqrl.results.words import listed, number, percent
 from bqrl.study.theory_spec import EXPERIMENTS, TheorySpec
 
 QUICK = "Quick run: few and short runs; these are not the numbers of the full experiments."
@@ -46,29 +45,24 @@ def theory_result(spec: TheorySpec, found: Mapping[str, Found]) -> tuple[Result,
     """
     found = {name: found[name] for name in EXPERIMENTS if name in found}
     tables: dict[str, Table] = {}
-    drawn, files, left_out = {}, {}, []
     sentences = [QUICK] if spec.quick else []
     for name, one in found.items():
         view = VIEWS[name]
         sentences += [f"{name.capitalize()}. {view.headline(one)}.", *view.remarks(one)]
         tables |= {stem: Table(one["tables"][stem], TITLES, caption) for stem, caption in view.captions.items()}
-    try:
-        drawn = {stem: chart.to_dict() for stem, chart in drawings(found).items()}
-        files = {f"{stem}.{kind}": image(chart, kind) for stem, chart in drawn.items() for kind in ("png", "pdf")}
-    except ImportError as error:
-        drawn, left_out = {}, [str(error)]
+    drawn = specified(lambda: drawings(found))
     seconds = sum(one["seconds"] for one in found.values())
     result = Result(
         kind="theory",
         title=(spec.theory.title or spec.theory.name) + (" (quick run)" if spec.quick else ""),
         settings={"name": spec.theory.name, "seed": spec.theory.seed, "quick": spec.quick, "experiments": list(found)},
         tables=tables,
-        charts=drawn,
+        charts=drawn.specs,
         sentences=sentences,
         details={"experiments": found, "seconds": seconds, "versions": versions()},
-        files=files,
+        files=drawn.files,
     )
-    return result, left_out
+    return result, drawn.left_out
 
 
 def drawings(found: Mapping[str, Found]) -> dict[str, Any]:
