@@ -30,7 +30,7 @@ import numpy as np
 from _suite import ROWS
 
 import bqrl
-from bqrl.results.charts import Curve, altair, image, lines, with_title
+from bqrl.results.charts import BROWN, GREY, Curve, altair, image, learner_colours, lines, with_title
 from bqrl.study.compare import BAND, bootstrap_band
 from bqrl.study.theory_hard import growth_exponent
 from bqrl.theory import hard_lower_bound
@@ -101,7 +101,9 @@ def panel(runs: list[dict[str, Any]], at: np.ndarray, problem: str, tau: float) 
             curves.append(Curve(label, x, y))
     exponent = ", ".join(f"{name} {a}" for name, a in zip(LEARNERS, exponents, strict=True))
     note = f"Band: {BAND.format(seeds=len(found))}. Exponents: {exponent}."
-    layers = lines(curves, "episodes T", "regret", scales={"x": {"type": "log"}, "y": {"type": "log"}}).layers
+    colours = [*learner_colours(list(LEARNERS.values())), GREY, BROWN][: len(curves)]
+    log = {"x": {"type": "log"}, "y": {"type": "log"}}
+    layers = lines(curves, "episodes T", "regret", scales=log, colours=colours).layers
     title = f"{problem[0].upper()}{problem[1:]}, τ = {tau:g}"
     return with_title(altair().layer(*layers), title, note).properties(width=360, height=260)
 
