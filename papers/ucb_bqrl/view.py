@@ -15,10 +15,11 @@ from pydantic import Field, model_validator
 
 from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.greedy import plan_greedy
-from bqrl.results.charts import BLUE, RED, altair
+from bqrl.results.charts import BLUE, RED, Steps, altair, csv_data, lines, with_title
 from bqrl.results.result import Table
-from bqrl.results.study import MEASURED, StudyView, fixed
-from bqrl.results.study_charts import ORDER, csv_data, with_title
+from bqrl.results.study import MEASURED, StudyView
+from bqrl.results.study_charts import ORDER
+from bqrl.results.words import fixed
 from bqrl.study.scores import by_episode
 from bqrl.study.settings import Level, Settings, read_settings
 from bqrl.study.study import Study
@@ -306,26 +307,14 @@ class View(StudyView):
 
 def jumps_chart(tau: float = 0.5, rho: float = 0.0625, H: int = 2) -> Any:
     """The appendix figure of the paper: where the quantile of the best action jumps, and where that of the others."""
-    alt, found = altair(), quantile_jumps(tau, rho, H)
-    rows = []
-    for name, (levels, values) in (("best action", found.best), ("every other action", found.other)):
-        jump = float(levels[1])
-        rows += [
-            [name, 0.0, float(values[0])],
-            [name, jump, float(values[0])],
-            [name, jump, float(values[1])],
-            [name, 1.0, float(values[1])],
-        ]
-    x = alt.X("q:Q", title="level q", scale=alt.Scale(domain=[tau - 3.5 * rho, tau + 3.5 * rho]))
-    colour = alt.Color("action:N", title=None, scale=alt.Scale(range=[BLUE, RED]), legend=alt.Legend(orient="top"))
-    line = alt.Chart(csv_data(["action", "q", "quantile"], rows, texts=("action",))).mark_line(clip=True, strokeWidth=2)
-    rule = alt.Chart(csv_data(["q"], [[tau]])).mark_rule(strokeDash=[4, 3])
-    dashes = alt.StrokeDash("action:N", legend=None)
-    y = alt.Y("quantile:Q", title="q-quantile of the return")
-    near = f"Within \N{GREEK SMALL LETTER RHO} = {rho:g} of τ"
-    title = f"{near} the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
-    return with_title(
-        alt.layer(line.encode(x=x, y=y, color=colour, strokeDash=dashes), rule.encode(x=x)),
-        title,
-        f"Dashed: τ = {tau:g}.",
+    alt, found, rho_sign = altair(), quantile_jumps(tau, rho, H), "\N{GREEK SMALL LETTER RHO}"
+    named = {"best action": found.best, "every other action": found.other}
+    curves = [Steps(levels[:-1], values).curve(name) for name, (levels, values) in named.items()]
+    scale = {"x": {"domain": [tau - 3.5 * rho, tau + 3.5 * rho]}}
+    drawn = lines(
+        curves, "level q", "q-quantile of the return", scales=scale, colours=[BLUE, RED], step=True, dashed=True
     )
+    rule = alt.Chart(csv_data(["x"], [[tau]])).mark_rule(strokeDash=[4, 3]).encode(x=drawn.x)
+    best = f"the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
+    title = f"Within {rho_sign} = {rho:g} of τ {best}"
+    return with_title(alt.layer(*drawn.layers, rule), title, f"Dashed line: τ = {tau:g}.")

@@ -1,5 +1,7 @@
 """Charts hold the numbers they are given, say what to see, and become images without a browser."""
 
+import csv
+import io
 import sys
 
 import numpy as np
@@ -14,7 +16,6 @@ from bqrl.results.charts import (
     Curve,
     Steps,
     curves_chart,
-    experiment_chart,
     guarantee_chart,
     image,
     law_chart,
@@ -22,6 +23,7 @@ from bqrl.results.charts import (
     policy_chart,
     thinned,
 )
+from bqrl.results.views import experiment_view
 from bqrl.results.words import Words
 
 WORDS = Words("x", unit="EUR", stage="week")
@@ -29,8 +31,12 @@ WORDS = Words("x", unit="EUR", stage="week")
 
 def values(spec, layer=None):
     part = spec if layer is None else spec["layer"][layer]
-    part = part if "data" in part else spec  # layers with the same data share it
-    return spec["datasets"][part["data"]["name"]] if "name" in part["data"] else part["data"]["values"]
+    data = part.get("data", spec.get("data"))  # layers with the same data share it
+    kinds = data["format"]["parse"]
+    return [
+        {key: float(text) if kinds[key] == "number" else text for key, text in row.items()}
+        for row in csv.DictReader(io.StringIO(spec["datasets"][data["name"]]))
+    ]
 
 
 def test_the_guarantee_curve_holds_every_step():
@@ -39,9 +45,9 @@ def test_the_guarantee_curve_holds_every_step():
     spec = guarantee_chart(Steps(*curve.steps), marks=[(0.1, curve(0.1))], words=WORDS).to_dict()
     rows = values(spec, 0)
     for tau in (0.05, 0.1, 0.31, 0.5, 0.9):
-        assert max(row["value"] for row in rows if row["level"] < tau) == pytest.approx(curve(tau))
+        assert max(row["y"] for row in rows if row["x"] < tau) == pytest.approx(curve(tau), rel=1e-5)
     assert spec["layer"][0]["encoding"]["y"]["title"] == "guaranteed return (EUR)"
-    assert spec["title"]["text"] == "What can be guaranteed, and how surely"
+    assert spec["title"]["text"] == ["What can be guaranteed, and how surely"]
     assert "tau" in [param["name"] for param in spec["params"]]
 
 
@@ -49,14 +55,14 @@ def test_a_bracket_is_drawn_as_a_band_and_said():
     low, high = Steps(np.array([0.0, 0.5]), np.array([1.0, 2.0])), Steps(np.array([0.0, 0.4]), np.array([1.5, 2.5]))
     spec = guarantee_chart(low, upper=high).to_dict()
     band = values(spec, 0)
-    assert [(row["value"], row["upper"]) for row in band] == [(1.0, 1.5), (1.0, 2.5), (2.0, 2.5), (2.0, 2.5)]
+    assert [(row["low"], row["high"]) for row in band] == [(1.0, 1.5), (1.0, 2.5), (2.0, 2.5), (2.0, 2.5)]
     assert "rounding of the returns leaves open" in " ".join(spec["title"]["subtitle"])
 
 
 def test_the_bars_of_a_law_sum_to_one_and_split_at_the_promise():
     law = bqrl.Law([0.0, 1.0, 2.0], [0.25, 0.25, 0.5])
     spec = law_chart({0.3: law}, {0.3: 1.0}, neutral=bqrl.Law([2.0], [1.0]), words=WORDS).to_dict()
-    mine = [row for row in values(spec, 0) if "policy" not in row]
+    mine = [row for row in values(spec, 0) if row["policy"] == "best"]
     assert sum(row["share"] for row in mine) == pytest.approx(1.0)
     assert [(row["kind"], row["share"]) for row in mine] == [
         ("below the promise", 0.25), ("at least the promise", 0.25), ("at least the promise", 0.5)
@@ -145,13 +151,14 @@ def test_an_experiment_is_drawn_with_its_bands():
     experiment = bqrl.compare("AssetSelling", ["ucbvi", "q-learning"], tau=0.5, episodes=10, seeds=2, workers=1)
     spec = experiment.chart().to_dict()
     rows = values(spec, 0)
-    assert {row["learner"] for row in rows} == {"ucbvi", "q-learning"}
+    assert {row["k"] for row in rows} == {0, 1}
+    assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["ucbvi", "q-learning"]
     last = [row["y"] for row in rows if row["x"] == 10.0]
     assert last == pytest.approx(
         [float(experiment.values(one.label)[:, -1].mean()) for one in experiment.learners], rel=1e-5
     )
     assert "2 seeds" in " ".join(spec["title"]["subtitle"])
-    assert experiment_chart(experiment, "regret").to_dict() != spec
+    assert experiment_view(experiment, "regret").to_dict() != spec
 
 
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<svg")])

@@ -2,12 +2,16 @@
 
 import sys
 import types
+from base64 import b64decode
 
+import numpy as np
 import pytest
 
 import bqrl
 
 MODEL = bqrl.envs.make("AssetSelling")
+NASTY = "<script>alert(1)</script>"
+SHOWN = ["model", "curve", "plan", "law", "record", "policy", "comparison", "experiment"]
 
 
 @pytest.fixture(scope="module")
@@ -15,23 +19,88 @@ def objects():
     curve = bqrl.guarantee_curve(MODEL)
     plan = bqrl.solve(MODEL, 0.1)
     record = bqrl.learn(MODEL, "ucbvi", 0.1, 20, 0)
-    return {"model": MODEL, "curve": curve, "plan": plan, "law": plan.law, "record": record, "policy": plan.policy,
-            "comparison": plan.compare(bqrl.solve(MODEL, 0.5))}  # fmt: skip
+    return {
+        "model": MODEL, "curve": curve, "plan": plan, "law": plan.law, "record": record, "policy": plan.policy,
+        "comparison": plan.compare(bqrl.solve(MODEL, 0.5)),
+        "experiment": bqrl.compare(MODEL, ["ucbvi", "q-learning"], tau=0.1, episodes=20, seeds=2, workers=1),
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["model", "curve", "plan", "law", "record", "policy", "comparison"])
-def test_a_notebook_shows_a_small_table(objects, name):
+def picture(html):
+    """The table and the decoded SVG of what a notebook shows."""
+    table, _, rest = html.partition('<img alt="chart" style="max-width:100%" src="data:image/svg+xml;base64,')
+    return table, b64decode(rest.removesuffix('">')).decode()
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_notebook_shows_a_small_table_and_a_small_chart(objects, name):
+    html = objects[name]._repr_html_()
+    table, svg = picture(html)
+    assert table.startswith("<table>")
+    assert table.endswith("</table>")
+    assert svg.startswith("<svg")
+    assert len(html) < 100_000
+    assert "<script" not in html + svg
+    if name == "experiment":
+        assert "95 % confidence band of the mean, percentile bootstrap over 2 seeds" in table
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_without_the_extra_a_notebook_shows_the_table_alone(objects, name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
     html = objects[name]._repr_html_()
     assert html.startswith("<table>")
+    assert html.endswith("</table>")
     assert len(html) < 5_000
-    assert "<script" not in html
+
+
+def large():
+    """2,000 states, 40 stages, 60 actions, and a law of 20,000 returns."""
+    rng = np.random.default_rng(0)
+    outcomes = [(s, a, (s + a + 1) % 2000, 1.0, float(a)) for s in range(2000) for a in range(60)]
+    model = bqrl.MDP(outcomes, horizon=40)
+    law = bqrl.Law(rng.normal(size=20_000), np.full(20_000, 1 / 20_000))
+    policy = bqrl.MarkovPolicy(rng.integers(60, size=(40, 2000)))
+    return {"model": model, "law": law, "policy": policy}
+
+
+@pytest.mark.parametrize("name", ["model", "law", "policy"])
+def test_a_notebook_never_shows_megabytes(name):
+    html = large()[name]._repr_html_()
+    assert "<svg" in picture(html)[1]
+    assert len(html) < 100_000
+
+
+def test_the_picture_of_every_kind_of_policy(objects):
+    curve = bqrl.guarantee_curve(MODEL, keep=True)
+    mixture = bqrl.solve(MODEL, 0.5, beta=0.25, randomized=True).policy
+    for policy in (curve.level_policy(0.1), objects["policy"].to_markov(MODEL), mixture):
+        assert "<svg" in picture(policy._repr_html_())[1]
+    labels = bqrl.solve(bqrl.envs.make("AssetSelling", offers=3, horizon=2, start=1), 0.5, planner="frontier").policy
+    assert isinstance(labels, bqrl.LabelPolicy)
+    assert picture(labels._repr_html_())[1] == ""  # a label belongs to a history, not to a state
 
 
 def test_names_in_a_notebook_are_text():
-    plan = bqrl.solve(MODEL, 0.1)
-    assert "&lt;b&gt;" in bqrl.results.views.facts_html("<b>", {"<i>": "<u>"})
-    assert "In 9" not in plan._repr_html_()
-    assert "in 9 of 10 runs at least 0.7917" in plan._repr_html_()
+    outcomes = [(0, 0, 0, 1.0, 1.0), (0, 1, 0, 0.5, 3.0), (0, 1, 0, 0.5, 0.0)]
+    model = bqrl.MDP(outcomes, horizon=2, state_names=[NASTY], action_names=["</svg>", NASTY])
+    table, svg = picture(model._repr_html_())
+    assert "<script" not in table + svg
+    assert "&lt;script&gt;" in svg
+    record = bqrl.learn(model, "ucbvi", 0.1, 5, 0)
+    record.settings["learner"] = NASTY
+    table, svg = picture(record._repr_html_())
+    assert "<script" not in table + svg
+    assert "&lt;script&gt;" in table
+    experiment = bqrl.compare(model, [(NASTY, "ucbvi", {}), ("b", "ucbvi", {})], episodes=3, seeds=2, workers=1)
+    table, svg = picture(experiment._repr_html_())
+    assert "<script" not in table + svg
+    assert "&lt;script&gt;" in table
+    assert "&lt;script&gt;" in svg
+
+
+def test_the_table_of_a_plan_says_what_its_value_means(objects):
+    assert "in 9 of 10 runs at least 0.7917" in objects["plan"]._repr_html_()
 
 
 @pytest.mark.parametrize("name", ["curve", "plan", "law", "record"])

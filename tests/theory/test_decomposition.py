@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from oracles import random_mdp
 
-from bqrl import MarkovPolicy, envs, evaluate, guarantee_curve, solve
+from bqrl import Law, MarkovPolicy, envs, evaluate, guarantee_curve, solve
 from bqrl.planners.confidence import log_buffer
 from bqrl.theory import buffering_gap, optimistic_decomposition
 
@@ -42,3 +42,31 @@ def test_broken_optimism_is_seen():
     lazy = evaluate(mdp, MarkovPolicy(np.zeros((3, 6), int)))
     found = optimistic_decomposition(best.law, [lazy, lazy], [0.0, 1.0], 0.5, 0.1)
     assert found.optimistic.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_optimism_is_judged_in_the_unit_of_the_rewards(unit):
+    law = Law(unit * np.array([1.0, 2.0, 4.0]), [0.2, 0.3, 0.5])
+    value = law.buffered_quantile(0.6, 0.3)
+    offsets = unit * np.array([1e-13, -1e-13, 1e-6, -1e-6, 0.5, -0.5])  # rounding error, small gaps, large gaps
+    found = optimistic_decomposition(law, [law] * 6, value + offsets, 0.6, 0.3)
+    assert found.optimistic.tolist() == [True, True, True, False, True, False]
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_brackets_scale_with_the_rewards(unit):
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        laws = [Law(rng.integers(0, 9, 4).astype(float), rng.dirichlet(np.ones(4))) for _ in range(4)]
+        scaled = [Law(unit * law.values, law.probabilities) for law in laws]
+        values, betas = rng.uniform(0.0, 9.0, 3), rng.uniform(0.05, 0.4, 3)
+        plain = optimistic_decomposition(laws[0], laws[1:], values, 0.4, betas)
+        other = optimistic_decomposition(scaled[0], scaled[1:], unit * values, 0.4, betas)
+        assert other.optimistic.tolist() == plain.optimistic.tolist()
+        for name in ("regret", "buffering", "optimism", "model", "rest"):
+            assert getattr(other, name) / unit == pytest.approx(getattr(plain, name), abs=1e-12)
+
+
+def test_only_zeros_have_no_scale():
+    law = Law([0.0], [1.0])
+    assert optimistic_decomposition(law, [law], [0.0], 0.5, 0.1).optimistic.all()

@@ -3,9 +3,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from bqrl import MDP, envs, guarantee_curve
 from bqrl.checks import numbers
-from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.theory.inputs import as_buffers, read_only
+from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
+from bqrl.theory.inputs import as_buffers, as_level, as_problem, columns_of, exact_curve, read_only, wrong, wrong_type
+
+NO_LATTICE = MDP(np.full((2, 1, 2), 0.5), [[0.0], [1.0]], horizon=40, discount=0.9)
 
 
 def test_numbers_are_copied():
@@ -37,9 +40,9 @@ def test_not_finite(value):
 
 def test_buffers_reach_from_above_zero_to_tau():
     assert as_buffers([0.1, 0.5], 0.5).tolist() == [0.1, 0.5]
-    for wrong in (0.0, -0.1, 0.6):
+    for outside in (0.0, -0.1, 0.6):
         with pytest.raises(ArgumentError) as error:
-            as_buffers([0.1, wrong], 0.5, "betas")
+            as_buffers([0.1, outside], 0.5, "betas")
         assert error.value.name == "betas"
 
 
@@ -50,3 +53,36 @@ def test_read_only_is_a_view():
         view[0] = 1.0
     array[0] = 2.0
     assert view[0] == 2.0
+
+
+@pytest.mark.parametrize(("kind", "error"), [(wrong, ArgumentError), (wrong_type, ArgumentTypeError)])
+def test_errors_carry_name_and_value(kind, error):
+    found = kind("rho", 3, "be small", "3; choose less")
+    assert isinstance(found, error)
+    assert (found.name, found.value, str(found)) == ("rho", 3, "rho must be small, got 3; choose less")
+
+
+def test_a_problem_is_an_mdp_and_a_level_is_inside_the_unit_interval():
+    mdp = envs.make("AssetSelling")
+    assert as_problem(mdp) is mdp
+    with pytest.raises(ArgumentTypeError) as error:
+        as_problem([1, 2], "other")
+    assert (error.value.name, error.value.value) == ("other", [1, 2])
+    assert as_level(Fraction(1, 4)) == 0.25
+    for tau in (0.0, 1.0):
+        with pytest.raises(ArgumentError):
+            as_level(tau)
+
+
+def test_problems_without_a_grid_are_refused_with_the_purpose():
+    assert guarantee_curve(NO_LATTICE).exact is False
+    for ask in (columns_of, exact_curve):
+        with pytest.raises(GridError, match=r"^the margin requires returns on an exact grid"):
+            ask(NO_LATTICE, "the margin")
+    with pytest.raises(GridError):
+        exact_curve(NO_LATTICE, "the margin", guarantee_curve(NO_LATTICE))
+
+
+def test_a_given_curve_is_not_computed_again():
+    curve = guarantee_curve(envs.make("AssetSelling"))
+    assert exact_curve(curve.mdp, "the margin", curve) is curve

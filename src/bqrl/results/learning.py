@@ -13,31 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.errors import PolicyError, SizeError
 from bqrl.laws.law import Law
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.learners.record import Record
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.convert import uniform
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
-from bqrl.results.charts import Curve, curves_chart, curves_of, experiment_chart, image, promise_axis
-from bqrl.results.plans import file_number, in_one_line, policy_table, saved
+from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, promise_axis, specified, thinning
+from bqrl.results.plans import asked_for, file_number, in_one_line, policy_files, saved
 from bqrl.results.result import Result, Table, versions
+from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, by_gap, compared, headline, learned, number, ranking
-from bqrl.study.compare import Experiment, beats, bootstrap_band
+from bqrl.study.compare import LAST, Contender, Experiment, beats
 
 NAMES = {
-    "ucb-bqrl": "UCB-BQRL",
-    "psrl": "PSRL",
-    "ucbvi": "UCBVI",
-    "q-learning": "Q-learning",
-    "sarsa": "SARSA",
-    "thompson": "Thompson",
-    "ppo": "PPO",
-    "trpo": "TRPO",
-}
-LAST = 0.1  # share of the last episodes whose realised returns are reported
-BLOCKS = 100  # averages of promises in a chart: single episodes vary too much to be read
+    "ucb-bqrl": "UCB-BQRL", "psrl": "PSRL", "ucbvi": "UCBVI", "q-learning": "Q-learning", "sarsa": "SARSA",
+    "thompson": "Thompson", "ppo": "PPO", "trpo": "TRPO",
+}  # fmt: skip
+MAX_ROWS = 2000  # episodes per learner in the table of curves
 CHARTS = ("promises", "gaps", "returns")
 TITLES = {
     "quantile": "quantile",
@@ -102,18 +96,24 @@ def learning_files(tau: float, stems: list[str]) -> list[str]:
 def learning_document(found: Learned) -> dict[str, Any]:
     """The runs without their curves, as JSON values: what `--json` prints."""
     experiment = found.experiment
-    first = next(iter(experiment.records.values()))[0]
-    best = None
-    if experiment.exact and first.optimum is not None:
-        best = {"quantile": first.optimum.quantile(experiment.tau), "mean": first.optimum.best_mean}
+    tau, T = experiment.tau, experiment.episodes
+    optimum, best, random = next(iter(experiment.records.values()))[0].optimum, None, None
+    if experiment.exact and optimum is not None:
+        best = {"quantile": optimum.quantile(tau), "mean": optimum.best_mean}
+        if found.random is not None:
+            random = {"quantile": found.random.quantile(tau), "mean": found.random.mean()}
+            random |= {
+                "gap": T * (best["quantile"] - random["quantile"]),
+                "regret": T * (best["mean"] - random["mean"]),
+            }
     document: dict[str, Any] = {
         "format": f"bqrl {'learn' if found.alone else 'compare'} 2",
         "model": dict(found.model),
         "settings": dict(found.settings),
-        "tau": experiment.tau,
-        "episodes": experiment.episodes,
+        "tau": tau,
+        "episodes": T,
         "best": best,
-        "random": None if found.random is None or best is None else _random(found, found.random, best),
+        "random": random,
         "learners": [_learner(found, one, best) for one in experiment.learners],
         "seconds": found.seconds,
         "versions": versions(),
@@ -123,31 +123,10 @@ def learning_document(found: Learned) -> dict[str, Any]:
     return document
 
 
-def _random(found: Learned, law: Law, best: Mapping[str, float]) -> dict[str, float]:
-    T, quantile, mean = found.experiment.episodes, law.quantile(found.experiment.tau), law.mean()
-    gap, regret = T * (best["quantile"] - quantile), T * (best["mean"] - mean)
-    return {"quantile": quantile, "mean": mean, "gap": gap, "regret": regret}
-
-
-def _learner(found: Learned, one: Any, best: Mapping[str, float] | None) -> dict[str, Any]:
-    experiment, records = found.experiment, found.experiment.records[one.label]
-    rows = []
-    last = max(1, round(LAST * experiment.episodes))
-    for seed, record in zip(experiment.seeds, records, strict=True):
-        row: dict[str, Any] = {
-            "seed": seed,
-            "return": float(record.returns.mean()),
-            "last_return": float(record.returns[-last:].mean()),
-        }
-        if best is not None:
-            assert found.mdp is not None
-            assert record.final_policy is not None
-            final = evaluate(found.mdp, record.final_policy)
-            quantile, gaps = final.quantile(experiment.tau), record.gap(experiment.tau)
-            row |= {"quantile": quantile, "mean": final.mean(), "gap": float(gaps.sum())}
-            row |= {"regret": float(record.expected_regret().sum())}
-            row["settled"] = optimal_after(np.r_[gaps, best["quantile"] - quantile], best["quantile"])
-        rows.append(row)
+def _learner(found: Learned, one: Contender, best: Mapping[str, float] | None) -> dict[str, Any]:
+    """The runs of one learner, with mean and standard deviation over seeds."""
+    records = zip(found.experiment.seeds, found.experiment.records[one.label], strict=True)
+    rows = [{"seed": seed, **_run(found, record, best)} for seed, record in records]
     columns = {key: np.array([row[key] for row in rows]) for key in rows[0] if key not in ("seed", "settled")}
     return {
         "label": one.label,
@@ -157,6 +136,22 @@ def _learner(found: Learned, one: Any, best: Mapping[str, float] | None) -> dict
         "mean": {key: float(values.mean()) for key, values in columns.items()},
         "std": {key: float(values.std(ddof=1)) if len(rows) > 1 else None for key, values in columns.items()},
     }
+
+
+def _run(found: Learned, record: Record, best: Mapping[str, float] | None) -> dict[str, Any]:
+    """The numbers of one run."""
+    last = max(1, round(LAST * found.experiment.episodes))
+    row: dict[str, Any] = {"return": float(record.returns.mean()), "last_return": float(record.returns[-last:].mean())}
+    if best is None:
+        return row
+    assert found.mdp is not None
+    assert record.final_policy is not None
+    final = evaluate(found.mdp, record.final_policy)
+    quantile, gaps = final.quantile(found.experiment.tau), record.gap(found.experiment.tau)
+    row |= {"quantile": quantile, "mean": final.mean(), "gap": float(gaps.sum())}
+    row["regret"] = float(record.expected_regret().sum())
+    row["settled"] = optimal_after(np.r_[gaps, best["quantile"] - quantile], best["quantile"])
+    return row
 
 
 def optimal_after(gaps: FloatArray, size: float) -> int | None:
@@ -184,31 +179,28 @@ def _beats(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def _columns(document: Mapping[str, Any]) -> list[str]:
+    """Columns of the tables: returns only where no law is known."""
+    known = document["learners"][0]["runs"][0]
+    return [key for key in TITLES if key in known and (document["best"] is None or "return" not in key)]
+
+
 def seed_table(document: Mapping[str, Any], words: Words) -> Table:
     """One learner: one row per seed, and their mean."""
-    (learner,) = document["learners"]
-    keys = [key for key in TITLES if key in learner["runs"][0]]
-    if document["best"] is not None:
-        keys = [key for key in keys if "return" not in key]
+    (learner,), keys, best = document["learners"], _columns(document), document["best"]
     rows = [{"seed": str(row["seed"])} | {key: row[key] for key in keys} for row in learner["runs"]]
     if len(rows) > 1:
         rows.append({"seed": "mean"} | {key: learner["mean"].get(key) for key in keys})
-    best = document["best"]
-    said = "One row per seed."
-    if best is not None:
-        said += f" The best quantile of any policy is {words.amount(number(best['quantile']))}."
-    return Table(rows, {"seed": "seed", **TITLES}, said)
+    said = "" if best is None else f" The best quantile of any policy is {words.amount(number(best['quantile']))}."
+    return Table(rows, {"seed": "seed", **TITLES}, f"One row per seed.{said}")
 
 
 def learner_table(document: Mapping[str, Any]) -> Table:
     """Several learners, the best first; then the best policies and random play."""
-    keys = [key for key in TITLES if key in document["learners"][0]["runs"][0]]
-    if document["best"] is not None:
-        keys = [key for key in keys if "return" not in key]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for one in by_gap(document["learners"]):
         row: dict[str, Any] = {"learner": one["label"]}
-        for key in keys:
+        for key in _columns(document):
             if key == "settled":
                 each = [run["settled"] for run in one["runs"]]
                 row[key] = None if None in each else max(each)
@@ -217,8 +209,7 @@ def learner_table(document: Mapping[str, Any]) -> Table:
         rows.append(row)
     if document["best"] is not None:
         blank = dict.fromkeys(rows[0])
-        zero = {"gap": 0.0, "regret": 0.0}
-        rows.append(blank | {"learner": "best possible"} | zero | document["best"])
+        rows.append(blank | {"learner": "best possible", "gap": 0.0, "regret": 0.0} | document["best"])
         if document["random"] is not None:
             rows.append(blank | {"learner": "random play"} | document["random"])
     seeds = len(document["learners"][0]["runs"])
@@ -229,28 +220,16 @@ def learner_table(document: Mapping[str, Any]) -> Table:
 def learning_result(
     found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]
 ) -> tuple[Result, list[str]]:
-    """The result of runs, and one line for each part that is left out.
-
-    Parameters
-    ----------
-    found, document
-        The runs, and what `learning_document` made of them.
-    files
-        Further files, such as logs.
-
-    Returns
-    -------
-    Result, list of str
-        Records are attached as .npz files.
-    """
-    experiment, words, left_out = found.experiment, found.words, []
+    """The result of runs with records and further `files` attached, and one line for each part that is left out."""
+    experiment, words = found.experiment, found.words
     tables = {"seeds": seed_table(document, words)} if found.alone else {"learners": learner_table(document)}
-    attached = dict(files)
+    drawn = specified(lambda: learning_charts(found, document))
+    attached, left_out = {**files, **drawn.files}, list(drawn.left_out)
     for one in experiment.learners:
         for seed, record in zip(experiment.seeds, experiment.records[one.label], strict=True):
             stem = file_stem(str(one.learner), one.params, seed, alone=found.alone)
             attached[f"record_{stem}.npz"] = saved(record)
-    if not found.alone and len(experiment.learners) > 1:
+    if len(experiment.learners) > 1:
         said = "The probability that a run of the first learner beats a run of the other; ties count one half."
         tables["beats"] = Table(document["beats"], {"other": "other learner"}, said)
     if document["best"] is not None:
@@ -260,83 +239,56 @@ def learning_result(
         chosen = max(range(len(rows)), key=lambda i: (rows[i]["quantile"], rows[i]["mean"], -rows[i]["gap"]))
         policy = experiment.records[experiment.learners[0].label][chosen].final_policy
         assert policy is not None
-        name = f"policy_tau{file_number(experiment.tau)}"
-        attached[f"{name}.npz"] = saved(policy)
-        try:
-            tables[name] = policy_table(policy, found.mdp, words, f"seed {rows[chosen]['seed']}: ")
-        except (SizeError, PolicyError) as fault:
-            left_out.append(f"{name}.csv is not written: {fault}; {name}.npz holds the policy")
-    try:
-        charts = {name: chart.to_dict() for name, chart in learning_charts(found, document).items()}
-        attached |= {f"{name}.{kind}": image(spec, kind) for name, spec in charts.items() for kind in ("png", "pdf")}
-    except ImportError as fault:
-        charts = {}
-        left_out.append(str(fault))
-    settings = {key: value for key, value in found.settings.items() if value not in (None, False, [], ())}
-    model = {"size": in_one_line(found.model, words)}
-    kind = "learning" if found.alone else "comparison"
+        caption = f"seed {rows[chosen]['seed']}: "
+        left_out += policy_files(policy, found.mdp, words, experiment.tau, caption, tables, attached)
     result = Result(
-        kind, words.title, model | settings, tables, charts, [document["meaning"]], details=document, files=attached
+        kind="learning" if found.alone else "comparison",
+        title=words.title,
+        settings={"size": in_one_line(found.model, words)} | asked_for(found.settings),
+        tables=tables,
+        charts=drawn.specs,
+        sentences=[document["meaning"]],
+        details=document,
+        files=attached,
     )
     return result, left_out
 
 
 def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, Any]:
     """The charts of runs by name."""
-    experiment, words = found.experiment, found.words
-    band = experiment.band if len(experiment.seeds) > 1 else ""
-    if document["best"] is None:
-        curves = [
-            _averaged(one.label, np.array([record.returns for record in experiment.records[one.label]]))
-            for one in experiment.learners
-        ]
-        title = "Realised returns" if len(curves) == 1 else "Realised returns of each learner"
-        return {"returns": curves_chart(curves, title=title, y_title=words.titled("mean return"), band=band)}
-    tau = experiment.tau
-    curves = [
-        _averaged(one.label, np.array([record.quantile(tau) for record in experiment.records[one.label]]))
-        for one in experiment.learners
-    ]
-    references = [("best possible", document["best"]["quantile"])]
-    if document["random"] is not None:
-        references.append(("random play", document["random"]["quantile"]))
-    title = headline(document) if found.alone else ranking(document)
-    return {
-        "promises": curves_chart(
-            curves,
-            title=title[0].upper() + title[1:],
-            y_title=promise_axis(tau, words),
-            band=band,
-            references=references,
-        ),
-        "gaps": experiment_chart(experiment, "gap"),
-    }
-
-
-def _averaged(label: str, values: FloatArray) -> Curve:
-    """The curve of values (seeds, episodes), averaged over blocks of episodes, each at its last episode."""
-    ends = block_ends(values.shape[1], BLOCKS)
-    total = np.cumsum(values, axis=1)[:, ends - 1]
-    averages = np.diff(total, axis=1, prepend=0.0) / np.diff(ends, prepend=0)
-    low, high = bootstrap_band(averages)
-    return Curve(label, ends.astype(float), averages.mean(axis=0), low, high)
-
-
-def block_ends(T: int, blocks: int) -> IntArray:
-    """Last episodes, counted from 1, of at most `blocks` blocks of about equal length."""
-    return np.unique(np.linspace(0, T, min(T, blocks) + 1).round().astype(np.int64))[1:]
+    experiment, words, tau = found.experiment, found.words, found.experiment.tau
+    exact, references = document["best"] is not None, []
+    curves = []
+    for one in experiment.learners:
+        runs = experiment.records[one.label]
+        values = np.array([record.quantile(tau) if exact else record.returns for record in runs])
+        curves.append(averaged_curve(one.label, values))
+    if exact:
+        references = [("best possible", document["best"]["quantile"])]
+        references += [] if document["random"] is None else [("random play", document["random"]["quantile"])]
+        title = headline(document) if found.alone else ranking(document)
+    else:
+        title = "realised returns" if len(curves) == 1 else "realised returns of each learner"
+    chart = curves_chart(
+        curves,
+        title=title[0].upper() + title[1:],
+        y_title=promise_axis(tau, words) if exact else words.titled("mean return"),
+        band=experiment.band if len(experiment.seeds) > 1 else "",
+        note=f"Averages over {MAX_BLOCKS} blocks of episodes." if experiment.episodes > MAX_BLOCKS else "",
+        references=references,
+    )
+    return {"promises": chart, "gaps": experiment_view(experiment, "gap")} if exact else {"returns": chart}
 
 
 def _curve_table(experiment: Experiment) -> Table:
+    """The cumulative measures by episode."""
     rows = []
-    for gap, regret in zip(experiment.curves("gap", 2000), experiment.curves("regret", 2000), strict=True):
+    for gap, regret in zip(experiment.curves("gap", MAX_ROWS), experiment.curves("regret", MAX_ROWS), strict=True):
         row = {"learner": gap["learner"], "episode": gap["episode"]}
         row |= {f"gap_{key}": gap[key] for key in ("mean", "low", "high")}
         rows.append(row | {f"regret_{key}": regret[key] for key in ("mean", "low", "high")})
     titles = {
         f"{name}_{key}": f"cumulative {name}, {key}" for name in ("gap", "regret") for key in ("mean", "low", "high")
     }
-    return Table(rows, titles, f"Low and high: {experiment.band}.")
-
-
-__all__ = ["Learned", "curves_of", "learning_document", "learning_result"]
+    said = f"Low and high: {experiment.band}. {thinning(experiment.episodes, MAX_ROWS)}"
+    return Table(rows, titles, said.strip())

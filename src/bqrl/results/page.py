@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from bqrl.results.charts import MISSING
-from bqrl.results.result import Result, Sentence, Table, plain, to_csv
+from bqrl.results.result import Result, Table, plain, to_csv
 from bqrl.results.words import cell, displayed, number
 
 PAGE = "report.html"
@@ -23,31 +24,21 @@ MAX_CSV = 1_000_000  # bytes of a table that is embedded for download
 
 
 def page(result: Result) -> str:
-    """The page of a result as HTML.
-
-    Parameters
-    ----------
-    result
-        Any result; its charts, tables, sentences and choices are all that the page needs.
-
-    Returns
-    -------
-    str
-        One file: code, data and style are inside.
-    """
+    """The page of a result as HTML: one file with code, data and style inside."""
     jinja2 = _jinja()
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string((Path(__file__).parent / "page.html.j2").read_text(encoding="utf-8"))
     choices = [choice for choice in result.choices if len(choice.values) > 1]
     chosen = {choice.name: choice.values[choice.start] for choice in choices}
-    sentences = [line if isinstance(line, Sentence) else Sentence(line) for line in result.sentences]
-    now = [line.text for line in sentences if all(chosen.get(key, value) == value for key, value in line.when.items())]
+    now = [
+        line.text for line in result.lines if all(chosen.get(key, value) == value for key, value in line.when.items())
+    ]
     tables = [_table(name, table) for name, table in result.tables.items()]
     specs = [dict(spec) for spec in result.charts.values()]
     titles = [_title(spec) for spec in specs]
     data = {
-        "choices": [{key: getattr(choice, key) for key in ("name", "values", "labels", "start")} for choice in choices],
-        "sentences": [{"text": line.text, "when": dict(line.when)} for line in sentences],
+        "choices": [asdict(choice) for choice in choices],
+        "sentences": [asdict(line) for line in result.lines],
         "charts": specs,
         "tables": [{"name": table["name"], "csv": table["csv"]} for table in tables],
     }

@@ -14,10 +14,10 @@ from bqrl.errors import PolicyError, SizeError
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy
+from bqrl.mdp.policy import Policy, TargetPolicy
 from bqrl.planners.plan import Plan, objective_value
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.results.charts import Steps, guarantee_chart, image, law_chart, policy_chart
+from bqrl.results.charts import Steps, guarantee_chart, law_chart, policy_chart, specified
 from bqrl.results.decisions import decision_rows, wide_rows
 from bqrl.results.result import Choice, Result, Sentence, Table, versions
 from bqrl.results.words import Words, meaning, number, percent
@@ -41,17 +41,15 @@ class Solved:
     curve: GuaranteeCurve | None = None
     shares: Mapping[float, FloatArray] = field(
         default_factory=dict
-    )  # level -> (H, S, A): how often each action is played
+    )  # by level (H, S, A): how often an action is played
     neutral_shares: FloatArray | None = None
     seconds: float = 0.0
 
     @property
-    def levels(self) -> list[Plan]:
-        """All plans by level."""
+    def all(self) -> list[Plan]:
+        """The plans that were asked for, then those at further levels."""
         asked = {plan.tau for plan in self.plans}
-        return sorted(
-            [*self.plans, *(plan for plan in self.others if plan.tau not in asked)], key=lambda plan: plan.tau
-        )
+        return [*self.plans, *(plan for plan in self.others if plan.tau not in asked)]
 
 
 def plan_document(solved: Solved) -> dict[str, Any]:
@@ -89,96 +87,87 @@ def in_one_line(model: Mapping[str, Any], words: Words) -> str:
     return ", ".join(parts)
 
 
+def asked_for(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that differ from nothing."""
+    return {key: value for key, value in settings.items() if value not in (None, False, [], ())}
+
+
 def plan_files(taus: Sequence[float]) -> list[str]:
     """Names of the files that a folder of these levels may hold."""
-    stems = [file_number(tau) for tau in taus]
-    policies = [
-        name for tau in stems for name in (f"policy_tau{tau}.csv", f"policy_tau{tau}.npz", f"overview_tau{tau}.csv")
-    ]
+    kinds = ("policy_tau{}.csv", "policy_tau{}.npz", "overview_tau{}.csv")
+    policies = [kind.format(file_number(tau)) for tau in taus for kind in kinds]
     return [*FILES, *policies, *(f"{name}.{kind}" for name in CHARTS for kind in ("vl.json", "png", "pdf"))]
 
 
 def plan_result(solved: Solved) -> tuple[Result, list[str]]:
-    """The result of plans, and one line for each part that is left out.
-
-    Parameters
-    ----------
-    solved
-        The plans and what they are compared with.
-
-    Returns
-    -------
-    Result, list of str
-        Without Altair the result has no charts, and a line says so.
-    """
-    document, left_out = plan_document(solved), []
-    words, files = solved.words, {}
+    """The result of plans, and one line for each part that is left out, such as charts where Altair is missing."""
+    document, words, drawn = plan_document(solved), solved.words, specified(lambda: plan_charts(solved))
+    files, left_out = dict(drawn.files), list(drawn.left_out)
     tables = {"levels": level_table(document, words), "return_laws": _laws(solved)}
     if solved.curve is not None:
-        levels, values = solved.curve.steps
-        rows = [{"level_above": a, "value": b} for a, b in zip(levels.tolist(), values.tolist(), strict=True)]
         titles = {"level_above": "for levels above", "value": words.titled("best quantile")}
-        tables["guarantee_curve"] = Table(rows, titles, "The best quantile of any policy, from each level to the next.")
+        said = "The best quantile of any policy, from each level to the next."
+        tables["guarantee_curve"] = Table(solved.curve.rows(), titles, said)
     for plan in solved.plans:
-        name = f"policy_tau{file_number(plan.tau)}"
         overview = policy_overview(plan.policy, solved.mdp, words)
         if overview is not None:
             tables[f"overview_tau{file_number(plan.tau)}"] = overview
-        files[f"{name}.npz"] = saved(plan.policy)
-        try:
-            tables[name] = policy_table(plan.policy, solved.mdp, words, f"{plan.objective}: ")
-        except (SizeError, PolicyError) as fault:
-            left_out.append(f"{name}.csv is not written: {fault}; {name}.npz holds the policy")
-    try:
-        charts = {name: chart.to_dict() for name, chart in plan_charts(solved).items()}
-        files |= {f"{name}.{kind}": image(spec, kind) for name, spec in charts.items() for kind in ("png", "pdf")}
-    except ImportError as fault:
-        charts = {}
-        left_out.append(str(fault))
+        left_out += policy_files(plan.policy, solved.mdp, words, plan.tau, f"{plan.objective}: ", tables, files)
     sentences, choices = _sentences(solved)
-    settings = {key: value for key, value in solved.settings.items() if value not in (None, False, [], ())}
-    model = {"size": in_one_line(document["model"], words)}
     result = Result(
-        "plan", words.title, model | settings, tables, charts, sentences, choices=choices, details=document, files=files
+        kind="plan",
+        title=words.title,
+        settings={"size": in_one_line(document["model"], words)} | asked_for(solved.settings),
+        tables=tables,
+        charts=drawn.specs,
+        sentences=sentences,
+        choices=choices,
+        details=document,
+        files=files,
     )
     return result, left_out
 
 
+def policy_files(
+    policy: Policy, mdp: MDP, words: Words, tau: float, caption: str, tables: dict[str, Table], files: dict[str, bytes]
+) -> list[str]:
+    """Add a policy to tables and files; one line if its table cannot be written."""
+    name = f"policy_tau{file_number(tau)}"
+    files[f"{name}.npz"] = saved(policy)
+    try:
+        tables[name] = policy_table(policy, mdp, words, caption)
+    except (SizeError, PolicyError) as fault:
+        return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
+    return []
+
+
 def plan_charts(solved: Solved) -> dict[str, Any]:
     """The charts of plans by name."""
-    asked = {plan.tau for plan in solved.plans}
-    words, plans = solved.words, [*solved.plans, *(plan for plan in solved.others if plan.tau not in asked)]
+    words, plans, mdp = solved.words, solved.all, solved.mdp
     neutral = None if solved.neutral is None else solved.neutral[1]
     promises = {plan.tau: plan.value if plan.beta == 0.0 else plan.law.quantile(plan.tau) for plan in plans}
     bracketed = any(plan.law_upper is not None for plan in plans)
-    drawn = {
-        "return_law": law_chart(
-            {plan.tau: plan.law for plan in plans}, promises, neutral=neutral, bracketed=bracketed, words=words
-        )
-    }
-    if solved.curve is not None:
-        curve = solved.curve
-        others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
-        if plans[0].attitude != "nominal" and "shortfall" in plans[0].details:
-            points = getattr(plans[0].policy, "grid").points(0)  # noqa: B009
-            label = (
-                "under every kernel in the ball"
-                if plans[0].attitude == "robust"
-                else "with the best kernel in the ball"
-            )
-            others = {label: _steps(np.asarray(plans[0].details["shortfall"]), points), **others}
-        upper = None if curve.optimistic is None else _steps(curve.optimistic[1], curve.optimistic[0])
-        name = ("best policy" if curve.exact else "proven value") + (
-            " for each level" if plans[0].attitude == "nominal" else " in the model as given"
-        )
-        marks = [(plan.tau, promises[plan.tau]) for plan in plans]
-        chart = guarantee_chart(Steps(*curve.steps), upper=upper, others=others, marks=marks, words=words, name=name)
-        drawn = {"guarantee_curve": chart, **drawn}
+    laws = {plan.tau: plan.law for plan in plans}
+    drawn = {} if solved.curve is None else {"guarantee_curve": _curve_chart(solved, solved.curve, promises, neutral)}
+    drawn["return_law"] = law_chart(laws, promises, neutral=neutral, bracketed=bracketed, words=words)
     if solved.shares:
-        states = [solved.mdp.state_label(s) for s in range(solved.mdp.S)]
-        actions = [solved.mdp.action_label(a) for a in range(solved.mdp.A)]
+        states, actions = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
         drawn["policy_map"] = policy_chart(solved.shares, states, actions, neutral=solved.neutral_shares, words=words)
     return drawn
+
+
+def _curve_chart(solved: Solved, curve: GuaranteeCurve, promises: Mapping[float, float], neutral: Law | None) -> Any:
+    """The guarantee curve beside the risk-neutral policy and, with a ball of kernels, what holds over the ball."""
+    first, others = solved.plans[0], {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
+    if first.attitude != "nominal" and isinstance(first.policy, TargetPolicy) and "shortfall" in first.details:
+        kernel = "under every kernel" if first.attitude == "robust" else "with the best kernel"
+        steps = Steps.best(np.asarray(first.details["shortfall"]), first.policy.grid.points(0))
+        others = {f"{kernel} in the ball": steps, **others}
+    upper = None if curve.optimistic is None else Steps.best(curve.optimistic[1], curve.optimistic[0])
+    name = "best policy" if curve.exact else "proven value"
+    name += " for each level" if first.attitude == "nominal" else " in the model as given"
+    marks = list(promises.items())
+    return guarantee_chart(Steps(*curve.steps), upper=upper, others=others, marks=marks, words=solved.words, name=name)
 
 
 def policy_table(policy: Policy, mdp: MDP, words: Words, caption: str = "") -> Table:
@@ -211,35 +200,33 @@ def policy_overview(policy: Policy, mdp: MDP, words: Words) -> Table | None:
 def level_table(document: Mapping[str, Any], words: Words) -> Table:
     """One row per level: the value, its proof, the mean, and the risk-neutral policy."""
     levels: Sequence[Mapping[str, Any]] = document["levels"]
-    titles = {"level": "level", "value": words.titled(_value_name(levels)), "nominal": "in the model"}
-    titles |= {"upper": "upper bound", "gap": "gap", "below": "margin below", "above": "margin above"}
     exact_laws = all(level["law_exact"] for level in levels)
-    titles |= {"certain": "certain", "mean": "mean" if exact_laws else "mean at least", "neutral": "risk-neutral"}
-    titles |= {"neutral_upper": "risk-neutral at most"}
+    titles = {
+        "level": "level", "value": words.titled(_value_name(levels)), "nominal": "in the model", "upper": "upper bound",
+        "gap": "gap", "below": "margin below", "above": "margin above", "certain": "certain",
+        "mean": "mean" if exact_laws else "mean at least", "neutral": "risk-neutral",
+        "neutral_upper": "risk-neutral at most",
+    }  # fmt: skip
     rows = []
     for level in levels:
+        margins = {key: float(f"{level['margin'][key]:.2g}") for key in ("below", "above")}  # a size, not a result
         neutral = level["risk_neutral"] or {"value": None, "upper": None}
-        rows.append(
-            {
-                "level": level["tau"],
-                "value": level["value"],
-                "nominal": level["nominal"],
-                "upper": level["upper"],
-                "gap": level["gap"],
-                "below": float(f"{level['margin']['below']:.2g}"),  # a size, not a result
-                "above": float(f"{level['margin']['above']:.2g}"),
-                "certain": level["certain"],
-                "mean": level["mean"],
-                "neutral": neutral["value"],
-                "neutral_upper": neutral["upper"],
-            }
-        )
-    # Margins measure how firm a quantile of the model as given is: a mean over levels, a ball or a bracket have none.
-    plain = all(level["beta"] == 0.0 and level["attitude"] == "nominal" and level["exact"] for level in levels)
+        row = {
+            **level,
+            **margins,
+            "level": level["tau"],
+            "neutral": neutral["value"],
+            "neutral_upper": neutral["upper"],
+        }
+        rows.append({key: row[key] for key in titles})
     dropped = set() if any(level["attitude"] == "robust" for level in levels) else {"nominal"}
-    dropped |= set() if plain else {"below", "above"}
-    dropped |= {key for key in ("upper", "neutral") if all(row[key] is None for row in rows)}
-    dropped |= {"gap"} if "upper" in dropped else set()
+    # Margins measure how firm a quantile of the model as given is: a mean over levels, a ball or a bracket have none.
+    if not all(level["beta"] == 0.0 and level["attitude"] == "nominal" and level["exact"] for level in levels):
+        dropped |= {"below", "above"}
+    if all(row["upper"] is None for row in rows):
+        dropped |= {"upper", "gap"}
+    if all(row["neutral"] is None for row in rows):
+        dropped |= {"neutral"}
     if all(row["neutral"] == row["neutral_upper"] for row in rows):
         dropped |= {"neutral_upper"}
     rows = [{key: value for key, value in row.items() if key not in dropped} for row in rows]
@@ -275,7 +262,7 @@ def _level(plan: Plan, solved: Solved) -> dict[str, Any]:
 
 def _sentences(solved: Solved) -> tuple[list[str | Sentence], list[Choice]]:
     """The sentence of every level, and the controls that choose between them."""
-    plans = solved.levels
+    plans = sorted(solved.all, key=lambda plan: plan.tau)
     both = solved.neutral is not None
     sentences: list[str | Sentence] = []
     for plan in plans:
@@ -294,28 +281,18 @@ def _sentences(solved: Solved) -> tuple[list[str | Sentence], list[Choice]]:
 
 
 def _laws(solved: Solved) -> Table:
-    laws: list[tuple[str, Law | None, Law | None]] = [
-        (f"tau={plan.tau!r}", plan.law, plan.law_upper) for plan in solved.plans
-    ]
+    """The laws of all policies; both ends where a law is bracketed."""
+    laws = [(f"tau={plan.tau!r}", plan.law, plan.law_upper) for plan in solved.plans]
     if solved.neutral is not None:
         _, low, high = solved.neutral
         laws.append(("risk-neutral", low, None if high is low else high))
     rows = []
     for name, lower, upper in laws:
-        ends = [("", lower)] if upper is None else [(" lower", lower), (" upper", upper)]
-        for end, law in ends:
-            assert law is not None
-            for x, p in zip(law.values.tolist(), law.probabilities.tolist(), strict=True):
-                rows.append({"policy": f"{name}{end}", "return": x, "probability": p})
+        for end, law in (("", lower),) if upper is None else ((" lower", lower), (" upper", upper)):
+            pairs = zip(law.values.tolist(), law.probabilities.tolist(), strict=True)
+            rows += [{"policy": f"{name}{end}", "return": x, "probability": p} for x, p in pairs]
     titles = {"policy": "policy", "return": solved.words.returns, "probability": "probability"}
     return Table(rows, titles, "The probability of every return under each policy.")
-
-
-def _steps(shortfall: FloatArray, points: FloatArray) -> Steps:
-    """The curve that shortfalls by target give; of targets with one shortfall the highest counts."""
-    grown = np.maximum.accumulate(shortfall)
-    last = np.r_[np.diff(grown) > 1e-12, True]
-    return Steps(grown[last], points[last])
 
 
 def saved(policy: Any) -> bytes:

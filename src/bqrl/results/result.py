@@ -28,7 +28,7 @@ import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -47,21 +47,11 @@ NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows as dicts with the same keys, and for each key the title (with its unit) that people read.
-
-    Parameters
-    ----------
-    rows
-        One dict per row; values are numbers, strings, booleans or None.
-    titles
-        Title of each column, with its unit; a column without one is shown by its key.
-    caption
-        What the table shows, in one sentence.
-    """
+    """Rows as dicts with the same keys; values are numbers, strings, booleans or None."""
 
     rows: Sequence[Mapping[str, Any]]
-    titles: Mapping[str, str] = field(default_factory=dict)
-    caption: str = ""
+    titles: Mapping[str, str] = field(default_factory=dict)  # of columns, with their unit; else the key is shown
+    caption: str = ""  # what the table shows, in one sentence
 
     @property
     def columns(self) -> list[str]:
@@ -95,41 +85,25 @@ class Choice:
 class Result:
     """What a plan, a learning run, a comparison or an experiment has to show, as plain data.
 
-    Parameters
-    ----------
-    kind
-        One word: "plan", "learning", "comparison", "study", "theory".
-    title
-        Title of the page.
-    settings
-        What was asked for: JSON values by name.
-    tables, charts
-        By name; charts are Vega-Lite specifications as dicts.
-    sentences
-        What was found, in words: strings or `Sentence`.
-    choices
-        Controls of the page.
-    details
-        The whole result as JSON values, for programs.
-    files
-        Further files of the folder, such as a policy as .npz: content by name.
-
-    Examples
-    --------
     >>> result = Result("plan", "Two stages", {"tau": 0.1}, {"levels": Table([{"tau": 0.1, "value": 3.0}])}, {}, ["x"])
     >>> result.tables["levels"].columns
     ['tau', 'value']
     """
 
-    kind: str
-    title: str
-    settings: Mapping[str, Any]
+    kind: str  # one word: "plan", "learning", "comparison", "study", "theory"
+    title: str  # of the page
+    settings: Mapping[str, Any]  # what was asked for: JSON values by name
     tables: Mapping[str, Table]
-    charts: Mapping[str, Mapping[str, Any]]
-    sentences: Sequence[str | Sentence]
-    choices: Sequence[Choice] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    charts: Mapping[str, Mapping[str, Any]]  # Vega-Lite specifications as dicts
+    sentences: Sequence[str | Sentence]  # what was found, in words
+    choices: Sequence[Choice] = ()  # controls of the page
+    details: Mapping[str, Any] = field(default_factory=dict)  # the whole result as JSON values, for programs
+    files: Mapping[str, bytes] = field(default_factory=dict)  # further files of the folder, such as a policy as .npz
+
+    @property
+    def lines(self) -> list[Sentence]:
+        """The sentences, each with its condition."""
+        return [line if isinstance(line, Sentence) else Sentence(line) for line in self.sentences]
 
 
 def to_json(value: Any, indent: int | None = 2) -> str:
@@ -152,14 +126,9 @@ def to_csv(table: Table) -> bytes:
 
 def versions() -> dict[str, str]:
     """Versions of the software that a result depends on."""
-    names = ("numpy", "numba", "scipy")
+    libraries = {name: metadata.version(name) for name in ("numpy", "numba", "scipy")}
     system = f"{platform.system()} {platform.machine()}"
-    return {
-        "bqrl": bqrl.__version__,
-        "python": platform.python_version(),
-        **{name: metadata.version(name) for name in names},
-        "system": system,
-    }
+    return {"bqrl": bqrl.__version__, "python": platform.python_version(), **libraries, "system": system}
 
 
 def file_names(result: Result) -> list[str]:
@@ -168,9 +137,7 @@ def file_names(result: Result) -> list[str]:
 
 
 def check_folder(folder: str | Path, names: Iterable[str] = ()) -> None:
-    """Raise OSError with one line if a result with these files could not be written to the folder.
-
-    Call it before long work. It writes nothing.
+    """Raise OSError with one line if a result with these files could not be written to the folder. Writes nothing.
 
     Parameters
     ----------
@@ -185,15 +152,7 @@ def check_folder(folder: str | Path, names: Iterable[str] = ()) -> None:
 
 
 def write(result: Result, folder: str | Path) -> None:
-    """Write the result in place of the one that the folder holds; see the module for what a kill leaves behind.
-
-    Parameters
-    ----------
-    result
-        What to write.
-    folder
-        Where; made if it is missing. Files in it that bqrl did not write stay as they are.
-    """
+    """Write the result in place of the one that the folder holds; files that bqrl did not write stay as they are."""
     _replace(Path(folder), _contents(result), keep=False)
 
 
@@ -216,18 +175,7 @@ def write_file(folder: str | Path, name: str, content: bytes) -> None:
 
 
 def read(folder: str | Path) -> Result:
-    """Read the result of a folder, and check that each of its files is as it was written.
-
-    Parameters
-    ----------
-    folder
-        A folder that `write` has written, for instance with `bqrl solve --out`.
-
-    Returns
-    -------
-    Result
-        What was written, attached files included.
-    """
+    """Read the result of a folder, attached files included, and check that each file is as it was written."""
     path = Path(folder)
     if not path.is_dir():
         raise FileNotFoundError(f"there is no folder {path}; name one that a command has written with --out")
@@ -247,39 +195,32 @@ def read(folder: str | Path) -> Result:
 
 
 def _contents(result: Result) -> dict[str, bytes]:
+    """Files of a result by name."""
+    tables = {}
+    for name, table in result.tables.items():
+        columns = [
+            {"key": key, "title": table.titles.get(key, key), "type": _type(row[key] for row in table.rows)}
+            for key in table.columns
+        ]
+        tables[name] = {"caption": table.caption, "columns": columns}
     head = {
         "format": FORMAT,
         "version": VERSION,
         "kind": result.kind,
         "title": result.title,
         "settings": result.settings,
-        "sentences": [
-            {"text": line} if isinstance(line, str) else {"text": line.text, "when": dict(line.when)}
-            for line in result.sentences
-        ],
-        "tables": {
-            name: {
-                "caption": table.caption,
-                "columns": [
-                    {"key": key, "title": table.titles.get(key, key), "type": _type(row[key] for row in table.rows)}
-                    for key in table.columns
-                ],
-            }
-            for name, table in result.tables.items()
-        },
+        "sentences": [asdict(line) for line in result.lines],
+        "tables": tables,
         "charts": list(result.charts),
-        "choices": [
-            {key: getattr(choice, key) for key in ("name", "title", "values", "labels", "start")}
-            for choice in result.choices
-        ],
+        "choices": [asdict(choice) for choice in result.choices],
         "details": result.details,
     }
-    found = {RESULT: (to_json(head) + "\n").encode()}
     parts = [
         *((f"{name}.csv", to_csv(table)) for name, table in result.tables.items()),
         *((f"{name}.vl.json", to_json(spec, indent=None).encode()) for name, spec in result.charts.items()),
-        *((name, bytes(content)) for name, content in result.files.items()),
+        *result.files.items(),
     ]
+    found = {RESULT: (to_json(head) + "\n").encode()}
     for name, content in parts:
         if not NAME.fullmatch(name) or name == MANIFEST or name.lower() in map(str.lower, found):
             raise ArgumentError(f"{name!r} cannot be the name of a file of a result; choose another", value=name)
@@ -288,18 +229,17 @@ def _contents(result: Result) -> dict[str, bytes]:
 
 
 def _parse(path: Path, contents: dict[str, bytes]) -> Result:
+    """The result of the files; what is not part of a table, a chart or the head is attached."""
     try:
         head = json.loads(contents.pop(RESULT))
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise ValueError(f"version {head['version']} is not {VERSION}")
-        tables = {
-            name: Table(
-                _rows(contents.pop(f"{name}.csv"), {column["key"]: column["type"] for column in table["columns"]}),
-                {column["key"]: column["title"] for column in table["columns"]},
-                table["caption"],
+        tables = {}
+        for name, table in head["tables"].items():
+            rows = _rows(contents.pop(f"{name}.csv"), {column["key"]: column["type"] for column in table["columns"]})
+            tables[name] = Table(
+                rows, {column["key"]: column["title"] for column in table["columns"]}, table["caption"]
             )
-            for name, table in head["tables"].items()
-        }
         return Result(
             kind=head["kind"],
             title=head["title"],
@@ -434,20 +374,12 @@ def _write_file(path: Path, name: str, content: bytes) -> None:
 def _check_writable(path: Path) -> None:
     """OSError if the folder cannot be made or written to."""
     try:
-        nearest = path
-        while not _exists(nearest):
+        nearest = path.absolute()
+        while not os.path.lexists(nearest):
             nearest = nearest.parent
-        if not nearest.is_dir():
-            raise NotADirectoryError(f"{nearest} is a file; name a folder")
+        if "\0" in str(path) or not nearest.is_dir():
+            raise NotADirectoryError(f"{nearest} is no folder; name a folder")
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise PermissionError(f"no permission to write to {nearest}; choose another folder")
-    except (OSError, ValueError) as fault:  # a name with a zero byte is a ValueError
-        raise OSError(f"cannot write to the folder {path}: {getattr(fault, 'strerror', None) or fault}") from None
-
-
-def _exists(path: Path) -> bool:
-    try:
-        os.lstat(path)
-        return True
-    except FileNotFoundError:
-        return False
+    except OSError as fault:
+        raise OSError(f"cannot write to the folder {path}: {fault.strerror or fault}") from None

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from bqrl.results import study_charts as charts
-from bqrl.results.charts import image
+from bqrl.results.charts import specified
 from bqrl.results.result import Result, Table
-from bqrl.results.words import number
+from bqrl.results.words import fixed, listed, number
 from bqrl.study.scores import MEASURES
 from bqrl.study.study import Study, versions
 from bqrl.study.tables import level_name, policy_table, study_tables
@@ -41,39 +42,23 @@ class StudyView:
         self.study, self.spec, self.scores = study, study.spec, study.scores
 
     def result(self, *, images: bool = True) -> tuple[Result, list[str]]:
-        """The study as a Result.
-
-        Parameters
-        ----------
-        images
-            Whether to add every chart as PNG and PDF.
-
-        Returns
-        -------
-        Result, list of str
-            Without Altair the result has no charts, and a line says so.
-        """
-        files, left_out = study_tables(self.study), []
+        """The study as a Result, with `images` of its charts, and one line for each part that is left out."""
+        drawn = specified(self.charts, f"{FIGURES}/", images=images)
+        files = study_tables(self.study)
         for tau in self.spec.levels:
             found = policy_table(self.study, tau, self.state_title, numbers=self.numbers)
             files |= {} if found is None else dict([found])
-        try:
-            drawn = {name: chart.to_dict() for name, chart in self.charts().items()}
-            for name, spec in drawn.items() if images else ():
-                files |= {f"{FIGURES}/{name}.{kind}": image(spec, kind) for kind in ("png", "pdf")}
-        except ImportError as error:
-            drawn, left_out = {}, [str(error)]
         result = Result(
             kind="study",
             title=self.marked(self.spec.study.title or self.spec.name),
             settings=self.settings(),
             tables=self.tables(),
-            charts=drawn,
+            charts=drawn.specs,
             sentences=self.sentences(),
             details=self.details(),
-            files=files,
+            files=files | drawn.files,
         )
-        return result, left_out
+        return result, drawn.left_out
 
     # -- words ------------------------------------------------------------------------------------------------------------
 
@@ -89,29 +74,21 @@ class StudyView:
         """Name of the problem or of one of its variants."""
         return variant.replace("_", " ") if variant else self.spec.problem.name
 
-    def ranking(self, ends: Mapping[str, float], measure: str) -> str:
-        """Which learner ends lowest, and which come next."""
-        order = sorted(ends, key=lambda label: ends[label])
-        first = [label for label in order if ends[label] - ends[order[0]] < SAME]
-        after, rest = f"after {self.spec.episodes} episodes", order[len(first) :]
-        if not rest:
-            return f"{listed(first)} end alike {after}: {MEASURED[measure]} {fixed(ends[order[0]])}"
-        verb = "has" if len(first) == 1 else "have"
-        following = ", ".join(f"{label} {fixed(ends[label])}" for label in rest[:2])
-        return f"{listed(first)} {verb} the smallest {MEASURED[measure]} {after}, {fixed(ends[order[0]])}; then {following}"
-
     def curve_title(self, tau: float, measure: str, variant: str = "", *, plotted: bool = False) -> str:
-        """What the curves of a measure show."""
+        """Which learner ends lowest, and which come next."""
         ends = {
             entry.label: float(self.scores.mean_curve(variant, entry.key, tau, measure)[0][-1])
             for entry in self.spec.entries
             if entry.plot or not plotted
         }
-        return self.marked(f"τ = {tau:g}: {self.ranking(ends, measure)}")
-
-    def order_title(self, tau: float, measure: str, variant: str = "") -> str:
-        """The head of an ordering, and whether the variation between seeds could turn it around."""
-        return self.marked(self.order(tau, measure, variant))
+        order = sorted(ends, key=lambda label: ends[label])
+        first = [label for label in order if ends[label] - ends[order[0]] < SAME]
+        rest, after = order[len(first) :], f"after {self.spec.episodes} episodes"
+        least = f"the smallest {MEASURED[measure]} {after}, {fixed(ends[order[0]])}"
+        verb = "has" if len(first) == 1 else "have"
+        following = ", ".join(f"{label} {fixed(ends[label])}" for label in rest[:2])
+        text = f"{listed(first)} {verb} {least}" + (f"; then {following}" if rest else "")
+        return self.marked(f"τ = {tau:g}: {text}")
 
     def order(self, tau: float, measure: str, variant: str = "") -> str:
         """The head of an ordering as a sentence."""
@@ -184,48 +161,41 @@ class StudyView:
 
     def tables(self) -> dict[str, Table]:
         """Tables of the page, by name."""
-        n, further = len(self.spec.study.seeds), len(self.spec.ranking_seeds())
+        spec, ends, last = self.spec, self._ends, "last cumulative values on"
+        held_out, further, others = spec.study.seeds, spec.ranking_seeds(), spec.study.variant_seeds
         found = {
             "orderings": self._orderings(),
-            "further_seeds": self._ends(
-                "", self.spec.ranking_seeds(), f"Last cumulative values on {further} seeds that no choice was made on"
-            ),
-            "held_out": self._ends("", self.spec.study.seeds, f"Last cumulative values on the {n} held-out seeds"),
+            "further_seeds": ends("", further, f"{last} {len(further)} seeds that no choice was made on"),
+            "held_out": ends("", held_out, f"{last} the {len(held_out)} held-out seeds"),
         }
-        for variant in self.spec.variants:
-            seeds = self.spec.study.variant_seeds
-            found[f"variant_{variant}"] = self._ends(
-                variant,
-                seeds,
-                f"{self.problem_title(variant).capitalize()}: last cumulative values on {len(seeds)} seeds",
-            )
+        for variant in spec.variants:
+            caption = f"{self.problem_title(variant)}: {last} {len(others)} seeds"
+            found[f"variant_{variant}"] = ends(variant, others, caption)
         found["references"] = self._references()
         if self.study.tunings():
             found["tuning_winners"] = self._tuning()
-        found["session"] = self._session()
-        return found
+        return found | {"session": self._session()}
 
     def _ends(self, variant: str, seeds: tuple[int, ...], caption: str) -> Table:
         rows, titles = [], {"measure": "measure", "learner": "learner"}
-        for measure in MEASURES:
-            for entry in self.spec.entries:
-                row: dict[str, Any] = {"measure": MEASURED[measure], "learner": entry.label}
-                for tau in self.spec.levels:
-                    values, name = self.scores.final(variant, entry.key, tau, measure, seeds), f"tau{level_name(tau)}"
-                    row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
-                    titles |= {f"{name}_mean": f"τ = {tau:g}, mean", f"{name}_std": f"τ = {tau:g}, standard deviation"}
-                rows.append(row)
-        return Table(rows, titles, self.marked(f"{caption}, mean and sample standard deviation."))
+        for measure, entry in product(MEASURES, self.spec.entries):
+            row: dict[str, Any] = {"measure": MEASURED[measure], "learner": entry.label}
+            for tau in self.spec.levels:
+                values, name = self.scores.final(variant, entry.key, tau, measure, seeds), f"tau{level_name(tau)}"
+                row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
+                titles |= {f"{name}_mean": f"τ = {tau:g}, mean", f"{name}_std": f"τ = {tau:g}, standard deviation"}
+            rows.append(row)
+        said = f"{caption[0].upper()}{caption[1:]}, mean and sample standard deviation."
+        return Table(rows, titles, self.marked(said))
 
     def _orderings(self) -> Table:
         rows = []
-        for tau in self.spec.levels:
-            for measure in MEASURES:
-                text = ""
-                for row in self.scores.ordering("", tau, measure):
-                    text += f"{self.label(row['learner'])} {fixed(row['mean'])}"
-                    text += "" if row["clear"] is None else " < " if row["clear"] else " ≈ "
-                rows.append({"tau": tau, "measure": MEASURED[measure], "order": text})
+        for tau, measure in product(self.spec.levels, MEASURES):
+            text = ""
+            for row in self.scores.ordering("", tau, measure):
+                text += f"{self.label(row['learner'])} {fixed(row['mean'])}"
+                text += "" if row["clear"] is None else " < " if row["clear"] else " ≈ "
+            rows.append({"tau": tau, "measure": MEASURED[measure], "order": text})
         caption = (
             "Learners from the smallest mean on. <: the next mean is more than two standard errors larger, seed by seed;"
             " ≈: it is not."
@@ -235,16 +205,9 @@ class StudyView:
     def _references(self) -> Table:
         rows = [
             {"problem": self.problem_title(variant), **asdict(self.scores.reference(tau, variant))}
-            for variant, _, _ in self.spec.problems()
-            for tau in self.spec.levels
+            for (variant, _, _), tau in product(self.spec.problems(), self.spec.levels)
         ]
-        titles = {
-            "tau": "τ",
-            "capped": "capped reference",
-            "exact": "exact optimum",
-            "best_mean": "best mean",
-            "margin": "margin",
-        }
+        titles = {"tau": "τ", "capped": "capped reference", "exact": "exact optimum", "best_mean": "best mean"}
         caption = (
             "What gaps and regrets are measured against. The margin says how far the level lies above the probability of"
             " ending below the optimum; an optimum with a small margin is fragile."
@@ -259,35 +222,23 @@ class StudyView:
             }
             for key, tau, tuned in self.study.tunings()
         ]  # fmt: skip
-        titles = {
-            "tau": "tuned at τ",
-            "lowest": "lowest value of the grid",
-            "highest": "highest value",
-            "verdict": "where it lies",
-        }
-        return Table(rows, titles, self.marked("Winners of the tuning."))
+        titles = {"tau": "tuned at τ", "lowest": "lowest value of the grid", "highest": "highest value"}
+        return Table(rows, titles | {"verdict": "where it lies"}, self.marked("Winners of the tuning."))
 
     def _session(self) -> Table:
         session = self.study.session
-        pairs: list[tuple[str, Any]] = [
-            *versions().items(),
-            (
-                "runs",
-                f"{session['runs']}: {session['runs_made']} made in the last session, {session['runs_skipped']} before",
-            ),
-            ("episodes", session["episodes"]),
-            ("last session", f"{in_words(session['seconds'])} with {session['workers']} workers"),
-            ("compute time", f"{in_words(session['core_seconds'])} of one core in all"),
-            *(
-                (f"compute time, {part}", in_words(seconds))
-                for part, seconds in session["core_seconds_by_part"].items()
-            ),
-            *(
-                (f"milliseconds per episode, {key}", number(x, 3))
-                for key, x in session["milliseconds_per_episode"].items()
-            ),
-        ]
-        rows = [{"what": name, "value": str(value)} for name, value in pairs]
+        made = f"{session['runs_made']} made in the last session, {session['runs_skipped']} before"
+        by_part, each = session["core_seconds_by_part"].items(), session["milliseconds_per_episode"].items()
+        facts = {
+            **versions(),
+            "runs": f"{session['runs']}: {made}",
+            "episodes": session["episodes"],
+            "last session": f"{in_words(session['seconds'])} with {session['workers']} workers",
+            "compute time": f"{in_words(session['core_seconds'])} of one core in all",
+            **{f"compute time, {part}": in_words(seconds) for part, seconds in by_part},
+            **{f"milliseconds per episode, {key}": number(x, 3) for key, x in each},
+        }
+        rows = [{"what": name, "value": str(value)} for name, value in facts.items()]
         return Table(rows, {"what": "", "value": ""}, "How the study was made: versions, runs and times.")
 
     # -- charts -----------------------------------------------------------------------------------------------------------
@@ -308,23 +259,23 @@ class StudyView:
 
         titles = [[by_problem(self.curve_title, tau, measure) for measure in charts.ORDER] for tau in spec.levels]
         found["every_measure"] = charts.all_curves(study, titles, names)
-        orders = [[self.order_title(tau, measure) for measure in charts.ORDER] for tau in spec.levels]
+        orders = self._orders("", charts.ORDER)
         found["seeds"] = charts.strip(study, [""], names[:1], charts.ORDER, orders, self.published())
         found["promises"] = charts.promises(study, self.promise_title())
         found["return_laws"] = charts.return_laws(study, [self.laws_title(tau) for tau in spec.levels])
         if spec.variants:
             some = ("exact", "expected")
-            each: Any = [
-                [[self.order_title(tau, measure, variant) for measure in some] for tau in spec.levels]
-                for variant in spec.variants
-            ]
-            each = each if len(spec.variants) > 1 else each[0]
-            found["variants"] = charts.strip(study, list(spec.variants), names[1:], some, each, [])
+            each = [self._orders(variant, some) for variant in spec.variants]
+            titles = each if len(each) > 1 else each[0]
+            found["variants"] = charts.strip(study, list(spec.variants), names[1:], some, titles, [])
         if study.tunings():
             labels = [f"{self.label(key)}, τ = {tau:g}" for key, tau, _ in study.tunings()]
             verdicts = [f"{labels[i]}: {tuned.verdict()}" for i, (_, _, tuned) in enumerate(study.tunings())]
             found["tuning"] = charts.tuning(study, labels, verdicts)
         return found
+
+    def _orders(self, variant: str, measures: Sequence[str]) -> list[list[str]]:
+        return [[self.marked(self.order(tau, measure, variant)) for measure in measures] for tau in self.spec.levels]
 
     def policy_charts(self) -> dict[str, Any]:
         """Maps of the final policies."""
@@ -333,10 +284,8 @@ class StudyView:
             seed = self.scores.picked(tau)
             if seed is not None:
                 note = f"Seed {seed}: of the held-out seeds the one with the smallest final quantile error, then buffered error."
-                title = self.policy_title(tau)
-                found[f"final_policy_tau{level_name(tau)}"] = charts.policy_map(
-                    self.study, tau, self.state_title, title, note
-                )
+                chart = charts.policy_map(self.study, tau, self.state_title, self.policy_title(tau), note)
+                found[f"final_policy_tau{level_name(tau)}"] = chart
         return found
 
     def published(self) -> Sequence[Sequence[float]]:
@@ -356,62 +305,37 @@ class StudyView:
         }  # fmt: skip
         if spec.tuning is not None:
             rungs = ", ".join(f"{count} for {T} episodes" for count, T in spec.tuning.rungs)
-            found["tuning"] = (
-                f"{spec.tuning.points} values on a logarithmic grid; {rungs}; seeds {list(spec.tuning.seeds)}"
-            )
+            grid = f"{spec.tuning.points} values on a logarithmic grid"
+            found["tuning"] = f"{grid}; {rungs}; seeds {list(spec.tuning.seeds)}"
         for entry in spec.entries:
             parts = [
                 f"{entry.learner}{_params(entry.params)}",
                 f"tunes {entry.tuned}" if entry.tuned else "nothing tuned",
+                "trained for each level" if entry.per_level else "trained once",
+                f"left open in print: {entry.open}" if entry.open else "",
             ]
-            parts.append("trained for each level" if entry.per_level else "trained once")
-            parts += [f"left open in print: {entry.open}"] if entry.open else []
-            found[entry.label] = "; ".join(parts)
+            found[entry.label] = "; ".join(filter(None, parts))
         return found
 
     def details(self) -> dict[str, Any]:
         """All numbers of the study, for programs; `session` is all that may differ between two executions."""
-        spec = self.spec
-        problems = [(variant, self.problem_title(variant)) for variant, _, _ in spec.problems()]
+        spec, scores = self.spec, self.scores
+        orderings: dict[str, Any] = {}
+        for (variant, _, _), tau in product(spec.problems(), spec.levels):
+            rows = {measure: scores.ordering(variant, tau, measure) for measure in MEASURES}
+            orderings.setdefault(self.problem_title(variant), {})[repr(tau)] = rows
         policies = {}
         for tau in spec.levels:
-            if self.scores.picked(tau) is not None:
-                errors = {str(seed): self.scores.errors[tau][seed] for seed in spec.study.seeds}
-                policies[repr(tau)] = {"seed": self.scores.picked(tau), "errors": errors}
+            if scores.picked(tau) is not None:
+                errors = {str(seed): scores.errors[tau][seed] for seed in spec.study.seeds}
+                policies[repr(tau)] = {"seed": scores.picked(tau), "errors": errors}
         return {
-            "orderings": {
-                name: {
-                    repr(tau): {measure: self.scores.ordering(variant, tau, measure) for measure in MEASURES}
-                    for tau in spec.levels
-                }
-                for variant, name in problems
-            },
+            "orderings": orderings,
             "final_policies": policies,
             "tuning": {f"{key} {tau!r}": asdict(tuned) for key, tau, tuned in self.study.tunings()},
             "versions": versions(),
             "session": self.study.session,
         }
-
-
-def fixed(x: float | None, decimals: int = 2) -> str:
-    """A number with a fixed number of decimals.
-
-    >>> fixed(1.149), fixed(-0.0001)
-    ('1.15', '0.00')
-    """
-    if x is None:
-        return "\N{EN DASH}"
-    text = f"{x:.{decimals}f}"
-    return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence.
-
-    >>> listed(["a"]), listed(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _params(params: Mapping[str, Any]) -> str:

@@ -1,29 +1,53 @@
-"""What a notebook shows: charts, small HTML tables and data frames of the library's objects.
+"""What a notebook shows: charts, small HTML tables with a small picture, and data frames of the library's objects.
 
-The objects import this module only when one of these is asked for.
+The objects import this module only when one of these is asked for. A picture is a static SVG within an image element, in
+which no script runs; without the extra "plots" the table stands alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bqrl.laws.law import Law
+from bqrl.learners.record import Record
+from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
 from bqrl.planners.plan import Comparison, Plan
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.results.charts import Curve, Steps, altair, curves_chart, guarantee_chart, law_chart, promise_axis
+from bqrl.results.charts import (
+    LEVEL_TITLE,
+    MAX_POINTS,
+    PALETTE,
+    Curve,
+    Steps,
+    altair,
+    averaged_curve,
+    csv_data,
+    curves_chart,
+    guarantee_chart,
+    image,
+    law_chart,
+    lines,
+    mean_curve,
+    policy_chart,
+    promise_axis,
+    thinning,
+    with_title,
+)
 from bqrl.results.result import Table
 from bqrl.results.words import Words, displayed, number, runs
+from bqrl.study.compare import Experiment, evenly
 
-if TYPE_CHECKING:
-    from bqrl.learners.record import Record
-    from bqrl.mdp.model import MDP
-    from bqrl.mdp.policy import Policy
+MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
+MAX_PICTURE = 72_000  # bytes of a picture in a notebook
 
-MAX_ROWS = 12  # of a table in a notebook
+# -- charts ---------------------------------------------------------------------------------------------------------------
 
 
 def law_view(law: Law) -> Any:
@@ -33,58 +57,109 @@ def law_view(law: Law) -> Any:
 
 def curve_view(curve: GuaranteeCurve, marks: Sequence[tuple[float, float]] = ()) -> Any:
     """Chart of a guarantee curve."""
-    upper = None
-    if curve.optimistic is not None:
-        points, shortfall = curve.optimistic
-        upper = Steps(np.maximum.accumulate(shortfall), points)
+    upper = None if curve.optimistic is None else Steps.best(curve.optimistic[1], curve.optimistic[0])
     return guarantee_chart(Steps(*curve.steps), upper=upper, marks=marks)
 
 
 def plan_view(plan: Plan) -> Any:
     """Charts of a plan: the law of its return, and beside it the guarantee curve if the planner made one."""
-    law = plan.law
-    promise = plan.value if plan.beta == 0.0 and plan.attitude == "nominal" else law.quantile(plan.tau)
-    charts = [law_chart({plan.tau: law}, {plan.tau: promise})]
+    promise = plan.value if plan.beta == 0.0 and plan.attitude == "nominal" else plan.law.quantile(plan.tau)
+    law = law_chart({plan.tau: plan.law}, {plan.tau: promise}, bracketed=plan.law_upper is not None)
     curve = plan.details.get("curve")
-    if curve is not None and plan.attitude == "nominal":
-        charts.insert(0, curve_view(curve, [(plan.tau, promise)]))
-    if len(charts) == 1:
-        return charts[0]
-    bare = [_without_config(chart) for chart in charts]
-    return altair().hconcat(*bare).resolve_scale(color="independent").configure_view(stroke=None)
-
-
-def _without_config(chart: Any) -> Any:
-    copy = chart.copy()
-    copy.config = altair().Undefined
-    copy.usermeta = altair().Undefined
-    return copy
+    if curve is None or plan.attitude != "nominal":
+        return law
+    alt, charts = altair(), [curve_view(curve, [(plan.tau, promise)]), law]
+    for chart in charts:  # parts of a concatenation have neither
+        chart.config = chart.usermeta = alt.Undefined
+    return alt.hconcat(*charts).resolve_scale(color="independent").configure_view(stroke=None)
 
 
 def record_view(record: Record) -> Any:
     """Chart of one run: what each evaluated policy promises, or the realised returns where no law is known."""
     label = str(record.settings.get("learner", "learner"))
-    episodes = np.arange(1, record.returns.size + 1, dtype=float)
-    words = Words("")
     if record.optimum is None:
-        smooth = _blocks(record.returns)
-        x = np.linspace(1, record.returns.size, smooth.size)
-        curve = Curve(label, x, smooth, smooth, smooth)
+        curve = averaged_curve(label, record.returns[None, :])
         return curves_chart([curve], title="Realised returns", y_title="mean return of a block of episodes")
-    values = record.quantile(record.tau)
-    best = record.optimum.quantile(record.tau)
-    curve = Curve(label, episodes, values, values, values)
+    values, best = record.quantile(record.tau), record.optimum.quantile(record.tau)
     return curves_chart(
-        [curve],
+        [Curve(label, np.arange(1.0, values.size + 1.0), values)],
         title="What the policy in force promises",
-        y_title=promise_axis(record.tau, words),
+        y_title=promise_axis(record.tau, Words("")),
         references=[("best possible", best)],
     )
 
 
-def _blocks(returns: Any, count: int = 100) -> Any:
-    parts = np.array_split(np.asarray(returns, dtype=float), min(count, len(returns)))
-    return np.array([part.mean() for part in parts])
+def experiment_view(experiment: Experiment, measure: str | None = None) -> Any:
+    """Learning curves of an experiment with their bands: "gap", "regret" or "return", summed over the episodes."""
+    measure = measure or ("gap" if experiment.exact else "return")
+    titles = {
+        "gap": ("How far the policies fall short of the best promise", "cumulative quantile gap"),
+        "regret": ("How far the policies fall short of the best mean", "cumulative regret of the mean"),
+        "return": ("What was earned", "cumulative return"),
+    }
+    title, y_title = titles[measure]
+    if len(experiment.learners) > 1 and measure != "regret":
+        verdict = "ends with the smallest gap" if experiment.exact else "has the largest late return"
+        title = f"{experiment.rows()[0]['learner']} {verdict} at τ = {experiment.tau:g}"
+    curves = [mean_curve(one.label, experiment.values(one.label, measure)) for one in experiment.learners]
+    band, note = experiment.band if len(experiment.seeds) > 1 else "", thinning(experiment.episodes, MAX_POINTS)
+    return curves_chart(curves, title=title, y_title=y_title, band=band, note=note)
+
+
+def comparison_view(comparison: Comparison) -> Any:
+    """Chart of the quantiles of several plans."""
+    curves = [Steps.of(plan.law).curve(name) for name, plan in zip(_names(comparison), comparison.plans, strict=True)]
+    drawn = lines(curves, LEVEL_TITLE, "quantile of the return", colours=PALETTE, step=True)
+    return with_title(altair().layer(*drawn.layers), "What each plan promises at each level", drawn.note)
+
+
+def mdp_view(mdp: MDP) -> Any:
+    """Map of the mean reward by state and action at the first stage."""
+    alt, states, actions = altair(), evenly(mdp.S, MAX_CELLS).tolist(), evenly(mdp.A, MAX_CELLS).tolist()
+    rows = []
+    for s in states:
+        for a in actions:
+            _, probability, reward = mdp.outcomes(0, s, a)
+            if probability.size:
+                rows.append([mdp.state_label(s), mdp.action_label(a), float(probability @ reward)])
+    axes = {"labelLimit": 110, "labelOverlap": True}
+    chart = alt.Chart(csv_data(["state", "action", "reward"], rows, texts=("state", "action"))).mark_rect()
+    chart = chart.encode(
+        x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axes, "labelAngle": 0}),
+        y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axes),
+        color=alt.Color("reward:Q", title="reward", scale={"scheme": "viridis"}),
+    )
+    note = f"{len(states)} of {mdp.S} states." if len(states) < mdp.S else ""
+    return with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
+
+
+def policy_view(policy: Policy) -> Any | None:
+    """Map of the actions by stage and state; None for labels, which have no such map."""
+    table, note = _actions(policy), "States and actions by number."
+    if table is None:
+        return None
+    if not isinstance(policy, MarkovPolicy):
+        note += " Shown: what is played while nothing has been earned."
+    states = evenly(policy.S, MAX_CELLS)
+    note += f" {states.size} of {policy.S} states." if states.size < policy.S else ""
+    played = np.eye(int(table.max()) + 1)[table[:, states]]
+    names = [str(s) for s in states.tolist()]
+    return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note)
+
+
+def _actions(policy: Policy) -> IntArray | None:
+    """Actions (H, S) while nothing has been earned; of a mixture those of its most likely part."""
+    if isinstance(policy, MixturePolicy):
+        return _actions(policy.policies[int(policy.weights.argmax())])
+    if isinstance(policy, QuantileLevelPolicy):
+        return _actions(policy.targets)
+    if isinstance(policy, TargetPolicy):
+        columns = [int(policy.column(h, policy.target)) for h in range(policy.H)]
+        return np.array([policy.actions[h][:, column] for h, column in enumerate(columns)])
+    return policy.actions if isinstance(policy, MarkovPolicy) else None
+
+
+# -- rows and frames ------------------------------------------------------------------------------------------------------
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -96,9 +171,13 @@ def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
     return pandas.DataFrame(list(rows))
 
 
+def _names(comparison: Comparison) -> list[str]:
+    return [f"{i + 1}. {plan.objective}" for i, plan in enumerate(comparison.plans)]
+
+
 def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """One row per statistic, one column per plan."""
-    names = [f"{i + 1}. {plan.objective}" for i, plan in enumerate(comparison.plans)]
+    names = _names(comparison)
     return [
         {"statistic": row["statistic"], **dict(zip(names, row["values"], strict=True))} for row in comparison.rows()
     ]
@@ -113,72 +192,90 @@ def mdp_rows(mdp: MDP) -> list[dict[str, Any]]:
     """One row per outcome of a model, with its names."""
     fixed = mdp.stationary and len(mdp.reward) == 1
     rows = []
-    for h in range(1 if fixed else mdp.H):
-        for s in range(mdp.S):
-            for a in range(mdp.A):
-                where: dict[str, Any] = {} if fixed else {"stage": h + 1}
-                where |= {"state": mdp.state_label(s), "action": mdp.action_label(a)}
-                for t, p, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
-                    rows.append(where | {"next_state": mdp.state_label(t), "probability": p, "reward": r})
+    for h, s, a in np.ndindex(1 if fixed else mdp.H, mdp.S, mdp.A):
+        where = ({} if fixed else {"stage": h + 1}) | {"state": mdp.state_label(s), "action": mdp.action_label(a)}
+        for t, p, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
+            rows.append(where | {"next_state": mdp.state_label(t), "probability": p, "reward": r})
     return rows
 
 
-def html_table(rows: Sequence[Mapping[str, Any]], caption: str = "") -> str:
-    """A small HTML table; of a long one the first rows."""
+# -- HTML -----------------------------------------------------------------------------------------------------------------
+
+
+def html(rows: Sequence[Mapping[str, Any]], draw: Callable[[], Any | None], caption: str = "") -> str:
+    """A small table, of a long one the first rows, and a small picture below it."""
     titles, cells = displayed(Table(rows[:MAX_ROWS]))
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
-    more = f" The first {MAX_ROWS} of {len(rows)} rows." if len(rows) > MAX_ROWS else ""
-    said = f"<caption>{escape(caption + more)}</caption>" if caption or more else ""
-    return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    caption += f" The first {MAX_ROWS} of {len(rows)} rows." if len(rows) > MAX_ROWS else ""
+    said = f"<caption>{escape(caption)}</caption>" if caption else ""
+    table = f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    try:
+        chart = draw()
+        spec = {} if chart is None else chart.to_dict()
+        svg = image(spec | {"config": spec.get("config", {}) | {"aria": False}}, "svg") if spec else b""
+    except ImportError:
+        return table
+    source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+    return f'{table}<img alt="chart" style="max-width:100%" src="{source}">' if 0 < len(svg) <= MAX_PICTURE else table
 
 
-def facts_html(title: str, facts: Mapping[str, Any]) -> str:
-    """A name and a few facts."""
-    return html_table([{"": key, title: value} for key, value in facts.items()])
+def facts(title: str, pairs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a table with a few facts."""
+    return [{"": key, title: value} for key, value in pairs.items()]
 
 
 def law_html(law: Law) -> str:
     """Summary of a law."""
     levels = {f"{tau:g}-quantile": law.quantile(tau) for tau in (0.05, 0.1, 0.5, 0.9)}
-    return facts_html("Law", {"atoms": len(law), "mean": law.mean(), **levels})
+    return html(facts("Law", {"atoms": len(law), "mean": law.mean(), **levels}), lambda: law_view(law))
 
 
 def mdp_html(mdp: MDP) -> str:
     """Summary of a problem."""
-    facts = {"states": mdp.S, "actions": mdp.A, "stages": mdp.H, "discount": mdp.discount}
-    return facts_html("MDP", {**facts, "transitions": int(mdp.successor.size)})
+    sizes = {"states": mdp.S, "actions": mdp.A, "stages": mdp.H, "discount": mdp.discount}
+    return html(facts("MDP", {**sizes, "transitions": int(mdp.successor.size)}), lambda: mdp_view(mdp))
 
 
 def plan_html(plan: Plan) -> str:
     """Summary of a plan."""
-    facts: dict[str, Any] = {"objective": plan.objective, "value": plan.value, "upper bound": plan.upper}
-    facts |= {"certain": plan.certain, "mean": plan.mean, "policy": plan.policy.kind}
+    pairs: dict[str, Any] = {"objective": plan.objective, "value": plan.value, "upper bound": plan.upper}
+    pairs |= {"certain": plan.certain, "mean": plan.mean, "policy": plan.policy.kind}
     if plan.beta == 0.0:
-        facts["meaning"] = f"in {runs(plan.tau)} at least {number(plan.value, 4)}"
-    return facts_html("Plan", facts)
+        pairs["meaning"] = f"in {runs(plan.tau)} at least {number(plan.value, 4)}"
+    return html(facts("Plan", pairs), lambda: plan_view(plan))
 
 
 def curve_html(curve: GuaranteeCurve) -> str:
     """The best quantile at common levels."""
     levels = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
-    return html_table([{"level": tau, "best quantile": curve(tau)} for tau in levels])
+    return html([{"level": tau, "best quantile": curve(tau)} for tau in levels], lambda: curve_view(curve))
 
 
 def comparison_html(comparison: Comparison) -> str:
     """The laws of several plans beside each other."""
-    return html_table(comparison_rows(comparison))
+    return html(comparison_rows(comparison), lambda: comparison_view(comparison))
+
+
+def experiment_html(experiment: Experiment) -> str:
+    """Final values of the learners."""
+    left_out = ("tau", "episodes", "seeds", "band")
+    rows = [
+        {key: x for key, x in row.items() if key not in left_out and "beats" not in key} for row in experiment.rows()
+    ]
+    caption = f"{experiment!r}; low and high: {experiment.band}."
+    return html(rows, lambda: experiment_view(experiment), caption)
 
 
 def record_html(record: Record) -> str:
     """Summary of a run."""
-    facts = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}
-    facts |= {"episodes": record.returns.size, "mean return": float(record.returns.mean())}
-    if record.optimum is not None:
-        facts |= {"cumulative gap": float(record.gap().sum())}
-    return facts_html("Record", facts)
+    pairs = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}
+    pairs |= {"episodes": record.returns.size, "mean return": float(record.returns.mean())}
+    pairs |= {} if record.optimum is None else {"cumulative gap": float(record.gap().sum())}
+    return html(facts("Record", pairs), lambda: record_view(record))
 
 
 def policy_html(policy: Policy) -> str:
     """Summary of a policy."""
-    return facts_html(type(policy).__name__, {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"})
+    pairs = {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"}
+    return html(facts(type(policy).__name__, pairs), lambda: policy_view(policy))

@@ -123,6 +123,27 @@ def runs(tau: float) -> str:
     return f"{number(100.0 * share, TABLE_DIGITS if share >= 1e-4 else RARE_DIGITS)} % of runs"
 
 
+def fixed(x: float | None, decimals: int = 2) -> str:
+    """A number with a fixed number of decimals.
+
+    >>> fixed(1.149), fixed(-0.0001)
+    ('1.15', '0.00')
+    """
+    if x is None:
+        return "\N{EN DASH}"
+    text = f"{x:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def cell(value: Any) -> str:
     """A cell of a table as people read it.
 
@@ -268,9 +289,9 @@ def compared(document: Mapping[str, Any], words: Words) -> str:
     T, tau = document["episodes"], document["tau"]
     if document["best"] is None:
         order = by_gap(document["learners"])
-        listed = ", ".join(f"{one['label']} {number(one['mean']['last_return'], 4)}" for one in order)
+        means = ", ".join(f"{one['label']} {number(one['mean']['last_return'], 4)}" for one in order)
         return (
-            f"Mean return over the last tenth of {words.count('episode', T)}: {listed}. The environment does not expose its "
+            f"Mean return over the last tenth of {words.count('episode', T)}: {means}. The environment does not expose its "
             "kernel, so no exact promises and no gaps are known."
         )
     best, random = document["best"]["quantile"], document["random"]["quantile"]
@@ -293,9 +314,8 @@ def ranking(document: Mapping[str, Any]) -> str:
     if perfect:
         after = order[len(perfect)]
         verb = "never falls" if len(perfect) == 1 else "never fall"
-        names = perfect[0] if len(perfect) == 1 else f"{', '.join(perfect[:-1])} and {perfect[-1]}"
         return (
-            f"{names} {verb} short of the best promise; the next, {after['label']}, by "
+            f"{listed(perfect)} {verb} short of the best promise; the next, {after['label']}, by "
             f"{number(after['mean']['gap'], 3)} in total"
         )
     first, second = order[:2]

@@ -155,9 +155,14 @@ class Experiment:
 
     def chart(self, measure: str | None = None) -> Any:
         """Learning curves with their bands, as an Altair chart; the measure is "gap" where runs are scored exactly."""
-        from bqrl.results.study_charts import experiment_chart
+        from bqrl.results.views import experiment_view
 
-        return experiment_chart(self, measure or ("gap" if self.exact else "return"))
+        return experiment_view(self, measure)
+
+    def _repr_html_(self) -> str:
+        from bqrl.results.views import experiment_html
+
+        return experiment_html(self)
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for one in self.learners)

@@ -1,45 +1,62 @@
-"""Confidence sets and regret bounds put to the test on small problems.
+"""The theory experiments: each returns its tables as rows, and facts beside them, as plain data.
 
-Coverage: do the confidence sets hold the true kernel in all episodes of a run as often as promised? For every run the largest
+`theory_hard` holds the experiment on the hard family.
+
+Coverage: in what share of runs do the confidence sets contain the true kernel in all episodes? For every run the largest
 ratio ||P_hat - P||_1 / f(N) over episodes and rows is recorded. The sets held throughout if it is at most 1, and the share of
-runs with a ratio up to m is the coverage of radii m times as wide.
+runs with a ratio of at most m is the coverage of radii m times as wide.
 
-Bounds: measured regret of UCB-BQRL with theoretical radii beside what is proven: Theorem 1, Corollary 1 and ours. Each number of
-episodes has runs of its own, because the radii depend on it. The bounds are taken with a planner gap of zero: what a record says
-of it (the bound minus the value under the empirical kernel) is at these radii all of the optimism. So the model error, which
+Bounds: regret of UCB-BQRL with theoretical radii beside Theorem 1, Corollary 1 and our bound. Each number of episodes has runs
+of its own, because the radii depend on it. The bounds are taken with a planner gap of zero. A record holds the optimistic value
+minus the value under the empirical kernel, which at these radii is the whole optimism. Therefore the model error, which
 contains the gap, is reported beside the statistical terms of the bounds.
+
+Buffer: cost of a buffer by its width, where the cost vanishes, and from which episode each schedule avoids it.
+
+Knapsack: number of possible returns and of lattice points as the horizon grows, and the hardness proof at work: the number of
+subsets up to half the weight, counted by quantile decisions alone.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from bqrl import theory
 from bqrl.laws.law import Law
-from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
+from bqrl.planners.confidence import log_buffer, power_buffer
 from bqrl.planners.solve import solve
-from bqrl.study.theory_exact import buffer, knapsack
+from bqrl.study.run import complete
 from bqrl.study.theory_hard import hard
-from bqrl.study.theory_spec import BoundsSpec, Case, CoverageSpec, TheorySpec, played, run_seed, sizes
+from bqrl.study.theory_spec import (
+    BoundsSpec,
+    BufferSpec,
+    Case,
+    CoverageSpec,
+    Found,
+    KnapsackSpec,
+    Rows,
+    TheorySpec,
+    run_seed,
+)
 from bqrl.study.watch import Watch
-from bqrl.theory import RegretBounds, optimal_margin, optimistic_decomposition, plateau_bounds, radius
-from bqrl.theory import coverage as share_of
 
 ROUNDING = 1e-12
 STATEMENTS = ("theorem 1", "corollary 1", "ours")
-DRAWN = 60  # points of a drawn bound
+BOUND_POINTS = 60  # episodes at which the bounds are drawn
+LEAST_SHARE = 1e-3  # of tau: smaller buffers are not examined
 
 
-def run_theory(
-    spec: TheorySpec, only: Iterable[str] | None = None, watch: Watch | None = None
-) -> dict[str, dict[str, Any]]:
+def run_theory(spec: TheorySpec, only: Iterable[str] | None = None, watch: Watch | None = None) -> dict[str, Found]:
     """Run theory experiments.
 
     Parameters
@@ -49,62 +66,67 @@ def run_theory(
     only
         Names of the experiments; all that are set by default.
     watch
-        Who is informed of the progress.
+        Receives the progress.
 
     Returns
     -------
-    For each experiment its numbers as plain data, with the seconds it took.
+    dict
+        For each experiment its tables and facts as plain data, with the seconds it took.
     """
     found = {}
     for name in spec.chosen(only):
-        begun = time.perf_counter()
-        found[name] = RUN[name](spec, Watch() if watch is None else watch)
-        found[name]["seconds"] = time.perf_counter() - begun
+        start = time.perf_counter()
+        found[name] = RUN[name](getattr(spec, name), spec, Watch() if watch is None else watch)
+        found[name]["seconds"] = time.perf_counter() - start
     return found
 
 
-def coverage(spec: TheorySpec, watch: Watch) -> dict[str, Any]:
-    """Coverage of UCB-BQRL's theoretical confidence sets on every case, and the ratio of every run."""
-    own = spec.coverage
-    assert own is not None
-    cases = []
+def _case(spec: TheorySpec, case: Case) -> tuple[MDP, dict[str, Any]]:
+    """The model of a case, and the columns that name it."""
+    problem = spec.problems[case.problem]
+    mdp = problem.build()
+    size = {"states": mdp.S, "actions": mdp.A, "horizon": mdp.H}
+    return mdp, {"problem": case.problem, "label": problem.label, "tau": case.tau, **size}
+
+
+def _finite(x: float) -> float | None:
+    """`x`, or None if it is infinite: JSON has no infinity."""
+    return float(x) if math.isfinite(x) else None
+
+
+# -- coverage -------------------------------------------------------------------------------------------------------------
+
+
+def coverage(own: CoverageSpec, spec: TheorySpec, watch: Watch) -> Found:
+    """Coverage of UCB-BQRL's theoretical confidence sets on every case, and the largest ratio of every run."""
+    cases: Rows = []
+    runs: Rows = []
     for i, case in enumerate(own.cases):
-        problem = spec.problems[case.problem]
-        mdp = problem.build()
-        watch.phase(f"coverage: {problem.label}", own.runs)
+        mdp, head = _case(spec, case)
+        watch.phase(f"coverage: {head['label']}", own.runs)
         ratios = np.empty(own.runs)
         for j in range(own.runs):
             seed = run_seed(spec.theory.seed, 1, i, j)
             ratios[j] = worst_ratio(mdp, case.tau, own.episodes, own.delta, seed, own.params)
             watch.tick()
-        cases.append(
-            {
-                "problem": case.problem,
-                "label": problem.label,
-                "tau": case.tau,
-                **sizes(mdp),
-                **coverage_numbers(ratios, own),
-            }
-        )
-    return {"delta": own.delta, "confidence": own.confidence, "episodes": own.episodes, "cases": cases}
+        cases.append(head | coverage_numbers(ratios, own.delta, own.confidence))
+        runs += [
+            {"problem": case.problem, "tau": case.tau, "run": j, "largest_ratio": x, "inside": x <= 1.0 + ROUNDING}
+            for j, x in enumerate(ratios.tolist())
+        ]
+    facts = {"delta": own.delta, "confidence": own.confidence, "episodes": own.episodes}
+    return {"tables": {"coverage": cases, "coverage_runs": runs}, **facts}
 
 
-def coverage_numbers(ratios: FloatArray, own: CoverageSpec) -> dict[str, Any]:
-    """What the largest ratios of runs say about the promise."""
-    found = share_of(ratios <= 1.0 + ROUNDING, own.delta, own.confidence)
-    ordered = np.sort(ratios)
-    needed = int(np.ceil((1.0 - own.delta) * ordered.size - ROUNDING))
+def coverage_numbers(ratios: FloatArray, delta: float, confidence: float) -> dict[str, Any]:
+    """Observed coverage from the largest ratios of the runs; `enough`: the factor on the radii that gives 1 - delta."""
+    held = ratios <= 1.0 + ROUNDING
+    found = theory.coverage(held, delta, confidence)
+    needed = int(np.ceil((1.0 - delta) * ratios.size - ROUNDING))
     return {
-        "runs": found.runs,
-        "held": int((ratios <= 1.0 + ROUNDING).sum()),
-        "share": found.share,
-        "low": found.low,
-        "high": found.high,
-        "promised": found.promised,
-        "refuted": found.refuted,
-        "enough": float(ordered[needed - 1]),  # the factor on the radii with which the share of runs is as promised
-        "ratios": ratios.tolist(),
-    }
+        "runs": found.runs, "held": int(held.sum()), "share": found.share, "low": found.low, "high": found.high,
+        "promised": found.promised, "refuted": found.refuted, "enough": float(np.sort(ratios)[needed - 1]),
+    }  # fmt: skip
 
 
 def worst_ratio(mdp: MDP, tau: float, episodes: int, delta: float, seed: int, params: dict[str, Any]) -> float:
@@ -123,94 +145,137 @@ def worst_ratio(mdp: MDP, tau: float, episodes: int, delta: float, seed: int, pa
         seen = open_rows & (visits > 0)  # before its first visit a row's set is the whole simplex
         if seen.any():
             error = np.bincount(rows, np.abs(counts.probability - truth), support.size)
-            reach = radius(visits, task.S, task.A, task.episodes, task.H, delta, support)
+            reach = theory.radius(visits, task.S, task.A, task.episodes, task.H, delta, support)
             worst = max(worst, float((error[seen] / reach[seen]).max()))
         run.step()
     return worst
 
 
-def bounds(spec: TheorySpec, watch: Watch) -> dict[str, Any]:
-    """Regret and bounds of every case, and from which number of episodes each bound says something."""
-    own = spec.bounds
-    assert own is not None
-    cases = [_case(spec, own, i, case, watch) for i, case in enumerate(own.cases)]
-    return {"delta": own.delta, "cases": cases}
+# -- bounds ---------------------------------------------------------------------------------------------------------------
 
 
-def _case(spec: TheorySpec, own: BoundsSpec, i: int, case: Case, watch: Watch) -> dict[str, Any]:
-    problem = spec.problems[case.problem]
-    mdp = problem.build()
-    support = int(np.diff(mdp.row_start).max())
-    proven = RegretBounds(mdp, case.tau, delta=own.delta, support=support)
-    best = solve(mdp, case.tau)
-    assert isinstance(best.law, Law)
-    watch.phase(f"bounds: {problem.label}", len(own.episodes) * own.runs)
-    points = []
-    for k, T in enumerate(own.episodes):
-        runs = []
-        for j in range(own.runs):
-            options = own.params | {"delta": own.delta}
-            record = played(mdp, "ucb-bqrl", case.tau, T, run_seed(spec.theory.seed, 2, i, k, j), **options)
-            runs.append(parts(record, best.law, case.tau))
-            watch.tick()
-        points.append(_point(T, runs, proven))
-    watch.phase(f"bounds: {problem.label}, where each says something")
-    starts = {statement: proven.informative_from(statement) for statement in STATEMENTS}
-    finite = [T for T in starts.values() if np.isfinite(T)]
-    last = min(10.0 * max([*finite, own.episodes[-1]]), 1e12)
-    grid = np.unique(np.geomspace(own.episodes[0], last, DRAWN).round()).astype(np.int64).tolist()
-    drawn = {statement: [proven(T, statement).total for T in grid] for statement in STATEMENTS}
-    rho = plateau_bounds(mdp, case.tau)
+def bounds(own: BoundsSpec, spec: TheorySpec, watch: Watch) -> Found:
+    """Regret and bounds of every case, and the number of episodes from which each bound is informative."""
+    points: Rows = []
+    lines: Rows = []
+    cases: Rows = []
+    for i, case in enumerate(own.cases):
+        mdp, head = _case(spec, case)
+        support = int(np.diff(mdp.row_start).max())
+        proven = theory.RegretBounds(mdp, case.tau, delta=own.delta, support=support)
+        best, rho = solve(mdp, case.tau), theory.plateau_bounds(mdp, case.tau)
+        watch.phase(f"bounds: {head['label']}, where each is informative")
+        starts = {statement: proven.informative_from(statement) for statement in STATEMENTS}
+        watch.phase(f"bounds: {head['label']}", len(own.episodes) * own.runs)
+        for k, T in enumerate(own.episodes):
+            point = _measured(spec, own, case, mdp, best.law, (2, i, k), T, watch)
+            points += [
+                {"problem": case.problem, "tau": case.tau, "statement": statement}
+                | point | _bound_columns(proven, T, statement, point["regret_most"])
+                | {"informative_from": _finite(start)}
+                for statement, start in starts.items()
+            ]  # fmt: skip
+        last = min(10.0 * max([*(T for T in starts.values() if math.isfinite(T)), own.episodes[-1]]), 1e12)
+        for T in np.unique(np.geomspace(own.episodes[0], last, BOUND_POINTS).round()).astype(np.int64).tolist():
+            totals = {name.replace(" ", "_"): proven(T, name).total for name in STATEMENTS}
+            lines.append(
+                {"problem": case.problem, "tau": case.tau, "episodes": T, **totals, "trivial": T * mdp.H * proven.span}
+            )
+        extra = {"best": best.value, "margin": theory.optimal_margin(mdp, case.tau), "plateau": [rho.lower, rho.upper]}
+        cases.append(head | {"support": support} | extra)
+    return {"tables": {"bounds": points, "bounds_lines": lines}, "delta": own.delta, "cases": cases}
+
+
+def _measured(
+    spec: TheorySpec, own: BoundsSpec, case: Case, mdp: MDP, best: Law, place: tuple[int, ...], T: int, watch: Watch
+) -> dict[str, Any]:
+    """Means and extremes, over the runs, of sums over T episodes; optimism: its smallest share of episodes."""
+    runs = []
+    for j in range(own.runs):
+        seed = run_seed(spec.theory.seed, *place, j)
+        record = complete(Run(mdp, "ucb-bqrl", case.tau, T, seed, **own.params | {"delta": own.delta}))[0]
+        found = theory.optimistic_decomposition(
+            best, record.laws, record.notes["optimistic"], case.tau, record.notes["beta"]
+        )
+        sums = [float(one.sum()) for one in (record.gap(case.tau), found.buffering, found.model)]
+        runs.append([*sums, float(np.mean(found.optimistic))])
+        watch.tick()
+    regret, buffering, model, optimistic = zip(*runs, strict=True)
     return {
-        "problem": case.problem, "label": problem.label, "tau": case.tau, **sizes(mdp), "support": support,
-        "best": best.value, "margin": optimal_margin(mdp, case.tau), "plateau": [rho.lower, rho.upper], "points": points,
-        "informative_from": {name: float(T) for name, T in starts.items()},
-        "episodes": grid, "bounds": drawn, "trivial": [T * mdp.H * proven.span for T in grid],
+        "episodes": T, "runs": len(runs), "regret": float(np.mean(regret)), "regret_most": max(regret),
+        "model": float(np.mean(model)), "model_most": max(model), "optimistic": min(optimistic),
+        "buffering_of_the_optimum": float(np.mean(buffering)),
     }  # fmt: skip
 
 
-def parts(record: Record, best: Law, tau: float) -> dict[str, float]:
-    """Sums over a run: its regret, what the buffer costs, the model error, and in what share of episodes optimism held."""
-    found = optimistic_decomposition(best, record.laws, record.notes["optimistic"], tau, record.notes["beta"])
+def _bound_columns(proven: theory.RegretBounds, T: int, statement: str, most: float) -> dict[str, Any]:
+    """One bound at T episodes beside the largest regret."""
+    bound = proven(T, statement)
     return {
-        "regret": float(record.gap(tau).sum()),
-        "buffering": float(found.buffering.sum()),
-        "model": float(found.model.sum()),
-        "optimistic": float(np.mean(found.optimistic)),
-    }
+        "bound": bound.total, "bound_buffering": bound.buffering, "bound_statistical": bound.counting + bound.martingale,
+        "trivial": bound.trivial, "informative": bound.informative, "ratio": bound.total / most if most > 0.0 else None,
+        "holds": most <= bound.total,
+    }  # fmt: skip
 
 
-def _point(T: int, runs: list[dict[str, float]], proven: RegretBounds) -> dict[str, Any]:
-    regret = [run["regret"] for run in runs]
-    point: dict[str, Any] = {
-        "episodes": T,
-        "runs": len(runs),
-        "regret": float(np.mean(regret)),
-        "regret_most": max(regret),
-        "buffering": float(np.mean([run["buffering"] for run in runs])),
-        "model": float(np.mean([run["model"] for run in runs])),
-        "model_most": max(run["model"] for run in runs),
-        "optimistic": min(run["optimistic"] for run in runs),
-        "bounds": {},
-    }
-    for statement in STATEMENTS:
-        bound = proven(T, statement)
-        point["bounds"][statement] = {
-            "total": bound.total,
-            "buffering": bound.buffering,
-            "statistical": bound.counting + bound.martingale,
-            "trivial": bound.trivial,
-            "informative": bound.informative,
-            "ratio": bound.total / point["regret_most"] if point["regret_most"] > 0.0 else None,
-            "holds": max(regret) <= bound.total,
-        }
-    return point
+# -- without runs ---------------------------------------------------------------------------------------------------------
 
 
-RUN: dict[str, Callable[[TheorySpec, Watch], dict[str, Any]]] = {
-    "coverage": coverage,
-    "bounds": bounds,
-    "hard": hard,
-    "buffer": buffer,
-    "knapsack": knapsack,
-}
+def buffer(own: BufferSpec, spec: TheorySpec, watch: Watch) -> Found:
+    """The buffering gaps of every case with plateau and margin, and the episode from which each schedule is below them."""
+    watch.phase("buffering gaps", len(own.cases))
+    gaps: Rows = []
+    clears: Rows = []
+    cases: Rows = []
+    for case in own.cases:
+        mdp, head = _case(spec, case)
+        tau, named = case.tau, {"problem": case.problem, "tau": case.tau}
+        schedules = {"log": log_buffer(tau)} | {f"power {a:g}": power_buffer(tau, a) for a in own.powers}
+        edges = np.array([theory.plateau_bounds(mdp, tau).upper, theory.optimal_margin(mdp, tau)])
+        least = max(edges.min() / 2.0, LEAST_SHARE * tau)
+        betas = np.geomspace(least, tau, own.points)
+        betas = np.minimum(np.r_[betas, edges[edges > least]], tau)  # with the corners of the curves
+        found = theory.gap_profile(mdp, tau, betas, schedules)
+        two = [None] * found.beta.size if found.two_sided is None else found.two_sided.tolist()
+        columns = (found.beta.tolist(), two, found.one_sided[0].tolist(), found.one_sided[1].tolist())
+        names = ("beta", "two_sided", "one_sided_low", "one_sided_high")
+        gaps += [named | dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        rho = found.plateau
+        for schedule, (at_plateau, at_margin) in found.clears.items():
+            margin = {"margin": found.margin, "episodes_until_margin": _finite(at_margin)}
+            plateau = {"plateau_low": rho.lower, "plateau_high": rho.upper}
+            until = {"episodes_until_plateau_high": _finite(at_plateau)}
+            clears.append(named | {"schedule": schedule} | margin | plateau | until)
+        cases.append(head | {"plateau_reason": rho.reason})
+        watch.tick()
+    return {"tables": {"buffer": gaps, "buffer_clears": clears}, "cases": cases}
+
+
+def knapsack(own: KnapsackSpec, spec: TheorySpec, watch: Watch) -> Found:
+    """Support and lattice of every family of weights by horizon, and the number of subsets from quantile decisions."""
+    weights = theory.knapsack_families(own.weights, run_seed(spec.theory.seed, 5))
+    watch.phase("possible returns", len(weights))
+    sizes: Rows = []
+    families: Rows = []
+    for name, w in weights.items():
+        growth, law, capacity = theory.support_growth(w), theory.knapsack_law(w, lattice=False), sum(w) // 2
+        columns = (growth.horizon, growth.histories, growth.support, growth.lattice)
+        names = ("horizon", "histories", "support", "lattice")
+        sizes += [{"weights": name} | dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        asked: list[Any] = []
+
+        def decide(*question: Any, law: Any = law, asked: list[Any] = asked) -> bool:
+            asked.append(question)
+            return bool(law.decide(*question))
+
+        counted = theory.count_subsets(w, capacity, decide=decide)
+        subsets = law.running[bisect_right(law.sums, capacity) - 1]
+        numbers = {"capacity": capacity, "counted": counted, "decisions": len(asked), "subsets": subsets}
+        families.append({"label": name, "weights": w} | numbers)
+        watch.tick()
+    return {"tables": {"knapsack": sizes}, "weights": own.weights, "families": families}
+
+
+RUN: dict[str, Callable[[Any, TheorySpec, Watch], Found]] = {
+    "coverage": coverage, "bounds": bounds, "hard": hard, "buffer": buffer, "knapsack": knapsack,
+}  # fmt: skip

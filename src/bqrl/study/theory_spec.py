@@ -1,4 +1,4 @@
-"""Settings of the theory experiments.
+"""Settings of the theory experiments, as `read_settings(path, TheorySpec)` reads them.
 
 [theory]          name, title, seed
 [problems.KEY]    label, and one of: name with params, file, hard, transitions with rewards and horizon
@@ -16,16 +16,21 @@ import numpy as np
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
 from bqrl.checks import choice
-from bqrl.learners.record import Record
+from bqrl.errors import ArgumentError
 from bqrl.learners.run import Run
-from bqrl.mdp.model import MDP
-from bqrl.study.run import Problem, complete, problem_of
-from bqrl.study.settings import Count, Level, Seed, Settings, Text, read_settings
+from bqrl.study.run import Problem, problem_of
+from bqrl.study.settings import Count, Level, Seed, Settings, Text
 from bqrl.theory import hard_instance
+
+EXPERIMENTS = ("coverage", "bounds", "hard", "buffer", "knapsack")
+
+Rows = list[dict[str, Any]]
+Found = dict[str, Any]  # what an experiment returns: "tables", rows by name, and its facts
 
 AtLeast2 = Annotated[int, Field(ge=2)]
 AtLeast3 = Annotated[int, Field(ge=3)]
-Params = dict[str, Any]
+Levels = Annotated[tuple[Level, ...], Field(min_length=1)]
+Params = Annotated[dict[str, Any], Field(default_factory=dict)]
 
 
 class Case(Settings):
@@ -43,18 +48,18 @@ class LearnerSpec(Settings):
 
     learner: Text
     label: Text
-    params: Params = Field(default_factory=dict)
+    params: Params
 
 
 class CoverageSpec(Settings):
-    """Many runs, and whether their confidence sets hold throughout."""
+    """Many runs, and whether their confidence sets contain the true kernel throughout."""
 
     runs: Count
     episodes: Count
     delta: Level
     cases: Cases
     confidence: Level = 0.95
-    params: Params = Field(default_factory=dict)
+    params: Params
 
 
 class BoundsSpec(Settings):
@@ -64,16 +69,16 @@ class BoundsSpec(Settings):
     episodes: Annotated[tuple[Count, ...], Field(min_length=1)]
     delta: Level
     cases: Cases
-    params: Params = Field(default_factory=dict)
+    params: Params
 
 
 class HardSpec(Settings):
-    """The hard family for shrinking rho, and long runs at one rho."""
+    """The hard family for decreasing rho, and long runs at one rho."""
 
     tau: Level
     actions: AtLeast2
     horizon: AtLeast2
-    rhos: Annotated[tuple[Level, ...], Field(min_length=1)]
+    rhos: Levels
     runs: Count
     learners: Annotated[tuple[LearnerSpec, ...], Field(min_length=1)]
     growth_rho: Level
@@ -83,27 +88,27 @@ class HardSpec(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> HardSpec:
-        """Refuse what would otherwise come out only after the runs of the first learners."""
+        """Build every problem and learner now, so that a mistake is reported before the first run."""
         for rho in (*self.rhos, self.growth_rho):
             mdp = hard_instance(self.tau, rho, self.actions, self.horizon)
         for one in self.learners:
             try:
                 Run(mdp, one.learner, self.tau, 1, 0, **one.params)
-            except TypeError as error:
+            except TypeError as error:  # pydantic collects ValueErrors only
                 raise ValueError(str(error)) from None
         return self
 
 
 class BufferSpec(Settings):
-    """Buffering gaps by buffer, and when schedules clear them."""
+    """Buffering gaps by buffer, and the episode from which each schedule avoids them."""
 
     points: AtLeast3
-    powers: Annotated[tuple[Level, ...], Field(min_length=1)]
+    powers: Levels
     cases: Cases
 
 
 class KnapsackSpec(Settings):
-    """How many weights are packed one by one."""
+    """Number of weights, which are packed one by one."""
 
     weights: Count
 
@@ -117,6 +122,7 @@ class TheoryTable(Settings):
 
 
 def _problems(tables: Any, info: ValidationInfo) -> dict[str, Problem]:
+    """The problems of a settings file, each built once to report mistakes early."""
     if not isinstance(tables, dict):
         raise ValueError("must be a table")
     found = {}
@@ -144,7 +150,7 @@ class TheorySpec(Settings):
     @model_validator(mode="after")
     def _check(self) -> TheorySpec:
         if not self.experiments:
-            raise ValueError(f"no experiment is set; give one of the tables {', '.join(EXPERIMENTS)}")
+            raise ValueError(f"no experiment is set; add one of the tables {', '.join(EXPERIMENTS)}")
         for name in ("coverage", "bounds", "buffer"):
             for case in getattr(getattr(self, name), "cases", ()):
                 choice(case.problem, f"[{name}] problem", self.problems)
@@ -161,32 +167,15 @@ class TheorySpec(Settings):
         for name in wanted:
             choice(name, "experiment", EXPERIMENTS)
             if name not in self.experiments:
-                raise ValueError(f"the settings have no table [{name}]")
+                message = f"the settings have no table [{name}]; add it, or choose from {', '.join(self.experiments)}"
+                raise ArgumentError(message, name="experiment", value=name)
         return [name for name in self.experiments if not wanted or name in wanted]
 
 
-EXPERIMENTS = ("coverage", "bounds", "hard", "buffer", "knapsack")
-
-
-def read_theory(path: str | Path, quick: bool = False) -> TheorySpec:
-    """The theory experiments in a TOML file; ValueError with one line that lists every mistake."""
-    return read_settings(path, TheorySpec, quick=quick)
-
-
 def run_seed(root: int, *place: int) -> int:
-    """The seed of the run at that place; adding a run never changes another's.
+    """The seed of the run at that place; adding a run never changes the seed of another.
 
     >>> run_seed(1, 0, 2) == run_seed(1, 0, 2) != run_seed(1, 0, 3)
     True
     """
     return int(np.random.SeedSequence(root, spawn_key=place).generate_state(1, np.uint64)[0])
-
-
-def played(mdp: MDP, learner: str, tau: float, episodes: int, seed: int, **options: Any) -> Record:
-    """The record of one run; options as in `bqrl.learn`."""
-    return complete(Run(mdp, learner, tau, episodes, seed, **options))[0]
-
-
-def sizes(mdp: MDP) -> dict[str, int]:
-    """Size of a problem."""
-    return {"states": mdp.S, "actions": mdp.A, "horizon": mdp.H}

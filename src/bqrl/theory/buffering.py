@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, whole
-from bqrl.errors import GridError, SizeError
+from bqrl.checks import whole
+from bqrl.errors import SizeError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
@@ -28,8 +28,8 @@ from bqrl.planners.achievable import Frontier
 from bqrl.planners.confidence import log_buffer, power_buffer
 from bqrl.planners.frontier import MAX_LAWS, frontier
 from bqrl.planners.solve import solve
-from bqrl.planners.target import GuaranteeCurve, exact_grid
-from bqrl.theory.inputs import NO_GRID, as_buffers, as_problem, exact_curve, exact_law, read_only
+from bqrl.planners.target import GuaranteeCurve
+from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve, exact_law, read_only
 from bqrl.theory.plateau import PlateauBounds, plateau_bounds
 from bqrl.theory.schedule import Schedule, buffer_horizon
 
@@ -39,12 +39,7 @@ def buffering_gap(mdp: MDP, tau: float, beta: Any, *, max_laws: int = MAX_LAWS) 
 
     Parameters
     ----------
-    mdp : MDP
-        A problem with returns on an exact grid.
-    tau : float
-        Quantile level in (0, 1).
-    beta : float or array_like
-        Buffers in (0, tau].
+    mdp, tau, beta : see `bqrl.theory`
     max_laws : int
         Limit on the number of return laws. The gap is the maximum over all achievable laws, which grow exponentially in
         number; beyond the limit a SizeError is raised. `one_sided_gap` has no such limit.
@@ -60,7 +55,7 @@ def buffering_gap(mdp: MDP, tau: float, beta: Any, *, max_laws: int = MAX_LAWS) 
     >>> buffering_gap(theory.hard_instance(0.5, 0.05, H=3), 0.5, [0.05, 0.1]).round(9).tolist()
     [0.0, 1.0]
     """
-    tau = number(tau, "tau", 0.0, 1.0, "()")
+    tau = as_level(tau)
     betas = as_buffers(beta, tau)
     gaps = largest_gaps(achievable(mdp, max_laws), tau, betas.ravel()).reshape(betas.shape)
     return float(gaps) if gaps.ndim == 0 else gaps
@@ -69,17 +64,15 @@ def buffering_gap(mdp: MDP, tau: float, beta: Any, *, max_laws: int = MAX_LAWS) 
 def achievable(mdp: MDP, max_laws: int = MAX_LAWS) -> Frontier:
     """Every achievable return law; SizeError if they exceed the limits of the frontier."""
     limit = whole(max_laws, "max_laws", 1)
-    if exact_grid(as_problem(mdp)) is None:
-        raise GridError(f"the buffering gap {NO_GRID}")
+    columns_of(mdp, "the buffering gap")
     try:
         return frontier(mdp, max_laws=limit)
-    except ValueError as error:
-        raise SizeError(
-            f"Delta_beta is a maximum over all achievable return laws, and these exceed max_laws={limit} or the memory; "
-            "raise max_laws, or use plateau_bounds or one_sided_gap, which need no list of laws",
-            needed=getattr(error, "needed", None),
-            limit=limit,
-        ) from error
+    except SizeError as error:
+        message = (
+            f"Delta_beta is a maximum over all achievable return laws, and these exceed max_laws={limit} or the memory;"
+            " raise max_laws, or use plateau_bounds or one_sided_gap, which need no list of laws"
+        )
+        raise SizeError(message, needed=error.needed, limit=limit) from error
 
 
 def largest_gaps(laws: Frontier, tau: float, betas: FloatArray) -> FloatArray:
@@ -97,30 +90,14 @@ def buffered_quantiles(law: Law, tau: float, betas: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OneSidedGap:
-    """x* - max_pi Q_tau^beta(G_pi), bracketed for every buffer by the solutions at a few buffers.
-
-    Attributes
-    ----------
-    tau : float
-        Quantile level.
-    best : float
-        x*, the best tau-quantile.
-    margin : float
-        rho*; the gap is zero for buffers up to this value.
-    solved : ndarray of shape (n,)
-        Increasing buffers at which the buffered problem was solved.
-    bound : ndarray of shape (n,)
-        Proven upper bound on the best buffered quantile at each of them.
-    laws : tuple of Law
-        Return laws of the policies found; the first is that of the optimal policy.
-    """
+    """x* - max_pi Q_tau^beta(G_pi), bracketed for every buffer by the solutions at a few buffers."""
 
     tau: float
-    best: float
-    margin: float
-    solved: FloatArray
-    bound: FloatArray
-    laws: tuple[Law, ...]
+    best: float  # x*, the best tau-quantile
+    margin: float  # rho*; the gap is zero for buffers up to this value
+    solved: FloatArray  # (n,)  increasing buffers at which the buffered problem was solved
+    bound: FloatArray  # (n,)  proven upper bound on the best buffered quantile at each of them
+    laws: tuple[Law, ...]  # return laws of the policies found; the first is that of the optimal policy
 
     def upper(self, beta: FloatArray) -> FloatArray:
         """Proven upper ends (n,): the smallest gap of the policies found, each evaluated with every buffer."""
@@ -138,10 +115,7 @@ def one_sided_gap(mdp: MDP, tau: float, betas: Any = None, *, curve: GuaranteeCu
 
     Parameters
     ----------
-    mdp : MDP
-        A problem with returns on an exact grid.
-    tau : float
-        Quantile level in (0, 1).
+    mdp, tau : see `bqrl.theory`
     betas : float or array_like, optional
         Buffers at which the buffered problem is solved; there the bracket is as wide as the gap of the planner. By
         default eight buffers between rho* and tau.
@@ -159,11 +133,7 @@ def one_sided_gap(mdp: MDP, tau: float, betas: Any = None, *, curve: GuaranteeCu
     >>> one_sided_gap(theory.hard_instance(0.5, 0.05, H=3), 0.5).upper(np.array([0.05, 0.1])).round(9).tolist()
     [0.0, 1.0]
     """
-    tau = number(tau, "tau", 0.0, 1.0, "()")
-    if curve is None:
-        curve = exact_curve(mdp, "the one-sided gap")
-    elif not curve.exact:
-        raise GridError(f"the one-sided gap {NO_GRID}")
+    tau, curve = as_level(tau), exact_curve(mdp, "the one-sided gap", curve)
     margin = curve.margin(tau).below
     chosen = np.geomspace(margin, tau, 9)[1:] if betas is None else np.unique(as_buffers(betas, tau, "betas"))
     chosen = np.minimum(chosen[chosen > margin + MASS_TOL], tau)
@@ -187,34 +157,15 @@ def one_sided_gap(mdp: MDP, tau: float, betas: Any = None, *, curve: GuaranteeCu
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GapProfile:
-    """Both buffering gaps as functions of the buffer, and the episode from which each schedule avoids them.
-
-    Attributes
-    ----------
-    tau : float
-        Quantile level.
-    beta : ndarray of shape (n,)
-        Buffers, increasing.
-    two_sided : ndarray of shape (n,) or None
-        Delta_beta; None if there are too many return laws.
-    one_sided : tuple of two ndarrays of shape (n,)
-        Proven lower and upper ends of the one-sided gap.
-    plateau : PlateauBounds
-        Bracket of rho_tau.
-    margin : float
-        rho*.
-    clears : dict
-        For each schedule the first episode with a buffer of at most rho_tau (the upper end of its bracket), and the
-        first with a buffer of at most rho*.
-    """
+    """Both buffering gaps as functions of the buffer, and the episode from which each schedule avoids them."""
 
     tau: float
-    beta: FloatArray
-    two_sided: FloatArray | None
-    one_sided: tuple[FloatArray, FloatArray]
-    plateau: PlateauBounds
-    margin: float
-    clears: dict[str, tuple[float, float]]
+    beta: FloatArray  # (n,)  buffers, increasing
+    two_sided: FloatArray | None  # (n,)  Delta_beta; None if there are too many return laws
+    one_sided: tuple[FloatArray, FloatArray]  # (n,) each: proven lower and upper ends of the one-sided gap
+    plateau: PlateauBounds  # bracket of rho_tau
+    margin: float  # rho*
+    clears: dict[str, tuple[float, float]]  # per schedule, first episodes with beta_t <= plateau.upper and <= margin
 
 
 def gap_profile(
@@ -229,21 +180,15 @@ def gap_profile(
 
     Parameters
     ----------
-    mdp : MDP
-        A problem with returns on an exact grid.
-    tau : float
-        Quantile level in (0, 1).
+    mdp, tau, max_laws : see `bqrl.theory`
     betas : array_like, optional
         Buffers in (0, tau]; by default 33 from below the margin to tau.
     schedules : mapping, optional
         Named schedules; by default the logarithmic one and the powers 1/4 and 1/2.
-    max_laws : int
-        Limit on the number of return laws for the two-sided gap.
 
     Returns
     -------
     GapProfile
-        Arrays ready to draw.
 
     Examples
     --------
@@ -251,8 +196,7 @@ def gap_profile(
     >>> gap_profile(theory.hard_instance(0.5, 0.05), 0.5).clears["power 1/2"]
     (99.0, 99.0)
     """
-    tau = number(tau, "tau", 0.0, 1.0, "()")
-    curve = exact_curve(mdp, "the buffering gap")
+    tau, curve = as_level(tau), exact_curve(mdp, "the buffering gap")
     rho, margin = plateau_bounds(mdp, tau), curve.margin(tau).below
     if betas is None:
         betas = np.minimum(np.geomspace(max(min(rho.upper, margin) / 2.0, tau / 1e3), tau, 33), tau)

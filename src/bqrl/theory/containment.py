@@ -1,8 +1,12 @@
-"""High-probability containment of the true kernel in the confidence sets, checked against runs.
+"""High-probability containment of the true kernel in the confidence sets, and Weissman's inequality, which proves it.
 
-The lemma states: with probability at least 1 - delta, the l1 balls of radius f(N) around the rows of the empirical kernel
-(paper, Equation confset) contain the true kernel in all T episodes. `planners/confidence.py` holds the radii, which
-`bqrl.theory` exports as `radius` and `confidence_constant`; this file compares the statement with runs.
+For n independent draws from a law p on S outcomes and their frequencies p_hat, Weissman's inequality states
+
+    P( ||p_hat - p||_1 >= eps ) <= (2^S - 2) exp(-n eps^2 / 2).
+
+The lemma on containment states: with probability at least 1 - delta, the l1 balls of radius f(N) around the rows of the
+empirical kernel (paper, Equation confset) contain the true kernel in all T episodes. `planners/confidence.py` holds the
+radii, which `bqrl.theory` exports as `radius` and `confidence_constant`; `coverage` compares the statement with runs.
 
 Corrected: the constant c is not universal; c^2 log(2 S A T H / delta) grows like 1.39 S. For each row the number k of
 possible successors can replace S, and a row with k = 1 needs no radius. For S = 1 the logarithm of 2^1 - 2 = 0 must be
@@ -12,35 +16,80 @@ the first n = 1, ..., T draws of each row instead of a union over the episodes t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown
-from bqrl.errors import ArgumentTypeError
+from bqrl.checks import number, shown, whole
+from bqrl.theory.inputs import wrong_type
+
+
+def weissman(n: int, eps: float, S: int) -> float:
+    """Weissman's bound on the probability of an l1 error of at least `eps`.
+
+    Parameters
+    ----------
+    n, S : int
+        Numbers of independent draws and of outcomes, each at least 1.
+    eps : float
+        l1 distance, at least 0.
+
+    Returns
+    -------
+    float
+        (2^S - 2) exp(-n eps^2 / 2), at most 1; with one outcome, 0 for every eps > 0.
+
+    Examples
+    --------
+    >>> round(weissman(1000, 0.15, 4), 6)
+    0.000182
+    """
+    n, S, eps = whole(n, "n", 1), whole(S, "S", 1), number(eps, "eps", 0.0)
+    if eps == 0.0:
+        return 1.0
+    if S == 1:
+        return 0.0
+    return math.exp(min(0.0, _log_subsets(S) - n * eps**2 / 2.0))
+
+
+def weissman_radius(n: int, S: int, delta: float) -> float:
+    """The l1 radius at which Weissman's bound equals `delta`.
+
+    Parameters
+    ----------
+    n, S : int
+        Numbers of draws and of outcomes, each at least 1.
+    delta : see `bqrl.theory`
+
+    Returns
+    -------
+    float
+        sqrt(2 log((2^S - 2) / delta) / n); 0 for S = 1.
+
+    Examples
+    --------
+    >>> round(weissman_radius(1000, 4, 0.05), 4)
+    0.1062
+    """
+    n, S, delta = whole(n, "n", 1), whole(S, "S", 1), number(delta, "delta", 0.0, 1.0, "()")
+    return 0.0 if S == 1 else math.sqrt(2.0 * (_log_subsets(S) - math.log(delta)) / n)
+
+
+def _log_subsets(S: int) -> float:
+    """log(2^S - 2) without overflow for large S."""
+    return S * math.log(2.0) + math.log1p(-(2.0 ** (1 - S)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Share of runs whose confidence sets contained the true kernel, with a confidence interval.
+    """Share of runs whose confidence sets contained the true kernel, with a confidence interval."""
 
-    Attributes
-    ----------
-    share : float
-        Observed share of runs.
-    low, high : float
-        Ends of the confidence interval for the true probability.
-    promised : float
-        The probability 1 - delta that the lemma states.
-    runs : int
-        Number of runs.
-    """
-
-    share: float
-    low: float
+    share: float  # observed
+    low: float  # ends of the confidence interval for the true probability
     high: float
-    promised: float
+    promised: float  # 1 - delta
     runs: int
 
     @property
@@ -56,15 +105,13 @@ def coverage(contained: Any, delta: float, confidence: float = 0.95) -> Coverage
     ----------
     contained : array_like of bool
         One entry per run: whether the sets contained the true kernel in every episode.
-    delta : float
-        Failure probability in (0, 1) for which the radii were computed.
+    delta : see `bqrl.theory`
     confidence : float
         Confidence level of the exact binomial (Clopper-Pearson) interval.
 
     Returns
     -------
     Coverage
-        The observed share, its interval and the stated probability.
 
     Examples
     --------
@@ -75,9 +122,7 @@ def coverage(contained: Any, delta: float, confidence: float = 0.95) -> Coverage
 
     runs = np.asarray(contained)
     if runs.dtype != np.bool_ or runs.ndim != 1 or runs.size == 0:
-        raise ArgumentTypeError(
-            f"contained must hold one True or False per run, got {shown(contained)}", name="contained", value=contained
-        )
+        raise wrong_type("contained", contained, "hold one True or False per run", shown(contained))
     delta = number(delta, "delta", 0.0, 1.0, "()")
     tail = (1.0 - number(confidence, "confidence", 0.0, 1.0, "()")) / 2.0
     n, k = runs.size, int(runs.sum())

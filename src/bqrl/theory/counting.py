@@ -15,35 +15,18 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import numbers, whole
-from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.theory.inputs import read_only
+from bqrl.theory.inputs import read_only, wrong, wrong_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counting:
-    """The two sides of the counting lemma on one run.
+    """The two sides of the counting lemma on one run."""
 
-    Attributes
-    ----------
-    total : float
-        The left-hand side, summed over episodes and stages.
-    bound : float
-        2 Lambda sqrt(S A T).
-    by_stage : ndarray of shape (H,)
-        Contribution of each stage to `total`.
-    by_episode : ndarray of shape (T,)
-        Contribution of each episode to `total`.
-    """
-
-    total: float
-    bound: float
-    by_stage: FloatArray
-    by_episode: FloatArray
-
-    def scaled(self, factor: float) -> tuple[float, float]:
-        """Sum and bound times `factor`, e.g. c sqrt(log(2 S A T H / delta)) to obtain the sum of the radii."""
-        return self.total * factor, self.bound * factor
+    total: float  # the left-hand side, summed over episodes and stages
+    bound: float  # 2 Lambda sqrt(S A T)
+    by_stage: FloatArray  # (H,)  contributions to `total`
+    by_episode: FloatArray  # (T,)
 
 
 def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = None) -> Counting:
@@ -57,15 +40,13 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
         States visited in each episode.
     actions : array_like of int, shape (T, H)
         Actions played in each episode.
-    S, A : int
-        Numbers of states and actions.
+    S, A : see `bqrl.theory`
     weights : array_like of shape (H,), optional
         Weights w_h; by default the paper's H - h - 1. `mismatch_weights` gives those of a problem.
 
     Returns
     -------
     Counting
-        The sum, in total and by stage and episode, and its bound.
 
     Examples
     --------
@@ -78,11 +59,7 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
     T, H = a.shape
     w = np.arange(H - 1.0, -1.0, -1.0) if weights is None else numbers(weights, "weights")
     if w.shape != (H,) or np.any(w < 0.0):
-        raise ArgumentError(
-            f"weights must be {H} numbers of at least 0, one per stage, got shape {w.shape}",
-            name="weights",
-            value=weights,
-        )
+        raise wrong("weights", weights, f"be {H} numbers of at least 0, one per stage", f"shape {w.shape}")
     terms = np.empty((T, H))
     for h in range(H):
         terms[:, h] = w[h] / np.sqrt(np.maximum(1, visits_before(s[:, h] * A + a[:, h])))
@@ -99,23 +76,14 @@ def _check_visits(states: Any, actions: Any, S: int, A: int) -> tuple[IntArray, 
     a, s = np.asarray(actions), np.asarray(states)
     for name, array, value in (("states", s, states), ("actions", a, actions)):
         if array.dtype.kind not in "iu":
-            raise ArgumentTypeError(
-                f"{name} must be an array of whole numbers, got dtype {array.dtype}", name=name, value=value
-            )
+            raise wrong_type(name, value, "be an array of whole numbers", f"dtype {array.dtype}")
     if a.ndim != 2 or s.ndim != 2 or len(s) != len(a) or s.shape[1] not in (a.shape[1], a.shape[1] + 1):
-        raise ArgumentError(
-            f"states must have shape (T, H) or (T, H + 1) and actions (T, H), got {s.shape} and {a.shape}",
-            name="states",
-            value=states,
-        )
+        shapes = "have shape (T, H) or (T, H + 1) and actions (T, H)"
+        raise wrong("states", states, shapes, f"{s.shape} and {a.shape}")
     s = s[:, : a.shape[1]]
     for name, array, size, value in (("states", s, S, states), ("actions", a, A, actions)):
         if array.size and (array.min() < 0 or array.max() >= size):
-            raise ArgumentError(
-                f"{name} must be from 0 to {size - 1}, got values from {array.min()} to {array.max()}",
-                name=name,
-                value=value,
-            )
+            raise wrong(name, value, f"be from 0 to {size - 1}", f"values from {array.min()} to {array.max()}")
     return s, a
 
 

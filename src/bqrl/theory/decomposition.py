@@ -18,38 +18,24 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, numbers
-from bqrl.errors import ArgumentError
+from bqrl.checks import numbers
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import BoolArray, FloatArray
-from bqrl.theory.inputs import as_buffers, read_only
+from bqrl.theory.inputs import as_buffers, as_level, read_only, wrong
 
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # relative to the scale of the returns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decomposition:
-    """The four brackets of every episode, each of shape (T,); they add up to `regret`.
+    """The four brackets of every episode, each of shape (T,); they add up to `regret`."""
 
-    Attributes
-    ----------
-    regret : ndarray
-        x* - Q_tau(pi^t).
-    buffering : ndarray
-        x* - Q^beta(pi*).
-    optimism : ndarray
-        Q^beta(pi*) - V^t.
-    model : ndarray
-        V^t - Q^beta(pi^t), the model error.
-    rest : ndarray
-        Q^beta(pi^t) - Q_tau(pi^t), at most 0.
-    """
-
-    regret: FloatArray
-    buffering: FloatArray
-    optimism: FloatArray
-    model: FloatArray
-    rest: FloatArray
+    regret: FloatArray  # x* - Q_tau(pi^t)
+    buffering: FloatArray  # x* - Q^beta(pi*)
+    optimism: FloatArray  # Q^beta(pi*) - V^t
+    model: FloatArray  # V^t - Q^beta(pi^t), the model error
+    rest: FloatArray  # Q^beta(pi^t) - Q_tau(pi^t), at most 0
+    scale: FloatArray  # largest absolute return or value in the comparison of `optimism`
 
     @property
     def bound(self) -> FloatArray:
@@ -57,24 +43,13 @@ class Decomposition:
         return self.buffering + self.model
 
     def paper_bound(self, gap: FloatArray | float) -> FloatArray:
-        """The bound of the lemma as printed, 2 Delta_beta plus model error.
-
-        Parameters
-        ----------
-        gap : float or ndarray of shape (T,)
-            Delta_beta of every episode.
-
-        Returns
-        -------
-        ndarray of shape (T,)
-            The bound on the regret of each episode.
-        """
+        """The bound of the lemma as printed, 2 Delta_beta plus model error; `gap` is Delta_beta, one or one per episode."""
         return 2.0 * numbers(gap, "gap") + self.model
 
     @property
     def optimistic(self) -> BoolArray:
-        """Whether optimism held, per episode."""
-        return np.asarray(self.optimism <= ROUNDING * np.maximum(1.0, np.abs(self.model)))
+        """Whether optimism held, per episode; differences below the rounding error of the returns do not count."""
+        return np.asarray(self.optimism <= ROUNDING * self.scale)
 
 
 def optimistic_decomposition(best: Law, laws: Sequence[Law], optimistic: Any, tau: float, betas: Any) -> Decomposition:
@@ -88,15 +63,12 @@ def optimistic_decomposition(best: Law, laws: Sequence[Law], optimistic: Any, ta
         True return laws of the policies played, one per episode.
     optimistic : array_like of shape (T,)
         Optimistic values V^t.
-    tau : float
-        Quantile level in (0, 1).
-    betas : float or array_like of shape (T,)
-        Buffers in (0, tau].
+    tau, betas : see `bqrl.theory`
+        One buffer, or one per episode.
 
     Returns
     -------
     Decomposition
-        The brackets, which add up to the regret.
 
     Examples
     --------
@@ -105,21 +77,12 @@ def optimistic_decomposition(best: Law, laws: Sequence[Law], optimistic: Any, ta
     >>> optimistic_decomposition(law, [law], [1.0], tau=0.6, betas=0.2).regret.tolist()
     [0.0]
     """
-    tau = number(tau, "tau", 0.0, 1.0, "()")
-    V = numbers(optimistic, "optimistic")
+    tau, V = as_level(tau), numbers(optimistic, "optimistic")
     if V.ndim != 1 or len(laws) != V.size:
-        raise ArgumentError(
-            f"optimistic must have one entry per law ({len(laws)}), got shape {V.shape}",
-            name="optimistic",
-            value=optimistic,
-        )
+        raise wrong("optimistic", optimistic, f"have one entry per law ({len(laws)})", f"shape {V.shape}")
     beta = as_buffers(betas, tau, "betas")
     if beta.ndim and beta.shape != V.shape:
-        raise ArgumentError(
-            f"betas must be a number or have one entry per episode ({V.size}), got shape {beta.shape}",
-            name="betas",
-            value=betas,
-        )
+        raise wrong("betas", betas, f"be a number or have one entry per episode ({V.size})", f"shape {beta.shape}")
     beta = np.broadcast_to(beta, V.shape)
     top = best.quantile(tau)
     point = np.array([law.quantile(tau) for law in laws])
@@ -131,4 +94,5 @@ def optimistic_decomposition(best: Law, laws: Sequence[Law], optimistic: Any, ta
         optimism=read_only(star - V),
         model=read_only(V - soft),
         rest=read_only(soft - point),
+        scale=read_only(np.maximum(np.abs(best.values).max(), np.abs(V))),
     )

@@ -4,6 +4,9 @@ The family hides a bandit in the first action of a two-state problem. The first 
 probability 1 - tau + rho if it is the distinguished action, and 1 - tau - rho otherwise. Both states are absorbing
 afterwards, and s1 pays 1 per stage. The return is 0 or H - 1, so the tau-quantile is H - 1 under the distinguished action and
 0 under every other action: a change of 2 rho in one probability moves the quantile from one end of its range to the other.
+
+Here rho lies in (0, min(tau, 1 - tau) / 8], and A and H are at least 2. `loglog_slope` measures the growth that the theorem
+predicts.
 """
 
 from __future__ import annotations
@@ -14,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, whole
-from bqrl.errors import ArgumentError
+from bqrl.checks import number, numbers, whole
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.theory.inputs import read_only
+from bqrl.theory.inputs import as_level, read_only, wrong
 
 
 def hard_instance(tau: float, rho: float, A: int = 2, H: int = 2, best: int = 0) -> MDP:
@@ -26,12 +28,7 @@ def hard_instance(tau: float, rho: float, A: int = 2, H: int = 2, best: int = 0)
 
     Parameters
     ----------
-    tau : float
-        Quantile level in (0, 1).
-    rho : float
-        Plateau in (0, min(tau, 1 - tau) / 8].
-    A, H : int
-        Numbers of actions and stages, each at least 2.
+    tau, rho, A, H : see `bqrl.theory` and the head of this file
     best : int
         Index of the distinguished action.
 
@@ -59,24 +56,12 @@ def hard_instance(tau: float, rho: float, A: int = 2, H: int = 2, best: int = 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowerBound:
-    """A lower bound on the expected regret of every learner, for the worst choice of the distinguished action.
+    """A lower bound on the expected regret of every learner, for the worst choice of the distinguished action."""
 
-    Attributes
-    ----------
-    direct : float
-        The bound computed from the Kullback-Leibler divergence.
-    rate : float
-        The closed form `constant` * H * min(T, A / rho^2), never larger than `direct`.
-    constant : float
-        21 tau (1 - tau) / 8192.
-    saturated_from : float
-        Number of episodes from which `direct` no longer grows.
-    """
-
-    direct: float
-    rate: float
-    constant: float
-    saturated_from: float
+    direct: float  # computed from the Kullback-Leibler divergence
+    rate: float  # constant * H * min(T, A / rho^2), never larger than `direct`
+    constant: float  # 21 tau (1 - tau) / 8192
+    saturated_from: float  # number of episodes from which `direct` no longer grows
 
 
 def hard_lower_bound(tau: float, rho: float, A: int, H: int, T: int) -> LowerBound:
@@ -88,12 +73,7 @@ def hard_lower_bound(tau: float, rho: float, A: int, H: int, T: int) -> LowerBou
 
     Parameters
     ----------
-    tau : float
-        Quantile level in (0, 1).
-    rho : float
-        Plateau in (0, min(tau, 1 - tau) / 8].
-    A, H, T : int
-        Numbers of actions, stages (each at least 2) and episodes (at least 1).
+    tau, rho, A, H, T : see `hard_instance`
 
     Returns
     -------
@@ -125,10 +105,12 @@ def hard_lower_bound(tau: float, rho: float, A: int, H: int, T: int) -> LowerBou
     kappa = _divergence(tau + rho, tau - rho)
     spread = 1.0 - 1.0 / A
     peak = 8.0 * A * spread**2 / (9.0 * kappa)  # maximises n (spread - sqrt(kappa n / 2A))
-    wrong = max(n * (spread - math.sqrt(kappa * n / (2.0 * A))) for n in {min(T, int(peak)), min(T, int(peak) + 1)})
+    wrong_choices = max(
+        n * (spread - math.sqrt(kappa * n / (2.0 * A))) for n in {min(T, int(peak)), min(T, int(peak) + 1)}
+    )
     constant = 21.0 * tau * (1.0 - tau) / 8192.0
     rate = constant * H * min(float(T), A / rho**2)
-    return LowerBound(direct=(H - 1) * wrong, rate=rate, constant=constant, saturated_from=peak)
+    return LowerBound(direct=(H - 1) * wrong_choices, rate=rate, constant=constant, saturated_from=peak)
 
 
 def bandit_upper_bound(rho: float, A: int, H: int, T: int) -> float:
@@ -138,17 +120,14 @@ def bandit_upper_bound(rho: float, A: int, H: int, T: int) -> float:
 
     Parameters
     ----------
-    rho : float
-        Plateau in (0, 1); the means of the arms differ by 2 rho.
-    A, H, T : int
-        Numbers of actions, stages (each at least 2) and episodes (at least 1).
+    rho, A, H, T : see `hard_instance`
+        Here any rho in (0, 1) is accepted; the means of the arms differ by 2 rho.
 
     Returns
     -------
     float
         (H - 1)(A - 1)(8 log(T) / (2 rho)^2 + 1 + pi^2 / 3): by Auer, Cesa-Bianchi and Fischer (2002), Theorem 1, an arm
-        with gap 2 rho is chosen at most 8 log(T) / (2 rho)^2 + 1 + pi^2 / 3 times in expectation, and each choice costs
-        H - 1.
+        with gap 2 rho is chosen at most 8 log(T) / (2 rho)^2 + 1 + pi^2 / 3 times in expectation, at a cost of H - 1 each.
 
     Examples
     --------
@@ -162,23 +141,14 @@ def bandit_upper_bound(rho: float, A: int, H: int, T: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QuantileJumps:
-    """Quantile functions of the hard family: Q is values[i] on (levels[i], levels[i + 1]].
+    """Quantile functions of the hard family, each as (levels, values): Q is values[i] on (levels[i], levels[i + 1]].
 
     At its jump a quantile function has the lower value (closed dot at 0, open dot at H - 1).
-
-    Attributes
-    ----------
-    tau : float
-        Quantile level.
-    best : tuple of two ndarrays
-        Levels (0, tau - rho, 1) and values (0, H - 1) under the distinguished action.
-    other : tuple of two ndarrays
-        Levels (0, tau + rho, 1) and values (0, H - 1) under every other action.
     """
 
     tau: float
-    best: tuple[FloatArray, FloatArray]
-    other: tuple[FloatArray, FloatArray]
+    best: tuple[FloatArray, FloatArray]  # distinguished action: levels (0, tau - rho, 1), values (0, H - 1)
+    other: tuple[FloatArray, FloatArray]  # every other action: levels (0, tau + rho, 1), values (0, H - 1)
 
 
 def quantile_jumps(tau: float, rho: float, H: int = 2) -> QuantileJumps:
@@ -186,17 +156,11 @@ def quantile_jumps(tau: float, rho: float, H: int = 2) -> QuantileJumps:
 
     Parameters
     ----------
-    tau : float
-        Quantile level in (0, 1).
-    rho : float
-        Plateau in (0, min(tau, 1 - tau) / 8].
-    H : int
-        Number of stages, at least 2.
+    tau, rho, H : see `hard_instance`
 
     Returns
     -------
     QuantileJumps
-        Levels and values of both step functions.
 
     Examples
     --------
@@ -211,15 +175,66 @@ def quantile_jumps(tau: float, rho: float, H: int = 2) -> QuantileJumps:
 
 def _check_levels(tau: Any, rho: Any) -> tuple[float, float]:
     """Both levels as floats, rho in (0, min(tau, 1 - tau) / 8]."""
-    tau, rho = number(tau, "tau", 0.0, 1.0, "()"), number(rho, "rho")
+    tau, rho = as_level(tau), number(rho, "rho")
     most = min(tau, 1.0 - tau) / 8.0
     if not 0.0 < rho <= most * (1.0 + 1e-12):
-        raise ArgumentError(
-            f"rho must be in (0, min(tau, 1 - tau) / 8] = (0, {most:g}], got {rho:g}", name="rho", value=rho
-        )
+        raise wrong("rho", rho, f"be in (0, min(tau, 1 - tau) / 8] = (0, {most:g}]", f"{rho:g}")
     return tau, rho
 
 
 def _divergence(p: float, q: float) -> float:
     """Kullback-Leibler divergence of Bernoulli(p) from Bernoulli(q)."""
     return p * math.log(p / q) + (1.0 - p) * math.log((1.0 - p) / (1.0 - q))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slope:
+    """A power law y = factor * x^slope."""
+
+    slope: float
+    error: float  # standard error of the exponent
+    factor: float
+
+
+def loglog_slope(x: Any, y: Any, error: Any = None) -> Slope:
+    """The exponent with which y grows in x, by least squares on logarithms.
+
+    Parameters
+    ----------
+    x, y : array_like of shape (n,)
+        Positive numbers; at least three points, or two if `error` is given.
+    error : array_like of shape (n,), optional
+        Standard errors of y. Points are then weighted by their relative precision, and the standard error of the slope
+        follows from them; otherwise it follows from the scatter around the line.
+
+    Returns
+    -------
+    Slope
+
+    Examples
+    --------
+    >>> round(loglog_slope([1, 2, 4], [3, 12, 48]).slope, 9)
+    2.0
+    """
+    a, b = numbers(x, "x"), numbers(y, "y")
+    least = 3 if error is None else 2
+    if a.shape != b.shape or a.ndim != 1 or a.size < least:
+        raise wrong("x", x, f"have the length of y, at least {least}", f"shapes {a.shape} and {b.shape}")
+    for name, array, value in (("x", a, x), ("y", b, y)):
+        if not np.all(array > 0.0):
+            raise wrong(name, value, "be positive", f"{array.min():g}; leave out points without a logarithm")
+    if np.ptp(a) == 0.0:
+        raise wrong("x", x, "contain two different values", f"{a[0]:g} only")
+    weight = np.ones(a.size)
+    if error is not None:
+        sigma = numbers(error, "error")
+        if sigma.shape != b.shape or not np.all(sigma > 0.0):
+            raise wrong("error", error, "contain one positive standard error per point", error)
+        weight = (b / sigma) ** 2
+    u, v = np.log(a), np.log(b)
+    centre = (weight @ u) / weight.sum()
+    scale = weight @ (u - centre) ** 2
+    slope = float(weight @ ((u - centre) * v) / scale)
+    level = (weight @ (v - slope * u)) / weight.sum()
+    spread = 1.0 if error is not None else float(np.sum((v - level - slope * u) ** 2)) / (a.size - 2)
+    return Slope(slope=slope, error=math.sqrt(spread / scale), factor=math.exp(level))

@@ -6,32 +6,53 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers
+from bqrl.checks import number, numbers
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.evaluate import evaluate
-from bqrl.planners.target import GuaranteeCurve, guarantee_curve
+from bqrl.planners.target import GuaranteeCurve, exact_grid, guarantee_curve
 
 NO_GRID = "requires returns on an exact grid, and this problem has none; round the rewards or drop the discount"
+
+
+def wrong(name: str, value: Any, rule: str, got: Any) -> ArgumentError:
+    """The error "NAME must RULE, got GOT" with its fields."""
+    return ArgumentError(f"{name} must {rule}, got {got}", name=name, value=value)
+
+
+def wrong_type(name: str, value: Any, rule: str, got: Any) -> ArgumentTypeError:
+    """The same for a value of the wrong type."""
+    return ArgumentTypeError(f"{name} must {rule}, got {got}", name=name, value=value)
 
 
 def as_problem(value: Any, name: str = "mdp") -> MDP:
     """`value` if it is an MDP."""
     if not isinstance(value, MDP):
-        raise ArgumentTypeError(
-            f"{name} must be an MDP, got {type(value).__name__}; build one with bqrl.MDP, bqrl.load or bqrl.envs.make",
-            name=name,
-            value=value,
-        )
+        remedy = "build one with bqrl.MDP, bqrl.load or bqrl.envs.make"
+        raise wrong_type(name, value, "be an MDP", f"{type(value).__name__}; {remedy}")
     return value
 
 
-def exact_curve(mdp: Any, purpose: str) -> GuaranteeCurve:
-    """The guarantee curve of `mdp`; GridError if it is only a bracket."""
-    curve = guarantee_curve(as_problem(mdp))
+def as_level(tau: Any) -> float:
+    """`tau` as a quantile level in (0, 1)."""
+    return number(tau, "tau", 0.0, 1.0, "()")
+
+
+def columns_of(mdp: Any, purpose: str) -> Grid:
+    """The exact grid of `mdp`; GridError if it has none."""
+    columns = exact_grid(as_problem(mdp))
+    if columns is None:
+        raise GridError(f"{purpose} {NO_GRID}")
+    return columns
+
+
+def exact_curve(mdp: Any, purpose: str, curve: GuaranteeCurve | None = None) -> GuaranteeCurve:
+    """The guarantee curve of `mdp`, computed unless given; GridError if it is only a bracket."""
+    curve = guarantee_curve(as_problem(mdp)) if curve is None else curve
     if not curve.exact:
         raise GridError(f"{purpose} {NO_GRID}")
     return curve
@@ -48,11 +69,9 @@ def exact_law(mdp: MDP, policy: Policy, purpose: str) -> Law:
 def as_buffers(value: Any, tau: float, name: str = "beta") -> FloatArray:
     """`value` as an array of buffers in (0, tau]."""
     betas = numbers(value, name)
-    wrong = ~((betas > 0.0) & (betas <= tau))
-    if wrong.any():
-        raise ArgumentError(
-            f"{name} must be in (0, tau] = (0, {tau:g}], got {betas[wrong].flat[0]:g}", name=name, value=value
-        )
+    outside = ~((betas > 0.0) & (betas <= tau))
+    if outside.any():
+        raise wrong(name, value, f"be in (0, tau] = (0, {tau:g}]", f"{betas[outside].flat[0]:g}")
     return betas
 
 

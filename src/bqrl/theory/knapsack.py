@@ -9,7 +9,9 @@ which is PP-complete; n such decisions count the subsets by binary search. The q
 the same question.
 
 The law of G can have 2^n atoms. With integer weights all sums lie on a lattice of W + 1 points, and one convolution per
-stage computes the law: the problem is pseudo-polynomial. All computations here use integers and fractions.
+stage computes the law: the problem is pseudo-polynomial. With small weights the lattice grows far more slowly than 2^n.
+With weights of about n bits the law has nearly 2^n atoms and the lattice has even more points: no grid helps, in agreement
+with the theorem (remark on representation size). All computations here use integers and fractions.
 """
 
 from __future__ import annotations
@@ -19,19 +21,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from math import gcd
 
 import numpy as np
 
 from bqrl.checks import choice, shown, whole
-from bqrl.errors import ArgumentError, ArgumentTypeError, SizeError
+from bqrl.errors import SizeError
 from bqrl.mdp.model import MDP
+from bqrl.theory.inputs import wrong, wrong_type
 
 MAX_ATOMS = 2**20
 OBJECTIVES = ("quantile", "buffered")
 
-Decision = Callable[
-    [Fraction, Fraction, Fraction], bool
-]  # (tau, beta, c) -> Q^beta_tau(G) <= c, with Q_tau for beta = 0
+Decision = Callable[[Fraction, Fraction, Fraction], bool]  # (tau, beta, c) -> Q^beta_tau(G) <= c; Q_tau for beta = 0
 
 
 def knapsack_instance(weights: Sequence[int]) -> MDP:
@@ -61,24 +63,12 @@ def knapsack_instance(weights: Sequence[int]) -> MDP:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnapsackLaw:
-    """The law of the packed weight, in integers.
+    """The law of the packed weight, in integers."""
 
-    Attributes
-    ----------
-    sums : tuple of int
-        Attainable weights, increasing.
-    running : tuple of int
-        Number of subsets, of 2^n, with weight at most each of `sums`.
-    n : int
-        Number of weights.
-    total : int
-        W, the sum of all weights.
-    """
-
-    sums: tuple[int, ...]
-    running: tuple[int, ...]
-    n: int
-    total: int
+    sums: tuple[int, ...]  # attainable weights, increasing
+    running: tuple[int, ...]  # number of subsets, of 2^n, with weight at most each of `sums`
+    n: int  # number of weights
+    total: int  # W, the sum of all weights
 
     def quantile(self, tau: Fraction) -> Fraction:
         """Q_tau(G) of the return G = packed weight / W."""
@@ -105,18 +95,16 @@ def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int
 
     Parameters
     ----------
-    weights : sequence of int
-        Positive integers.
+    weights : see `knapsack_instance`
     lattice : bool
         Compute the law by one convolution per weight on the lattice 0, 1, ..., W, in n W steps; otherwise atom by atom,
         with one step per atom. Both give the same law.
     max_atoms : int
-        Limit on lattice points or atoms; more raise a SizeError.
+        Limit on lattice points or atoms.
 
     Returns
     -------
     KnapsackLaw
-        The law, in integers.
 
     Examples
     --------
@@ -128,11 +116,10 @@ def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int
     ways: dict[int, int]
     if lattice:
         if total >= limit:
-            raise SizeError(
-                f"weights sum to {total}, more than {limit - 1} lattice points; raise max_atoms or use lattice=False",
-                needed=total + 1,
-                limit=limit,
+            message = (
+                f"weights sum to {total}, more than {limit - 1} lattice points; raise max_atoms or use lattice=False"
             )
+            raise SizeError(message, needed=total + 1, limit=limit)
         row = [1] + [0] * total
         for x in w:
             row = [here + (row[k - x] if k >= x else 0) for k, here in enumerate(row)]
@@ -144,11 +131,8 @@ def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int
             for k, count in ways.items():
                 grown[k + x] = grown.get(k + x, 0) + count
             if len(grown) > limit:
-                raise SizeError(
-                    f"the law has more than {limit} atoms; raise max_atoms or use lattice=True",
-                    needed=len(grown),
-                    limit=limit,
-                )
+                message = f"the law has more than {limit} atoms; raise max_atoms or use lattice=True"
+                raise SizeError(message, needed=len(grown), limit=limit)
             ways = grown
     sums = tuple(sorted(ways))
     return KnapsackLaw(sums=sums, running=tuple(accumulate(ways[k] for k in sums)), n=len(w), total=total)
@@ -159,8 +143,7 @@ def count_subsets(weights: Sequence[int], capacity: int, by: str = "quantile", d
 
     Parameters
     ----------
-    weights : sequence of int
-        Positive integers w_1, ..., w_n.
+    weights : see `knapsack_instance`
     capacity : int
         From 0 to the sum of the weights.
     by : {"quantile", "buffered"}
@@ -198,12 +181,81 @@ def count_subsets(weights: Sequence[int], capacity: int, by: str = "quantile", d
 def check_weights(weights: Sequence[int]) -> list[int]:
     """The weights as a list of positive integers."""
     if isinstance(weights, str | bytes) or not isinstance(weights, Iterable):
-        raise ArgumentTypeError(
-            f"weights must be a list of positive whole numbers, got {shown(weights)}", name="weights", value=weights
-        )
+        raise wrong_type("weights", weights, "be a list of positive whole numbers", shown(weights))
     found = [whole(x, f"weights[{i}]", 1) for i, x in enumerate(weights)]
     if not found:
-        raise ArgumentError(
-            "weights must contain at least one positive whole number, got none", name="weights", value=weights
-        )
+        raise wrong("weights", weights, "contain at least one positive whole number", "none")
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupportGrowth:
+    """Growth of a return law with the horizon; one entry per number of weights n = 1, 2, ..."""
+
+    horizon: tuple[int, ...]  # n + 1 stages
+    histories: tuple[int, ...]  # 2^n
+    support: tuple[int | None, ...]  # number of distinct returns; None if there are too many to list
+    lattice: tuple[int, ...]  # points W / gcd + 1 of the lattice that contains them
+
+
+def support_growth(weights: Sequence[int], max_atoms: int = MAX_ATOMS) -> SupportGrowth:
+    """Atoms of the return law and points of the lattice as the weights are added one by one.
+
+    Parameters
+    ----------
+    weights : see `knapsack_instance`
+    max_atoms : int
+        Limit beyond which the atoms are no longer listed.
+
+    Returns
+    -------
+    SupportGrowth
+
+    Examples
+    --------
+    >>> support_growth([1, 1, 1]).support, support_growth([1, 2, 4]).support
+    ((2, 3, 4), (2, 4, 8))
+    """
+    w, limit = check_weights(weights), whole(max_atoms, "max_atoms", 1)
+    sums: set[int] | None = {0}
+    support: list[int | None] = []
+    for x in w:
+        if sums is not None:
+            sums |= {k + x for k in sums}
+            if len(sums) > limit:
+                sums = None
+        support.append(None if sums is None else len(sums))
+    steps = accumulate(w, gcd)
+    lattice = tuple(total // step + 1 for total, step in zip(accumulate(w), steps, strict=True))
+    n = range(1, len(w) + 1)
+    return SupportGrowth(
+        horizon=tuple(k + 1 for k in n), histories=tuple(2**k for k in n), support=tuple(support), lattice=lattice
+    )
+
+
+def knapsack_families(n: int = 16, seed: int = 0) -> dict[str, list[int]]:
+    """Four families of n weights: equal, up to 10, up to 100, and of n bits.
+
+    Parameters
+    ----------
+    n, seed : int
+        Number of weights, and seed of the random ones.
+
+    Returns
+    -------
+    dict
+        Weights by name of the family.
+
+    Examples
+    --------
+    >>> list(knapsack_families(8))
+    ['all equal', 'up to 10', 'up to 100', 'of 8 bits']
+    """
+    n = whole(n, "n", 1)
+    rng = np.random.default_rng(whole(seed, "seed", 0))
+    return {
+        "all equal": [1] * n,
+        "up to 10": [int(x) for x in rng.integers(1, 11, n)],
+        "up to 100": [int(x) for x in rng.integers(1, 101, n)],
+        f"of {n} bits": [int(x) for x in rng.integers(2 ** (n - 1), 2**n, n)],
+    }

@@ -28,63 +28,34 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number
-from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
 from bqrl.kernels.layout import Rows
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.ball_loops import follow
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.theory.inputs import NO_GRID, read_only
+from bqrl.theory.inputs import as_level, exact_curve, read_only, wrong, wrong_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Levels:
-    """Levels of every stage, state and need at one tau; call it with (h, s, need).
-
-    Attributes
-    ----------
-    curve : GuaranteeCurve
-        The curve that the levels belong to.
-    tau : float
-        Quantile level at the start.
-    target : float
-        x*, the need before the first stage.
-    margin : float
-        rho*.
-    table : tuple of ndarray
-        H + 1 arrays of shape (S, columns), clipped at 1. Columns are those of the grid; the last one is a certain miss.
-    """
+    """Levels of every stage, state and need at one tau; call it with (h, s, need)."""
 
     curve: GuaranteeCurve
     tau: float
-    target: float
-    margin: float
-    table: tuple[FloatArray, ...]
+    target: float  # x*, the need before the first stage
+    margin: float  # rho*
+    table: tuple[FloatArray, ...]  # H + 1 arrays (S, columns), clipped at 1; the last column is a certain miss
 
     def __call__(self, h: int, s: int, need: float) -> float:
         """The level q_h(s, need)."""
         return float(self.table[h][s, self.curve.sweep.grid.column(h, need)])
 
     def path(self, states: Any, rewards: Any) -> FloatArray:
-        """Levels along one episode.
-
-        Parameters
-        ----------
-        states : sequence of int, length H + 1
-            States of the episode.
-        rewards : sequence of float, length H
-            Rewards of the episode.
-
-        Returns
-        -------
-        ndarray of shape (H + 1,)
-            The level before each stage and at the end.
-        """
+        """Levels (H + 1,) before each stage and at the end of an episode with states (H + 1,) and rewards (H,)."""
         H, grid = self.curve.mdp.H, self.curve.sweep.grid
         for name, value, length in (("states", states, H + 1), ("rewards", rewards, H)):
             if len(value) != length:
-                raise ArgumentError(f"{name} must have length {length}, got {len(value)}", name=name, value=value)
+                raise wrong(name, value, f"have length {length}", len(value))
         need, q = self.target, np.empty(H + 1)
         for h in range(H):
             q[h] = self(h, int(states[h]), need)
@@ -100,13 +71,12 @@ def levels(curve: GuaranteeCurve | Plan, tau: float | None = None) -> Levels:
     ----------
     curve : GuaranteeCurve or Plan
         A curve made by `guarantee_curve(mdp, keep=True)`, or a plan of the target planner that contains one.
-    tau : float, optional
-        Quantile level in (0, 1); for a plan its own level by default.
+    tau : see `bqrl.theory`
+        For a plan its own level by default.
 
     Returns
     -------
     Levels
-        The levels of every stage, state and need.
 
     Examples
     --------
@@ -119,23 +89,15 @@ def levels(curve: GuaranteeCurve | Plan, tau: float | None = None) -> Levels:
         tau = curve.tau if tau is None else tau
         curve = curve.details.get("curve")  # type: ignore[assignment]
     if not isinstance(curve, GuaranteeCurve):
-        raise ArgumentTypeError(
-            f"curve must be a GuaranteeCurve, or a Plan of planner='target' with beta=0, got {type(curve).__name__}; make "
-            "one with guarantee_curve(mdp, keep=True)",
-            name="curve",
-            value=curve,
-        )
+        rule = "be a GuaranteeCurve, or a Plan of planner='target' with beta=0"
+        raise wrong_type("curve", curve, rule, f"{type(curve).__name__}; make one with guarantee_curve(mdp, keep=True)")
     if tau is None:
-        raise ArgumentTypeError("tau must be a number in (0, 1), got None; write levels(curve, 0.1)", name="tau")
-    tau = number(tau, "tau", 0.0, 1.0, "()")
+        raise wrong_type("tau", tau, "be a number in (0, 1)", "None; write levels(curve, 0.1)")
+    tau = as_level(tau)
     if curve.sweep.values is None:
-        raise ArgumentError(
-            "curve must contain the shortfalls of every stage; make it with guarantee_curve(mdp, keep=True)",
-            name="curve",
-            value=curve,
-        )
-    if not curve.exact:
-        raise GridError(f"the table of levels {NO_GRID}")
+        remedy = "make it with guarantee_curve(mdp, keep=True)"
+        raise wrong("curve", curve, "contain the shortfalls of every stage", f"the first stage only; {remedy}")
+    exact_curve(curve.mdp, "the table of levels", curve)
     margin = curve.margin(tau).below
     table = tuple(read_only(np.minimum(W + margin, 1.0)) for W in curve.sweep.values)
     return Levels(curve=curve, tau=tau, target=float(curve(tau)), margin=margin, table=table)
@@ -143,21 +105,11 @@ def levels(curve: GuaranteeCurve | Plan, tau: float | None = None) -> Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """Difference between q_h and E[q_{h+1} | h, s, n], over all stages, states and needs.
+    """Difference between q_h and E[q_{h+1} | h, s, n], over all stages, states and needs."""
 
-    Attributes
-    ----------
-    unclipped : float
-        Largest absolute drift of W + rho*; rounding error only.
-    clipped : float
-        Largest decrease of the level clipped at 1; at most rho*.
-    start : float
-        Distance between tau and the mean level at the start.
-    """
-
-    unclipped: float
-    clipped: float
-    start: float
+    unclipped: float  # largest absolute drift of W + rho*; rounding error only
+    clipped: float  # largest decrease of the level clipped at 1; at most rho*
+    start: float  # distance between tau and the mean level at the start
 
 
 def martingale_drift(found: Levels) -> Drift:
@@ -171,7 +123,6 @@ def martingale_drift(found: Levels) -> Drift:
     Returns
     -------
     Drift
-        The largest deviations from the martingale property.
 
     Examples
     --------
@@ -181,11 +132,7 @@ def martingale_drift(found: Levels) -> Drift:
     True
     """
     if not isinstance(found, Levels):
-        raise ArgumentTypeError(
-            f"found must be Levels, got {type(found).__name__}; make them with levels(curve, tau)",
-            name="found",
-            value=found,
-        )
+        raise wrong_type("found", found, "be Levels", f"{type(found).__name__}; make them with levels(curve, tau)")
     curve, mdp = found.curve, found.curve.mdp
     grid, values, actions = curve.sweep.grid, curve.sweep.values, curve.sweep.actions
     assert values is not None

@@ -34,7 +34,7 @@ def reward_spans(mdp: MDP) -> FloatArray:
     Parameters
     ----------
     mdp : MDP
-        The problem.
+        Any problem; no grid is needed.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def mismatch_weights(mdp: MDP) -> FloatArray:
     Parameters
     ----------
     mdp : MDP
-        The problem.
+        Any problem; no grid is needed.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def sharp_weights(mdp: MDP) -> FloatArray:
     Parameters
     ----------
     mdp : MDP
-        The problem.
+        Any problem; no grid is needed.
 
     Returns
     -------
@@ -122,24 +122,12 @@ def sharp_weights(mdp: MDP) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Perturbation:
-    """The bound of the perturbation lemma and the distance that it bounds.
+    """The bound of the perturbation lemma and the distance that it bounds."""
 
-    Attributes
-    ----------
-    bound : float
-        sum_h w_h E TV_h.
-    distance : float
-        W_1 between the two return laws.
-    weights : ndarray of shape (H,)
-        The weights w_h.
-    variation : ndarray of shape (H,)
-        Expected TV at each stage, along the policy under the second kernel.
-    """
-
-    bound: float
-    distance: float
-    weights: FloatArray
-    variation: FloatArray
+    bound: float  # sum_h w_h E TV_h
+    distance: float  # W_1 between the two return laws
+    weights: FloatArray  # (H,)  the weights w_h
+    variation: FloatArray  # (H,)  expected TV at each stage, along the policy under the second kernel
 
     @property
     def ratio(self) -> float:
@@ -161,7 +149,6 @@ def return_law_perturbation(mdp: MDP, other: MDP, policy: Policy) -> Perturbatio
     Returns
     -------
     Perturbation
-        Bound, distance, weights and expected TV.
 
     Examples
     --------

@@ -11,7 +11,11 @@ P(G < x) is below tau exactly if x <= Q_tau(G), and it does not decrease in x. H
 
     rho_tau = tau - max{ P_pi(G < x) : pi deterministic, x real, P_pi(G < x) < tau },
 
-so the numbers P_pi(G < x) of `shortfalls` determine rho_tau, and the return laws themselves are not needed.
+so the shortfall probabilities P_pi(G < x) determine rho_tau, and the return laws themselves are not needed. From stage h,
+state s and need n, a row with outcome probabilities p_i attains every sum of p_i v_i, where v_i is any number attained from
+its outcome i. A state attains what one of its rows attains. These sets contain far fewer numbers than there are return
+laws, but they too may grow exponentially with the horizon. Policies observe states, actions and, where rewards are random,
+rewards.
 """
 
 from __future__ import annotations
@@ -23,17 +27,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from bqrl.checks import number, whole
-from bqrl.errors import GridError
+from bqrl.checks import whole
+from bqrl.errors import SizeError
 from bqrl.laws.law import reaches
 from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.rational import read_rows
-from bqrl.planners.target import exact_grid
-from bqrl.theory.inputs import NO_GRID, as_problem, exact_curve, exact_law
-from bqrl.theory.shortfalls import MAX_VALUES, attainable_shortfalls
+from bqrl.theory.inputs import as_level, as_problem, columns_of, exact_curve, exact_law, read_only
 
+SAME = 1e-14  # probabilities closer than this are one number
+MAX_VALUES = 200_000  # limit on the numbers stored per stage, and on those formed when two sets are added
 MAX_CELLS = 300_000  # limit on (stage, state, need) cells for which sets of probabilities are computed
 
 
@@ -42,10 +47,7 @@ def optimal_margin(mdp: MDP, tau: float) -> float:
 
     Parameters
     ----------
-    mdp : MDP
-        A problem with returns on an exact grid.
-    tau : float
-        Quantile level in (0, 1).
+    mdp, tau : see `bqrl.theory`
 
     Returns
     -------
@@ -58,7 +60,7 @@ def optimal_margin(mdp: MDP, tau: float) -> float:
     >>> round(optimal_margin(bqrl.envs.make("AssetSelling"), 0.1), 5)
     0.01541
     """
-    tau = number(tau, "tau", 0.0, 1.0, "()")
+    tau = as_level(tau)
     return exact_curve(mdp, "the margin").margin(tau).below
 
 
@@ -67,10 +69,7 @@ def plateau(mdp: MDP, tau: float, policy: Policy | None = None, *, max_values: i
 
     Parameters
     ----------
-    mdp : MDP
-        A problem with returns on an exact grid.
-    tau : float
-        Quantile level in (0, 1).
+    mdp, tau : see `bqrl.theory`
     policy : Policy, optional
         Compute rho_pi of this policy instead of the minimum over all deterministic policies.
     max_values : int
@@ -88,7 +87,7 @@ def plateau(mdp: MDP, tau: float, policy: Policy | None = None, *, max_values: i
     >>> round(plateau(theory.hard_instance(0.5, 0.05), 0.5), 12)
     0.05
     """
-    tau = number(tau, "tau", 0.0, 1.0, "()")
+    tau = as_level(tau)
     as_problem(mdp)
     if policy is not None:
         return exact_law(mdp, policy, "the plateau of a policy").margin(tau).below
@@ -98,19 +97,11 @@ def plateau(mdp: MDP, tau: float, policy: Policy | None = None, *, max_values: i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlateauBounds:
-    """A bracket of rho_tau.
-
-    Attributes
-    ----------
-    lower, upper : float
-        Proven ends of the bracket.
-    reason : str
-        How each end was proven.
-    """
+    """A bracket of rho_tau; both ends are proven."""
 
     lower: float
     upper: float
-    reason: str
+    reason: str  # how each end was proven
 
 
 def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
@@ -124,17 +115,13 @@ def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
 
     Parameters
     ----------
-    mdp : MDP
-        A problem with returns on an exact grid.
-    tau : float
-        Quantile level in (0, 1).
+    mdp, tau : see `bqrl.theory`
     keep : int
         Probabilities stored per (stage, state, need), at least 2.
 
     Returns
     -------
     PlateauBounds
-        The bracket and its proof.
 
     Examples
     --------
@@ -143,10 +130,8 @@ def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
     >>> 0 < bounds.lower < bounds.upper < 1e-4
     True
     """
-    tau, keep = number(tau, "tau", 0.0, 1.0, "()"), whole(keep, "keep", 2)
-    columns = exact_grid(as_problem(mdp))
-    if columns is None:
-        raise GridError(f"the plateau {NO_GRID}")
+    tau, keep = as_level(tau), whole(keep, "keep", 2)
+    columns = columns_of(mdp, "the plateau")
     if columns.cells * mdp.S > MAX_CELLS:
         upper, low, source = optimal_margin(mdp, tau), 0.0, "rho*, attained by the optimal policy"
     else:
@@ -183,3 +168,107 @@ def _largest_below(by_target: Sequence[FloatArray], tau: float) -> float:
     """The largest attainable P(G < x) below tau."""
     every = np.concatenate(by_target)
     return float(every[reaches(every, tau)].max())
+
+
+# -- attainable shortfall probabilities -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shortfalls:
+    """Attainable probabilities of ending below each target."""
+
+    targets: FloatArray  # the targets x
+    by_target: tuple[FloatArray, ...]  # for each target P_pi(G < x) over deterministic policies, increasing
+    complete: bool  # whether all attainable numbers are listed
+
+
+def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int | None = None) -> Shortfalls:
+    """Every P_pi(G < x) that a deterministic policy attains, or a sample of these numbers.
+
+    Parameters
+    ----------
+    mdp, max_values : see `bqrl.theory` and `plateau`
+    keep : int, optional
+        Store at most this many numbers per (stage, state, need), the smallest and the largest among them; the limit
+        `max_values` does not apply then.
+
+    Returns
+    -------
+    Shortfalls
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> coin = bqrl.MDP([(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 0.0)], horizon=1)
+    >>> [v.tolist() for v in attainable_shortfalls(coin).by_target]
+    [[0.0], [0.5]]
+    """
+    columns = columns_of(mdp, "the set of shortfall probabilities")
+    limit = whole(max_values, "max_values", 1)
+    sets = _Sets(limit, None if keep is None else whole(keep, "keep", 2))
+    after: list[list[FloatArray]] = [[np.zeros(1), np.ones(1)]] * mdp.S
+    for h in range(mdp.H - 1, -1, -1):
+        after = _stage(mdp, h, columns, after, sets)
+    starts = np.flatnonzero(mdp.mu).tolist()
+    by_target = [sets.combine([(mdp.mu[s], after[s][c]) for s in starts]) for c in range(int(columns.size[0]))]
+    return Shortfalls(
+        targets=read_only(columns.points(0)),
+        by_target=tuple(read_only(values) for values in by_target),
+        complete=not sets.thinned,
+    )
+
+
+def _stage(mdp: MDP, h: int, columns: Grid, after: list[list[FloatArray]], sets: _Sets) -> list[list[FloatArray]]:
+    """The attained numbers of every state and need of stage h, given those of stage h + 1."""
+    stage, last = mdp.stage(h), int(columns.size[h + 1])
+    shift, jumps = columns.moves(mdp, h)
+    here: list[list[FloatArray]] = [[]] * mdp.S
+    stored = 0
+    known: dict[tuple[int, bytes, bytes, bytes], FloatArray] = {}  # equal rows attain equal sets
+    for s in np.flatnonzero(mdp.reachable[h]).tolist():
+        here[s] = []
+        for c in range(int(columns.size[h]) + 1):
+            rows = []
+            for a in np.flatnonzero(stage.available[s]).tolist():
+                row = slice(stage.row_start[s * mdp.A + a], stage.row_start[s * mdp.A + a + 1])
+                p, u, t = stage.probability[row], shift[row], stage.successor[row]
+                key = (c, p.tobytes(), u.tobytes(), t.tobytes())
+                if key not in known:
+                    land = jumps[u, c] if jumps.size else np.clip(c + u, 0, last)
+                    known[key] = sets.combine([(q, after[i][j]) for q, i, j in zip(p, t, land, strict=True) if q > 0.0])
+                rows.append(known[key])
+            here[s].append(sets.merge(np.concatenate(rows)))
+            stored += here[s][-1].size
+            sets.check(stored)
+    return here
+
+
+class _Sets:
+    """Operations on finite sets of probabilities, stored as increasing arrays, within a budget."""
+
+    def __init__(self, max_values: int, keep: int | None) -> None:
+        self.max_values, self.keep, self.thinned = max_values, keep, False
+
+    def combine(self, parts: list[tuple[float, FloatArray]]) -> FloatArray:
+        """All sums of p_i v_i with one v_i from each part."""
+        total = np.zeros(1)
+        for p, values in parts:
+            self.check(total.size * values.size)
+            total = self.merge(np.add.outer(total, p * values).ravel())
+        return total
+
+    def merge(self, values: FloatArray) -> FloatArray:
+        """The sorted distinct values; at most `keep` of them, spread evenly between the extremes."""
+        values = np.sort(values)
+        values = values[np.r_[True, np.diff(values) > SAME]]
+        if self.keep is not None and values.size > self.keep:
+            self.thinned = True
+            values = values[np.linspace(0, values.size - 1, self.keep).round().astype(np.int64)]
+        return values
+
+    def check(self, size: int) -> None:
+        """Raise SizeError if `size` numbers exceed the budget."""
+        if self.keep is None and size > self.max_values:
+            remedy = "raise max_values or use plateau_bounds(mdp, tau)"
+            message = f"the exact plateau requires more than max_values={self.max_values} numbers; {remedy}"
+            raise SizeError(message, needed=size, limit=self.max_values)

@@ -30,13 +30,13 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import choice, number, numbers, whole
-from bqrl.errors import ArgumentError, SizeError
+from bqrl.errors import SizeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
 from bqrl.planners.confidence import confidence_constant, log_term
 from bqrl.theory.buffering import OneSidedGap, achievable, largest_gaps, one_sided_gap
-from bqrl.theory.inputs import as_problem
+from bqrl.theory.inputs import as_level, as_problem, wrong
 from bqrl.theory.perturbation import reward_spans, sharp_weights
 from bqrl.theory.plateau import PlateauBounds, plateau_bounds
 from bqrl.theory.schedule import LONGEST, Schedule, as_function, buffer_horizon, buffering_sum, is_list
@@ -47,39 +47,17 @@ STATEMENTS = ("theorem 1", "corollary 1", "ours")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegretBound:
-    """An upper bound on Reg_tau(T), term by term.
+    """An upper bound on Reg_tau(T), term by term."""
 
-    Attributes
-    ----------
-    statement : str
-        "theorem 1", "corollary 1" or "ours".
-    T : int
-        Number of episodes.
-    buffering : float
-        Cost of planning with a buffer.
-    counting : float
-        Cost of the unknown kernel along the episodes played.
-    martingale : float
-        Deviation of that cost from its expectation.
-    planner : float
-        Cost of an inexact planner.
-    trivial : float
-        T H r, which the regret of no learner exceeds.
-    probability : float
-        Probability with which the bound holds, at least.
-    notes : tuple of str
-        How the buffering term was computed.
-    """
-
-    statement: str
+    statement: str  # one of STATEMENTS
     T: int
-    buffering: float
-    counting: float
-    martingale: float
-    planner: float
-    trivial: float
-    probability: float
-    notes: tuple[str, ...] = ()
+    buffering: float  # cost of planning with a buffer
+    counting: float  # cost of the unknown kernel along the episodes played
+    martingale: float  # deviation of that cost from its expectation
+    planner: float  # cost of an inexact planner
+    trivial: float  # T H r, which the regret of no learner exceeds
+    probability: float  # the bound holds with at least this probability
+    notes: tuple[str, ...] = ()  # how the buffering term was computed
 
     @property
     def total(self) -> float:
@@ -97,14 +75,8 @@ class RegretBounds:
 
     Parameters
     ----------
-    mdp : MDP
-        A problem with returns on an exact grid.
-    tau : float
-        Quantile level in (0, 1).
-    delta : float
-        Failure probability in (0, 1) of the confidence sets and of the martingale term, each.
-    schedule : Buffer, callable, sequence, float or None
-        The buffers beta_t; None is the paper's tau / log(e + t).
+    mdp, tau, delta, schedule : see `bqrl.theory`
+        The confidence sets and the martingale term may each fail with probability `delta`.
     planner_gap : float or array_like
         g_t, one number or one per episode.
     support : int, optional
@@ -123,17 +95,13 @@ class RegretBounds:
         self, mdp: MDP, tau: float, *, delta: float = 0.05, schedule: Schedule = None, planner_gap: Any = 0.0,
         support: int | None = None,
     ) -> None:  # fmt: skip
-        self.mdp, self.tau = as_problem(mdp), number(tau, "tau", 0.0, 1.0, "()")
+        self.mdp, self.tau = as_problem(mdp), as_level(tau)
         self.delta, self.schedule = number(delta, "delta", 0.0, 1.0, "()"), schedule
         self.support = mdp.S if support is None else whole(support, "support", 1)
         self.beta = as_function(schedule, self.tau)
         self.gaps = numbers(planner_gap, "planner_gap")
         if np.any(self.gaps < 0.0) or self.gaps.ndim > 1:
-            raise ArgumentError(
-                f"planner_gap must be a number of at least 0, or one per episode, got {planner_gap}",
-                name="planner_gap",
-                value=planner_gap,
-            )
+            raise wrong("planner_gap", planner_gap, "be a number of at least 0, or one per episode", planner_gap)
         self.span = float(reward_spans(mdp).max())
         self.reach = float(2.0 * sharp_weights(mdp).sum())  # 2 Lambda
         self.printed_reach = self.span * mdp.H * (mdp.H if mdp.row_reward is not None else mdp.H + 1)
@@ -141,20 +109,7 @@ class RegretBounds:
         self._horizons: dict[float, float] = {}
 
     def __call__(self, T: int, statement: str = "ours") -> RegretBound:
-        """The bound for T episodes.
-
-        Parameters
-        ----------
-        T : int
-            Number of episodes, at least 1.
-        statement : {"theorem 1", "corollary 1", "ours"}
-            Which bound.
-
-        Returns
-        -------
-        RegretBound
-            The bound, term by term.
-        """
+        """The bound for T episodes; `statement` is "theorem 1", "corollary 1" or "ours"."""
         T, mdp = whole(T, "T", 1), self.mdp
         term = {"theorem 1": self._theorem, "corollary 1": self._corollary, "ours": self._ours}
         buffering, note = term[choice(statement, "statement", STATEMENTS)](T)
@@ -175,30 +130,15 @@ class RegretBounds:
         )
 
     def informative_from(self, statement: str = "ours") -> int | float:
-        """The number of episodes from which the bound stays below the trivial T H r.
+        """The number of episodes from which the bound stays below the trivial T H r; inf if there is none.
 
         Powers of two are tried up to 2^300; bisection then finds the last crossing.
-
-        Parameters
-        ----------
-        statement : {"theorem 1", "corollary 1", "ours"}
-            Which bound.
-
-        Returns
-        -------
-        int or float
-            Number of episodes; inf if there is none.
         """
         if is_list(self.schedule):
-            raise ArgumentError(
-                "schedule must be a function of the episode or a constant here, got a list, which ends",
-                name="schedule",
-                value=self.schedule,
-            )
+            rule = "be a function of the episode or a constant here"
+            raise wrong("schedule", self.schedule, rule, "a list, which is finite")
         if self.gaps.ndim:
-            raise ArgumentError(
-                "planner_gap must be one number here, got a list, which ends", name="planner_gap", value=self.gaps
-            )
+            raise wrong("planner_gap", self.gaps, "be one number here", "a list, which is finite")
         powers = int(math.log2(LONGEST))
         idle = [k for k in range(powers) if not self(2**k, statement).informative]
         if not idle:
@@ -229,11 +169,8 @@ class RegretBounds:
         Corrected: the printed term 2 H K_tau can exceed the cost of T episodes; only the first min(T, K_tau) are costly.
         """
         if not (self.schedule is None or getattr(self.schedule, "kind", "") == "log"):
-            raise ArgumentError(
-                "schedule must be the logarithmic one for 'corollary 1', got another; use 'theorem 1'",
-                name="schedule",
-                value=self.schedule,
-            )
+            rule = "be the logarithmic one for 'corollary 1'"
+            raise wrong("schedule", self.schedule, rule, "another; use 'theorem 1'")
         rho = self._plateau
         note = f"K_tau = {self._costly(math.inf, rho.lower):.6g} for rho_tau >= {rho.lower:.3g} ({rho.reason})"
         return 2.0 * self.mdp.H * self.span * self._costly(T, rho.lower), note
@@ -250,11 +187,7 @@ class RegretBounds:
         if self.gaps.ndim == 0:
             return float(self.gaps) * T
         if self.gaps.size < T:
-            raise ArgumentError(
-                f"planner_gap must have an entry per episode ({T}), got {self.gaps.size}",
-                name="planner_gap",
-                value=self.gaps,
-            )
+            raise wrong("planner_gap", self.gaps, f"have an entry per episode ({T})", self.gaps.size)
         return float(self.gaps[:T].sum())
 
     def _costly(self, T: float, rho: float) -> float:
@@ -293,12 +226,7 @@ def regret_bound(mdp: MDP, tau: float, T: int, statement: str = "ours", **option
 
     Parameters
     ----------
-    mdp : MDP
-        A problem with returns on an exact grid.
-    tau : float
-        Quantile level in (0, 1).
-    T : int
-        Number of episodes.
+    mdp, tau, T : see `bqrl.theory`
     statement : {"theorem 1", "corollary 1", "ours"}
         Which bound.
     **options
@@ -307,7 +235,6 @@ def regret_bound(mdp: MDP, tau: float, T: int, statement: str = "ours", **option
     Returns
     -------
     RegretBound
-        The bound.
 
     Examples
     --------

@@ -6,9 +6,7 @@ A gap Delta_beta that vanishes for beta <= rho costs nothing from the first epis
 
 with K = max(0, ceil(exp(tau / rho) - e)) for the paper's beta_t = tau / log(e + t).
 
-A schedule is a `Buffer` of the planners (`log_buffer`, `power_buffer`, `constant_buffer`), a function of the episode, a
-list with one buffer per episode, a constant, or None for tau / log(e + t). Its buffers must lie in (0, tau] and must not
-increase.
+`bqrl.theory` says what a schedule may be; the planners offer `log_buffer`, `power_buffer` and `constant_buffer`.
 """
 
 from __future__ import annotations
@@ -20,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number, numbers, whole
-from bqrl.errors import ArgumentError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.confidence import Buffer, check_schedule, log_buffer
+from bqrl.theory.inputs import as_level, wrong
 
 Schedule = Callable[[Any], Any] | Sequence[float] | float | None
 
@@ -39,12 +37,7 @@ def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | f
 
     Parameters
     ----------
-    tau : float
-        Quantile level in (0, 1).
-    rho : float
-        Margin or plateau in (0, tau].
-    schedule : Buffer, callable, sequence, float or None
-        The buffers; None is the paper's tau / log(e + t).
+    tau, rho, schedule : see `bqrl.theory`
 
     Returns
     -------
@@ -57,9 +50,9 @@ def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | f
     >>> buffer_horizon(0.5, 0.1)
     146
     """
-    tau, rho = number(tau, "tau", 0.0, 1.0, "()"), number(rho, "rho")
+    tau, rho = as_level(tau), number(rho, "rho")
     if not 0.0 < rho <= tau + MASS_TOL:
-        raise ArgumentError(f"rho must be in (0, tau] = (0, {tau:g}], got {rho:g}", name="rho", value=rho)
+        raise wrong("rho", rho, f"be in (0, tau] = (0, {tau:g}]", f"{rho:g}")
     beta = as_function(schedule, tau)
     if is_list(schedule):
         listed = check_schedule(schedule, tau, len(schedule))  # type: ignore[arg-type]
@@ -87,12 +80,7 @@ def buffering_sum(
     ----------
     gap : callable
         Maps an array of buffers to their gaps. It must not decrease in beta.
-    tau : float
-        Quantile level in (0, 1).
-    T : int
-        Number of episodes.
-    schedule : Buffer, callable, sequence, float or None
-        The buffers; None is the paper's tau / log(e + t).
+    tau, T, schedule : see `bqrl.theory`
     rho : float, optional
         The gap is zero for buffers up to rho, so that the sum ends at `buffer_horizon`.
 
@@ -107,7 +95,7 @@ def buffering_sum(
     >>> buffering_sum(lambda beta: beta, 0.5, 4, schedule=[0.5, 0.25, 0.125, 0.125])
     1.0
     """
-    tau, T = number(tau, "tau", 0.0, 1.0, "()"), whole(T, "T", 1)
+    tau, T = as_level(tau), whole(T, "T", 1)
     beta = as_function(schedule, tau)
     if rho is not None and number(rho, "rho", 0.0) > 0.0:
         T = int(min(T, buffer_horizon(tau, rho, schedule)))
@@ -138,11 +126,8 @@ def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
         elif given.ndim == 0:
             listed = np.full(episodes.shape, float(given))
         elif episodes.max() >= given.size:
-            raise ArgumentError(
-                f"schedule must list a buffer for every episode up to {episodes.max():.0f}, got {given.size} buffers",
-                name="schedule",
-                value=schedule,
-            )
+            rule = f"list a buffer for every episode up to {episodes.max():.0f}"
+            raise wrong("schedule", schedule, rule, f"{given.size} buffers")
         else:
             listed = given[episodes.astype(np.int64)]
         checked = check_schedule(listed.tolist(), tau, listed.size)

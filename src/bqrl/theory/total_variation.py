@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import numbers
-from bqrl.errors import ArgumentError
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.theory.inputs import as_problem, read_only
+from bqrl.theory.inputs import as_problem, read_only, wrong
 
 ROUNDING = 1e-12
 
@@ -44,7 +43,7 @@ def total_variation(mdp: MDP, other: MDP) -> FloatArray:
     """
     as_problem(mdp)
     if (mdp.H, mdp.S, mdp.A) != (as_problem(other, "other").H, other.S, other.A):
-        raise ArgumentError(f"other must have the size of mdp, {mdp!r}, got {other!r}", name="other", value=other)
+        raise wrong("other", other, f"have the size of mdp, {mdp!r}", repr(other))
     by_row = mdp.row_reward is not None and other.row_reward is not None
     if mdp.successor is other.successor:  # one was made from the other by with_probability
         rows = np.repeat(np.arange(mdp.row_start.size - 1), np.diff(mdp.row_start))
@@ -64,15 +63,10 @@ def _stage_distance(mdp: MDP, other: MDP, h: int, by_row: bool) -> FloatArray:
     """TV per row of one stage (S, A); the two problems may list their outcomes differently."""
     here, there = mdp.stage(h), other.stage(h)
     if not np.array_equal(here.available, there.available):
-        raise ArgumentError(
-            f"other must have the same actions as mdp, but they differ at stage {h}", name="other", value=other
-        )
+        raise wrong("other", other, "have the same actions as mdp", f"different actions at stage {h}")
     if by_row and not np.array_equal(here.row_reward, there.row_reward):  # type: ignore[arg-type]
-        raise ArgumentError(
-            f"other must have the same rewards as mdp, but they differ at stage {h}; only the kernels may differ",
-            name="other",
-            value=other,
-        )
+        got = f"different rewards at stage {h}; only the kernels may differ"
+        raise wrong("other", other, "have the same rewards as mdp", got)
     keys, mass = [], []
     for stage, sign in ((here, 1.0), (there, -1.0)):
         rows = np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start))
@@ -112,33 +106,21 @@ def inside(mdp: MDP, estimate: MDP, radius: Any) -> BoolArray:
 
 
 def _radii(mdp: MDP, radius: Any) -> FloatArray:
+    """The radii as a number or an array of a valid shape."""
     reach = numbers(radius, "radius")
     if reach.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
-        raise ArgumentError(
-            f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)}, got shape {reach.shape}",
-            name="radius",
-            value=radius,
-        )
+        rule = f"be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}"
+        raise wrong("radius", radius, rule, f"shape {reach.shape}")
     return reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TotalVariation:
-    """The lemma on the confidence set of one episode; every array has shape (H, S, A).
+    """The lemma on the confidence set of one episode; every array has shape (H, S, A)."""
 
-    Attributes
-    ----------
-    variation : ndarray
-        TV between the optimistic and the true kernel.
-    bound : ndarray
-        f(N), which bounds `variation` where both kernels lie in the set.
-    covered : ndarray of bool
-        Where both kernels lie in the set.
-    """
-
-    variation: FloatArray
-    bound: FloatArray
-    covered: BoolArray
+    variation: FloatArray  # TV between the optimistic and the true kernel
+    bound: FloatArray  # f(N), which bounds `variation` where both kernels lie in the set
+    covered: BoolArray  # where both kernels lie in the set
 
     @property
     def holds(self) -> bool:
@@ -153,13 +135,12 @@ def total_variation_consequence(mdp: MDP, optimistic: MDP, estimate: MDP, radius
     ----------
     mdp, optimistic, estimate : MDP
         The true, the optimistic and the empirical kernel.
-    radius : float or array_like of shape (S, A) or (H, S, A)
-        l1 radii f(N) of the confidence set.
+    radius : see `inside`
+        The radii f(N) of the confidence set.
 
     Returns
     -------
     TotalVariation
-        Distances, bounds, and the rows to which the lemma applies.
 
     Examples
     --------

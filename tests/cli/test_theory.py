@@ -4,6 +4,8 @@ import json
 import pytest
 from helpers import one_line
 
+from bqrl.results.result import Result, write
+
 SETTINGS = """
 [theory]
 name = "small"
@@ -55,8 +57,8 @@ def test_theory_writes_tables_charts_and_the_result(cli, settings, tmp_path):
     assert {"coverage.csv", "coverage_runs.csv", "buffer_clears.csv", "knapsack.png", "knapsack.pdf"} <= names
     with (tmp_path / "t" / "coverage_runs.csv").open() as file:
         rows = list(csv.DictReader(file))
-    ratios = result["details"]["experiments"]["coverage"]["cases"][0]["ratios"]
-    assert [float(row["largest_ratio"]) for row in rows] == ratios
+    runs = result["details"]["experiments"]["coverage"]["tables"]["coverage_runs"]
+    assert [float(row["largest_ratio"]) for row in rows] == [row["largest_ratio"] for row in runs]
 
 
 def test_json_is_one_document_and_only_names_what_to_run(cli, settings, tmp_path):
@@ -85,6 +87,25 @@ def test_a_quick_run_does_not_replace_the_full_experiments(cli, settings, tmp_pa
     assert "give another folder for a quick run" in err
 
 
+def test_experiments_of_an_earlier_version_are_left_out(cli, settings, tmp_path):
+    assert cli("theory", "--settings", settings, "--out", tmp_path / "t", "--only", "knapsack")[0] == 0
+    old = {"kind": "theory", "title": "old", "settings": {"quick": False}, "tables": {}, "charts": {}, "sentences": []}
+    result = Result(**old, details={"experiments": {"knapsack": {"families": []}}})
+    write(result, tmp_path / "t")
+    assert cli("theory", "--settings", settings, "--out", tmp_path / "t", "--only", "buffer")[0] == 0
+    assert list(written(tmp_path / "t")["details"]["experiments"]) == ["buffer"]
+
+
+def test_a_foreign_file_is_refused_before_any_work(cli, settings, tmp_path):
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "coverage_runs.csv").write_text("mine")
+    code, out, err = cli("theory", "--settings", settings, "--out", tmp_path / "t", "--only", "coverage")
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert "coverage_runs.csv" in err
+    assert (tmp_path / "t" / "coverage_runs.csv").read_text() == "mine"
+
+
 def test_the_report_shows_the_experiments(cli, settings, tmp_path):
     names = ("--only", "buffer", "--only", "knapsack")
     assert cli("theory", "--settings", settings, "--out", tmp_path / "t", *names)[0] == 0
@@ -98,18 +119,18 @@ def test_the_report_shows_the_experiments(cli, settings, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "phrase"),
     [
         (("--only", "covrage"), "did you mean 'coverage'?"),
         (("--only", "hard"), "the settings have no table [hard]"),
         (("--settings", "nowhere.toml"), "there is no settings file nowhere.toml"),
     ],
 )
-def test_wrong_options_are_one_line(cli, settings, tmp_path, arguments, told):
+def test_wrong_options_are_one_line(cli, settings, tmp_path, arguments, phrase):
     code, out, err = cli("theory", "--settings", settings, "--out", tmp_path / "t", *arguments)
     assert (code, out) == (2, "")
     assert one_line(err)
-    assert told in err
+    assert phrase in err
 
 
 def test_wrong_settings_name_the_file(cli, tmp_path):
