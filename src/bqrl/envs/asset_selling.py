@@ -15,7 +15,7 @@ from bqrl.errors import ArgumentError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP, ROW_TOL
-from bqrl.mdp.noise import SharedNoise
+from bqrl.mdp.noise import SharedNoise, shared_noise
 
 UNIT, STAGE = "share of the best offer", "stage"
 STOP, CONTINUE = 0, 1
@@ -93,14 +93,14 @@ def asset_selling(
 def _noise(mdp: MDP, law: FloatArray) -> SharedNoise:
     """One law of offers behind every row of Continue: offer e is the e-th outcome."""
     sizes = np.diff(mdp.row_start)
-    driven = sizes > 1
-    return SharedNoise(
+    row = np.repeat(np.arange(sizes.size), sizes)
+    outcome = np.arange(row.size)
+    return shared_noise(
+        (row, outcome, np.zeros_like(row), outcome - mdp.row_start[row]),
+        mdp.row_start,
+        mdp.available.shape,
         events=(tuple(range(law.size)),),
         probabilities=(law,),
-        row_law=np.where(driven, 0, -1).reshape(mdp.available.shape),
-        row_start=mdp.row_start,
-        pair_start=np.r_[0, np.cumsum(np.where(driven, sizes, 0))],
-        pair_outcome=np.flatnonzero(np.repeat(driven, sizes)),
     )
 
 

@@ -82,8 +82,8 @@ class MDP:
     transitions
         An array (H,S,A,S), or (S,A,S) with `horizon`; SciPy matrices of shape (S*A, S), one or one per stage; with
         `rewards=None`, a list of (s, a, s_next, probability, reward), with the stage in front if stages differ; or a table
-        (pandas, polars, or a dict of columns) with the columns state, action, next_state, probability, reward and
-        optionally stage, whose ids are names or numbers.
+        (pandas, polars, a dict of columns or a list of dicts) with the columns state, action, next_state, probability,
+        reward and optionally stage, whose ids are names or numbers. With a column event the rows share noise.
     rewards
         An array (S,A) or (H,S,A), each also with a trailing successor axis. Several outcomes with the same successor and
         different rewards are random rewards.
@@ -156,12 +156,13 @@ class MDP:
             for name, value in (("rewards", rewards), ("support", support)):
                 if value is not None:
                     raise ArgumentError(f"{name} must be omitted with a table; it has its own columns", name=name)
-            table, H, state_names, action_names = read_frame(transitions, columns, horizon, state_names, action_names)
+            table, H, facts = read_frame(transitions, columns, horizon, state_names, action_names)
         elif columns is not None:
             raise ArgumentError("columns must be given with a table of transitions (a frame) only", name="columns")
         else:
             table, H = read(transitions, rewards, horizon, support)
-        self._fill(table, H, start, discount, available, known, state_names, action_names, units)
+            facts = {"state_names": state_names, "action_names": action_names, "noise": None}
+        self._fill(table, H, start, discount, available=available, known=known, units=units, **facts)
 
     @classmethod
     def from_table(cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, **optional: Any) -> MDP:

@@ -23,8 +23,8 @@ are counted at the first event of the class, which changes no image.
 The image of a law contracts l1 distances, so a ball around the event law maps into balls of the same radius around rows.
 
 Probabilities are NaN where they are not known: on the model that a learner is given, and on twins that
-`MDP.with_probability` makes, whose rows need not be images of any law. A .npz file keeps the noise with the model; .csv and
-.json files keep the kernel alone.
+`MDP.with_probability` makes, whose rows need not be images of any law. Files keep the noise with the model; events are
+then strings.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class SharedNoise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cut", self.cut or (0.0,) * len(self.events))
+        if len(self.cut) != len(self.events):
+            raise ModelError(f"cut must hold one number per law ({len(self.events)}), got {len(self.cut)}")
         self._freeze()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -248,6 +250,38 @@ def _repeated(starts: IntArray, H: int) -> IntArray:
     """Starts of H copies of the same rows, one copy after the other."""
     total = starts[-1]
     return np.r_[np.tile(starts[:-1], H) + np.repeat(np.arange(H) * total, starts.size - 1), H * total]
+
+
+def shared_noise(pairs: Any, row_start: IntArray, shape: tuple[int, int, int], **fields: Any) -> SharedNoise:
+    """The noise of listed pairs (row, outcome, law, event), an array of four columns: where each event leads in a row.
+
+    Every row has one law, or -1, and lists each of its events once. Rows with a single outcome are driven by no law.
+    `fields` are the other fields of `SharedNoise`.
+    """
+    row, outcome, law, event = pairs
+    order = np.lexsort((event, row))
+    order = order[(np.diff(row_start)[row[order]] > 1) & (law[order] >= 0)]
+    row_law = np.full(row_start.size - 1, -1)
+    row_law[row[order]] = law[order]
+    counts = np.bincount(row[order], minlength=row_law.size)
+    return SharedNoise(
+        row_law=row_law.reshape(shape),
+        row_start=row_start,
+        pair_start=np.r_[0, np.cumsum(counts)],
+        pair_outcome=outcome[order],
+        **fields,
+    )
+
+
+def outcome_numbers(row: IntArray, s_next: IntArray, reward: FloatArray) -> IntArray:
+    """Place of each line's outcome in a table: outcomes are the distinct (row, next state, reward) in increasing order."""
+    order = np.lexsort((reward, s_next, row))
+    keys = row[order], s_next[order], reward[order]
+    new = np.ones(row.size, bool)
+    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    outcome = np.empty(row.size, np.int64)
+    outcome[order] = np.cumsum(new) - 1
+    return outcome
 
 
 def noise_of(mdp: MDP) -> SharedNoise:
