@@ -12,14 +12,15 @@ from bqrl.checks import shown
 from bqrl.errors import ModelError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import MAX_ID, Table
-from bqrl.mdp.columns import STAGE, TEXT, Ids, Listing, match_columns, to_table
+from bqrl.mdp.headers import STAGE, TEXT, match_columns
+from bqrl.mdp.listing import Ids, Listing, to_table
 
 
 def is_frame(thing: Any) -> bool:
     """Whether `thing` has named columns: a pandas or polars frame, a dict of columns or a list of dicts."""
     if isinstance(thing, (list, tuple)):
         return bool(thing) and all(isinstance(row, Mapping) for row in thing)
-    if isinstance(thing, Mapping):
+    if isinstance(thing, Mapping) or hasattr(thing, "collect_schema"):  # a lazy frame warns if asked for its columns
         return True
     return hasattr(thing, "columns") and hasattr(thing, "__getitem__") and not isinstance(thing, np.ndarray)
 

@@ -224,6 +224,9 @@ class SharedNoise:
         if not np.array_equal(row_start, self.row_start):
             raise ModelError("noise must describe the rows of this model; build it for the same outcomes")
         if self.known:
+            for i, p in enumerate(self.probabilities):
+                if np.any(p < 0.0) or abs(p.sum() - 1.0) > LAW_TOL:
+                    raise ModelError(f"law {i} of the noise must hold probabilities that sum to 1, got {p.sum():.12g}")
             off = np.abs(self.image(self.probabilities, probability) - probability)
             if off.size and off.max() > LAW_TOL:
                 row = int(np.searchsorted(row_start, off.argmax(), side="right")) - 1

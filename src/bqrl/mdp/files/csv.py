@@ -10,7 +10,7 @@ Lines `# key: value` above the header hold what a table cannot: horizon, discoun
 names, or numbers that count from 0 or from 1, states and actions separately. Lines with the same (s, a, s') merge: equal
 rewards add up, different ones are random rewards. A (s, a) without a line is an action that does not exist. A column
 `stage` makes the kernel stage-dependent. Columns are separated by commas, semicolons or tabs; a decimal comma is read
-where columns are not separated by commas. With a column `event` the rows share noise (see `bqrl.mdp.columns`).
+where columns are not separated by commas. With a column `event` the rows share noise (see `bqrl.mdp.listing`).
 
 A spreadsheet that saves such a file may add empty cells and quotes to the `#` lines and empty lines at the end; they are
 read all the same.
@@ -31,7 +31,8 @@ import numpy as np
 from bqrl.checks import shown
 from bqrl.errors import FileFormatError, ModelError
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.columns import ROLES, STAGE, TEXT, Ids, Listing, match_columns, to_table
+from bqrl.mdp.headers import ROLES, STAGE, TEXT, match_columns
+from bqrl.mdp.listing import Ids, Listing, to_table
 from bqrl.mdp.model import MDP
 
 FACTS = ("horizon", "discount", "start", "states", "actions", "units", "events_observed", "cut")

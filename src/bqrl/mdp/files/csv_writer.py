@@ -13,7 +13,7 @@ import numpy as np
 from bqrl.errors import ArgumentError, ModelWarning
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import check_gaps
-from bqrl.mdp.columns import EVENT, LAW, STAGE
+from bqrl.mdp.headers import EVENT, LAW, STAGE
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import SharedNoise
 
