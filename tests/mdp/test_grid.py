@@ -56,16 +56,6 @@ def test_an_unknown_kind_of_grid_is_refused():
         grid_from_arrays(GRIDS[0].arrays() | {"kind": np.array("tree")})
 
 
-@pytest.mark.parametrize("found", GRIDS[:2], ids=lambda found: found.kind)
-def test_sums_are_every_return_that_can_be_collected(found):
-    sums = found.sums(COIN)
-    reached = {0.0}
-    for h in range(COIN.H + 1):
-        assert reached <= set(np.round(sums.values(h), 9).tolist())
-        assert sums.count(h) == sums.values(h).size
-        reached = {round(x + r, 9) for x in reached for r in (0.0, 1.5, -0.5)}
-
-
 def test_merged_values_differ_by_more_than_the_slack():
     assert merged(np.array([0.0, 1e-12, 1.0, 1.0 + 1e-12]), 1e-9).tolist() == [0.0, 1.0]
     chain = np.array([0.0, 0.6, 1.2, 1.8, 5.0])  # each value is near the next, but the first and the third are not

@@ -26,7 +26,7 @@ MAX_ID = 2**31 - 1  # successors are stored in 32 bits
 MAX_STAGES = 1_000_000  # a longer horizon means minutes of planning for the smallest problem
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Table:
     """Outcomes of every row in compressed form; rewards per outcome, or per row where all outcomes agree."""
 
@@ -115,7 +115,9 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
         possible = possible | extra
     flat = np.flatnonzero(possible.reshape(-1))
     counts = np.count_nonzero(possible.reshape(K * S * A, S), axis=1)
-    table = Table(S, A, K, _starts(counts), (flat % S).astype(np.int32), P.reshape(-1)[flat])
+    table = Table(
+        S=S, A=A, K=K, row_start=_starts(counts), successor=(flat % S).astype(np.int32), probability=P.reshape(-1)[flat]
+    )
     _attach_rewards(table, rewards, H, four_dimensional=np.ndim(transitions) == 4)
     return table, H
 
@@ -155,12 +157,12 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
         matrices[k] = matrix
     counts = np.concatenate([np.diff(m.indptr) for m in matrices])
     table = Table(
-        S,
-        rows // S,
-        len(matrices),
-        _starts(counts),
-        np.concatenate([m.indices for m in matrices]).astype(np.int32),
-        np.concatenate([m.data for m in matrices]).astype(np.float64),
+        S=S,
+        A=rows // S,
+        K=len(matrices),
+        row_start=_starts(counts),
+        successor=np.concatenate([m.indices for m in matrices]).astype(np.int32),
+        probability=np.concatenate([m.data for m in matrices]).astype(np.float64),
     )
     if rewards is None:
         raise ArgumentTypeError(
@@ -272,7 +274,16 @@ def from_columns(
             row=(q // (S * A) if staged else None, q // A % S, q % A),
         )
     mass = np.add.reduceat(probability, first) if first.size else probability
-    table = Table(S, A, K, _starts(counts), s_next[first].astype(np.int32), mass, reward[first][None], None, True)
+    table = Table(
+        S=S,
+        A=A,
+        K=K,
+        row_start=_starts(counts),
+        successor=s_next[first].astype(np.int32),
+        probability=mass,
+        reward=reward[first][None],
+        infer_available=True,
+    )
     _rewards_by_row(table)
     return table, H
 

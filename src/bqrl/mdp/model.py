@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -311,12 +311,12 @@ class MDP:
         if self.row_reward is not None:
             by_row = self.row_reward[h if len(self.row_reward) > 1 else 0]
         return Stage(
-            starts - starts[0] if starts[0] else starts,
-            self.successor[here],
-            self.probability[here],
-            rewards[h if len(rewards) > 1 else 0, here],
-            by_row,
-            self.available[k],
+            row_start=starts - starts[0] if starts[0] else starts,
+            successor=self.successor[here],
+            probability=self.probability[here],
+            reward=rewards[h if len(rewards) > 1 else 0, here],
+            row_reward=by_row,
+            available=self.available[k],
         )
 
     def outcomes(self, h: int, s: int, a: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
@@ -356,9 +356,8 @@ class MDP:
         """The part of the kernel that learners may see."""
         hidden = np.repeat(~self.known.reshape(-1), np.diff(self.row_start))
         shown = np.where(hidden, np.nan, self.probability)
-        return Structure(
-            self.H, self.S, self.A, self.mu, self.row_start, self.successor, self.available, self.known, shown
-        )
+        shared = ("H", "S", "A", "mu", "row_start", "successor", "available", "known")
+        return Structure(probability=shown, **{name: getattr(self, name) for name in shared})
 
     def with_probability(self, probability: FloatArray) -> MDP:
         """The same problem with other probabilities on the same outcomes; zeros keep their place in the support."""
@@ -367,7 +366,7 @@ class MDP:
             raise ArgumentError(
                 f"probability must have shape {self.successor.shape}, got {probability.shape}", name="probability"
             )
-        table = Table(self.S, self.A, self.available.shape[0], self.row_start, self.successor, probability)
+        table = replace(self._table(), probability=probability, reward=None, row_reward=None)
         check_table(table, self.H)
         twin = MDP.__new__(MDP)
         noise = self.noise and self.noise.hidden
@@ -400,16 +399,14 @@ class MDP:
             by_row = np.array(np.broadcast_to(by_row, (H, self.S, self.A)))
         if by_outcome is not None:
             by_outcome = np.array(np.broadcast_to(by_outcome, (H, nnz))).reshape(1, -1)
-        table = Table(
-            self.S,
-            self.A,
-            H,
-            starts,
-            np.tile(self.successor, H),
-            np.tile(self.probability, H),
-            by_outcome,
-            by_row,
-            True,
+        table = replace(
+            self._table(),
+            K=H,
+            row_start=starts,
+            successor=np.tile(self.successor, H),
+            probability=np.tile(self.probability, H),
+            reward=by_outcome,
+            row_reward=by_row,
         )
         known = np.array(np.broadcast_to(self.known, (H, self.S, self.A)))
         changed = {"known": known, "noise": self.noise and self.noise.staged(H)}
@@ -421,16 +418,26 @@ class MDP:
             raise ArgumentError(
                 f"horizon is fixed at {self.H}: the stages of this model differ", name="horizon", value=horizon
             )
-        table = Table(
-            self.S, self.A, self.available.shape[0], self.row_start, self.successor, self.probability,
-            self._reward, self.row_reward, True,
-        )  # fmt: skip
         return MDP.from_table(
-            table,
+            self._table(),
             self.H if horizon is None else horizon,
             self.mu if start is None else start,
             self.discount if discount is None else discount,
             **self._facts(),
+        )
+
+    def _table(self) -> Table:
+        """The outcomes as a table."""
+        return Table(
+            S=self.S,
+            A=self.A,
+            K=self.available.shape[0],
+            row_start=self.row_start,
+            successor=self.successor,
+            probability=self.probability,
+            reward=self._reward,
+            row_reward=self.row_reward,
+            infer_available=True,
         )
 
     def _facts(self) -> dict[str, Any]:

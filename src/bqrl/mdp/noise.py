@@ -347,15 +347,15 @@ def draw(mdp: MDP, h: int, s: Any, a: Any, u: Any) -> tuple[IntArray, IntArray]:
     events, outcomes = np.full(row.size, -1), np.empty(row.size, np.int64)
     for i in np.unique(law[law >= 0]):
         here = law == i
-        events[here] = _inverse(noise.probabilities[i], u[here])
+        events[here] = draw_index(noise.probabilities[i], u[here])
         q = row[here]
         outcomes[here] = noise.pair_outcome[noise.pair_start[q] + events[here]] - noise.row_start[q]
     for q in np.unique(row[law < 0]):
         here = row == q
-        outcomes[here] = _inverse(mdp.probability[mdp.row_start[q] : mdp.row_start[q + 1]], u[here])
+        outcomes[here] = draw_index(mdp.probability[mdp.row_start[q] : mdp.row_start[q + 1]], u[here])
     return events, outcomes
 
 
-def _inverse(p: FloatArray, u: FloatArray) -> IntArray:
-    """Index at which the running sum passes u; never one of probability zero."""
+def draw_index(p: FloatArray, u: Any) -> Any:
+    """Index at which the running sum of `p` passes u; never one of probability zero."""
     return np.minimum(np.searchsorted(np.cumsum(p), u, side="right"), np.flatnonzero(p)[-1])

@@ -11,7 +11,9 @@ NAMES = {"low": 0, "high": 1}
 
 
 def table(K):
-    return Table(2, 1, K, np.arange(2 * K + 1), np.zeros(2 * K, np.int32), np.ones(2 * K))
+    return Table(
+        S=2, A=1, K=K, row_start=np.arange(2 * K + 1), successor=np.zeros(2 * K, np.int32), probability=np.ones(2 * K)
+    )
 
 
 def test_names_and_numbers_are_indices():
