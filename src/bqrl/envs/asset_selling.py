@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, whole
-from bqrl.errors import ArgumentError
+from bqrl.checks import number, shown, whole
+from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP, ROW_TOL
@@ -125,19 +125,29 @@ def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray
             return np.asarray(weights / weights.sum())
         if distribution == "two-humped":
             return 0.9 * _bell(x, 0.2) + 0.1 * _bell(x, 0.8)
-        raise ValueError(
-            f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {distribution!r}"
+        raise ArgumentError(
+            f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {shown(distribution)}",
+            name="distribution",
+            value=distribution,
         )
     try:
         law = np.array(distribution, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers") from None
+        raise ArgumentTypeError(
+            f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {shown(distribution)}",
+            name="distribution",
+            value=distribution,
+        ) from None
     if law.shape != (offers,):
-        raise ValueError(
-            f"distribution must have one probability for each of the {offers} offers, got shape {law.shape}"
+        raise ArgumentError(
+            f"distribution must have one probability for each of the {offers} offers, got shape {law.shape}",
+            name="distribution",
         )
     if not np.all(law >= 0) or not abs(law.sum() - 1.0) <= ROW_TOL:
-        raise ValueError(f"distribution must be {offers} probabilities that sum to 1, got the sum {law.sum():.12g}")
+        raise ArgumentError(
+            f"distribution must be {offers} probabilities that sum to 1, got the sum {law.sum():.12g}",
+            name="distribution",
+        )
     return law
 
 

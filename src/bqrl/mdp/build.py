@@ -10,6 +10,7 @@ A kernel that is the same at every stage is stored once (K = 1) and never copied
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -47,6 +48,11 @@ def read(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> t
         isinstance(transitions, (list, tuple)) and transitions and _is_sparse(transitions[0])
     ):
         return _from_sparse(transitions, rewards, horizon, support)
+    if isinstance(transitions, (str, os.PathLike)):
+        raise ArgumentTypeError(
+            f"transitions must be arrays or a table, got {shown(transitions)}; read a file with bqrl.load",
+            name="transitions",
+        )
     if rewards is None:
         if support is not None:  # ignoring it would void guarantees over a ball
             raise ArgumentError(

@@ -24,6 +24,7 @@ from bqrl.checks import shown
 from bqrl.errors import ArgumentTypeError, FileFormatError, PolicyError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
+from bqrl.mdp.files import write_arrays
 from bqrl.mdp.grid import Grid, grid_from_arrays
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy_arrays import check_policy_arrays, parts_of
@@ -90,8 +91,6 @@ class Policy(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write the policy to an .npz file, whole or not at all."""
-        from bqrl.mdp.files import write_arrays
-
         write_arrays(path, {"bqrl_policy": np.array(self.kind), **self.arrays()})
 
     def rows(self, mdp: MDP) -> list[dict[str, Any]]:
