@@ -150,7 +150,7 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
             raise ModelError(f"transitions[{k}] has shape {matrix.shape}, the first stage has {(rows, S)}")
         if patterns[k] is None:
             matrix.eliminate_zeros()
-        else:  # the union of both patterns, zeros kept
+        else:  # the union of both patterns, zeros included
             wide = sparse.csr_array(patterns[k]).astype(np.float64)
             if wide.shape != (rows, S):
                 raise ModelError(f"support has shape {wide.shape}, the kernel has {(rows, S)}")

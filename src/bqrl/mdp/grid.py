@@ -47,7 +47,7 @@ class Grid(ABC):
     discount: float
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._summary()}, H={self.H}, {self.cells} points in all)"
+        return f"{type(self).__name__}({self._summary()}, H={self.H}, {self.cells} points)"
 
     @property
     def cells(self) -> int:
@@ -55,19 +55,19 @@ class Grid(ABC):
         return int(self.size.sum())
 
     @property
-    @abstractmethod
     def error(self) -> float:
         """Largest difference between the true return and that of the grid; 0.0 for an exact grid."""
+        return 0.0
 
     @property
-    @abstractmethod
     def step(self) -> float:
         """Distance between neighbouring points of a uniform grid; 0.0 for a set."""
+        return 0.0
 
     @property
-    @abstractmethod
     def table_bytes(self) -> int:
-        """Memory of the largest table of moves."""
+        """Memory of the largest table of moves; a uniform grid needs none."""
+        return 0
 
     @abstractmethod
     def points(self, h: int, extra: int = 0) -> FloatArray:
@@ -77,9 +77,9 @@ class Grid(ABC):
     def column(self, h: int, need: Any, extra: int = 1) -> IntArray:
         """Return the first column whose point is at least `need`; the last column if no point is that high."""
 
-    @abstractmethod
     def reduced(self, need: Any, h: int, reward: Any) -> Any:
-        """Return the need that is left after collecting `reward` at stage `h`, in stage-0 money."""
+        """Return the need that is left after collecting `reward` at stage `h`, discounted to stage 0."""
+        return need - self.discount**h * np.asarray(reward)
 
     @abstractmethod
     def moves(self, mdp: MDP, h: int) -> Moves:
@@ -129,19 +129,9 @@ class Lattice(Grid):
     noise: float = NOISE  # of one reward
 
     @property
-    def error(self) -> float:
-        """0.0: the grid is exact."""
-        return 0.0
-
-    @property
     def step(self) -> float:
         """Distance between neighbouring points."""
         return self.width
-
-    @property
-    def table_bytes(self) -> int:
-        """A uniform grid needs no table."""
-        return 0
 
     def points(self, h: int, extra: int = 0) -> FloatArray:
         """Return the points of stage `h` and `extra` further steps above the highest."""
@@ -167,10 +157,6 @@ class Lattice(Grid):
     def _snap(self) -> float:
         """How far above a point, in steps, a need may lie and still be that point."""
         return SNAP + self.H * self.noise / self.width
-
-    def reduced(self, need: Any, h: int, reward: Any) -> Any:
-        """Return the need that is left after collecting `reward` at stage `h`."""
-        return need - self.discount**h * np.asarray(reward)
 
     def drop(self, h: int) -> int:
         """Return d such that a reward of u steps takes column i of stage h to column i + d - u of stage h + 1."""
@@ -287,16 +273,6 @@ class ReturnSet(Grid):
     slack: float  # points and needs this close are equal
 
     @property
-    def error(self) -> float:
-        """0.0: the grid is exact."""
-        return 0.0
-
-    @property
-    def step(self) -> float:
-        """0.0: the points have no common distance."""
-        return 0.0
-
-    @property
     def table_bytes(self) -> int:
         """Memory of the largest table of moves."""
         return self.rewards.size * int(self.size.max()) * 8
@@ -308,10 +284,6 @@ class ReturnSet(Grid):
     def column(self, h: int, need: Any, extra: int = 1) -> IntArray:
         """Return the first column whose point is at least `need`; the last column if no point is that high."""
         return np.searchsorted(self.sets[h], np.asarray(need) - self.slack, side="left")
-
-    def reduced(self, need: Any, h: int, reward: Any) -> Any:
-        """Return the need that is left after collecting `reward` at stage `h`."""
-        return need - self.discount**h * np.asarray(reward)
 
     def moves(self, mdp: MDP, h: int) -> Moves:
         """Return the reward index of every outcome of stage `h`, and jumps[u, i]: column i after reward u; lost stays lost."""

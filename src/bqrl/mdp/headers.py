@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
 
 from bqrl.checks import nearest, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, ModelWarning
@@ -71,7 +70,7 @@ def _chosen(names: list[str], columns: Mapping[str, str] | None) -> dict[str, in
         if role not in SYNONYMS:
             raise ArgumentError(
                 f"columns must map {', '.join(SYNONYMS)} to headers, got {shown(role)}"
-                + _did_you_mean(role, list(SYNONYMS)),
+                + nearest(role, SYNONYMS, listed=False),
                 name="columns",
                 value=columns,
             )
@@ -98,8 +97,3 @@ def _missing(role: str, unused: list[str]) -> str:
 def _plain(header: str) -> str:
     """A header in lower case without spaces, underscores and hyphens."""
     return "".join(sign for sign in header.lower() if sign not in " _-.")
-
-
-def _did_you_mean(given: Any, options: Sequence[str]) -> str:
-    hint = nearest(given, options)
-    return hint if "did you mean" in hint else ""

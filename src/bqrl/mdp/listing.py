@@ -63,10 +63,8 @@ def to_table(
     (a,), A, actions = _numbered(listing, ("action",), action_names)
     stage, first_stage = np.zeros(s.size, np.int64), 0
     if listing.stage is not None:
-        _check_ids(listing, STAGE, listing.stage)
-        stage = listing.stage.astype(np.int64)
-        first_stage = _first(listing, stage, STAGE)
-        stage = stage - first_stage
+        first_stage = _first_stage(listing, listing.stage)
+        stage = listing.stage.astype(np.int64) - first_stage
     K = int(stage.max()) + 1
     try:
         check_gaps(K, S, A, s.size)
@@ -217,19 +215,13 @@ def _number(label: str) -> float:
     return number if label.isascii() and "_" not in label and np.isfinite(number) else np.nan
 
 
-def _check_ids(listing: Listing, role: str, values: FloatArray) -> None:
-    bad = np.flatnonzero(~are_ids(values))
-    if bad.size:
-        i = int(bad[0])
-        raise listing.error(i, f"{role} must be a whole number from 0 or 1, got {values[i]:.15g}", role)
-
-
-def _first(listing: Listing, ids: IntArray, role: str) -> int:
-    """The smallest id, which must be 0 or 1."""
-    i = int(ids.argmin())
-    if ids[i] > 1:
-        raise listing.error(i, f"the smallest {role} id is {ids[i]}; ids must start at 0 or 1", role)
-    return int(ids[i])
+def _first_stage(listing: Listing, stages: FloatArray) -> int:
+    """The smallest stage, which must be 0 or 1; the others must be whole numbers, too."""
+    proper = are_ids(stages)
+    i = int(stages.argmin() if proper.all() else proper.argmin())
+    if not proper[i] or stages[i] > 1:
+        raise listing.error(i, f"stages must be whole numbers that start at 0 or 1, got {stages[i]:.15g}", STAGE)
+    return int(stages[i])
 
 
 def _check_numbers(

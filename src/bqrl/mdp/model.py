@@ -331,12 +331,6 @@ class MDP:
         return _dense(self, 0 if self.stationary else h)
 
     @property
-    def density(self) -> float:
-        """Share of successors that are possible, over all rows that exist."""
-        rows = max(1, int(np.count_nonzero(self.available)))
-        return self.successor.size / (rows * self.S)
-
-    @property
     def max_outcomes(self) -> int:
         """The largest number of outcomes of one row."""
         return int(np.diff(self.row_start).max())

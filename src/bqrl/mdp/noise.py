@@ -9,8 +9,8 @@ A learner that knows this counts events instead of rows: every transition of eve
 that law. `SharedNoise` holds what it needs: which law drives each row, and which outcome each event leads to there.
 A row with a single outcome is driven by no law: its event does not matter, is not drawn and is not reported.
 
-Observed events. With `events_observed=True` the learner is told the event after each transition. Otherwise it sees the
-outcome only, and several events may share one (a stock-out hides how large the demand was). The rule is then:
+Observed events. With `events_observed=True` the learner observes the event of each transition. Otherwise it observes
+the outcome only, and several events may share one (a stock-out hides how large the demand was). The rule is then:
 
     a law needs two events separated if some row that it drives sends them to different outcomes;
     a row reveals its law if it separates every pair of events that the law needs separated;

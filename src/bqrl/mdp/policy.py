@@ -203,7 +203,7 @@ class MarkovPolicy(Policy):
 class TargetPolicy(Policy):
     """Action by stage, state and the amount still needed to reach `target`.
 
-    The memory is the remaining need in the money of stage 0: target minus the (discounted) rewards so far. On a rounded
+    The memory is the remaining need, discounted to stage 0: target minus the discounted rewards so far. On a rounded
     grid rewards count as the grid counts them, so that the policy's own return law can be bracketed.
     """
 
@@ -340,9 +340,9 @@ class QuantileLevelPolicy(Policy):
 
     Made from a sweep: level q = W_h(s, n) + margin, with W the smallest probability of missing the need n and
     margin = tau - W_0(start, x). mu acts for the largest need whose level is at most q; Gamma is the level of what is
-    then still needed. Where several needs share a level the most demanding one is followed, and a need whose level would
-    exceed 1 is given up with what chance it had left: there this policy may differ from the target policy it came from
-    and fall short more often, though never so often that it loses the quantile.
+    then still needed. If several needs share a level, the largest one is followed, and a need whose level would exceed 1 is
+    abandoned although it may still be met. There this policy may differ from the target policy from which it was made
+    and fall short more often, but never so often that its quantile decreases.
     """
 
     kind = "quantile-level"

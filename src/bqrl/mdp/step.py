@@ -56,7 +56,7 @@ def from_step(
         The actions, or a function of the state that returns its actions.
     noise : dict, SciPy distribution, or list of these
         The law of the event: {event: probability}, or a frozen discrete distribution. A list has one law per stage.
-        Events of probability 0 stay possible in the eyes of learners.
+        Learners regard events of probability 0 as possible.
     horizon : int
         Number of stages.
     start : state or dict
@@ -67,7 +67,7 @@ def from_step(
         Cuts a SciPy distribution to the events that carry this probability and rescales them to sum to 1; required if
         it has infinitely many events. `mdp.noise.cut` holds the mass that was cut off.
     events_observed : bool
-        Whether learners are told the event after each transition. If False they see next state and reward only.
+        Whether learners observe the event of each transition. If False they observe next state and reward only.
     vectorized : bool
         For large problems: states are whole numbers or rows of whole numbers, actions and events are numbers.
     available : function, optional

@@ -158,9 +158,10 @@ def _state(given: Any, S: int, labels: tuple[str, ...] | None) -> int:
         labels = labels or tuple(map(str, range(S)))
         if given in labels:
             return labels.index(given)
-        near = "" if given.lstrip("-").isdigit() else nearest(given, labels)  # numbers have no near spelling
-        if "did you mean" not in near:
-            near = f"; states run from {shown(labels[0])} to {shown(labels[-1])}"
+        near = (
+            "" if given.lstrip("-").isdigit() else nearest(given, labels, listed=False)
+        )  # numbers have no near spelling
+        near = near or f"; states run from {shown(labels[0])} to {shown(labels[-1])}"
         raise ArgumentError(f"start: there is no state {shown(given)}{near}", name="start", value=given)
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
         raise ArgumentTypeError(f"start must name a state, got {shown(given)}", name="start", value=given)

@@ -226,9 +226,10 @@ BODY = "s,a,to,p,r\nWell,wait,Well,0.75,5\nWell,wait,Sick,0.25,5\nSick,cure,Well
         "# horizon: 7,,,,\n# discount: 0.97,,,,\n# start: Well=0.8, Sick=0.2,,,\n",
         '"# horizon: 7",,,,\n"# discount: 0,97";;;;\n"# start: Well=0.8, Sick=0.2",,,,\n',
         "# horizon: 7;;;;\n# discount: 0,97;;;;\n# start: Well=0,8; Sick=0,2;;;\n",
+        "# horizon: 7\n# discount: 0.97\n# start: Well=80%, Sick=20 %\n",
         "# state: how the patient is\n# Action: what is done\n# horizon: 7\n# discount: 0.97\n# start: Well=.8,Sick=.2\n",
     ],
-    ids=["as written", "with =", "empty cells", "quotes", "decimal commas", "columns explained"],
+    ids=["as written", "with =", "empty cells", "quotes", "decimal commas", "percentages", "columns explained"],
 )
 def test_facts_survive_an_editor_or_a_spreadsheet(tmp_path, head):
     mdp = read(tmp_path, head + BODY, horizon=None)

@@ -148,7 +148,7 @@ def _fact(key: str, value: str) -> Any:
 
 
 def parse_start(text: str) -> str | dict[str, float]:
-    """A start as people write it: a state, or a law "Well=0.8, Sick=0.2" (or "Well=0,8; Sick=0,2").
+    """A start as people write it: a state, or a law "Well=0.8, Sick=0.2", also "Well=80%, Sick=20%" and "Well=0,8; Sick=0,2".
 
     >>> parse_start("Well=0.8, Sick=0.2")
     {'Well': 0.8, 'Sick': 0.2}
@@ -156,8 +156,9 @@ def parse_start(text: str) -> str | dict[str, float]:
     law: dict[str, float] = {}
     for part in text.replace(",", ".").split(";") if ";" in text else text.split(","):
         name, sign, share = part.rpartition("=")
+        number, percent, _ = share.strip().partition("%")
         try:
-            law[name.strip()] = float(share)
+            law[name.strip()] = float(number) / (100.0 if percent else 1.0)
         except ValueError:
             return text
         if not sign or not name.strip():
