@@ -67,6 +67,17 @@ def test_csv_refuses_what_it_cannot_hold(tmp_path, options, what):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "names", [("a;b", "c"), ("a,", "b"), ("a=1", "b"), ("50%", "b"), ("# a", "b"), ('"', "'"), ("a;", "b;")]
+)
+def test_names_with_separators_survive_csv(tmp_path, names):
+    mdp = MDP(
+        np.full((2, 2, 2), 0.5), np.zeros((2, 2)), horizon=2, start=[0.25, 0.75], state_names=names, action_names=names
+    )
+    save(mdp, tmp_path / "m.csv")
+    assert_same(mdp, load(tmp_path / "m.csv"))
+
+
 # -- shared noise ------------------------------------------------------------------------------------------------------
 
 

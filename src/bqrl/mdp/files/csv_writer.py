@@ -149,4 +149,4 @@ def _stated(mdp: MDP, noise: SharedNoise | None, ends: Ends) -> list[tuple[str, 
 
 def _simple(name: str) -> bool:
     """Whether a name can stand in a list without quotes."""
-    return name == name.strip() and bool(name) and not set(name) & set(",=[]{}\"'#")
+    return name == name.strip() and bool(name) and not set(name) & set(",;=[]{}\"'#")
