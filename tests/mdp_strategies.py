@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from bqrl.mdp.model import MDP
+from bqrl.mdp.step import from_step
 
 FIELDS = ("H", "S", "A", "discount", "state_names", "action_names")
 ARRAYS = ("mu", "row_start", "successor", "probability", "reward", "available", "known")
@@ -94,3 +95,28 @@ def listed_models(draw, staged=None):
 def models():
     """Any model."""
     return st.one_of(dense_models().map(lambda given: MDP(**given)), listed_models())
+
+
+@st.composite
+def step_models(draw_):
+    """A random step table with a law over events, the model of it, and the law's size."""
+    S, A, E, H = (draw_(st.integers(1, top)) for top in (4, 3, 4, 4))
+    staged = draw_(st.booleans())
+    table = np.array(draw_(st.lists(st.integers(0, S - 1), min_size=S * A * E, max_size=S * A * E))).reshape(S, A, E)
+    paid = np.array(draw_(st.lists(st.integers(-1, 1), min_size=S * A * E, max_size=S * A * E))).reshape(S, A, E)
+    noise = [dict(enumerate(draw_(laws(E)).tolist())) for _ in range(H if staged else 1)]
+    mdp = from_step(
+        lambda s, a, e: (int(table[s, a, e]), float(paid[s, a, e])), range(A), noise if staged else noise[0], H, 0
+    )
+    return mdp, table, paid, [np.array(list(law.values())) for law in noise]
+
+
+def assert_same_noise(one, other):
+    """Two models share their noise alike, but for the labels of events, which files write as text."""
+    one, other = one.noise, other.noise
+    assert [[str(e) for e in labels] for labels in one.events] == [[str(e) for e in labels] for labels in other.events]
+    for left, right in zip(one.probabilities, other.probabilities, strict=True):
+        assert np.array_equal(left, right, equal_nan=True)
+    for field in ("row_law", "row_start", "pair_start", "pair_outcome"):
+        assert np.array_equal(getattr(one, field), getattr(other, field)), field
+    assert (one.events_observed, one.cut) == (other.events_observed, other.cut)

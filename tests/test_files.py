@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mdp_strategies import assert_same
+from mdp_strategies import assert_same, assert_same_noise
 
 import bqrl
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
@@ -54,3 +54,22 @@ def test_mdp_save_and_policy_save_are_the_same_writers(tmp_path):
     MODEL.save(tmp_path / "a.json")
     bqrl.save(MODEL, tmp_path / "b.json")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_load_takes_a_file_and_mdp_takes_a_table():
+    with pytest.raises(ArgumentTypeError, match=r"^path must be a file name, got dict; pass a table to bqrl\.MDP$"):
+        bqrl.load({"state": [0]})
+    with pytest.raises(ArgumentTypeError, match=r"^path must be a file name, got int$"):
+        bqrl.load(3)
+    with pytest.raises(ArgumentTypeError, match=r"got 'model\.csv'; read a file with bqrl\.load$"):
+        bqrl.MDP("model.csv", horizon=3)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".json", ".npz"])
+@pytest.mark.parametrize("name", ["AssetSelling", "Inventory", "Liquidation", "AmericanPut"])
+def test_named_problems_survive_every_format_with_their_noise(tmp_path, name, ending):
+    mdp = bqrl.envs.make(name, shared=True)
+    bqrl.save(mdp, tmp_path / f"m{ending}")
+    again = bqrl.load(tmp_path / f"m{ending}")
+    assert_same(mdp, again)
+    assert_same_noise(mdp, again)

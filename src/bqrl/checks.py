@@ -26,11 +26,13 @@ def shown(value: Any) -> str:
         return f"{type(value).__name__} too long to show"
 
 
-def nearest(given: Any, options: Iterable[str]) -> str:
-    """The end of a message: "; did you mean 'target'?", or the options if none is near."""
+def nearest(given: Any, options: Iterable[str], *, listed: bool = True) -> str:
+    """The end of a message: "; did you mean 'target'?"; if none is near, the options, or nothing unless `listed`."""
     valid = {option.lower(): option for option in options}
     near = difflib.get_close_matches(str(given).lower(), valid, n=1, cutoff=0.5)
-    return f"; did you mean {valid[near[0]]!r}?" if near else f"; choose from {', '.join(valid.values())}"
+    if near:
+        return f"; did you mean {valid[near[0]]!r}?"
+    return f"; choose from {', '.join(valid.values())}" if listed else ""
 
 
 def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf, ends: str = "[]") -> float:
@@ -86,8 +88,7 @@ def choice(value: Any, name: str, options: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in valid:
         error = ArgumentError if isinstance(value, str) else ArgumentTypeError
         listed = ", ".join(map(repr, valid))
-        hint = nearest(value, valid) if isinstance(value, str) else ""
-        hint = hint if "did you mean" in hint else ""
+        hint = nearest(value, valid, listed=False) if isinstance(value, str) else ""
         raise error(f"{name} must be one of {listed}, got {shown(value)}{hint}", name=name, value=value)
     return value
 

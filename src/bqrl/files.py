@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
 from bqrl.mdp import files
+from bqrl.mdp.frame import is_frame
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, policy_from_arrays
 
@@ -58,6 +60,9 @@ def load(
     >>> mdp = load("model.csv", horizon=20, start="Well")  # doctest: +SKIP
     >>> policy = load("policy.npz")  # doctest: +SKIP
     """
+    if not isinstance(path, (str, os.PathLike)):
+        remedy = "; pass a table to bqrl.MDP" if is_frame(path) else ""
+        raise ArgumentTypeError(f"path must be a file name, got {type(path).__name__}{remedy}", name="path")
     place = Path(path)
     if files.ending(place) != ".npz":
         return files.load(place, horizon, start, discount, columns=columns, max_bytes=max_bytes)

@@ -137,3 +137,13 @@ def test_selling_ends_the_money_not_the_episode():
     assert [reward for _, reward, *_ in told] == [5 / 24] + [0.0] * 9
     assert [int(state) for state, *_ in told] == [25] * 10
     assert [ended for _, _, ended, *_ in told] == [False] * 9 + [True]
+
+
+def test_asset_selling_shares_one_law_of_offers_at_every_stage():
+    mdp = asset_selling(distribution="geometric", stop_at_end=True, shared=True)
+    noise = mdp.noise
+    assert noise.row_law.shape == (10, 26, 2)
+    assert np.count_nonzero(noise.row_law == 0) == 9 * 25
+    assert noise.separates.sum() == 9 * 25  # an offer is seen, so every row reveals the law
+    assert [noise.event_of(noise.row(3, 7, 1), offer) for offer in (0, 24)] == [0, 24]
+    assert noise.event_of(noise.row(3, 7, 0), 0) == -1

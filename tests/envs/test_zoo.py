@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import re
 from importlib import import_module
 
 import gymnasium as gym
@@ -46,6 +47,7 @@ def test_a_problem_has_one_file_with_a_story_units_and_a_documented_builder(name
     assert problem.unit
     assert problem.stage
     assert len(problem.story.split("\n\n")) >= 2  # what it is, then the story and the source of the numbers
+    assert re.search(r"\b(19|20)\d\d\b|of our own|\(paper, Section", problem.story)
     assert len(problem.summary) <= 120
     documented = inspect.getdoc(problem.build)
     for parameter in inspect.signature(problem.build).parameters.values():

@@ -64,3 +64,29 @@ def test_missing_ids_are_empty():
             MDP(frame.astype({"next_state": kind}), horizon=2)
     whole = pandas.DataFrame(TABLE | {"action": [0, 0, 1]}).astype({"action": "Int64"})
     assert_same(MDP(whole, horizon=2), MDP(TABLE, horizon=2), but=("action_names",))
+
+
+def test_ids_may_stand_in_a_named_index():
+    frame = pandas_frame(TABLE)
+    for index in ("state", ["state", "action", "next_state"]):
+        assert_same(MDP(frame.set_index(index), horizon=2), MDP(TABLE, horizon=2))
+
+
+def test_a_lazy_frame_is_collected():
+    assert_same(MDP(polars_frame(TABLE).lazy(), horizon=2), MDP(TABLE, horizon=2))
+
+
+def test_a_list_of_dicts_is_a_table():
+    rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
+    assert_same(MDP(rows, horizon=2), MDP(TABLE, horizon=2))
+    del rows[1]["next_state"]
+    with pytest.raises(ModelError, match="row 1: the state is empty"):
+        MDP(rows, horizon=2)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_frame_may_have_events(frame):
+    table = TABLE | {"event": ["bad", "good", ""]}
+    mdp = MDP(frame(table), horizon=2)
+    assert mdp.noise.events == (("bad", "good"),)
+    assert_same(mdp, MDP(TABLE, horizon=2))

@@ -1,67 +1,25 @@
-from fractions import Fraction
+"""The three kinds of grid: columns, needs, sums of rewards, and arrays for files."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import achievable_laws, small_mdps
+from oracles import small_mdps
 
-import bqrl
 from bqrl import MDP
-from bqrl.mdp.find_grid import grid, lattice, return_set, reward_step, rounded
-from bqrl.mdp.grid import whole_steps
+from bqrl.errors import FileFormatError
+from bqrl.mdp.find_grid import grid, lattice, return_set, rounded
+from bqrl.mdp.grid import apart, grid_from_arrays, merged, whole_steps
+
+COIN = MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.5), (0, 1, 0, 1.0, -0.5)], horizon=4)
+GRIDS = [lattice(COIN), return_set(COIN), rounded(COIN, 30), rounded(COIN, 30, up=True)]
 
 
-def chain(rewards, horizon=3, discount=1.0):
-    """One state; every reward is possible at every stage."""
-    p = 1 / len(rewards)
-    return MDP([(0, 0, 0, p, float(r)) for r in rewards], horizon=horizon, discount=discount)
-
-
-@pytest.mark.parametrize(
-    ("rewards", "base", "step"),
-    [
-        (np.arange(25) / 24, 0, Fraction(1, 24)),
-        ([-0.1, 0.2, 0.5], Fraction(-1, 10), Fraction(3, 10)),
-        ([0.01, 0.03, 4.99], Fraction(1, 100), Fraction(2, 100)),
-        ([-2420.0000000002, 1000.0000000001], -2420, 3420),
-        ([5.0], 5, 1),
-        ([1 / 3, 0.5, 2.0], Fraction(1, 3), Fraction(1, 6)),
-    ],
-)
-def test_the_exact_step_is_found(rewards, base, step):
-    assert reward_step(np.unique(rewards)) == (base, step)
-
-
-@pytest.mark.parametrize("rewards", [[0.0, 1.0, np.sqrt(2)], [0.0, 5.0, 86.2971023227292], [0.0, np.pi, 1.0]])
-def test_rewards_without_a_step_have_none(rewards):
-    assert reward_step(np.unique(rewards)) is None
-    assert lattice(chain(rewards)) is None
-    assert grid(chain(rewards)).kind == "set"
-
-
-def test_an_offset_without_a_fraction_is_no_obstacle():
-    found = lattice(chain([np.pi, np.pi + 1], horizon=4))
-    assert found.kind == "lattice"
-    assert found.points(0) == pytest.approx(4 * np.pi + np.arange(5))
-
-
-def test_decimals_are_correctly_rounded_points():
-    found = lattice(chain([-0.1, 0.2], horizon=10))
-    assert found.points(0).tolist() == [float(Fraction(-1) + i * Fraction(3, 10)) for i in range(11)]
-
-
-@given(small_mdps())
-def test_every_achievable_return_is_a_point_of_every_grid(mdp):
-    laws = achievable_laws(mdp, 100)
-    if laws is None:
-        return
-    for found in (lattice(mdp), return_set(mdp), grid(mdp)):
-        points = found.points(0)
-        for law in laws:
-            for x, _ in law:
-                column = int(found.column(0, float(x)))
-                assert points[column] == pytest.approx(float(x), abs=1e-9)
+def test_snapping_before_rounding():
+    worth = np.array([0.3, 0.29, 0.31])
+    assert whole_steps(worth, 0.0, 0.1, up=False).tolist() == [3, 2, 3]
+    assert whole_steps(worth, 0.0, 0.1, up=True).tolist() == [3, 3, 4]
+    assert whole_steps(worth, np.nextafter(0.3, 1.0), 1e-9, up=False)[0] == 0  # the base itself, but for rounding
 
 
 @given(small_mdps(), st.floats(-3, 15))
@@ -73,48 +31,32 @@ def test_the_column_of_a_need_is_the_first_point_that_covers_it(mdp, need):
     assert column == 0 or points[column - 1] < need
 
 
-def test_a_set_replaces_a_lattice_that_is_much_larger():
-    swim = chain([0.0, 5.0, 86.2971], horizon=100)
-    assert lattice(swim, max_points=10**8) is not None  # 86 million points
-    found = grid(swim)
-    assert (found.kind, found.size[0]) == ("set", 5151)
-
-
-def test_nothing_fits_a_size_that_is_too_small():
-    assert grid(chain(np.sqrt(np.arange(2.0, 40.0)), horizon=50), max_points=10, max_set=100) is None
-    assert lattice(chain(np.arange(10.0), horizon=50), max_points=100) is None
-
-
-def test_sums_that_no_state_can_have_take_no_room():
-    mdp = bqrl.envs.make("AssetSelling")
-    assert grid(mdp).size.tolist() == [25] * 10 + [1]
-    discounted = grid(mdp.replace(discount=0.9))
-    assert discounted.kind == "set"
-    assert discounted.size[0] < 250
-
-
-def test_snapping_before_rounding():
-    worth = np.array([0.3, 0.29, 0.31])
-    assert whole_steps(worth, 0.0, 0.1, up=False).tolist() == [3, 2, 3]
-    assert whole_steps(worth, 0.0, 0.1, up=True).tolist() == [3, 3, 4]
-    assert whole_steps(worth, np.nextafter(0.3, 1.0), 1e-9, up=False)[0] == 0  # the base itself, but for rounding
-
-
-@given(small_mdps(), st.floats(0.5, 1.0), st.booleans())
-def test_rounding_moves_returns_in_one_direction_by_at_most_its_error(mdp, discount, up):
-    mdp = mdp.replace(discount=discount)
-    found = rounded(mdp, 50, up=up)
-    worth = mdp.discount ** np.arange(mdp.H)
+@given(small_mdps(), st.integers(0, 3))
+def test_a_reward_reduces_the_need_by_as_much(mdp, choice):
+    found = (lattice(mdp), return_set(mdp), grid(mdp), rounded(mdp, 40))[choice]
     for h in range(mdp.H):
-        reward = worth[h] * mdp.stage(h).reward
-        as_counted = (found.offset[h] - found.offset[h + 1]) + found.stage_units(mdp, h) * found.step
-        moved = reward - as_counted
-        assert np.all(moved <= 1e-9) if up else np.all(moved >= -1e-9)
-    assert found.error <= mdp.H * found.step + 1e-9
+        for reward in np.unique(mdp.stage(h).reward):
+            need = float(found.points(h)[-1])
+            assert found.reduced(need, h, float(reward)) == pytest.approx(need - reward, abs=found.error + 1e-9)
 
 
-def test_a_set_that_fills_the_lattice_is_given_up_early():
-    mdp = MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=600)
-    assert return_set(mdp).size[0] == 601
-    assert return_set(mdp, fewer_than=lattice(mdp).size // 4) is None
-    assert grid(mdp.replace(horizon=5000)).kind == "lattice"
+@pytest.mark.parametrize("found", GRIDS, ids=lambda found: found.kind)
+def test_a_grid_comes_back_from_its_arrays(found):
+    again = grid_from_arrays(found.arrays())
+    assert type(again) is type(found)
+    for h in range(COIN.H + 1):
+        assert np.array_equal(again.points(h), found.points(h))
+    needs = np.linspace(-4.0, 8.0, 41)
+    assert np.array_equal(again.column(1, needs), found.column(1, needs))
+    assert np.array_equal(again.reduced(needs, 1, 1.5), found.reduced(needs, 1, 1.5))
+
+
+def test_an_unknown_kind_of_grid_is_refused():
+    with pytest.raises(FileFormatError, match="expected a grid of kind"):
+        grid_from_arrays(GRIDS[0].arrays() | {"kind": np.array("tree")})
+
+
+def test_merged_values_differ_by_more_than_the_slack():
+    assert merged(np.array([0.0, 1e-12, 1.0, 1.0 + 1e-12]), 1e-9).tolist() == [0.0, 1.0]
+    chain = np.array([0.0, 0.6, 1.2, 1.8, 5.0])  # each value is near the next, but the first and the third are not
+    assert apart(chain, 1.0).tolist() == [0.0, 1.2, 5.0]

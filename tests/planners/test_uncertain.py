@@ -37,7 +37,7 @@ def kernels_of_the_ball(mdp, radius, rng, count):
 
 @given(small_mdps(), LEVELS, st.sampled_from([0.05, 0.3, 1.0]), st.integers(0, 10**6))
 def test_optimistic_above_every_kernel_of_the_ball_above_nominal_above_robust(mdp, tau, radius, seed):
-    mdp = MDP.from_table(_table(mdp), mdp.H, mdp.mu, known=np.zeros(mdp.known.shape, bool))
+    mdp = MDP.from_table(mdp._table(), mdp.H, mdp.mu, known=np.zeros(mdp.known.shape, bool))
     optimistic = solve(mdp, tau, radius=radius, attitude="optimistic")
     robust = solve(mdp, tau, radius=radius, attitude="robust")
     nominal = solve(mdp, tau)
@@ -50,14 +50,6 @@ def test_optimistic_above_every_kernel_of_the_ball_above_nominal_above_robust(md
         best = solve(kernel, tau).value
         assert best <= optimistic.upper + 1e-9
         assert evaluate(kernel, robust.policy).quantile(tau) >= robust.value - 1e-9
-
-
-def _table(mdp):
-    from bqrl.mdp.build import Table
-
-    return Table(
-        mdp.S, mdp.A, mdp.available.shape[0], mdp.row_start, mdp.successor, mdp.probability, mdp.reward, None, True
-    )
 
 
 @given(

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, whole
-from bqrl.errors import ArgumentError
+from bqrl.checks import number, shown, whole
+from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP, ROW_TOL
-from bqrl.mdp.noise import SharedNoise
+from bqrl.mdp.noise import SharedNoise, shared_noise
 
 UNIT, STAGE = "share of the best offer", "stage"
 STOP, CONTINUE = 0, 1
@@ -73,9 +73,14 @@ def asset_selling(
     reward = np.zeros((K, n + 1, 2))
     reward[:, :n, STOP] = np.arange(n) / (n - 1)
     table = Table(
-        n + 1, 2, K, np.r_[0, np.cumsum(counts)], np.tile(successor, K).astype(np.int32), np.tile(probability, K),
+        S=n + 1,
+        A=2,
+        K=K,
+        row_start=np.r_[0, np.cumsum(counts)],
+        successor=np.tile(successor, K).astype(np.int32),
+        probability=np.tile(probability, K),
         row_reward=reward,
-    )  # fmt: skip
+    )
     available = np.ones((K, n + 1, 2), bool)
     if stop_at_end:
         available[-1, :n, CONTINUE] = False
@@ -93,14 +98,14 @@ def asset_selling(
 def _noise(mdp: MDP, law: FloatArray) -> SharedNoise:
     """One law of offers behind every row of Continue: offer e is the e-th outcome."""
     sizes = np.diff(mdp.row_start)
-    driven = sizes > 1
-    return SharedNoise(
+    row = np.repeat(np.arange(sizes.size), sizes)
+    outcome = np.arange(row.size)
+    return shared_noise(
+        (row, outcome, np.zeros_like(row), outcome - mdp.row_start[row]),
+        mdp.row_start,
+        mdp.available.shape,
         events=(tuple(range(law.size)),),
         probabilities=(law,),
-        row_law=np.where(driven, 0, -1).reshape(mdp.available.shape),
-        row_start=mdp.row_start,
-        pair_start=np.r_[0, np.cumsum(np.where(driven, sizes, 0))],
-        pair_outcome=np.flatnonzero(np.repeat(driven, sizes)),
     )
 
 
@@ -120,19 +125,29 @@ def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray
             return np.asarray(weights / weights.sum())
         if distribution == "two-humped":
             return 0.9 * _bell(x, 0.2) + 0.1 * _bell(x, 0.8)
-        raise ValueError(
-            f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {distribution!r}"
+        raise ArgumentError(
+            f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {shown(distribution)}",
+            name="distribution",
+            value=distribution,
         )
     try:
         law = np.array(distribution, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers") from None
+        raise ArgumentTypeError(
+            f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {shown(distribution)}",
+            name="distribution",
+            value=distribution,
+        ) from None
     if law.shape != (offers,):
-        raise ValueError(
-            f"distribution must have one probability for each of the {offers} offers, got shape {law.shape}"
+        raise ArgumentError(
+            f"distribution must have one probability for each of the {offers} offers, got shape {law.shape}",
+            name="distribution",
         )
     if not np.all(law >= 0) or not abs(law.sum() - 1.0) <= ROW_TOL:
-        raise ValueError(f"distribution must be {offers} probabilities that sum to 1, got the sum {law.sum():.12g}")
+        raise ArgumentError(
+            f"distribution must be {offers} probabilities that sum to 1, got the sum {law.sum():.12g}",
+            name="distribution",
+        )
     return law
 
 

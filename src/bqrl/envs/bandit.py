@@ -1,7 +1,7 @@
 """Bandit: one choice between a sure reward and arms that pay a high or a low one.
 
 The sure arm pays 4; each other arm pays 8 with a probability of its own and 1 otherwise. At the median the best arm is any with a
-probability above one half; at lower levels it is the sure one. The numbers are illustrative: three arms near one half, so that
+probability above one half; at lower levels it is the sure one. Illustrative numbers of our own: arms near one half, so that
 a learner must tell them apart.
 """
 

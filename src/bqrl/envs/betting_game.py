@@ -2,8 +2,10 @@
 
 A player with 16 coins may stake any whole number of them, six times, and wins each stake with probability 0.88. A capital
 of 256 is the most that the house pays: a stake may not lead beyond it. The mean favours staking everything; a quantile does
-not. Games of this kind are a standard test of risk-averse planning (for example Rigter, Lacerda and Hawes 2021); the
-return is the gain, and the numbers are illustrative.
+not. Repeated bets are a common test of risk-averse planning (Bäuerle and Ott 2011, "Markov decision processes with
+average-value-at-risk criteria"; Rigter, Lacerda and Hawes 2021, "Risk-averse Bayes-adaptive reinforcement learning"). Six
+bets from 16 coins with a cap of 256 are in use as a benchmark for CVaR, with stakes in eighths of the capital; here every
+whole stake is allowed. The winning probability is a number of our own. The return is the gain.
 """
 
 from __future__ import annotations

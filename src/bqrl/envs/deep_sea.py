@@ -2,7 +2,8 @@
 
 A diver sinks one row per stage and moves one column left or right. A move right costs a little, and with a small probability
 leads left instead. The treasure lies below the last column, which only moves to the right at every stage can meet. The
-problem is from Osband, Van Roy, Russo and Wen (2019); slips and whole rewards are ours.
+problem is from Osband, Van Roy, Russo and Wen (2019, "Deep exploration via randomized value functions"); slips and whole
+rewards are illustrative numbers of our own.
 """
 
 from __future__ import annotations

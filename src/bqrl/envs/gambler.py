@@ -1,8 +1,8 @@
 """Gambler: stake part of a capital on a coin that is biased against you.
 
 Each round the gambler stakes a whole amount and wins or loses it. Play ends at 0 or at the goal. The return is what
-the gambler gains in all. The problem is a classic of dynamic programming (Dubins and Savage 1965); a goal of 10, a winning
-probability of 0.45 and eight rounds are illustrative.
+the gambler gains in total. The problem is a classic of dynamic programming (Dubins and Savage 1965, "How to gamble if you
+must"); a goal of 10, a winning probability of 0.45 and eight rounds are illustrative numbers of our own.
 """
 
 from __future__ import annotations

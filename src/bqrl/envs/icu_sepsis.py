@@ -1,8 +1,8 @@
 """ICU-Sepsis: treat a patient with sepsis in intensive care, four hours at a time.
 
 The kernel was estimated from records of the MIMIC-III database (Choudhary, Gupta and Thomas 2024, "ICU-Sepsis: A
-Benchmark MDP Built from Real Medical Data"): 713 clusters of patients, 25 combinations of fluids and vasopressors, of which the
-admissible ones are kept. The benchmark pays for survival alone, which has only two returns; here survival pays 100 and
+Benchmark MDP Built from Real Medical Data"): 713 clusters of patients, 25 combinations of fluids and vasopressors, restricted to
+the admissible ones. The benchmark pays for survival alone, which has only two returns; here survival pays 100 and
 each step up to the end state costs 1, the step that follows death or survival included, so that a quantile also counts the
 time. Of no clinical value.
 

@@ -1,9 +1,9 @@
 """Inventory with lost sales: order stock before the demand of the month is known.
 
 Ordering has a fixed and a unit cost, stock in hand is charged for storage, and demand beyond the stock is lost. The
-structure is the stochastic inventory example of Puterman (Markov Decision Processes, 1994, Section 3.2), whose numbers
+structure is the stochastic inventory example of Puterman (1994, "Markov decision processes", Section 3.2), whose numbers
 are capacity=3, price=8, fixed=4, unit=2, holding=1 and demand {0: 1/4, 1: 1/2, 2: 1/4}. The defaults keep his costs, with
-room for eight units and a Poisson demand of mean 3, cut at probability 0.999.
+room for eight units and a Poisson demand of mean 3, cut at probability 0.999, as illustrative numbers of our own.
 """
 
 from __future__ import annotations

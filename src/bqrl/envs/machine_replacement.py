@@ -2,8 +2,8 @@
 
 A week of running pays less the more the machine is worn, and adds 0, 1 or 2 units of wear. A machine that is worn out breaks
 down and pays nothing but the cost of the breakdown. An overhaul takes a week and removes two units of wear; a replacement
-takes a week as well and starts afresh. The problem is a textbook one (Puterman 1994, Section 4.7); the numbers
-are illustrative.
+takes a week as well and starts afresh. Equipment replacement is a textbook problem (for example Puterman 1994, "Markov
+decision processes", Section 4.7); the numbers are illustrative numbers of our own.
 """
 
 from __future__ import annotations

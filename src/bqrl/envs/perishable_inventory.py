@@ -2,8 +2,9 @@
 
 Each morning a hospital orders packs, which arrive at once and can be used on the day itself and the days after; the oldest
 are used first. A pack that expires is wasted, and a pack that is missing is fetched by courier. The state is the number
-of packs by remaining days of life. That a missing pack costs five times as much as an expired one is common in the
-literature on platelets; the mean demand of two packs and the remaining costs are illustrative.
+of packs by remaining days of life. The structure is a small version of the one in Haijema, van der Wal and van Dijk (2007,
+"Blood platelet production: optimization by dynamic programming and simulation"); costs and demand are illustrative
+numbers of our own.
 """
 
 from __future__ import annotations

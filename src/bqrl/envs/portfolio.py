@@ -2,7 +2,7 @@
 
 Bonds grow by 2 % per year; shares rise by 20 % or fall by 12 %. Each year a quarter, a half, three quarters, all or none of
 the wealth is held in shares. Wealth is counted in whole units, rounded to the nearest at the end of each year, so the
-returns lie on a lattice. The return is the gain over all years. The numbers are illustrative.
+returns lie on a lattice. The return is the gain over all years. Illustrative numbers of our own.
 """
 
 from __future__ import annotations

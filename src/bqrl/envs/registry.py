@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from bqrl.checks import nearest
+from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 
@@ -67,10 +68,14 @@ def about(name: str) -> About:
     ('dollars', 'month')
     """
     if not isinstance(name, str):
-        raise TypeError(f"name must be a string such as 'AssetSelling', got {type(name).__name__}")
+        raise ArgumentTypeError(
+            f"name must be a string such as 'AssetSelling', got {type(name).__name__}", name="name", value=name
+        )
     short = name.removeprefix("bqrl/").removesuffix("-v0")
     if short not in MODULES:
-        raise ValueError(f"there is no problem called {name[:60]!r}{nearest(short, MODULES)}")
+        raise ArgumentError(
+            f"there is no problem called {name[:60]!r}{nearest(short, MODULES)}", name="name", value=name
+        )
     module = import_module(f"bqrl.envs.{MODULES[short]}")
     story = inspect.getdoc(module) or ""
     return About(
@@ -94,7 +99,7 @@ def make(name: str, **params: Any) -> MDP:
     valid = inspect.signature(problem.build).parameters
     for given in params:
         if given not in valid:
-            raise TypeError(f"{problem.name} has no parameter {given!r}{nearest(given, valid)}")
+            raise ArgumentTypeError(f"{problem.name} has no parameter {given!r}{nearest(given, valid)}", name=given)
     return problem.build(**params)
 
 

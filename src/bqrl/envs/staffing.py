@@ -2,8 +2,8 @@
 
 Before each hour a manager decides how many agents work; each answers four calls. Calls that are not answered wait for the
 next hour, up to the number of lines, and others are lost. An hour that ends with nobody waiting meets the service level
-and earns a bonus; agents are paid, and waiting and lost calls cost. The calls of an hour are Poisson. The numbers are
-illustrative.
+and earns a bonus; agents are paid, and waiting and lost calls cost. The calls of an hour are Poisson. Illustrative
+numbers of our own.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Each month a patient receives the standard therapy, an intensive one, or none. The condition then improves, stays or worsens;
 remission can relapse, and death is final. A month of 30 days counts by its quality of life, less what the therapy
-itself takes away. All numbers are illustrative and of no clinical value: the problem only has the shape of
-those in the literature (for example Schaefer, Bailey, Shechter and Roberts 2005).
+itself takes away. All numbers are illustrative numbers of our own and of no clinical value: the problem only has the shape
+of those in the literature (for example Schaefer, Bailey, Shechter and Roberts 2005, "Modeling medical treatment using Markov
+decision processes").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Law: a finite probability law, the form in which every return is handed over.
+"""Law: a finite probability law, the form in which returns are reported.
 
     Q_tau = inf{x : P(G <= x) >= tau}                                            the lower quantile
     Q_tau^beta = (1 / l) * integral of Q_u over [tau - l, tau],  l = min{beta, tau}      (paper, Definition 1)

@@ -1,4 +1,4 @@
-"""The array types that annotations use, and checks of arrays that come from a file."""
+"""The array types that annotations use, read-only views, and checks of arrays that come from a file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Shape = tuple[int | None, ...]  # None: any length
+
+
+def read_only(array: Any) -> Any:
+    """A view that cannot be written to."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def require(holds: bool, name: str, rule: str) -> None:
@@ -50,4 +57,5 @@ def _has(array: Any, shape: Shape) -> bool:
 
 
 def _spelled(shape: Shape) -> str:
-    return "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+    words = ["any" if n is None else str(n) for n in shape]
+    return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"

@@ -10,6 +10,7 @@ A kernel that is the same at every stage is stored once (K = 1) and never copied
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ MAX_ID = 2**31 - 1  # successors are stored in 32 bits
 MAX_STAGES = 1_000_000  # a longer horizon means minutes of planning for the smallest problem
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Table:
     """Outcomes of every row in compressed form; rewards per outcome, or per row where all outcomes agree."""
 
@@ -47,6 +48,11 @@ def read(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> t
         isinstance(transitions, (list, tuple)) and transitions and _is_sparse(transitions[0])
     ):
         return _from_sparse(transitions, rewards, horizon, support)
+    if isinstance(transitions, (str, os.PathLike)):
+        raise ArgumentTypeError(
+            f"transitions must be arrays or a table, got {shown(transitions)}; read a file with bqrl.load",
+            name="transitions",
+        )
     if rewards is None:
         if support is not None:  # ignoring it would void guarantees over a ball
             raise ArgumentError(
@@ -115,7 +121,9 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
         possible = possible | extra
     flat = np.flatnonzero(possible.reshape(-1))
     counts = np.count_nonzero(possible.reshape(K * S * A, S), axis=1)
-    table = Table(S, A, K, _starts(counts), (flat % S).astype(np.int32), P.reshape(-1)[flat])
+    table = Table(
+        S=S, A=A, K=K, row_start=_starts(counts), successor=(flat % S).astype(np.int32), probability=P.reshape(-1)[flat]
+    )
     _attach_rewards(table, rewards, H, four_dimensional=np.ndim(transitions) == 4)
     return table, H
 
@@ -142,7 +150,7 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
             raise ModelError(f"transitions[{k}] has shape {matrix.shape}, the first stage has {(rows, S)}")
         if patterns[k] is None:
             matrix.eliminate_zeros()
-        else:  # the union of both patterns, zeros kept
+        else:  # the union of both patterns, zeros included
             wide = sparse.csr_array(patterns[k]).astype(np.float64)
             if wide.shape != (rows, S):
                 raise ModelError(f"support has shape {wide.shape}, the kernel has {(rows, S)}")
@@ -155,12 +163,12 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
         matrices[k] = matrix
     counts = np.concatenate([np.diff(m.indptr) for m in matrices])
     table = Table(
-        S,
-        rows // S,
-        len(matrices),
-        _starts(counts),
-        np.concatenate([m.indices for m in matrices]).astype(np.int32),
-        np.concatenate([m.data for m in matrices]).astype(np.float64),
+        S=S,
+        A=rows // S,
+        K=len(matrices),
+        row_start=_starts(counts),
+        successor=np.concatenate([m.indices for m in matrices]).astype(np.int32),
+        probability=np.concatenate([m.data for m in matrices]).astype(np.float64),
     )
     if rewards is None:
         raise ArgumentTypeError(
@@ -272,7 +280,16 @@ def from_columns(
             row=(q // (S * A) if staged else None, q // A % S, q % A),
         )
     mass = np.add.reduceat(probability, first) if first.size else probability
-    table = Table(S, A, K, _starts(counts), s_next[first].astype(np.int32), mass, reward[first][None], None, True)
+    table = Table(
+        S=S,
+        A=A,
+        K=K,
+        row_start=_starts(counts),
+        successor=s_next[first].astype(np.int32),
+        probability=mass,
+        reward=reward[first][None],
+        infer_available=True,
+    )
     _rewards_by_row(table)
     return table, H
 

@@ -12,6 +12,7 @@ from bqrl.checks import number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.noise import LAW_TOL
+from bqrl.mdp.validation import percentages
 
 
 class EventLaw(NamedTuple):
@@ -51,10 +52,11 @@ def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
         raise ArgumentError("mass cuts a SciPy distribution; leave it out where noise lists its events", name="mass")
     if not noise:
         raise ArgumentError(f"{name} must have at least one event, got none", name=name, value=noise)
-    p = np.array([number(value, f"{name}[{shown(event)}]", 0.0, 1.0) for event, value in noise.items()])
+    p = np.array([number(value, f"{name}[{shown(event)}]", 0.0) for event, value in noise.items()])
     total = math.fsum(p)
     if abs(total - 1.0) > LAW_TOL:
-        raise ArgumentError(f"{name} must sum to 1, got {total:.12g}; divide by the sum if it holds weights", name=name)
+        hint = percentages(total) or "; divide by the sum if it holds weights"
+        raise ArgumentError(f"{name} must sum to 1, got {total:.12g}{hint}", name=name)
     return EventLaw(tuple(noise), p / total if abs(total - 1.0) > p.size * 2.0**-52 else p, 0.0)
 
 

@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 
 from bqrl.errors import ArgumentError
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
-from bqrl.mdp.grid import EMPTY, NOISE, Lattice, ReturnSet, Rounded, apart, distinct_moves, frozen, merged, whole_steps
+from bqrl.mdp.grid import EMPTY, NOISE, Lattice, ReturnSet, Rounded, apart, distinct_moves, merged, whole_steps
 from bqrl.mdp.model import MDP
 
 MAX_POINTS = 2_000_000
@@ -58,8 +58,8 @@ def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Lattice | None:
             fraction = (int(step * common), common)
             exact_offset = tuple(int(n) * per_stage for n in left)
     return Lattice(
-        H=mdp.H, size=size, units=frozen(units), discount=1.0, width=float(step), lowest=lowest, noise=noise,
-        offset=frozen(np.asarray(float(base) * left, dtype=np.float64)), fraction=fraction, exact_offset=exact_offset,
+        H=mdp.H, size=size, units=read_only(units), discount=1.0, width=float(step), lowest=lowest, noise=noise,
+        offset=read_only(np.asarray(float(base) * left, dtype=np.float64)), fraction=fraction, exact_offset=exact_offset,
     )  # fmt: skip
 
 
@@ -92,8 +92,8 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
     closest = min((float(np.diff(points).min()) for points in sets if points.size > 1), default=1.0)
     slack = max(rounding, min(mdp.H * noise if distinct.size < rewards.size else rounding, closest / 4))
     return ReturnSet(
-        H=mdp.H, size=frozen(np.array([points.size for points in sets])), units=frozen(units), discount=mdp.discount,
-        sets=tuple(map(frozen, sets)), rewards=frozen(distinct), slack=slack,
+        H=mdp.H, size=read_only(np.array([points.size for points in sets])), units=read_only(units), discount=mdp.discount,
+        sets=tuple(map(read_only, sets)), rewards=read_only(distinct), slack=slack,
     )  # fmt: skip
 
 
@@ -147,8 +147,8 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
         worst = moved.max(axis=1) if len(moved) > 1 else np.full(mdp.H, moved.max())
     lowest, size = _extent(mdp, units)
     return Rounded(
-        H=mdp.H, size=size, units=frozen(units), discount=mdp.discount, width=step, lowest=lowest,
-        offset=frozen(np.r_[np.cumsum(floor_of[::-1])[::-1], 0.0]), base=frozen(floor_of), bound=float(worst.sum()), up=up,
+        H=mdp.H, size=size, units=read_only(units), discount=mdp.discount, width=step, lowest=lowest,
+        offset=read_only(np.r_[np.cumsum(floor_of[::-1])[::-1], 0.0]), base=read_only(floor_of), bound=float(worst.sum()), up=up,
     )  # fmt: skip
 
 
@@ -246,7 +246,7 @@ def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _extent(mdp: MDP, units: IntArray) -> tuple[IntArray, IntArray]:
     least, most = _bounds(mdp, units)
-    return frozen(least), frozen(most - least + 1)
+    return read_only(least), read_only(most - least + 1)
 
 
 def _spread(mdp: MDP, above: FloatArray) -> float:

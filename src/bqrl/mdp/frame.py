@@ -1,4 +1,4 @@
-"""Models from frames: a pandas or polars frame, or a dict of columns, with one row per outcome."""
+"""Models from frames: a pandas or polars frame, a dict of columns or a list of dicts, with one row per outcome."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from bqrl.checks import shown
 from bqrl.errors import ModelError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import MAX_ID, Table
-from bqrl.mdp.columns import IDS, STAGE, Ids, Listing, match_columns, to_table
+from bqrl.mdp.headers import STAGE, TEXT, match_columns
+from bqrl.mdp.listing import Ids, Listing, to_table
 
 
 def is_frame(thing: Any) -> bool:
-    """Whether `thing` is a table with named columns: a pandas or polars frame, or a dict of columns."""
-    if isinstance(thing, Mapping):
+    """Whether `thing` has named columns: a pandas or polars frame, a dict of columns or a list of dicts."""
+    if isinstance(thing, (list, tuple)):
+        return bool(thing) and all(isinstance(row, Mapping) for row in thing)
+    if isinstance(thing, Mapping) or hasattr(thing, "collect_schema"):  # a lazy frame warns if asked for its columns
         return True
     return hasattr(thing, "columns") and hasattr(thing, "__getitem__") and not isinstance(thing, np.ndarray)
 
@@ -28,8 +31,9 @@ def read_frame(
     horizon: int | None,
     state_names: Any = None,
     action_names: Any = None,
-) -> tuple[Table, int, Any, Any]:
-    """Table, horizon and names of a frame with one row per outcome."""
+) -> tuple[Table, int, dict[str, Any]]:
+    """Table, horizon, and names and noise of a frame with one row per outcome."""
+    frame = _by_column(frame)
     header = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
     place = match_columns(header, columns)
     content = {role: _column(frame[header[i]], str(header[i])) for role, i in place.items()}
@@ -37,14 +41,26 @@ def read_frame(
     if len(lengths) > 1 or not lengths.pop():
         raise ModelError("the columns of a table must be of one length and hold at least one transition")
     headers = {role: str(header[i]) for role, i in place.items()}
+    numbers = {role: _floats(column, headers[role]) for role, column in content.items() if role not in TEXT}
     listing = Listing(
-        ids={role: _coded(content[role]) for role in IDS},
-        probability=_floats(content["probability"], headers["probability"]),
-        reward=_floats(content["reward"], headers["reward"]),
-        stage=_floats(content[STAGE], headers[STAGE]) if STAGE in content else None,
+        ids={role: _coded(column) for role, column in content.items() if role in TEXT},
+        probability=numbers["probability"],
+        reward=numbers["reward"],
+        stage=numbers.get(STAGE),
         headers=headers,
     )
     return to_table(listing, horizon, state_names, action_names)
+
+
+def _by_column(frame: Any) -> Any:
+    """The frame with all ids as columns: a list of dicts turned, a named index reset, a lazy frame collected."""
+    if isinstance(frame, (list, tuple)):
+        return {name: [row.get(name) for row in frame] for name in dict.fromkeys(key for row in frame for key in row)}
+    if hasattr(frame, "collect"):
+        return frame.collect()
+    if hasattr(frame, "reset_index") and any(name is not None for name in frame.index.names):
+        return frame.reset_index()
+    return frame
 
 
 def _column(column: Any, header: str) -> Any:

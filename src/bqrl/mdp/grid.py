@@ -17,32 +17,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bqrl.errors import FileFormatError
 from bqrl.kernels.layout import Moves
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, require, whole_numbers_of
 from bqrl.mdp.model import MDP
 
 NOISE = 1e-9  # rewards this close to a lattice, relative to the largest reward (at most 1), lie on it
 SNAP = 1e-3  # a need this close to a point, in steps, is that point (plus the noise of H rewards)
 
 NO_JUMPS = np.empty((0, 0), np.int64)
-
-
-class Sums(Protocol):
-    """The sums of rewards that may have been collected before each stage: columns of the forward pass."""
-
-    def count(self, h: int) -> int:
-        """Return the number of sums before stage `h`."""
-
-    def values(self, h: int) -> FloatArray:
-        """Return the sums before stage `h`, computed exactly as the grid computes its points."""
-
-    def moves(self, h: int) -> Moves:
-        """Return where the outcomes of stage `h` move each sum."""
+EMPTY = np.zeros(0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,7 +47,7 @@ class Grid(ABC):
     discount: float
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._summary()}, H={self.H}, {self.cells} points in all)"
+        return f"{type(self).__name__}({self._summary()}, H={self.H}, {self.cells} points)"
 
     @property
     def cells(self) -> int:
@@ -67,19 +55,19 @@ class Grid(ABC):
         return int(self.size.sum())
 
     @property
-    @abstractmethod
     def error(self) -> float:
         """Largest difference between the true return and that of the grid; 0.0 for an exact grid."""
+        return 0.0
 
     @property
-    @abstractmethod
     def step(self) -> float:
         """Distance between neighbouring points of a uniform grid; 0.0 for a set."""
+        return 0.0
 
     @property
-    @abstractmethod
     def table_bytes(self) -> int:
-        """Memory of the largest table of moves."""
+        """Memory of the largest table of moves; a uniform grid needs none."""
+        return 0
 
     @abstractmethod
     def points(self, h: int, extra: int = 0) -> FloatArray:
@@ -89,9 +77,9 @@ class Grid(ABC):
     def column(self, h: int, need: Any, extra: int = 1) -> IntArray:
         """Return the first column whose point is at least `need`; the last column if no point is that high."""
 
-    @abstractmethod
     def reduced(self, need: Any, h: int, reward: Any) -> Any:
-        """Return the need that is left after collecting `reward` at stage `h`, in stage-0 money."""
+        """Return the need that is left after collecting `reward` at stage `h`, discounted to stage 0."""
+        return need - self.discount**h * np.asarray(reward)
 
     @abstractmethod
     def moves(self, mdp: MDP, h: int) -> Moves:
@@ -104,10 +92,6 @@ class Grid(ABC):
     @abstractmethod
     def units_of(self, reward: FloatArray) -> IntArray:
         """Return the units of rewards that are given in the order of a problem's outcomes."""
-
-    @abstractmethod
-    def sums(self, mdp: MDP) -> Sums:
-        """Return the sums that may have been collected before each stage."""
 
     @abstractmethod
     def arrays(self) -> dict[str, Any]:
@@ -140,26 +124,14 @@ class Lattice(Grid):
     width: float  # the step
     lowest: IntArray  # (H+1,) lowest point of each stage in steps
     offset: FloatArray  # (H+1,) value of zero steps at each stage
-    fraction: tuple[int, int] | None = (
-        None  # the step as (numerator, denominator) where it and the offsets are rational
-    )
+    fraction: tuple[int, int] | None = None  # (numerator, denominator) of the step, if it and the offsets are rational
     exact_offset: tuple[int, ...] | None = None  # (H+1,) offsets in units of 1 / denominator
     noise: float = NOISE  # of one reward
-
-    @property
-    def error(self) -> float:
-        """0.0: the grid is exact."""
-        return 0.0
 
     @property
     def step(self) -> float:
         """Distance between neighbouring points."""
         return self.width
-
-    @property
-    def table_bytes(self) -> int:
-        """A uniform grid needs no table."""
-        return 0
 
     def points(self, h: int, extra: int = 0) -> FloatArray:
         """Return the points of stage `h` and `extra` further steps above the highest."""
@@ -186,10 +158,6 @@ class Lattice(Grid):
         """How far above a point, in steps, a need may lie and still be that point."""
         return SNAP + self.H * self.noise / self.width
 
-    def reduced(self, need: Any, h: int, reward: Any) -> Any:
-        """Return the need that is left after collecting `reward` at stage `h`."""
-        return need - self.discount**h * np.asarray(reward)
-
     def drop(self, h: int) -> int:
         """Return d such that a reward of u steps takes column i of stage h to column i + d - u of stage h + 1."""
         return int(self.lowest[h] - self.lowest[h + 1])
@@ -205,10 +173,6 @@ class Lattice(Grid):
     def units_of(self, reward: FloatArray) -> IntArray:
         """Return the rewards in steps above their base."""
         return np.rint((reward - self.offset[-2]) / self.width).astype(np.int64)
-
-    def sums(self, mdp: MDP) -> Sums:
-        """Return the range of sums before each stage."""
-        return SumRange(mdp, self)
 
     def same_columns(self, other: Grid) -> bool:
         """Return whether the other grid has the same columns at every stage."""
@@ -233,13 +197,14 @@ class Lattice(Grid):
     def from_arrays(cls, arrays: dict[str, Any]) -> Lattice:
         """Return the grid that `arrays` describe."""
         H, size = _sizes(arrays)
-        width, noise = _numbers(arrays, "numbers", 2)
-        fraction = tuple(map(int, _integers(arrays, "scale", (2,)))) if "scale" in arrays else None
-        offsets = tuple(map(int, _integers(arrays, "exact_offset", (H + 1,)))) if fraction else None
-        _require(width > 0.0 and noise >= 0.0 and (fraction is None or min(fraction) > 0), "the step must be positive")
+        width, noise = floats_of(arrays, "numbers", (2,)).tolist()
+        fraction = whole_numbers_of(arrays, "scale", (2,)).tolist() if "scale" in arrays else None
+        offsets = tuple(whole_numbers_of(arrays, "exact_offset", (H + 1,)).tolist()) if fraction else None
+        require(width > 0.0 and noise >= 0.0, "numbers", "must begin with a positive step")
+        require(fraction is None or min(fraction) > 0, "scale", "must hold positive numbers")
         return cls(
             H=H, size=size, units=np.zeros((1, 0), np.int64), discount=1.0, width=width, noise=noise,
-            lowest=_integers(arrays, "lowest", (H + 1,)), offset=_floats(arrays, "offset", (H + 1,)),
+            lowest=whole_numbers_of(arrays, "lowest", (H + 1,)), offset=floats_of(arrays, "offset", (H + 1,)),
             fraction=None if fraction is None else (fraction[0], fraction[1]), exact_offset=offsets,
         )  # fmt: skip
 
@@ -285,14 +250,13 @@ class Rounded(Lattice):
     def from_arrays(cls, arrays: dict[str, Any]) -> Rounded:
         """Return the grid that `arrays` describe."""
         H, size = _sizes(arrays)
-        width, noise, bound, discount = _numbers(arrays, "numbers", 4)
-        _require(width > 0.0 and bound >= 0.0 and 0.0 < discount <= 1.0, "step and discount must be positive")
-        units = np.asarray(arrays["units"])
-        _require(units.ndim == 2 and units.dtype.kind in "iu", "units must be a table of whole numbers")
+        width, noise, bound, discount = floats_of(arrays, "numbers", (4,)).tolist()
+        valid = width > 0.0 and noise >= 0.0 and bound >= 0.0 and 0.0 < discount <= 1.0
+        require(valid, "numbers", "must hold a positive step, an error and a discount in (0, 1]")
         return cls(
-            H=H, size=size, units=units.astype(np.int64), discount=discount, width=width, noise=noise,
-            lowest=_integers(arrays, "lowest", (H + 1,)), offset=_floats(arrays, "offset", (H + 1,)),
-            base=_floats(arrays, "base", (H,)), bound=bound, up=bool(arrays["rounded_up"]),
+            H=H, size=size, units=whole_numbers_of(arrays, "units", (None, None)), discount=discount, width=width, noise=noise,
+            lowest=whole_numbers_of(arrays, "lowest", (H + 1,)), offset=floats_of(arrays, "offset", (H + 1,)),
+            base=floats_of(arrays, "base", (H,)), bound=bound, up=bool(arrays["rounded_up"]),
         )  # fmt: skip
 
 
@@ -309,16 +273,6 @@ class ReturnSet(Grid):
     slack: float  # points and needs this close are equal
 
     @property
-    def error(self) -> float:
-        """0.0: the grid is exact."""
-        return 0.0
-
-    @property
-    def step(self) -> float:
-        """0.0: the points have no common distance."""
-        return 0.0
-
-    @property
     def table_bytes(self) -> int:
         """Memory of the largest table of moves."""
         return self.rewards.size * int(self.size.max()) * 8
@@ -330,10 +284,6 @@ class ReturnSet(Grid):
     def column(self, h: int, need: Any, extra: int = 1) -> IntArray:
         """Return the first column whose point is at least `need`; the last column if no point is that high."""
         return np.searchsorted(self.sets[h], np.asarray(need) - self.slack, side="left")
-
-    def reduced(self, need: Any, h: int, reward: Any) -> Any:
-        """Return the need that is left after collecting `reward` at stage `h`."""
-        return need - self.discount**h * np.asarray(reward)
 
     def moves(self, mdp: MDP, h: int) -> Moves:
         """Return the reward index of every outcome of stage `h`, and jumps[u, i]: column i after reward u; lost stays lost."""
@@ -352,10 +302,6 @@ class ReturnSet(Grid):
         """Return the indices of the nearest rewards."""
         return np.abs(reward[..., None] - self.rewards).argmin(axis=-1)
 
-    def sums(self, mdp: MDP) -> Sums:
-        """Return the sets of sums before each stage."""
-        return _SumSets(mdp, self)
-
     def arrays(self) -> dict[str, Any]:
         """Return the grid as plain arrays."""
         flat = {"kind": np.array(self.kind), "numbers": np.array([self.slack, self.discount]), "size": self.size}
@@ -365,13 +311,14 @@ class ReturnSet(Grid):
     def from_arrays(cls, arrays: dict[str, Any]) -> ReturnSet:
         """Return the grid that `arrays` describe."""
         H, size = _sizes(arrays)
-        slack, discount = _numbers(arrays, "numbers", 2)
-        sets = tuple(_floats(arrays, f"set_{h}", (int(size[h]),)) for h in range(H + 1))
-        _require(all(np.all(np.diff(points) > 0.0) for points in sets), "the points of each stage must increase")
-        _require(slack >= 0.0 and 0.0 < discount <= 1.0, "the discount must lie in (0, 1]")
-        rewards = np.asarray(arrays["rewards"], np.float64)
+        slack, discount = floats_of(arrays, "numbers", (2,)).tolist()
+        require(slack >= 0.0 and 0.0 < discount <= 1.0, "numbers", "must hold a slack and a discount in (0, 1]")
+        sets = tuple(floats_of(arrays, f"set_{h}", (int(size[h]),)) for h in range(H + 1))
+        for h, points in enumerate(sets):
+            require(bool(np.all(np.diff(points) > 0.0)), f"set_{h}", "must increase")
         return cls(
-            H=H, size=size, units=np.zeros((1, 0), np.int64), discount=discount, sets=sets, rewards=rewards, slack=slack
+            H=H, size=size, units=np.zeros((1, 0), np.int64), discount=discount, sets=sets, slack=slack,
+            rewards=floats_of(arrays, "rewards", (None,)),
         )  # fmt: skip
 
     def _summary(self) -> str:
@@ -387,71 +334,6 @@ def grid_from_arrays(arrays: dict[str, Any]) -> Grid:
     if kind not in KINDS:
         raise FileFormatError(f"expected a grid of kind {', '.join(KINDS)}, got {kind[:40]!r}")
     return KINDS[kind].from_arrays(arrays)
-
-
-class SumRange:
-    """Sums of a uniform grid: all whole steps between the least and the greatest, over the states that can be met."""
-
-    def __init__(self, mdp: MDP, grid: Lattice) -> None:
-        self.mdp, self.grid = mdp, grid
-        low, high = np.zeros((2, mdp.S), np.int64)
-        self.lowest, self.size = np.zeros(mdp.H + 1, np.int64), np.ones(mdp.H + 1, np.int64)
-        for h in range(mdp.H):
-            stage, units = mdp.stage(h), grid.stage_units(mdp, h)
-            source = np.repeat(np.arange(mdp.S), np.diff(stage.row_start[:: mdp.A]))
-            used = np.flatnonzero(mdp.reachable[h][source])
-            source, successor = source[used], stage.successor[used]
-            before_low, before_high = low, high
-            low, high = np.full(mdp.S, np.iinfo(np.int64).max), np.full(mdp.S, np.iinfo(np.int64).min)
-            np.minimum.at(low, successor, before_low[source] + units[used])
-            np.maximum.at(high, successor, before_high[source] + units[used])
-            met = mdp.reachable[h + 1]
-            self.lowest[h + 1] = low[met].min()
-            self.size[h + 1] = high[met].max() - low[met].min() + 1
-
-    def count(self, h: int) -> int:
-        """Return the number of sums before stage `h`."""
-        return int(self.size[h])
-
-    def values(self, h: int) -> FloatArray:
-        """Return the sums before stage `h`."""
-        return self.grid.steps_value(np.arange(self.size[h]) + self.lowest[h], 0, h)
-
-    def moves(self, h: int) -> Moves:
-        """Return the shift of every outcome of stage `h`."""
-        return Moves(self.grid.stage_units(self.mdp, h) + (self.lowest[h] - self.lowest[h + 1]), NO_JUMPS)
-
-
-class _SumSets:
-    """Sums of a set of returns, each collected by some path."""
-
-    def __init__(self, mdp: MDP, grid: ReturnSet) -> None:
-        self.mdp, self.grid = mdp, grid
-        by_state = [np.zeros(1) if p > 0 else EMPTY for p in mdp.mu]
-        self.sets = [np.zeros(1)]
-        for h in range(mdp.H):
-            found: list[list[FloatArray]] = [[] for _ in range(mdp.S)]
-            for s, u, t in distinct_moves(mdp, h, grid.stage_units(mdp, h)):
-                found[t].append(by_state[s] + mdp.discount**h * grid.rewards[u])
-            by_state = [merged(np.concatenate(parts), grid.slack) if parts else EMPTY for parts in found]
-            self.sets.append(merged(np.concatenate(by_state), grid.slack))
-
-    def count(self, h: int) -> int:
-        """Return the number of sums before stage `h`."""
-        return self.sets[h].size
-
-    def values(self, h: int) -> FloatArray:
-        """Return the sums before stage `h`."""
-        return self.sets[h]
-
-    def moves(self, h: int) -> Moves:
-        """Return the reward index of every outcome of stage `h`, and where each reward takes each sum."""
-        total = self.sets[h][None, :] + self.grid.discount**h * self.grid.rewards[:, None]
-        landings = np.searchsorted(self.sets[h + 1], total - self.grid.slack, side="left")
-        return Moves(self.grid.stage_units(self.mdp, h), landings)
-
-
-EMPTY = np.zeros(0)
 
 
 def distinct_moves(mdp: MDP, h: int, units: IntArray) -> list[tuple[int, int, int]]:
@@ -493,36 +375,9 @@ def whole_steps(worth: Any, base: Any, step: float, *, up: bool) -> FloatArray:
     return np.where(near, snapped, np.ceil(ratio) if up else np.floor(ratio))
 
 
-def frozen(array: Any) -> Any:
-    """Return the array, read-only from now on."""
-    array.flags.writeable = False
-    return array
-
-
-def _require(holds: bool, rule: str) -> None:
-    if not holds:
-        raise FileFormatError(f"the grid of the policy is not valid: {rule}")
-
-
 def _sizes(arrays: dict[str, Any]) -> tuple[int, IntArray]:
-    size = np.asarray(arrays["size"])
-    _require(size.ndim == 1 and size.size >= 2 and size.dtype.kind in "iu", "size must list one number per stage")
-    _require(bool(np.all((size >= 1) & (size <= 2**40))), "each stage must have at least one point")
-    return size.size - 1, size.astype(np.int64)
-
-
-def _integers(arrays: dict[str, Any], name: str, shape: tuple[int, ...]) -> IntArray:
-    found = np.asarray(arrays[name])
-    _require(found.shape == shape and found.dtype.kind in "iu", f"{name} must hold whole numbers of shape {shape}")
-    return found.astype(np.int64)
-
-
-def _floats(arrays: dict[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
-    found = np.asarray(arrays[name])
-    _require(found.shape == shape and found.dtype.kind in "fiu", f"{name} must hold numbers of shape {shape}")
-    _require(bool(np.all(np.isfinite(found))), f"{name} must be finite")
-    return found.astype(np.float64)
-
-
-def _numbers(arrays: dict[str, Any], name: str, count: int) -> list[float]:
-    return [float(x) for x in _floats(arrays, name, (count,))]
+    """Return the number of stages and of the points of each."""
+    size = whole_numbers_of(arrays, "size", (None,))
+    require(size.size >= 2, "size", "must list one number per stage")
+    require(bool(np.all((size >= 1) & (size <= 2**40))), "size", "must give each stage at least one point")
+    return size.size - 1, size

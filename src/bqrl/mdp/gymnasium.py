@@ -16,7 +16,7 @@ from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError
 from bqrl.mdp.build import check_horizon
 from bqrl.mdp.model import MDP
-from bqrl.mdp.noise import draw
+from bqrl.mdp.noise import draw, draw_index
 
 DONE = "done"  # the absorbing state after an episode that ended early
 
@@ -77,7 +77,7 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
     ) -> tuple[np.int64, dict[str, Any]]:
         """The first state, drawn from the model's start."""
         super().reset(seed=seed)
-        self._state, self._stage = _draw(self.mdp.mu, self.np_random.random()), 0
+        self._state, self._stage = int(draw_index(self.mdp.mu, self.np_random.random())), 0
         self._played = "started"
         return np.int64(self._state), self._info()
 
@@ -106,7 +106,7 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
         if mdp.noise is not None and mdp.noise.known:
             event, i = (int(found[0]) for found in draw(mdp, h, s, a, u))
         else:
-            i = _draw(probabilities, u)
+            i = int(draw_index(probabilities, u))
         self._state, self._stage = int(successors[i]), h + 1
         reward = float(rewards[i])
         self._played = f"{mdp.action_label(a)} in {mdp.state_label(s)} paid {reward:g}"
@@ -131,12 +131,6 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
         if h == self.mdp.H:
             return np.zeros(self.mdp.A, np.int8)
         return self.mdp.available[0 if self.mdp.stationary else h, s].astype(np.int8)
-
-
-def _draw(probabilities: NDArray[np.float64], u: float) -> int:
-    """Index of the outcome whose share of [0, 1) contains u; never one of probability zero."""
-    i = int(np.searchsorted(np.cumsum(probabilities), u, side="right"))
-    return i if i < probabilities.size else int(np.flatnonzero(probabilities)[-1])
 
 
 def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: float = 1.0) -> MDP:

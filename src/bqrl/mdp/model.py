@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -82,8 +82,8 @@ class MDP:
     transitions
         An array (H,S,A,S), or (S,A,S) with `horizon`; SciPy matrices of shape (S*A, S), one or one per stage; with
         `rewards=None`, a list of (s, a, s_next, probability, reward), with the stage in front if stages differ; or a table
-        (pandas, polars, or a dict of columns) with the columns state, action, next_state, probability, reward and
-        optionally stage, whose ids are names or numbers.
+        (pandas, polars, a dict of columns or a list of dicts) with the columns state, action, next_state, probability,
+        reward and optionally stage, whose ids are names or numbers. With a column event the rows share noise.
     rewards
         An array (S,A) or (H,S,A), each also with a trailing successor axis. Several outcomes with the same successor and
         different rewards are random rewards.
@@ -156,12 +156,13 @@ class MDP:
             for name, value in (("rewards", rewards), ("support", support)):
                 if value is not None:
                     raise ArgumentError(f"{name} must be omitted with a table; it has its own columns", name=name)
-            table, H, state_names, action_names = read_frame(transitions, columns, horizon, state_names, action_names)
+            table, H, facts = read_frame(transitions, columns, horizon, state_names, action_names)
         elif columns is not None:
             raise ArgumentError("columns must be given with a table of transitions (a frame) only", name="columns")
         else:
             table, H = read(transitions, rewards, horizon, support)
-        self._fill(table, H, start, discount, available, known, state_names, action_names, units)
+            facts = {"state_names": state_names, "action_names": action_names, "noise": None}
+        self._fill(table, H, start, discount, available=available, known=known, units=units, **facts)
 
     @classmethod
     def from_table(cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, **optional: Any) -> MDP:
@@ -310,12 +311,12 @@ class MDP:
         if self.row_reward is not None:
             by_row = self.row_reward[h if len(self.row_reward) > 1 else 0]
         return Stage(
-            starts - starts[0] if starts[0] else starts,
-            self.successor[here],
-            self.probability[here],
-            rewards[h if len(rewards) > 1 else 0, here],
-            by_row,
-            self.available[k],
+            row_start=starts - starts[0] if starts[0] else starts,
+            successor=self.successor[here],
+            probability=self.probability[here],
+            reward=rewards[h if len(rewards) > 1 else 0, here],
+            row_reward=by_row,
+            available=self.available[k],
         )
 
     def outcomes(self, h: int, s: int, a: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
@@ -328,12 +329,6 @@ class MDP:
     def dense(self, h: int) -> FloatArray:
         """Kernel of stage `h` as a matrix (S*A, S); outcomes with the same successor add up."""
         return _dense(self, 0 if self.stationary else h)
-
-    @property
-    def density(self) -> float:
-        """Share of successors that are possible, over all rows that exist."""
-        rows = max(1, int(np.count_nonzero(self.available)))
-        return self.successor.size / (rows * self.S)
 
     @property
     def max_outcomes(self) -> int:
@@ -355,9 +350,8 @@ class MDP:
         """The part of the kernel that learners may see."""
         hidden = np.repeat(~self.known.reshape(-1), np.diff(self.row_start))
         shown = np.where(hidden, np.nan, self.probability)
-        return Structure(
-            self.H, self.S, self.A, self.mu, self.row_start, self.successor, self.available, self.known, shown
-        )
+        shared = ("H", "S", "A", "mu", "row_start", "successor", "available", "known")
+        return Structure(probability=shown, **{name: getattr(self, name) for name in shared})
 
     def with_probability(self, probability: FloatArray) -> MDP:
         """The same problem with other probabilities on the same outcomes; zeros keep their place in the support."""
@@ -366,7 +360,7 @@ class MDP:
             raise ArgumentError(
                 f"probability must have shape {self.successor.shape}, got {probability.shape}", name="probability"
             )
-        table = Table(self.S, self.A, self.available.shape[0], self.row_start, self.successor, probability)
+        table = replace(self._table(), probability=probability, reward=None, row_reward=None)
         check_table(table, self.H)
         twin = MDP.__new__(MDP)
         noise = self.noise and self.noise.hidden
@@ -399,16 +393,14 @@ class MDP:
             by_row = np.array(np.broadcast_to(by_row, (H, self.S, self.A)))
         if by_outcome is not None:
             by_outcome = np.array(np.broadcast_to(by_outcome, (H, nnz))).reshape(1, -1)
-        table = Table(
-            self.S,
-            self.A,
-            H,
-            starts,
-            np.tile(self.successor, H),
-            np.tile(self.probability, H),
-            by_outcome,
-            by_row,
-            True,
+        table = replace(
+            self._table(),
+            K=H,
+            row_start=starts,
+            successor=np.tile(self.successor, H),
+            probability=np.tile(self.probability, H),
+            reward=by_outcome,
+            row_reward=by_row,
         )
         known = np.array(np.broadcast_to(self.known, (H, self.S, self.A)))
         changed = {"known": known, "noise": self.noise and self.noise.staged(H)}
@@ -420,16 +412,26 @@ class MDP:
             raise ArgumentError(
                 f"horizon is fixed at {self.H}: the stages of this model differ", name="horizon", value=horizon
             )
-        table = Table(
-            self.S, self.A, self.available.shape[0], self.row_start, self.successor, self.probability,
-            self._reward, self.row_reward, True,
-        )  # fmt: skip
         return MDP.from_table(
-            table,
+            self._table(),
             self.H if horizon is None else horizon,
             self.mu if start is None else start,
             self.discount if discount is None else discount,
             **self._facts(),
+        )
+
+    def _table(self) -> Table:
+        """The outcomes as a table."""
+        return Table(
+            S=self.S,
+            A=self.A,
+            K=self.available.shape[0],
+            row_start=self.row_start,
+            successor=self.successor,
+            probability=self.probability,
+            reward=self._reward,
+            row_reward=self.row_reward,
+            infer_available=True,
         )
 
     def _facts(self) -> dict[str, Any]:

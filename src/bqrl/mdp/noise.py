@@ -9,8 +9,8 @@ A learner that knows this counts events instead of rows: every transition of eve
 that law. `SharedNoise` holds what it needs: which law drives each row, and which outcome each event leads to there.
 A row with a single outcome is driven by no law: its event does not matter, is not drawn and is not reported.
 
-Observed events. With `events_observed=True` the learner is told the event after each transition. Otherwise it sees the
-outcome only, and several events may share one (a stock-out hides how large the demand was). The rule is then:
+Observed events. With `events_observed=True` the learner observes the event of each transition. Otherwise it observes
+the outcome only, and several events may share one (a stock-out hides how large the demand was). The rule is then:
 
     a law needs two events separated if some row that it drives sends them to different outcomes;
     a row reveals its law if it separates every pair of events that the law needs separated;
@@ -23,8 +23,8 @@ are counted at the first event of the class, which changes no image.
 The image of a law contracts l1 distances, so a ball around the event law maps into balls of the same radius around rows.
 
 Probabilities are NaN where they are not known: on the model that a learner is given, and on twins that
-`MDP.with_probability` makes, whose rows need not be images of any law. A .npz file keeps the noise with the model; .csv and
-.json files keep the kernel alone.
+`MDP.with_probability` makes, whose rows need not be images of any law. Files keep the noise with the model; events are
+then strings.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class SharedNoise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cut", self.cut or (0.0,) * len(self.events))
+        if len(self.cut) != len(self.events):
+            raise ModelError(f"cut must hold one number per law ({len(self.events)}), got {len(self.cut)}")
         self._freeze()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -222,6 +224,9 @@ class SharedNoise:
         if not np.array_equal(row_start, self.row_start):
             raise ModelError("noise must describe the rows of this model; build it for the same outcomes")
         if self.known:
+            for i, p in enumerate(self.probabilities):
+                if np.any(p < 0.0) or abs(p.sum() - 1.0) > LAW_TOL:
+                    raise ModelError(f"law {i} of the noise must hold probabilities that sum to 1, got {p.sum():.12g}")
             off = np.abs(self.image(self.probabilities, probability) - probability)
             if off.size and off.max() > LAW_TOL:
                 row = int(np.searchsorted(row_start, off.argmax(), side="right")) - 1
@@ -248,6 +253,38 @@ def _repeated(starts: IntArray, H: int) -> IntArray:
     """Starts of H copies of the same rows, one copy after the other."""
     total = starts[-1]
     return np.r_[np.tile(starts[:-1], H) + np.repeat(np.arange(H) * total, starts.size - 1), H * total]
+
+
+def shared_noise(pairs: Any, row_start: IntArray, shape: tuple[int, int, int], **fields: Any) -> SharedNoise:
+    """The noise of listed pairs (row, outcome, law, event), an array of four columns: where each event leads in a row.
+
+    Every row has one law, or -1, and lists each of its events once. Rows with a single outcome are driven by no law.
+    `fields` are the other fields of `SharedNoise`.
+    """
+    row, outcome, law, event = pairs
+    order = np.lexsort((event, row))
+    order = order[(np.diff(row_start)[row[order]] > 1) & (law[order] >= 0)]
+    row_law = np.full(row_start.size - 1, -1)
+    row_law[row[order]] = law[order]
+    counts = np.bincount(row[order], minlength=row_law.size)
+    return SharedNoise(
+        row_law=row_law.reshape(shape),
+        row_start=row_start,
+        pair_start=np.r_[0, np.cumsum(counts)],
+        pair_outcome=outcome[order],
+        **fields,
+    )
+
+
+def outcome_numbers(row: IntArray, s_next: IntArray, reward: FloatArray) -> IntArray:
+    """Place of each line's outcome in a table: outcomes are the distinct (row, next state, reward) in increasing order."""
+    order = np.lexsort((reward, s_next, row))
+    keys = row[order], s_next[order], reward[order]
+    new = np.ones(row.size, bool)
+    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    outcome = np.empty(row.size, np.int64)
+    outcome[order] = np.cumsum(new) - 1
+    return outcome
 
 
 def noise_of(mdp: MDP) -> SharedNoise:
@@ -310,15 +347,15 @@ def draw(mdp: MDP, h: int, s: Any, a: Any, u: Any) -> tuple[IntArray, IntArray]:
     events, outcomes = np.full(row.size, -1), np.empty(row.size, np.int64)
     for i in np.unique(law[law >= 0]):
         here = law == i
-        events[here] = _inverse(noise.probabilities[i], u[here])
+        events[here] = draw_index(noise.probabilities[i], u[here])
         q = row[here]
         outcomes[here] = noise.pair_outcome[noise.pair_start[q] + events[here]] - noise.row_start[q]
     for q in np.unique(row[law < 0]):
         here = row == q
-        outcomes[here] = _inverse(mdp.probability[mdp.row_start[q] : mdp.row_start[q + 1]], u[here])
+        outcomes[here] = draw_index(mdp.probability[mdp.row_start[q] : mdp.row_start[q + 1]], u[here])
     return events, outcomes
 
 
-def _inverse(p: FloatArray, u: FloatArray) -> IntArray:
-    """Index at which the running sum passes u; never one of probability zero."""
+def draw_index(p: FloatArray, u: Any) -> Any:
+    """Index at which the running sum of `p` passes u; never one of probability zero."""
     return np.minimum(np.searchsorted(np.cumsum(p), u, side="right"), np.flatnonzero(p)[-1])

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from bqrl.checks import shown
 from bqrl.errors import ArgumentTypeError, FileFormatError, PolicyError
 from bqrl.kernels.tolerance import MASS_TOL
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray, read_only
+from bqrl.mdp.files import write_arrays
 from bqrl.mdp.grid import Grid, grid_from_arrays
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy_arrays import check_policy_arrays
+from bqrl.mdp.policy_arrays import check_policy_arrays, parts_of
 
 ActionArray = NDArray[np.signedinteger[Any]]
 
@@ -90,8 +91,6 @@ class Policy(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write the policy to an .npz file, whole or not at all."""
-        from bqrl.mdp.files import write_arrays
-
         write_arrays(path, {"bqrl_policy": np.array(self.kind), **self.arrays()})
 
     def rows(self, mdp: MDP) -> list[dict[str, Any]]:
@@ -168,8 +167,7 @@ class MarkovPolicy(Policy):
         table = np.asarray(actions)
         if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iu" or table.min() < 0:
             raise PolicyError(f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} {table.dtype}")
-        self.actions: ActionArray = table.astype(action_dtype(int(table.max()) + 1))
-        self.actions.flags.writeable = False
+        self.actions: ActionArray = read_only(table.astype(action_dtype(int(table.max()) + 1)))
         self.H, self.S = table.shape
 
     def act(self, h: int, s: int, memory: Any = None) -> int:
@@ -205,7 +203,7 @@ class MarkovPolicy(Policy):
 class TargetPolicy(Policy):
     """Action by stage, state and the amount still needed to reach `target`.
 
-    The memory is the remaining need in the money of stage 0: target minus the (discounted) rewards so far. On a rounded
+    The memory is the remaining need, discounted to stage 0: target minus the discounted rewards so far. On a rounded
     grid rewards count as the grid counts them, so that the policy's own return law can be bracketed.
     """
 
@@ -216,7 +214,7 @@ class TargetPolicy(Policy):
         flat: tuple[ActionArray, IntArray] | None = None,
     ) -> None:  # fmt: skip
         self.grid, self.target, self.extra = grid, float(target), int(extra)
-        self.actions = tuple(map(_read_only, actions)) if flat is None else tuple(actions)
+        self.actions = tuple(map(read_only, actions)) if flat is None else tuple(actions)
         self.H, self.S = len(self.actions), int(self.actions[0].shape[0])
         self._flat = flat  # the tables of `actions` in one read-only buffer, if they lie in one
 
@@ -227,8 +225,7 @@ class TargetPolicy(Policy):
     def flat(self) -> tuple[ActionArray, IntArray]:
         """Return the tables of all stages one after the other, and where each begins: the form that compiled loops take."""
         if self._flat is None:
-            table = np.concatenate([actions.reshape(-1) for actions in self.actions])
-            table.flags.writeable = False
+            table = read_only(np.concatenate([actions.reshape(-1) for actions in self.actions]))
             self._flat = table, np.cumsum([0, *(actions.size for actions in self.actions)])
         return self._flat
 
@@ -286,8 +283,8 @@ class LabelPolicy(Policy):
         child: IntArray,
     ) -> None:  # fmt: skip
         self.H, self.S = H, root.size
-        self.root, self.action, self.child_start = _read_only(root), _read_only(action), _read_only(child_start)
-        self.successor, self.reward, self.child = _read_only(successor), _read_only(reward), _read_only(child)
+        self.root, self.action, self.child_start = read_only(root), read_only(action), read_only(child_start)
+        self.successor, self.reward, self.child = read_only(successor), read_only(reward), read_only(child)
 
     def start(self, u: float | None = None) -> int:
         """No node yet: the first state chooses it."""
@@ -343,15 +340,15 @@ class QuantileLevelPolicy(Policy):
 
     Made from a sweep: level q = W_h(s, n) + margin, with W the smallest probability of missing the need n and
     margin = tau - W_0(start, x). mu acts for the largest need whose level is at most q; Gamma is the level of what is
-    then still needed. Where several needs share a level the most demanding one is followed, and a need whose level would
-    exceed 1 is given up with what chance it had left: there this policy may differ from the target policy it came from
-    and fall short more often, though never so often that it loses the quantile.
+    then still needed. If several needs share a level, the largest one is followed, and a need whose level would exceed 1 is
+    abandoned although it may still be met. There this policy may differ from the target policy from which it was made
+    and fall short more often, but never so often that its quantile decreases.
     """
 
     kind = "quantile-level"
 
     def __init__(self, targets: TargetPolicy, shortfall: Sequence[FloatArray], tau: float, margin: float) -> None:
-        self.targets, self.shortfall = targets, tuple(map(_read_only, shortfall))  # H + 1 arrays (S, columns)
+        self.targets, self.shortfall = targets, tuple(map(read_only, shortfall))  # H + 1 arrays (S, columns)
         self.tau, self.margin = float(tau), float(margin)
         self.H, self.S = targets.H, targets.S
 
@@ -389,9 +386,7 @@ class QuantileLevelPolicy(Policy):
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> QuantileLevelPolicy:
         """The policy that `arrays` describes."""
-        prefix = "target_"
-        inner = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
-        targets = TargetPolicy.from_arrays(inner)
+        targets = TargetPolicy.from_arrays(parts_of(arrays, "target_"))
         shortfall = [arrays[f"shortfall_{h}"] for h in range(targets.H + 1)]
         return cls(targets, shortfall, float(arrays["tau"]), float(arrays["margin"]))
 
@@ -406,7 +401,7 @@ class MixturePolicy(Policy):
 
     def __init__(self, policies: Sequence[Policy], weights: Any, seed: int = 0) -> None:
         self.policies = tuple(policies)
-        self.weights: FloatArray = _read_only(np.array(weights, dtype=np.float64))
+        self.weights: FloatArray = read_only(np.array(weights, dtype=np.float64))
         if not self.policies or self.weights.shape != (len(self.policies),):
             raise PolicyError(
                 f"weights must hold one number per policy ({len(self.policies)}), got {self.weights.shape}"
@@ -444,12 +439,8 @@ class MixturePolicy(Policy):
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> MixturePolicy:
         """The mixture that `arrays` describes."""
-        parts = []
-        for i in range(len(arrays["weights"])):
-            prefix = f"part{i}_"
-            inner = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
-            parts.append(policy_from_arrays(inner))
-        return cls(parts, arrays["weights"])
+        parts = [parts_of(arrays, f"part{i}_") for i in range(len(arrays["weights"]))]
+        return cls([policy_from_arrays(part) for part in parts], arrays["weights"])
 
     def __repr__(self) -> str:
         shares = ", ".join(f"{w:.4g} x {policy!r}" for w, policy in zip(self.weights, self.policies, strict=True))
@@ -468,13 +459,6 @@ def policy_from_arrays(arrays: dict[str, Any]) -> Policy:
         raise FileFormatError(f"expected a policy of the kind {', '.join(KINDS)}, got {kind[:40]!r}")
     check_policy_arrays(kind, arrays)
     return KINDS[kind].from_arrays(arrays)
-
-
-def _read_only(array: Any) -> Any:
-    """A view that cannot be written to."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def check_fits(policy: Policy, mdp: MDP) -> None:

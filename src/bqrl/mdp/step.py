@@ -16,13 +16,13 @@ import numpy as np
 
 from bqrl.checks import number, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import check_horizon, from_columns
 from bqrl.mdp.event_law import EventLaw, event_laws
 from bqrl.mdp.model import MDP
-from bqrl.mdp.noise import LAW_TOL, SharedNoise
+from bqrl.mdp.noise import LAW_TOL, outcome_numbers, shared_noise
 from bqrl.mdp.progress import Progress
-from bqrl.mdp.step_arrays import Found, follow_arrays
+from bqrl.mdp.step_arrays import Found, fault_text, follow_arrays
 
 MAX_STATES = 1_000_000
 FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # which calls of step are repeated to see whether it is deterministic
@@ -56,7 +56,7 @@ def from_step(
         The actions, or a function of the state that returns its actions.
     noise : dict, SciPy distribution, or list of these
         The law of the event: {event: probability}, or a frozen discrete distribution. A list has one law per stage.
-        Events of probability 0 stay possible in the eyes of learners.
+        Learners regard events of probability 0 as possible.
     horizon : int
         Number of stages.
     start : state or dict
@@ -67,7 +67,7 @@ def from_step(
         Cuts a SciPy distribution to the events that carry this probability and rescales them to sum to 1; required if
         it has infinitely many events. `mdp.noise.cut` holds the mass that was cut off.
     events_observed : bool
-        Whether learners are told the event after each transition. If False they see next state and reward only.
+        Whether learners observe the event of each transition. If False they observe next state and reward only.
     vectorized : bool
         For large problems: states are whole numbers or rows of whole numbers, actions and events are numbers.
     available : function, optional
@@ -152,9 +152,7 @@ class _Stepper:
         try:
             result = self.step(state, action, event)
         except Exception as fault:
-            raise ModelError(
-                f"{_call(state, action, event)} raised {type(fault).__name__}: {shown(str(fault))}"
-            ) from fault
+            raise ModelError(f"{_call(state, action, event)} raised {fault_text(fault)}") from fault
         if not isinstance(result, tuple) or len(result) != 2:
             raise ModelError(f"{_call(state, action, event)} must return (next_state, reward), got {shown(result)}")
         s_next, reward = result
@@ -286,8 +284,7 @@ def _actions(actions: Any) -> Callable[[Any], list[Any]]:
             try:
                 given = actions(state)
             except Exception as fault:
-                text = f"actions({shown(state)}) raised {type(fault).__name__}: {shown(str(fault))}"
-                raise ModelError(text) from fault
+                raise ModelError(f"actions({shown(state)}) raised {fault_text(fault)}") from fault
             cache[state] = checked(given, f"({shown(state)})")
         return cache[state]
 
@@ -312,29 +309,21 @@ def _model(
     """The outcomes of every row, merged, and the noise behind them."""
     S, A, K = len(found.states), len(found.actions), H if per_stage else 1
     row = (found.stage * S + found.s) * A + found.a
-    order = np.argsort(row, kind="stable")  # pairs of a row stay in the order of the events
-    row, s_next, reward = row[order], found.s_next[order], found.reward[order]
-    sizes = np.array([len(law.events) for law in laws])
     counts = np.bincount(row, minlength=K * S * A)
-    pair_start = np.r_[0, np.cumsum(counts)]
-    law_of_row = np.repeat(np.arange(K), S * A) if per_stage else np.zeros(S * A, np.int64)
-    first_event = np.r_[0, np.cumsum(sizes)][law_of_row[row]]
-    weights = np.concatenate([law.probabilities for law in laws])
-    p = weights[first_event + np.arange(row.size) - pair_start[row]]
+    order = np.argsort(row, kind="stable")  # the pairs of a row are found in the order of the events
+    event = np.empty(row.size, np.int64)
+    event[order] = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    first_event = np.cumsum([0, *(len(law.events) for law in laws)])
+    p = np.concatenate([law.probabilities for law in laws])[first_event[found.stage] + event]
     table, _ = from_columns(
-        found.stage[order], found.s[order], found.a[order], s_next, p, reward, H,
-        staged=per_stage, S=S, A=A, keep_zeros=True,
-    )  # fmt: skip
-    pair_outcome = _outcomes(row, s_next, reward)
-    driven = np.diff(table.row_start) > 1
-    keep = driven[row]
-    noise = SharedNoise(
+        found.stage, found.s, found.a, found.s_next, p, found.reward, H, staged=per_stage, S=S, A=A, keep_zeros=True
+    )
+    noise = shared_noise(
+        (row, outcome_numbers(row, found.s_next, found.reward), found.stage, event),
+        table.row_start,
+        (K, S, A),
         events=tuple(law.events for law in laws),
         probabilities=tuple(law.probabilities for law in laws),
-        row_law=np.where(driven, law_of_row, -1).reshape(K, S, A),
-        row_start=table.row_start,
-        pair_start=np.r_[0, np.cumsum(np.where(driven, counts, 0))],
-        pair_outcome=pair_outcome[keep],
         events_observed=bool(events_observed),
         cut=tuple(law.cut for law in laws),
         states=found.states,
@@ -342,17 +331,6 @@ def _model(
     )
     table.probability = noise.image(noise.probabilities)
     return MDP.from_table(table, H, mu, noise=noise, **optional)
-
-
-def _outcomes(row: IntArray, s_next: IntArray, reward: FloatArray) -> IntArray:
-    """Number of each pair's outcome: outcomes are the distinct (row, next state, reward) in increasing order."""
-    order = np.lexsort((reward, s_next, row))
-    keys = row[order], s_next[order], reward[order]
-    new = np.ones(row.size, bool)
-    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    outcome = np.empty(row.size, np.int64)
-    outcome[order] = np.cumsum(new) - 1
-    return outcome
 
 
 def _names(values: Any, name: Callable[[Any], str]) -> list[str]:

@@ -114,7 +114,10 @@ def _rows(states: IntArray, acts: Any, available: Callable[..., Any] | None) -> 
     s, a = np.repeat(np.arange(len(states)), acts.size), np.tile(np.arange(acts.size), len(states))
     if available is None:
         return s, a
-    mask = np.asarray(available(states[s], acts[a]))
+    try:
+        mask = np.asarray(available(states[s], acts[a]))
+    except Exception as fault:
+        raise ModelError(f"available raised {fault_text(fault)}") from fault
     if mask.shape != s.shape or mask.dtype != np.bool_:
         raise ModelError(f"available must return {s.size} booleans, got shape {mask.shape} of {mask.dtype}")
     stuck = ~mask.reshape(len(states), acts.size).any(axis=1)
@@ -173,10 +176,15 @@ def _try(step: Callable[..., Any], given: tuple[Any, Any, Any]) -> tuple[Any, An
             else:
                 low = middle
         hint = "; step must not change its arguments" if "read-only" in str(fault) else ""
-        raise ModelError(f"{_place(given, low)} raised {type(fault).__name__}: {shown(str(fault))}{hint}") from fault
+        raise ModelError(f"{_place(given, low)} raised {fault_text(fault)}{hint}") from fault
     if not isinstance(result, tuple) or len(result) != 2:
         raise ModelError(f"step must return (next_states, rewards), got {shown(result)}")
     return result
+
+
+def fault_text(fault: Exception) -> str:
+    """An exception of the caller's function on one line."""
+    return f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]}"
 
 
 def _place(given: tuple[Any, Any, Any], i: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,11 +54,13 @@ def without_rows(table: Table, drop: BoolArray) -> Table:
     keep = np.repeat(~drop, sizes)
     starts = np.zeros(sizes.size + 1, np.int64)
     np.cumsum(np.where(drop, 0, sizes), out=starts[1:])
-    reward = None if table.reward is None else table.reward[:, keep]
-    return Table(
-        table.S, table.A, table.K, starts, table.successor[keep], table.probability[keep], reward, table.row_reward,
-        table.infer_available,
-    )  # fmt: skip
+    return replace(
+        table,
+        row_start=starts,
+        successor=table.successor[keep],
+        probability=table.probability[keep],
+        reward=None if table.reward is None else table.reward[:, keep],
+    )
 
 
 def place(q: int, table: Table) -> tuple[tuple[int | None, int, int], str]:
@@ -155,9 +158,10 @@ def _state(given: Any, S: int, labels: tuple[str, ...] | None) -> int:
         labels = labels or tuple(map(str, range(S)))
         if given in labels:
             return labels.index(given)
-        near = "" if given.lstrip("-").isdigit() else nearest(given, labels)  # numbers have no near spelling
-        if "did you mean" not in near:
-            near = f"; states run from {shown(labels[0])} to {shown(labels[-1])}"
+        near = (
+            "" if given.lstrip("-").isdigit() else nearest(given, labels, listed=False)
+        )  # numbers have no near spelling
+        near = near or f"; states run from {shown(labels[0])} to {shown(labels[-1])}"
         raise ArgumentError(f"start: there is no state {shown(given)}{near}", name="start", value=given)
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
         raise ArgumentTypeError(f"start must name a state, got {shown(given)}", name="start", value=given)

@@ -135,8 +135,8 @@ def averaged(mdp: MDP, probabilities: FloatArray) -> MDP:
     weights = np.repeat(by_row, np.diff(model.row_start))
     # The rows of a state are stored one after the other, so its actions are joined where every A-th row starts.
     table = Table(
-        mdp.S, 1, K, model.row_start[:: mdp.A].copy(), model.successor, model.probability * weights, model.reward, None,
-        infer_available=True,
+        S=mdp.S, A=1, K=K, row_start=model.row_start[:: mdp.A].copy(), successor=model.successor,
+        probability=model.probability * weights, reward=model.reward, infer_available=True,
     )  # fmt: skip
     return MDP.from_table(table, mdp.H, mdp.mu, mdp.discount, state_names=mdp.state_names)
 

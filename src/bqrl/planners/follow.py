@@ -17,10 +17,11 @@ from bqrl.kernels.layout import Rows, Sums, Tables, Trace
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_structure
-from bqrl.mdp.grid import Grid, Lattice, SumRange
-from bqrl.mdp.grid import Sums as SumColumns
+from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, Policy, TargetPolicy
+from bqrl.mdp.sums import SumRange, sums_of
+from bqrl.mdp.sums import Sums as SumColumns
 from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, by_products, row_shift
 
 
@@ -72,12 +73,12 @@ class Follower:
 @per_structure
 def sums_on(mdp: MDP, columns: Grid) -> SumColumns:
     """Return the sums on a grid, computed once per problem and grid."""
-    return columns.sums(mdp)
+    return sums_of(mdp, columns)
 
 
 def push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -> tuple[FloatArray, FloatArray]:
     """Return the final sums and their masses under a policy that looks at the state and the sum alone."""
-    sums = sums_on(mdp, columns) if columns.exact else columns.sums(mdp)  # a rounded grid is used once
+    sums = sums_on(mdp, columns) if columns.exact else sums_of(mdp, columns)  # a rounded grid is used once
     mass = mdp.mu[:, None].copy()
     for h in range(mdp.H):
         stage = mdp.stage(h)

@@ -25,9 +25,10 @@ from bqrl.kernels.layout import Rows
 from bqrl.laws.law import reaches, size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded
-from bqrl.mdp.grid import Grid, Lattice, Sums
+from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
+from bqrl.mdp.sums import Sums
 from bqrl.planners.ball_loops import follow, improve_rows, push_needs, robust_stage
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from mdp_strategies import assert_same, dense_models, listed_models
+from mdp_strategies import assert_same
 
 from bqrl import MDP, load, save
 from bqrl.errors import ArgumentError, FileFormatError, ModelWarning
@@ -26,65 +25,6 @@ def read(tmp_path, text, name="model.csv", **options):
     path = tmp_path / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return load(path, **({"horizon": 3} | options if name.endswith(".csv") else options))
-
-
-def refusal(call, *arguments, **options):
-    """The message of the ValueError that a call raises, or nothing; any other exception goes through."""
-    try:
-        call(*arguments, **options)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-@given(listed_models())
-def test_a_model_survives_csv(tmp_path_factory, mdp):
-    path = tmp_path_factory.mktemp("files") / "model.csv"
-    save(mdp, path)
-    assert_same(mdp, load(path))
-
-
-@given(dense_models(zeros=False))
-def test_names_and_facts_survive_csv_or_are_refused(tmp_path_factory, arguments):
-    mdp = MDP(**arguments, units="EUR")
-    path = tmp_path_factory.mktemp("files") / "model.csv.gz"
-    refused = refusal(mdp.save, path)
-    if refused:
-        assert "; save to .npz instead" in refused
-        assert not path.exists()
-    else:
-        again = load(path)
-        assert_same(mdp, again)
-        assert again.units == "EUR"
-
-
-@given(listed_models())
-def test_plain_csv_holds_the_columns_alone(tmp_path_factory, mdp):
-    path = tmp_path_factory.mktemp("files") / "model.csv"
-    refused = refusal(save, mdp, path, plain=True)
-    if refused:
-        assert "cannot hold a first or last" in refused
-    else:
-        assert path.read_text().startswith((HEADER, f"stage,{HEADER}"))
-        assert_same(mdp, load(path, horizon=mdp.H, start=mdp.start, discount=mdp.discount))
-
-
-@pytest.mark.parametrize(
-    ("options", "what"),
-    [
-        ({"rewards": np.zeros((4, 2, 1)) + np.arange(4)[:, None, None]}, "rewards that differ by stage"),
-        ({"support": np.ones((2, 1, 2), bool)}, "possible successors of probability zero"),
-        ({"known": np.ones((2, 1), bool)}, "rows known to learners"),
-    ],
-)
-def test_csv_refuses_what_it_cannot_hold(tmp_path, options, what):
-    arguments = {"transitions": [[[0.5, 0.5]], [[0.0, 1.0]]], "rewards": [[0.0], [1.0]], "horizon": 4} | options
-    with pytest.raises(ValueError, match=rf"a .csv file cannot hold {what}.*; save to .npz instead"):
-        MDP(**arguments).save(tmp_path / "model.csv")
-    assert list(tmp_path.iterdir()) == []
-
-
-# -- csv -----------------------------------------------------------------------------------------------------------------
 
 
 def test_ids_from_one_become_the_labels(tmp_path):
@@ -138,6 +78,7 @@ def test_stages_in_a_column_of_their_own(tmp_path):
         HEADER.replace(",", "\t") + "\n1\t1\t1\t0.5\t2\n1\t1\t1\t.5\t3\n",
         "State,Action,Next State,Probability,Reward\n1,1,1,0.5,2\n1,1,1,0.5,3\n",
         "sep=;\ns;a;to;p;r;;\n1;1;1;0,5;2;;\n1;1;1;0,5;3;;\n",
+        "s;a;to;p;r\n1;1;1;0,5;2\n;;;;\n1;1;1;0,5;3\n;;;;\n ; ;;;\n",
         "s,a,s',p,r\nx,go,x,0.5,2\nx,go,x,0.5,3\n",
         'from,decision,to,prob,payoff\n"x, or y",go,"x, or y",0.5,2\n"x, or y",go,"x, or y",0.5,3\n',
     ],
@@ -152,6 +93,7 @@ def test_stages_in_a_column_of_their_own(tmp_path):
         "tabs",
         "words",
         "spreadsheet",
+        "empty rows of a spreadsheet",
         "letters",
         "quotes",
     ],
@@ -271,3 +213,67 @@ def test_errors_carry_file_line_and_column(tmp_path):
     with pytest.raises(ArgumentError) as caught:
         read(tmp_path, NAMED, start="Wel")
     assert (caught.value.name, caught.value.value) == ("start", "Wel")
+
+
+BODY = "s,a,to,p,r\nWell,wait,Well,0.75,5\nWell,wait,Sick,0.25,5\nSick,cure,Well,1,-2\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "# horizon: 7\n# discount: 0.97\n# start: Well=0.8, Sick=0.2\n",
+        "# horizon = 7\n#discount=0.97\n## Start : Well=0.8,Sick=0.2\n",
+        "# horizon: 7,,,,\n# discount: 0.97,,,,\n# start: Well=0.8, Sick=0.2,,,\n",
+        '"# horizon: 7",,,,\n"# discount: 0,97";;;;\n"# start: Well=0.8, Sick=0.2",,,,\n',
+        "# horizon: 7;;;;\n# discount: 0,97;;;;\n# start: Well=0,8; Sick=0,2;;;\n",
+        "# horizon: 7\n# discount: 0.97\n# start: Well=80%, Sick=20 %\n",
+        "# state: how the patient is\n# Action: what is done\n# horizon: 7\n# discount: 0.97\n# start: Well=.8,Sick=.2\n",
+    ],
+    ids=["as written", "with =", "empty cells", "quotes", "decimal commas", "percentages", "columns explained"],
+)
+def test_facts_survive_an_editor_or_a_spreadsheet(tmp_path, head):
+    mdp = read(tmp_path, head + BODY, horizon=None)
+    assert (mdp.H, mdp.discount, mdp.mu.tolist()) == (7, 0.97, [0.8, 0.2])
+
+
+def test_text_that_is_not_utf8_says_what_to_do(tmp_path):
+    for encoding in ("utf-16", "latin-1"):
+        text = BODY.replace("Sick", "Grün").encode(encoding)
+        with pytest.raises(FileFormatError, match=r"line [13]: this is not text in UTF-8; save the file as CSV UTF-8$"):
+            read(tmp_path, text)
+
+
+EVENTS = """# horizon: 3
+state,action,event,next_state,probability,reward
+empty,fill,rain,full,0.3,0
+empty,fill,dry,empty,0.7,0
+full,fill,dry,full,0.7,1
+full,fill,rain,full,0.3,2
+full,rest,,full,1,0
+"""
+
+
+def test_events_are_read_as_shared_noise(tmp_path):
+    mdp = read(tmp_path, EVENTS, horizon=None)
+    assert mdp.noise.events == (("rain", "dry"),)
+    assert mdp.noise.row_law[0, :, 0].tolist() == [0, 0]
+    hidden = read(tmp_path, "# events_observed: no\n# cut: 0.001\n" + EVENTS, horizon=None)
+    assert not hidden.noise.events_observed
+    assert hidden.noise.cut == (0.001,)
+
+
+EVENT_FAULTS = [
+    (EVENTS.replace("full,0.7,1", "full,0.8,1").replace("full,0.3,2", "full,0.2,2"), "line 5: the event 'dry' has the"),
+    (EVENTS.replace("full,fill,rain", "full,fill,"), "line 5: the row must list every event of one law once"),
+    ("# events_observed: maybe\n" + EVENTS, "line 1: events_observed must be yes or no, got 'maybe'"),
+    ("# cut: a lot\n" + EVENTS, "line 1: cut must be numbers separated by commas, got 'a lot'"),
+    ("# cut: 0.1, 0.2\n" + EVENTS, "cut must hold one number per law (1), got 2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "phrase"), EVENT_FAULTS)
+def test_bad_events_get_one_line(tmp_path, text, phrase):
+    with pytest.raises(FileFormatError) as caught:
+        read(tmp_path, text, horizon=None)
+    assert str(caught.value).startswith("model.csv: ")
+    assert phrase in str(caught.value)

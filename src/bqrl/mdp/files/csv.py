@@ -10,13 +10,17 @@ Lines `# key: value` above the header hold what a table cannot: horizon, discoun
 names, or numbers that count from 0 or from 1, states and actions separately. Lines with the same (s, a, s') merge: equal
 rewards add up, different ones are random rewards. A (s, a) without a line is an action that does not exist. A column
 `stage` makes the kernel stage-dependent. Columns are separated by commas, semicolons or tabs; a decimal comma is read
-where columns are not separated by commas.
+where columns are not separated by commas. With a column `event` the rows share noise (see `bqrl.mdp.listing`).
+
+A spreadsheet that saves such a file may add empty cells and quotes to the `#` lines and empty lines at the end; they are
+read all the same.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -27,14 +31,23 @@ import numpy as np
 from bqrl.checks import shown
 from bqrl.errors import FileFormatError, ModelError
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.columns import IDS, ROLES, STAGE, Ids, Listing, match_columns, to_table
+from bqrl.mdp.headers import ROLES, STAGE, TEXT, match_columns
+from bqrl.mdp.listing import Ids, Listing, to_table
 from bqrl.mdp.model import MDP
 
-FACTS = ("horizon", "discount", "start", "states", "actions", "units")
+FACTS = ("horizon", "discount", "start", "states", "actions", "units", "events_observed", "cut")
+FACT = re.compile(r"#[#\s]*([\w ]+?)\s*[:=]\s*(.*)")
 EXPECTED = f"expected a header such as {','.join(ROLES)}"
 USUAL_HORIZON = 100  # the horizon of published results on such files, which do not state one
 CHUNK = 100_000  # lines per block, which bounds the memory for text
-SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+SIGNS = (",", ";", "\t")
+BLANK = " \r,;\t"
+WANTED = {
+    "horizon": "a whole number",
+    "discount": "a number",
+    "events_observed": "yes or no",
+    "cut": "numbers separated by commas",
+}
 
 
 def read_csv(
@@ -46,15 +59,15 @@ def read_csv(
     listing = _listing(lines, head, columns)
     if horizon is None:
         horizon = facts.get("horizon", None if listing.stage is not None else USUAL_HORIZON)
-    table, H, states, actions = to_table(listing, horizon, facts.get("states"), facts.get("actions"))
+    noise = {key: facts[key] for key in ("events_observed", "cut") if key in facts}
+    table, H, found = to_table(listing, horizon, facts.get("states"), facts.get("actions"), **noise)
     return MDP.from_table(
         table,
         H,
         facts.get("start", 0) if start is None else start,
         facts.get("discount", 1.0) if discount is None else discount,
-        state_names=states,
-        action_names=actions,
         units=facts.get("units"),
+        **found,
     )
 
 
@@ -72,7 +85,9 @@ def _lines(content: bytes) -> list[str]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise FileFormatError(f"line {line}: this is not text in UTF-8; {EXPECTED}", line=line) from None
+        raise FileFormatError(
+            f"line {line}: this is not text in UTF-8; save the file as CSV UTF-8", line=line
+        ) from None
     if not text.strip():
         raise FileFormatError(f"the file is empty; {EXPECTED}")
     if "\r" in text:
@@ -85,27 +100,28 @@ def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
     facts: dict[str, Any] = {}
     for i, line in enumerate(lines):
         text = line.strip()
+        if text.startswith('"#'):  # as spreadsheets write it
+            text = ",".join(_cells(text, max(SIGNS, key=text.count)) or [])
+        text = text.rstrip(BLANK)
         if not text or (not i and text.lower().startswith("sep=")):  # spreadsheets state the separator
             continue
         if not text.startswith("#"):
             return facts, i
-        key, colon, value = text.lstrip("# ").partition(":")
-        key = key.strip().lower()
-        if not colon:
-            continue  # a comment
+        match = FACT.match(text)
+        key, value = (match[1].lower(), match[2]) if match else ("", "")
         if key not in FACTS:
             near = get_close_matches(key, FACTS, 1, cutoff=0.75)
-            if near:
+            if near and key not in ROLES:  # "# state: ..." may explain a column
                 raise FileFormatError(f"line {i + 1}: unknown key {shown(key)}; did you mean {near[0]!r}?", line=i + 1)
-            continue
+            continue  # a comment
         if key in facts:
             raise FileFormatError(f"line {i + 1}: the key {key!r} is given twice", line=i + 1)
         try:
-            facts[key] = _fact(key, value.strip())
-        except (ValueError, RecursionError):
-            wanted = {"horizon": "a whole number", "discount": "a number"}.get(key, "names separated by commas")
+            facts[key] = _fact(key, value)
+        except (ValueError, KeyError, RecursionError):
+            wanted = WANTED.get(key, "names separated by commas")
             raise FileFormatError(
-                f"line {i + 1}: {key} must be {wanted}, got {shown(value.strip())}", line=i + 1, column=key
+                f"line {i + 1}: {key} must be {wanted}, got {shown(value)}", line=i + 1, column=key
             ) from None
     raise FileFormatError(f"line {len(lines)}: no header after the comments; {EXPECTED}", line=len(lines))
 
@@ -115,9 +131,13 @@ def _fact(key: str, value: str) -> Any:
     if key == "horizon":
         return int(value)
     if key == "discount":
-        return float(value)
+        return float(value.replace(",", "."))
     if key == "units":
         return value
+    if key == "events_observed":
+        return {"yes": True, "no": False}[value.lower()]
+    if key == "cut":
+        return tuple(float(part) for part in value.split(","))
     if value.startswith(("[", "{")):
         return json.loads(value)
     if key == "start":
@@ -128,16 +148,17 @@ def _fact(key: str, value: str) -> Any:
 
 
 def parse_start(text: str) -> str | dict[str, float]:
-    """A start as people write it: a state, or a law "Well=0.8, Sick=0.2".
+    """A start as people write it: a state, or a law "Well=0.8, Sick=0.2", also "Well=80%, Sick=20%" and "Well=0,8; Sick=0,2".
 
     >>> parse_start("Well=0.8, Sick=0.2")
     {'Well': 0.8, 'Sick': 0.2}
     """
     law: dict[str, float] = {}
-    for part in text.split(","):
+    for part in text.replace(",", ".").split(";") if ";" in text else text.split(","):
         name, sign, share = part.rpartition("=")
+        number, percent, _ = share.strip().partition("%")
         try:
-            law[name.strip()] = float(share)
+            law[name.strip()] = float(number) / (100.0 if percent else 1.0)
         except ValueError:
             return text
         if not sign or not name.strip():
@@ -152,7 +173,7 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
         place = match_columns(header, columns)
     except ModelError as error:
         raise FileFormatError(f"line {head + 1}: {error}", line=head + 1, column=error.column) from None
-    filled = [n for n, line in enumerate(lines[head + 1 :], head + 2) if line and not line.isspace()]
+    filled = [n for n, line in enumerate(lines[head + 1 :], head + 2) if line.strip(BLANK)]
     if not filled:
         raise FileFormatError(
             f"line {head + 1}: a header and no transitions after it; is the file truncated?", line=head + 1
@@ -161,7 +182,7 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
     reader = _Reader(header, place, sign, filled, body)
     reader.read()
     return Listing(
-        ids={role: Ids(np.concatenate(reader.codes[role]), list(reader.index[role])) for role in IDS},
+        ids={role: Ids(np.concatenate(codes), list(reader.index[role])) for role, codes in reader.codes.items()},
         probability=np.concatenate(reader.numbers["probability"]),
         reward=np.concatenate(reader.numbers["reward"]),
         stage=np.concatenate(reader.numbers[STAGE]) if STAGE in place else None,
@@ -201,11 +222,11 @@ class _Reader:
     ) -> None:
         self.header, self.place, self.sign, self.line, self.body = header, place, sign, numbers, body
         self.index: dict[str, defaultdict[str, int]] = {}
-        for role in IDS:
+        for role in TEXT:
             self.index[role] = defaultdict()
             self.index[role].default_factory = self.index[role].__len__
-        self.codes: dict[str, list[IntArray]] = {role: [] for role in IDS}
-        self.numbers: dict[str, list[FloatArray]] = {role: [] for role in place if role not in IDS}
+        self.codes: dict[str, list[IntArray]] = {role: [] for role in place if role in TEXT}
+        self.numbers: dict[str, list[FloatArray]] = {role: [] for role in place if role not in TEXT}
         self.decimal: str | None = None  # the decimal sign, once a number has one
 
     def read(self) -> None:
@@ -213,7 +234,7 @@ class _Reader:
         for done in range(0, len(self.body), CHUNK):
             columns = self._columns(self.body[done : done + CHUNK], done)
             for role, j in self.place.items():
-                if role in IDS:
+                if role in TEXT:
                     codes = map(self.index[role].__getitem__, map(str.strip, columns[j]))
                     self.codes[role].append(np.fromiter(codes, np.int64, len(columns[j])))
                 else:

@@ -5,61 +5,102 @@ from __future__ import annotations
 import csv
 import io
 import json
+import warnings
 from typing import Any
 
 import numpy as np
 
-from bqrl.errors import ArgumentError
+from bqrl.errors import ArgumentError, ModelWarning
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import check_gaps
-from bqrl.mdp.columns import ROLES, STAGE
+from bqrl.mdp.headers import EVENT, LAW, STAGE
 from bqrl.mdp.model import MDP
+from bqrl.mdp.noise import SharedNoise
 
-PLAIN = ("idstatefrom", "idaction", "idstateto", "probability", "reward")
+PLAIN = {"state": "idstatefrom", "action": "idaction", "next_state": "idstateto"}
+Ends = tuple[tuple[int, int], tuple[int, int]]  # smallest and largest state, and action, in the columns
 
 
 def write_csv(mdp: MDP, *, plain: bool = False) -> bytes:
-    """CSV of a model; raises ValueError if the columns cannot hold it.
+    """CSV of a model; raises ArgumentError if the columns cannot hold it.
 
     `plain` writes the columns alone, with ids as numbers, for tools that read no comments.
     """
     K, S, A = mdp.available.shape
-    sizes = np.diff(mdp.row_start)
-    row = np.repeat(np.arange(K * S * A), sizes)
-    s, a, s_next = row // A % S, row % A, mdp.successor
+    shared = None if plain or mdp.noise is None or np.all(mdp.noise.row_law < 0) else mdp.noise
+    if shared is not None and not shared.known:
+        warnings.warn(
+            "the .csv file does not keep the noise, whose laws are not known; save to .json or .npz",
+            ModelWarning,
+            stacklevel=4,
+        )
+        shared = None
+    outcome, event, probability = _lines(mdp, shared)
+    row = np.repeat(np.arange(K * S * A), np.diff(mdp.row_start))[outcome]
+    s, a, s_next = row // A % S, row % A, mdp.successor[outcome]
     ends = (min(s.min(), s_next.min()), max(s.max(), s_next.max())), (a.min(), a.max())
+    _refuse(mdp, shared, ends, plain)
+    check_gaps(K, S, A, mdp.successor.size)
+    text = io.StringIO()
+    if not plain:
+        text.writelines(f"# {key}: {value}\n" for key, value in _stated(mdp, shared, ends))
+    state, action = _ids(mdp.state_names, S, plain), _ids(mdp.action_names, A, plain)
+    columns: dict[str, Any] = {
+        STAGE: (row // (S * A)).tolist(),
+        "state": [state[i] for i in s.tolist()],
+        "action": [action[i] for i in a.tolist()],
+        LAW: shared and [law if law >= 0 else "" for law in shared.row_law.reshape(-1)[row].tolist()],
+        EVENT: shared and [label for labels in shared.events for label in labels] + [""],
+        "next_state": [state[i] for i in s_next.tolist()],
+        "probability": map(repr, probability.tolist()),
+        "reward": map(repr, mdp.reward[0, outcome].tolist()),
+    }
+    if mdp.stationary:
+        del columns[STAGE]
+    if shared is None or len(shared.events) == 1:
+        del columns[LAW]
+    if shared is None:
+        del columns[EVENT]
+    else:
+        columns[EVENT] = [columns[EVENT][i] for i in event.tolist()]
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([PLAIN.get(role, role) if plain else role for role in columns])
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue().encode()
+
+
+def _lines(mdp: MDP, noise: SharedNoise | None) -> tuple[IntArray, IntArray, FloatArray]:
+    """Outcome, event (-1: none) and probability of every line: one per event in rows with a law, else one per outcome."""
+    if noise is None:
+        outcome = np.arange(mdp.successor.size)
+        return outcome, np.full(outcome.size, -1), mdp.probability
+    row = np.repeat(np.arange(mdp.row_start.size - 1), np.diff(mdp.row_start))
+    free = np.flatnonzero(noise.row_law.reshape(-1)[row] < 0)
+    outcome = np.r_[free, noise.pair_outcome]
+    event = np.r_[np.full(free.size, -1), noise.pair_event]
+    order = np.lexsort((event, row[outcome]))
+    outcome, event = outcome[order], event[order]
+    return outcome, event, np.where(event < 0, mdp.probability[outcome], np.concatenate(noise.probabilities)[event])
+
+
+def _refuse(mdp: MDP, noise: SharedNoise | None, ends: Ends, plain: bool) -> None:
+    """Raise ArgumentError if the columns cannot hold the model."""
+    names = (mdp.state_names or ()) + (mdp.action_names or ())
+    events = [] if noise is None else [[str(event) for event in labels] for labels in noise.events]
+    single = np.diff(mdp.row_start) == 1
+    zero = mdp.probability == 0
     for refused, what in (
         (len(mdp.reward) > 1, "rewards that differ by stage on a stationary kernel"),
-        (np.any(mdp.probability == 0), "possible successors of probability zero"),
-        (not np.array_equal(mdp.known.reshape(-1), sizes == 1), "rows known to learners"),
-        (
-            any(name != name.strip() for name in (mdp.state_names or ()) + (mdp.action_names or ())),
-            "names with blank ends",
-        ),
-        (plain and ends[0] != (0, S - 1), "a first or last state without transitions, if plain"),
-        (plain and ends[1] != (0, A - 1), "a first or last action that is never available, if plain"),
+        (bool(zero.any()) and noise is None, "possible successors of probability zero"),
+        (not np.array_equal(mdp.known.reshape(-1), single), "rows known to learners"),
+        (any(name != name.strip() for name in names), "names with blank ends"),
+        (any(len(set(labels)) < len(labels) for labels in events), "events that share a name"),
+        (any(not name or name != name.strip() for labels in events for name in labels), "events without a proper name"),
+        (plain and ends[0] != (0, mdp.S - 1), "a first or last state without transitions, if plain"),
+        (plain and ends[1] != (0, mdp.A - 1), "a first or last action that is never available, if plain"),
     ):
         if refused:
             raise ArgumentError(f"a .csv file cannot hold {what}; save to .npz instead", name="path")
-    check_gaps(K, S, A, row.size)
-    text = io.StringIO()
-    if not plain:
-        text.writelines(f"# {key}: {value}\n" for key, value in _stated(mdp, ends))
-    state, action = _ids(mdp.state_names, S, plain), _ids(mdp.action_names, A, plain)
-    columns: list[Any] = [
-        [state[i] for i in s.tolist()],
-        [action[i] for i in a.tolist()],
-        [state[i] for i in s_next.tolist()],
-        map(repr, mdp.probability.tolist()),
-        map(repr, mdp.reward[0].tolist()),
-    ]
-    header = list(PLAIN if plain else ROLES)
-    if not mdp.stationary:
-        columns.insert(0, (row // (S * A)).tolist())
-        header.insert(0, STAGE)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(zip(*columns, strict=True))
-    return text.getvalue().encode()
 
 
 def _ids(names: tuple[str, ...] | None, count: int, plain: bool) -> list[str]:
@@ -73,7 +114,7 @@ def _counted(count: int) -> tuple[str, ...]:
     return tuple(str(i) for i in range(1, count + 1))
 
 
-def _stated(mdp: MDP, ends: tuple[tuple[int, int], tuple[int, int]]) -> list[tuple[str, str]]:
+def _stated(mdp: MDP, noise: SharedNoise | None, ends: Ends) -> list[tuple[str, str]]:
     """The facts of a model that its columns do not hold."""
     facts = [("horizon", str(mdp.H))] if mdp.stationary else []
     if mdp.discount != 1.0:
@@ -98,9 +139,14 @@ def _stated(mdp: MDP, ends: tuple[tuple[int, int], tuple[int, int]]) -> list[tup
         elif names is not None and not (full and names == _counted(count)):
             simple = len(names) > 1 and all(map(_simple, names))
             facts.append((key, ", ".join(names) if simple else json.dumps(names, ensure_ascii=False)))
+    if noise is not None and not noise.events_observed:
+        facts.append(("events_observed", "no"))
+    if noise is not None and any(noise.cut):
+        used = np.unique(noise.row_law[noise.row_law >= 0]).tolist()  # the columns hold no other laws
+        facts.append(("cut", ", ".join(repr(noise.cut[law]) for law in used)))
     return facts + ([("units", mdp.units)] if mdp.units else [])
 
 
 def _simple(name: str) -> bool:
     """Whether a name can stand in a list without quotes."""
-    return name == name.strip() and bool(name) and not set(name) & set(",=[]{}\"'#")
+    return name == name.strip() and bool(name) and not set(name) & set(",;=[]{}\"'#")

@@ -12,13 +12,13 @@ A transition is [state, action, next state, probability, reward], with the stage
 name and a number counts from 0; `states` may also be the number of states. A list of rewards gives one per stage. A
 probability of 0 marks an outcome as possible. `known` lists rows [state, action] that learners may know, in addition to
 rows with one outcome. `start` is a state, a law {state: probability} or a list of probabilities. `units` names the unit of
-the rewards, and `comment` is ignored.
+the rewards, and `comment` is ignored. `noise` is described in
+`bqrl.mdp.files.json_noise`.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from typing import Any, NoReturn
 
@@ -28,11 +28,12 @@ from bqrl.checks import nearest, shown
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.mdp.arrays import BoolArray
 from bqrl.mdp.build import MAX_ID, Table, check_horizon, from_columns
+from bqrl.mdp.files.json_items import Labels, dumps, index_of, number_of, row_of
+from bqrl.mdp.files.json_noise import noise_lines, read_noise
 from bqrl.mdp.model import MDP
+from bqrl.mdp.noise import outcome_numbers
 
-KEYS = ("horizon", "discount", "start", "states", "actions", "known", "units", "transitions", "comment")
-
-Labels = dict[str, int] | None  # index of each name, if there are names
+KEYS = ("horizon", "discount", "start", "states", "actions", "known", "units", "transitions", "noise", "comment")
 
 
 def read_json(content: bytes, horizon: int | None, start: Any, discount: float | None) -> MDP:
@@ -63,6 +64,8 @@ def read_json(content: bytes, horizon: int | None, start: Any, discount: float |
     table, H = from_columns(
         stage, s, a, s_next, p, reward.reshape(-1).astype(np.float64), H, staged=staged, S=S, A=A, keep_zeros=True
     )
+    row = (stage * S + s) * A + a
+    outcome = outcome_numbers(row, s_next, reward.reshape(-1).astype(np.float64))
     _pay(table, kinds)
     return MDP.from_table(
         table,
@@ -73,6 +76,7 @@ def read_json(content: bytes, horizon: int | None, start: Any, discount: float |
         state_names=states,
         action_names=actions,
         units=data.get("units"),
+        noise=read_noise(data["noise"], table, row, outcome, states, actions) if "noise" in data else None,
     )
 
 
@@ -101,13 +105,10 @@ def write_json(mdp: MDP) -> bytes:
         "known": [place[q] for q in extra],
     }
     head |= {"units": mdp.units} if mdp.units else {}
-    lines = [f"  {json.dumps(key)}: {_dumps(value)}," for key, value in head.items()]
-    body = ",\n".join(f"    {_dumps([*place[q], state[t], p, r])}" for q, t, p, r in outcomes)
-    return "\n".join(["{", *lines, '  "transitions": [', body, "  ]", "}", ""]).encode()
-
-
-def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    lines = [f"  {json.dumps(key)}: {dumps(value)}," for key, value in head.items()]
+    body = ",\n".join(f"    {dumps([*place[q], state[t], p, r])}" for q, t, p, r in outcomes)
+    noise = [] if mdp.noise is None else noise_lines(mdp.noise, place)
+    return "\n".join(["{", *lines, *noise, '  "transitions": [', body, "  ]", "}", ""]).encode()
 
 
 def _parse(content: bytes) -> dict[str, Any]:
@@ -177,36 +178,19 @@ def _transition(
         raise FileFormatError(
             f"{where} must be [state, action, next state, probability, reward], with the stage in front in all or none"
         )
-    stage = _index(row[0], None, MAX_ID, f"{where}, stage") if width == 6 else 0
+    stage = index_of(row[0], None, MAX_ID, f"{where}, stage") if width == 6 else 0
     s, a, s_next, p, r = row[-5:]
     paid = r if isinstance(r, list) else [r]
     if not paid:
         raise FileFormatError(f"{where}: the list of rewards is empty")
     return (
         stage,
-        _index(s, states, S, f"{where}, state"),
-        _index(a, actions, A, f"{where}, action"),
-        _index(s_next, states, S, f"{where}, next state"),
-        _number(p, f"{where}, probability"),
-        [_number(x, f"{where}, reward") for x in paid],
+        index_of(s, states, S, f"{where}, state"),
+        index_of(a, actions, A, f"{where}, action"),
+        index_of(s_next, states, S, f"{where}, next state"),
+        number_of(p, f"{where}, probability"),
+        [number_of(x, f"{where}, reward") for x in paid],
     )
-
-
-def _index(given: Any, names: Labels, count: int, where: str) -> int:
-    """Index of a state or action given by name or number."""
-    if isinstance(given, str) and names is not None and given in names:
-        return names[given]
-    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < count:
-        return given
-    rule = f"a number from 0 to {count - 1}" + ("" if names is None else " or a name of the list")
-    raise FileFormatError(f"{where}: expected {rule}, got {shown(given)}")
-
-
-def _number(given: Any, where: str) -> float:
-    """A finite number."""
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not abs(given) < math.inf:
-        raise FileFormatError(f"{where}: expected a finite number, got {shown(given)}")
-    return float(given)
 
 
 def _pay(table: Table, kinds: Any) -> None:
@@ -221,16 +205,11 @@ def _pay(table: Table, kinds: Any) -> None:
 
 def _known(given: Any, table: Table, states: Labels, actions: Labels) -> BoolArray:
     """The mask of known rows."""
-    K, S, A = table.K, table.S, table.A
-    known = np.zeros((K, S, A), bool)
-    width = 2 if K == 1 else 3
     if not isinstance(given, list):
         raise FileFormatError("known must be a list of rows [state, action]")
+    known = np.zeros(table.K * table.S * table.A, bool)
     for i, row in enumerate(given):
-        if not isinstance(row, list) or len(row) != width:
+        if not isinstance(row, list) or len(row) != (2 if table.K == 1 else 3):
             raise FileFormatError(f"known[{i}] must be [state, action], with the stage in front where stages differ")
-        h = _index(row[0], None, K, f"known[{i}], stage") if K > 1 else 0
-        known[
-            h, _index(row[-2], states, S, f"known[{i}], state"), _index(row[-1], actions, A, f"known[{i}], action")
-        ] = True
-    return known
+        known[row_of(row, table, states, actions, f"known[{i}]")] = True
+    return known.reshape(table.K, table.S, table.A)

@@ -19,6 +19,7 @@ import numpy as np
 
 from bqrl.checks import shown
 from bqrl.errors import FileFormatError
+from bqrl.mdp.arrays import floats_of, number_of, require, whole_numbers_of
 from bqrl.mdp.build import Table, check_horizon
 from bqrl.mdp.files.regular import MAX_BYTES, check_size
 from bqrl.mdp.model import MDP
@@ -137,59 +138,51 @@ def stored_model(arrays: Arrays) -> MDP:
             raise FileFormatError(f"the array {name!r} is missing; {rule}", column=name)
     if ("reward" in arrays) == ("row_reward" in arrays):
         raise FileFormatError("a model has one of the arrays 'reward' and 'row_reward'", column="reward")
-    H = check_horizon(_scalar(arrays, "H"))
-    known = _array(arrays, "known", "b", 3)
+    H, known = check_horizon(int(whole_numbers_of(arrays, "H", ()))), arrays["known"]
+    require(known.dtype.kind == "b" and known.ndim == 3, "known", f"must hold true and false, got {known.dtype}")
     K, S, A = known.shape
-    if K not in (1, H) or 0 in known.shape:
-        raise _wrong("known", f"has shape {known.shape}; it must be (1 or {H}, S, A)")
+    require(K in (1, H) and 0 not in known.shape, "known", f"must have shape (1 or {H}, S, A), got {known.shape}")
     row_start, successor = _rows(arrays, K * S * A, S)
-    n = successor.size
     stages = (1, H) if K == 1 else (1,)
-    reward = row_reward = None
-    if "reward" in arrays:
-        reward = _array(arrays, "reward", "f", 2).astype(np.float64)
-        if reward.shape not in {(k, n) for k in stages}:
-            raise _wrong("reward", f"has shape {reward.shape}; it must be (1 or {stages[-1]}, {n})")
-    else:
-        row_reward = _array(arrays, "row_reward", "f", 3).astype(np.float64)
-        if row_reward.shape not in {(k * K, S, A) for k in stages}:
-            raise _wrong("row_reward", f"has shape {row_reward.shape}; it must be (1 or {H}, {S}, {A})")
+    paid = "reward" if "reward" in arrays else "row_reward"
+    rewards = floats_of(arrays, paid, (None, successor.size) if paid == "reward" else (None, S, A))
+    fits = len(rewards) in [k * (1 if paid == "reward" else K) for k in stages]
+    require(fits, paid, f"must have 1 or {H} stages, got {len(rewards)}")
     table = Table(
         S=S,
         A=A,
         K=K,
         row_start=row_start,
         successor=successor,
-        probability=_array(arrays, "probability", "f", 1, (n,)).astype(np.float64),
-        reward=reward,
-        row_reward=row_reward,
+        probability=floats_of(arrays, "probability", (successor.size,)),
         infer_available=True,
+        **{paid: rewards},
     )
     return MDP.from_table(
         table,
         H,
-        _array(arrays, "mu", "f", 1, (S,)),
-        _scalar(arrays, "discount"),
+        floats_of(arrays, "mu", (S,)),
+        number_of(arrays, "discount"),
         known=known,
         state_names=_names(arrays, "state_names"),
         action_names=_names(arrays, "action_names"),
-        units=str(_array(arrays, "units", "U", 0)) if "units" in arrays else None,
+        units=_word(arrays, "units"),
         noise=from_arrays(arrays, row_start) if any(name.startswith(PREFIX) for name in arrays) else None,
     )
 
 
 def _rows(arrays: Arrays, rows: int, S: int) -> tuple[Any, Any]:
     """The arrays row_start and successor, checked."""
-    row_start, successor = _array(arrays, "row_start", "iu", 1), _array(arrays, "successor", "iu", 1)
+    row_start, successor = (whole_numbers_of(arrays, name, (None,)) for name in ("row_start", "successor"))
     n = successor.size
-    if row_start.size != rows + 1 or row_start[0] != 0 or row_start[-1] != n or np.any(row_start[1:] < row_start[:-1]):
-        raise _wrong("row_start", f"must rise from 0 to {n} in {rows} steps")
+    rises = row_start.size == rows + 1 and row_start[0] == 0 and row_start[-1] == n and np.all(np.diff(row_start) >= 0)
+    require(bool(rises), "row_start", f"must rise from 0 to {n} in {rows} steps")
     inside = np.ones(n, bool)
-    inside[row_start[:-1][row_start[:-1] < n].astype(np.int64)] = False  # the first outcome of a row follows none
+    inside[row_start[:-1][row_start[:-1] < n]] = False  # the first outcome of a row follows none
     falls = np.any(successor[1:][inside[1:]] < successor[:-1][inside[1:]])
-    if np.any(successor >= S) or np.any(successor < 0) or falls:
-        raise _wrong("successor", f"must hold states from 0 to {S - 1}, increasing within a row")
-    return row_start.astype(np.int64), successor.astype(np.int32)
+    valid = not falls and bool(np.all((successor >= 0) & (successor < S)))
+    require(valid, "successor", f"must hold states from 0 to {S - 1}, increasing within a row")
+    return row_start, successor.astype(np.int32)
 
 
 def _dense(arrays: Arrays, horizon: int | None, start: Any, discount: float | None) -> MDP:
@@ -207,27 +200,18 @@ def _dense(arrays: Arrays, horizon: int | None, start: Any, discount: float | No
     return MDP(**arrays | {name: value for name, value in given.items() if value is not None})
 
 
-def _wrong(name: str, message: str) -> FileFormatError:
-    return FileFormatError(f"the array {name!r} {message}", column=name)
-
-
-def _array(arrays: Arrays, name: str, kinds: str, ndim: int, shape: tuple[int, ...] | None = None) -> Any:
-    """An array of the given kind and shape."""
-    array = arrays[name]
-    words = {"f": "real numbers", "iu": "whole numbers", "b": "true and false", "U": "strings"}
-    if array.dtype.kind not in kinds:
-        raise _wrong(name, f"must hold {words[kinds]}, got {array.dtype}")
-    if array.ndim != ndim or (shape is not None and array.shape != shape):
-        raise _wrong(name, f"has shape {array.shape}, expected {shape or f'{ndim} axes'}")
-    return array
-
-
-def _scalar(arrays: Arrays, name: str) -> Any:
-    """A single number."""
-    if arrays[name].shape != () or arrays[name].dtype.kind not in "iuf":
-        raise _wrong(name, "must hold one number")
-    return arrays[name].item()
+def _word(arrays: Arrays, name: str) -> str | None:
+    """A string, or None."""
+    if name not in arrays:
+        return None
+    require(arrays[name].dtype.kind == "U" and arrays[name].ndim == 0, name, "must be a string")
+    return str(arrays[name])
 
 
 def _names(arrays: Arrays, name: str) -> list[str] | None:
-    return None if name not in arrays else _array(arrays, name, "U", 1).tolist()
+    """Names as strings, or None."""
+    if name not in arrays:
+        return None
+    require(arrays[name].dtype.kind == "U" and arrays[name].ndim == 1, name, "must be a list of strings")
+    found: list[str] = arrays[name].tolist()
+    return found

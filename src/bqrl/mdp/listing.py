@@ -1,48 +1,25 @@
 """Transitions as a table with named columns: one line per outcome, ids as numbers or names.
 
-The same rules serve files (.csv) and frames: which header plays which role, how ids become indices, and what is wrong
-with a line.
+The same rules serve files (.csv) and frames: how ids become indices, and what is wrong with a line. With a column `event`
+the rows share noise: a line says where one event leads, and its probability is that of the event. A column `law` tells
+several laws of events apart.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from bqrl.checks import nearest, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, ModelWarning, SizeError
+from bqrl.errors import ModelError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import Table, are_ids, check_gaps, from_columns
+from bqrl.mdp.headers import EVENT, IDS, LAW, STAGE
+from bqrl.mdp.noise import LAW_TOL, SharedNoise, outcome_numbers, shared_noise
 from bqrl.mdp.validation import ROW_TOL, percentages
-
-ROLES = ("state", "action", "next_state", "probability", "reward")
-STAGE = "stage"
-SYNONYMS = {
-    "state": ("s", "from", "idstatefrom", "statefrom", "fromstate", "currentstate", "source", "stateid", "idstate"),
-    "action": ("a", "idaction", "actionid", "decision", "choice"),
-    "next_state": (
-        "s'",
-        "next",
-        "to",
-        "idstateto",
-        "stateto",
-        "tostate",
-        "snext",
-        "sprime",
-        "newstate",
-        "successor",
-        "nextstateid",
-    ),
-    "probability": ("p", "prob", "proba", "pr", "transitionprobability"),
-    "reward": ("r", "rewards", "payoff"),
-    "stage": ("h", "idstage", "stageid"),  # not time or step: such columns often mean a duration
-}
-IDS = {"state": "state", "next_state": "state", "action": "action"}  # which roles share their ids
 
 
 @dataclass(slots=True)
@@ -57,127 +34,54 @@ class Ids:
 class Listing:
     """The lines of a table by role."""
 
-    ids: dict[str, Ids]  # state, action, next_state
+    ids: dict[str, Ids]  # state, action, next_state, and event and law where there are such columns
     probability: FloatArray
     reward: FloatArray
     stage: FloatArray | None
     headers: dict[str, str]  # role -> header, for messages
     lines: Sequence[int] | None = None  # line numbers in a file; None for a frame
 
+    def where(self, i: int) -> str:
+        """Line `i` as a message names it."""
+        return f"row {i}" if self.lines is None else f"line {self.lines[i]}"
+
     def error(self, i: int, message: str, role: str | None = None, **facts: Any) -> ModelError:
         """A ModelError about line `i`."""
         line = None if self.lines is None else int(self.lines[i])
-        place = f"row {i}" if line is None else f"line {line}"
         column = None if role is None else self.headers[role]
-        return ModelError(f"{place}: {message}", line=line, column=column, **facts)
-
-
-# -- headers -------------------------------------------------------------------------------------------------------------
-
-
-def match_columns(header: Sequence[str], columns: Mapping[str, str] | None, *, ignored: bool = True) -> dict[str, int]:
-    """Position of each role's column; warns about columns that have no role if `ignored`."""
-    names = [str(name).strip() for name in header]
-    twice = next((name for name in names if name and names.count(name) > 1), None)
-    if twice is not None:
-        raise ModelError(f"the column {shown(twice)} appears twice; rename one of them", column=twice)
-    found = _chosen(names, columns)
-    taken = set(found.values())
-    for role in (*ROLES, STAGE):
-        if role in found:
-            continue
-        plain = role.replace("_", "")
-        near = [i for i, name in enumerate(names) if i not in taken and _plain(name) in (plain, *SYNONYMS[role])]
-        exact = [i for i in near if _plain(names[i]) == plain]
-        if len(exact or near) > 1:
-            both = " and ".join(shown(names[i]) for i in (exact or near)[:2])
-            raise ModelError(
-                f"the columns {both} could both hold the {role}; choose with columns={{{role!r}: ...}}", column=role
-            )
-        if near:
-            found[role] = (exact or near)[0]
-            taken.add(found[role])
-        elif role != STAGE:
-            raise ModelError(_missing(role, [n for i, n in enumerate(names) if n and i not in taken]), column=role)
-    extra = [name for i, name in enumerate(names) if name and i not in taken]
-    if extra and ignored:
-        listed = ", ".join(shown(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
-        warnings.warn(f"columns ignored: {listed}", ModelWarning, stacklevel=2)
-    return found
-
-
-def _chosen(names: list[str], columns: Mapping[str, str] | None) -> dict[str, int]:
-    """Positions of the columns that the caller names."""
-    if columns is not None and not isinstance(columns, Mapping):
-        raise ArgumentTypeError(
-            f"columns must be a dict such as {{'state': 'from'}}, got {shown(columns)}", name="columns", value=columns
-        )
-    found = {}
-    lower = [name.lower() for name in names]
-    for role, wanted in (columns or {}).items():
-        if role not in (*ROLES, STAGE):
-            raise ArgumentError(
-                f"columns must map {', '.join((*ROLES, STAGE))} to headers, got {shown(role)}"
-                + _did_you_mean(role, (*ROLES, STAGE)),
-                name="columns",
-                value=columns,
-            )
-        given = str(wanted).strip()
-        if given not in names and given.lower() not in lower:
-            raise ArgumentError(
-                f"columns: there is no column {shown(given)}{nearest(given, names)}", name="columns", value=columns
-            )
-        found[str(role)] = names.index(given) if given in names else lower.index(given.lower())
-    if len(set(found.values())) < len(found):
-        raise ArgumentError("columns must give each role a column of its own", name="columns", value=columns)
-    return found
-
-
-def _missing(role: str, unused: list[str]) -> str:
-    """The message for a role without a column, with the header that comes nearest."""
-    words = {name.lower(): name for name in unused}
-    near = [match for word in (role, *SYNONYMS[role]) for match in get_close_matches(word, words, 1, cutoff=0.6)]
-    hint = f"is it {shown(words[near[0]])}? " if near else ""
-    listed = "" if near or not unused else f" among {', '.join(map(shown, unused[:8]))}"
-    return f"there is no column for the {role}{listed}; {hint}choose with columns={{{role!r}: ...}}"
-
-
-def _plain(header: str) -> str:
-    """A header in lower case without spaces, underscores and hyphens."""
-    return "".join(sign for sign in header.lower() if sign not in " _-.")
-
-
-def _did_you_mean(given: Any, options: Sequence[str]) -> str:
-    hint = nearest(given, options)
-    return hint if "did you mean" in hint else ""
-
-
-# -- from lines to a table of outcomes -------------------------------------------------------------------------------------
+        return ModelError(f"{self.where(i)}: {message}", line=line, column=column, **facts)
 
 
 def to_table(
-    listing: Listing, horizon: int | None, state_names: Any = None, action_names: Any = None
-) -> tuple[Table, int, Any, Any]:
-    """Table, horizon and names of the listed lines. A count in place of names says how many ids there are."""
+    listing: Listing, horizon: int | None, state_names: Any = None, action_names: Any = None, **noise: Any
+) -> tuple[Table, int, dict[str, Any]]:
+    """Table, horizon, and names and noise of the listed lines. A count in place of names says how many ids there are.
+
+    `noise` holds further fields of `SharedNoise`, used if there is a column of events.
+    """
     (s, s_next), S, states = _numbered(listing, ("state", "next_state"), state_names)
     (a,), A, actions = _numbered(listing, ("action",), action_names)
     stage, first_stage = np.zeros(s.size, np.int64), 0
     if listing.stage is not None:
-        _check_ids(listing, STAGE, listing.stage)
-        stage = listing.stage.astype(np.int64)
-        first_stage = _first(listing, stage, STAGE)
-        stage = stage - first_stage
+        first_stage = _first_stage(listing, listing.stage)
+        stage = listing.stage.astype(np.int64) - first_stage
     K = int(stage.max()) + 1
     try:
         check_gaps(K, S, A, s.size)
     except SizeError as error:
         widest = int(np.maximum(np.maximum(s, s_next), np.maximum(a, stage)).argmax())
         raise listing.error(widest, str(error)) from None
-    _check_numbers(listing, (stage * S + s) * A + a, s_next, (S, A), states, actions, first_stage)
+    row = (stage * S + s) * A + a
+    _check_numbers(listing, row, s_next, (S, A), states, actions, first_stage)
+    staged, shared = listing.stage is not None, EVENT in listing.ids
     table, H = from_columns(
-        stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=listing.stage is not None, S=S, A=A
+        stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared
     )
-    return table, H, states, actions
+    facts: dict[str, Any] = {"state_names": states, "action_names": actions, "noise": None}
+    if shared and set(listing.ids[EVENT].labels) != {""}:
+        facts["noise"] = _read_events(listing, row, s_next, table, **noise)
+        table.probability = facts["noise"].image(facts["noise"].probabilities, table.probability)
+    return table, H, facts
 
 
 def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[list[IntArray], int, list[str] | None]:
@@ -212,6 +116,61 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
             ]  # ids from 1 are the names, so that tables show the file's ids
     places = [np.array([index[label] for label in column.labels], np.int64)[column.code] for column in columns]
     return places, len(names) if names is not None else int(total or 0), names
+
+
+def _read_events(listing: Listing, row: IntArray, s_next: IntArray, table: Table, **fields: Any) -> SharedNoise:
+    """The shared noise of lines with events; a line without an event belongs to a row that no law drives."""
+    event, laws = listing.ids[EVENT], listing.ids.get(LAW, Ids(np.zeros(row.size, np.int64), [""]))
+    named = np.array([label != "" for label in event.labels])[event.code]
+    key = np.where(named, laws.code * len(event.labels) + event.code, -1)
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)  # the first line of each event of a law
+    p, first = listing.probability, first[place.reshape(-1)]
+    differs = np.flatnonzero(named & (np.abs(p - p[first]) > LAW_TOL))
+    if differs.size:
+        i, j = int(differs[0]), int(first[differs[0]])
+        raise listing.error(
+            i,
+            f"the event {shown(event.labels[event.code[i]])} has the probability {p[i]:.12g} here and {p[j]:.12g} in"
+            f" {listing.where(j)}; give rows with other probabilities another law in a column 'law'",
+            "probability",
+        )
+    opening = np.unique(first[named])  # one line per event of a law, in order of appearance
+    members = [opening[laws.code[opening] == law] for law in range(len(laws.labels))]
+    members = [lines for lines in members if lines.size]
+    number_of = np.full((len(laws.labels), len(event.labels)), -1)
+    law_of = np.full(len(laws.labels), -1)
+    for i, lines in enumerate(members):
+        number_of[laws.code[lines], event.code[lines]] = np.arange(lines.size)
+        law_of[laws.code[lines[0]]] = i
+    law = np.where(named, law_of[laws.code], -1)
+    number = np.where(named, number_of[laws.code, event.code], -1)
+    _check_events(listing, row, law, number, [lines.size for lines in members])
+    return shared_noise(
+        (row, outcome_numbers(row, s_next, listing.reward), law, number),
+        table.row_start,
+        (table.K, table.S, table.A),
+        events=tuple(tuple(event.labels[event.code[i]] for i in lines) for lines in members),
+        probabilities=tuple(p[lines] for lines in members),
+        **fields,
+    )
+
+
+def _check_events(listing: Listing, row: IntArray, law: IntArray, event: IntArray, sizes: list[int]) -> None:
+    """Raise ModelError unless every row lists each event of one law once, or no event."""
+    order = np.lexsort((event, row))
+    q, e, i = row[order], event[order], law[order]
+    opens = np.r_[True, q[1:] != q[:-1]]
+    start = np.flatnonzero(opens)
+    group = np.cumsum(opens) - 1
+    expected = np.where(i < 0, -1, np.arange(q.size) - start[group])
+    bad = np.flatnonzero((i != i[start][group]) | (e != expected))
+    counts = np.diff(np.r_[start, q.size])
+    short = np.flatnonzero((i[start] >= 0) & (counts != np.array([*sizes, 0])[i[start]]))
+    if bad.size or short.size:
+        line = int(order[bad[0]] if bad.size else order[start[short[0]]])
+        raise listing.error(
+            line, "the row must list every event of one law once, or leave the event empty in all its lines", EVENT
+        )
 
 
 def _first_id(
@@ -256,19 +215,13 @@ def _number(label: str) -> float:
     return number if label.isascii() and "_" not in label and np.isfinite(number) else np.nan
 
 
-def _check_ids(listing: Listing, role: str, values: FloatArray) -> None:
-    bad = np.flatnonzero(~are_ids(values))
-    if bad.size:
-        i = int(bad[0])
-        raise listing.error(i, f"{role} must be a whole number from 0 or 1, got {values[i]:.15g}", role)
-
-
-def _first(listing: Listing, ids: IntArray, role: str) -> int:
-    """The smallest id, which must be 0 or 1."""
-    i = int(ids.argmin())
-    if ids[i] > 1:
-        raise listing.error(i, f"the smallest {role} id is {ids[i]}; ids must start at 0 or 1", role)
-    return int(ids[i])
+def _first_stage(listing: Listing, stages: FloatArray) -> int:
+    """The smallest stage, which must be 0 or 1; the others must be whole numbers, too."""
+    proper = are_ids(stages)
+    i = int(stages.argmin() if proper.all() else proper.argmin())
+    if not proper[i] or stages[i] > 1:
+        raise listing.error(i, f"stages must be whole numbers that start at 0 or 1, got {stages[i]:.15g}", STAGE)
+    return int(stages[i])
 
 
 def _check_numbers(

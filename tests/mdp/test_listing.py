@@ -1,4 +1,4 @@
-"""Tables by column name, and the one line that each fault is answered with."""
+"""Tables of transitions: ids, stages and events, and one line for every fault."""
 
 # ruff: noqa: E501  (a bad table and its answer stay on one line)
 
@@ -7,8 +7,7 @@ import pytest
 from mdp_strategies import assert_same
 
 from bqrl import MDP
-from bqrl.errors import ArgumentError, ModelError, ModelWarning
-from bqrl.mdp.columns import match_columns
+from bqrl.errors import ArgumentError, ModelError
 
 TABLE = {
     "state": ["Well", "Well", "Sick"],
@@ -37,28 +36,7 @@ def test_stages_in_a_column():
     assert (mdp.H, mdp.reward.tolist()) == (2, [[3.0, 4.0]])
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "idstatefrom,idaction,idstateto,probability,reward",
-        "S,A,S',P,R",
-        "From,Action,To,Prob,Reward",
-        "s,a,next,p,rewards",
-    ],
-)
-def test_usual_names_are_recognised(header):
-    assert list(match_columns(header.split(","), None).values()) == [0, 1, 2, 3, 4]
-
-
-def test_other_columns_are_ignored_with_a_notice():
-    with pytest.warns(ModelWarning, match=r"^columns ignored: 'note'$"):
-        MDP(TABLE | {"note": ["x", "y", "z"]}, horizon=2)
-
-
 FAULTS = [
-    ("a missing column", lambda: MDP(table(reward=None), horizon=2), "there is no column for the reward", "reward"),
-    ("its nearest header", lambda: MDP(table(reward=None, rewrd=[1, 2, 3]), horizon=2), "is it 'rewrd'?", "reward"),
-    ("two candidates", lambda: MDP(table(state=None, s=["x"] * 3, source=["x"] * 3), horizon=2), "could both hold the state", "state"),
     ("mixed ids", lambda: MDP(table(state=["Well", "1", "Sick"]), horizon=2), "row 0: the state 'Well' is a name where other states are numbers", "state"),
     ("an empty id", lambda: MDP(table(next_state=["Sick", "", "Well"]), horizon=2), "row 1: the state is empty", "next_state"),
     ("an unknown name", lambda: MDP(TABLE, horizon=2, state_names=["Well", "Sik"]), "row 2: there is no state 'Sick'; did you mean 'Sik'?", "state"),
@@ -87,9 +65,6 @@ def test_a_bad_table_gets_one_line(call, phrase, column):
 
 
 ARGUMENTS = [
-    ("an unknown role", {"columns": {"stat": "state"}}, "got 'stat'; did you mean 'state'?"),
-    ("an unknown header", {"columns": {"state": "stte"}}, "there is no column 'stte'; did you mean 'state'?"),
-    ("one column for two roles", {"columns": {"state": "state", "next_state": "state"}}, "a column of its own"),
     ("columns without a table", {"transitions": [(0, 0, 0, 1, 0)], "columns": {"state": "s"}}, "with a table"),
     ("rewards beside a table", {"rewards": [[1.0]]}, "rewards must be omitted with a table"),
     ("an unknown first state", {"start": {"Wel": 1.0}}, "there is no state 'Wel'; did you mean 'Well'?"),
@@ -103,5 +78,68 @@ ARGUMENTS = [
 def test_bad_options_of_a_table_get_one_line(options, phrase):
     with pytest.raises(ArgumentError) as caught:
         MDP(**{"transitions": TABLE, "horizon": 2} | options)
+    assert phrase in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+# -- events ----------------------------------------------------------------------------------------------------------
+
+SHARED = {
+    "state": ["empty", "empty", "full", "full", "full"],
+    "action": ["fill", "fill", "fill", "fill", "rest"],
+    "event": ["rain", "dry", "dry", "rain", ""],
+    "next_state": ["full", "empty", "full", "full", "full"],
+    "probability": [0.3, 0.7, 0.7, 0.3, 1.0],
+    "reward": [0, 0, 1, 2, 0],
+}
+
+
+def shared(**changes):
+    return MDP(SHARED | changes, horizon=3)
+
+
+def test_rows_with_events_share_one_law():
+    mdp = shared()
+    assert mdp.noise.events == (("rain", "dry"),)
+    assert mdp.noise.probabilities[0].tolist() == [0.3, 0.7]
+    assert mdp.noise.row_law.tolist() == [[[0, -1], [0, -1]]]
+    assert mdp.noise.outcome_of(mdp.noise.row(0, 0, 0)).tolist() == [1, 0]  # rain fills, dry does not
+    assert mdp.noise.outcome_of(mdp.noise.row(0, 1, 0)).tolist() == [1, 0]  # rain pays 2, dry 1
+    without = MDP({name: column for name, column in SHARED.items() if name != "event"}, horizon=3)
+    assert_same(mdp, without)
+
+
+def test_events_that_lead_to_one_outcome_merge_and_leave_the_row_without_a_law():
+    mdp = shared(next_state=["full", "full", "full", "full", "full"], state=["full"] * 5, action=[0, 0, 1, 1, 2])
+    assert mdp.noise.row_law.tolist() == [[[-1, 0, -1]]]
+    assert mdp.outcomes(0, 0, 0)[1].tolist() == [1.0]
+
+
+def test_a_column_of_laws_tells_two_laws_with_the_same_events_apart():
+    mdp = shared(probability=[0.3, 0.7, 0.5, 0.5, 1.0], law=["north", "north", "south", "south", ""])
+    assert mdp.noise.events == (("rain", "dry"), ("dry", "rain"))
+    assert [p.tolist() for p in mdp.noise.probabilities] == [[0.3, 0.7], [0.5, 0.5]]
+    assert mdp.noise.row_law[0, :, 0].tolist() == [0, 1]
+
+
+def test_an_event_of_probability_zero_stays_possible():
+    mdp = shared(probability=[0.0, 1.0, 1.0, 0.0, 1.0])
+    assert mdp.outcomes(0, 0, 0)[1].tolist() == [1.0, 0.0]
+
+
+EVENT_FAULTS = [
+    ("two probabilities", {"probability": [0.3, 0.7, 0.6, 0.4, 1.0]}, "row 2: the event 'dry' has the probability 0.6 here and 0.7 in row 1; give rows with other probabilities another law in a column 'law'"),
+    ("an event twice", {"event": ["rain", "rain", "dry", "rain", ""], "probability": [0.5, 0.5, 0.5, 0.5, 1.0]}, "must list every event of one law once"),
+    ("a line without its event", {"event": ["rain", "", "dry", "rain", ""]}, "must list every event of one law once"),
+    ("an event that is missing", {"event": ["rain", "dry", "dry", "rain", "rain"], "probability": [0.3, 0.7, 0.7, 0.3, 0.3], "state": ["empty", "empty", "full", "full", "mud"], "next_state": ["full", "empty", "full", "full", "mud"]}, "sums to 0.3"),
+    ("an event of probability zero that is missing", {"event": ["rain", "dry", "dry", "rain", "hail"], "probability": [0.3, 0.7, 0.7, 0.3, 1.0]}, "must list every event of one law once"),
+    ("two laws in a row", {"law": ["a", "b", "a", "a", ""]}, "must list every event of one law once"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "phrase"), [row[1:] for row in EVENT_FAULTS], ids=[row[0] for row in EVENT_FAULTS])
+def test_bad_events_get_one_line(changes, phrase):
+    with pytest.raises(ModelError) as caught:
+        shared(**changes)
     assert phrase in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1

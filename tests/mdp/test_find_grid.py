@@ -1,0 +1,104 @@
+"""Which grid fits a problem: a lattice, a set of returns, or a rounded grid."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from oracles import achievable_laws, small_mdps
+
+import bqrl
+from bqrl import MDP
+from bqrl.mdp.find_grid import grid, lattice, return_set, reward_step, rounded
+
+
+def chain(rewards, horizon=3, discount=1.0):
+    """One state; every reward is possible at every stage."""
+    p = 1 / len(rewards)
+    return MDP([(0, 0, 0, p, float(r)) for r in rewards], horizon=horizon, discount=discount)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "base", "step"),
+    [
+        (np.arange(25) / 24, 0, Fraction(1, 24)),
+        ([-0.1, 0.2, 0.5], Fraction(-1, 10), Fraction(3, 10)),
+        ([0.01, 0.03, 4.99], Fraction(1, 100), Fraction(2, 100)),
+        ([-2420.0000000002, 1000.0000000001], -2420, 3420),
+        ([5.0], 5, 1),
+        ([1 / 3, 0.5, 2.0], Fraction(1, 3), Fraction(1, 6)),
+    ],
+)
+def test_the_exact_step_is_found(rewards, base, step):
+    assert reward_step(np.unique(rewards)) == (base, step)
+
+
+@pytest.mark.parametrize("rewards", [[0.0, 1.0, np.sqrt(2)], [0.0, 5.0, 86.2971023227292], [0.0, np.pi, 1.0]])
+def test_rewards_without_a_step_have_none(rewards):
+    assert reward_step(np.unique(rewards)) is None
+    assert lattice(chain(rewards)) is None
+    assert grid(chain(rewards)).kind == "set"
+
+
+def test_an_offset_without_a_fraction_is_no_obstacle():
+    found = lattice(chain([np.pi, np.pi + 1], horizon=4))
+    assert found.kind == "lattice"
+    assert found.points(0) == pytest.approx(4 * np.pi + np.arange(5))
+
+
+def test_decimals_are_correctly_rounded_points():
+    found = lattice(chain([-0.1, 0.2], horizon=10))
+    assert found.points(0).tolist() == [float(Fraction(-1) + i * Fraction(3, 10)) for i in range(11)]
+
+
+@given(small_mdps())
+def test_every_achievable_return_is_a_point_of_every_grid(mdp):
+    laws = achievable_laws(mdp, 100)
+    assume(laws is not None)
+    for found in (lattice(mdp), return_set(mdp), grid(mdp)):
+        points = found.points(0)
+        for law in laws:
+            for x, _ in law:
+                column = int(found.column(0, float(x)))
+                assert points[column] == pytest.approx(float(x), abs=1e-9)
+
+
+def test_a_set_replaces_a_lattice_that_is_much_larger():
+    swim = chain([0.0, 5.0, 86.2971], horizon=100)
+    assert lattice(swim, max_points=10**8) is not None  # 86 million points
+    found = grid(swim)
+    assert (found.kind, found.size[0]) == ("set", 5151)
+
+
+def test_nothing_fits_a_size_that_is_too_small():
+    assert grid(chain(np.sqrt(np.arange(2.0, 40.0)), horizon=50), max_points=10, max_set=100) is None
+    assert lattice(chain(np.arange(10.0), horizon=50), max_points=100) is None
+
+
+def test_sums_that_no_state_can_have_take_no_room():
+    mdp = bqrl.envs.make("AssetSelling")
+    assert grid(mdp).size.tolist() == [25] * 10 + [1]
+    discounted = grid(mdp.replace(discount=0.9))
+    assert discounted.kind == "set"
+    assert discounted.size[0] < 250
+
+
+@given(small_mdps(), st.floats(0.5, 1.0), st.booleans())
+def test_rounding_moves_returns_in_one_direction_by_at_most_its_error(mdp, discount, up):
+    mdp = mdp.replace(discount=discount)
+    found = rounded(mdp, 50, up=up)
+    worth = mdp.discount ** np.arange(mdp.H)
+    for h in range(mdp.H):
+        reward = worth[h] * mdp.stage(h).reward
+        as_counted = (found.offset[h] - found.offset[h + 1]) + found.stage_units(mdp, h) * found.step
+        moved = reward - as_counted
+        assert np.all(moved <= 1e-9) if up else np.all(moved >= -1e-9)
+    assert found.error <= mdp.H * found.step + 1e-9
+
+
+def test_a_set_that_fills_the_lattice_is_given_up_early():
+    mdp = MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=600)
+    assert return_set(mdp).size[0] == 601
+    assert return_set(mdp, fewer_than=lattice(mdp).size // 4) is None
+    assert grid(mdp.replace(horizon=5000)).kind == "lattice"

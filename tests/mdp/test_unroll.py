@@ -1,0 +1,63 @@
+"""Conversions between kinds of policy: the same decisions in every history, or one line."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import small_mdps
+
+import bqrl
+from bqrl import MarkovPolicy, MixturePolicy
+from bqrl.errors import PolicyError, SizeError
+from bqrl.mdp import unroll
+
+
+def decisions(mdp, policy):
+    """(stage, history of outcomes) -> action, over all histories of positive probability."""
+    found = {}
+    open_ = [((int(s),), int(s), policy.start()) for s in np.flatnonzero(mdp.mu)]
+    for h in range(mdp.H):
+        after = []
+        for history, s, memory in open_:
+            a = found[h, history] = policy.act(h, s, memory)
+            for t, p, r in zip(*mdp.outcomes(h, s, a), strict=True):
+                if p > 0.0:
+                    after.append(
+                        ((*history, a, float(r), int(t)), int(t), policy.next(memory, h, s, a, float(r), int(t)))
+                    )
+        open_ = after
+    return found
+
+
+@given(small_mdps(), st.sampled_from([0.1, 0.5, 0.9]))
+def test_labels_decide_as_the_policy_in_every_history(mdp, tau):
+    policy = bqrl.solve(mdp, tau).policy
+    assert decisions(mdp, unroll.to_labels(policy, mdp)) == decisions(mdp, policy)
+
+
+def test_a_policy_that_never_uses_its_memory_becomes_markov():
+    mdp = bqrl.envs.make("AssetSelling", offers=5, start=1, horizon=4)
+    policy = bqrl.solve(mdp, 0.3).policy
+    markov = unroll.to_markov(policy, mdp)
+    assert isinstance(markov, MarkovPolicy)
+    assert decisions(mdp, markov) == decisions(mdp, policy)
+    assert unroll.to_markov(markov, mdp) is markov
+    labels = unroll.to_labels(policy, mdp)
+    assert unroll.to_labels(labels, mdp) is labels
+
+
+def test_a_policy_that_uses_its_memory_cannot_become_markov():
+    mdp = bqrl.envs.make("SafeOrRisky", horizon=3)
+    with pytest.raises(PolicyError, match=r"state playing at stage \d depends on its memory; use to_labels") as caught:
+        unroll.to_markov(bqrl.solve(mdp, 0.3).policy, mdp)
+    assert caught.value.state == 0
+
+
+def test_mixtures_and_graphs_that_are_too_large_are_refused(monkeypatch):
+    mdp = bqrl.envs.make("SafeOrRisky", horizon=4)
+    policy = bqrl.solve(mdp, 0.3).policy
+    with pytest.raises(PolicyError, match="a mixture draws its policy at the start; convert its parts instead"):
+        unroll.to_labels(MixturePolicy([policy, policy], [0.5, 0.5]), mdp)
+    monkeypatch.setattr(unroll, "MAX_LABELS", 2)
+    with pytest.raises(SizeError, match="more than 2 labels by stage"):
+        unroll.to_labels(policy, mdp)
