@@ -143,8 +143,8 @@ class Estimate:
             value, notes = -math.inf, plan.notes
         else:
             inner = min(beta, level)
-            radius = np.broadcast_to(self.balls.radii(more), (self.mdp.H, self.mdp.S, self.mdp.A))
-            plan = solve(self.mdp, level, inner, radius=radius, attitude="robust", **options)
+            radius, missing = self._ball(more)
+            plan = solve(self.mdp, level, inner, radius=radius, attitude="robust", missing=missing, **options)
             value, notes = plan.value, plan.notes[1:] if radius.any() else plan.notes  # the sentence replaces the first
             if beta > inner:  # levels below the start error count the lowest return
                 value = (inner * value + (beta - inner) * self._worst_return()) / beta
@@ -158,6 +158,14 @@ class Estimate:
             plan, tau=tau, beta=beta, value=value, nominal=nominal, attitude="robust",
             notes=(sentence, *notes), details=details,
         )  # fmt: skip
+
+    def _ball(self, more: int) -> tuple[FloatArray, FloatArray | None]:
+        """Radii and bounds on unseen mass of the rows, shape (H, S, A), after `more` times as many episodes."""
+        shape = (self.mdp.H, self.mdp.S, self.mdp.A)
+        missing = self.balls.missing(more)
+        return np.broadcast_to(self.balls.radii(more), shape), None if missing is None else np.broadcast_to(
+            missing, shape
+        )
 
     @property
     def _has_misses(self) -> bool:
@@ -211,10 +219,10 @@ class Estimate:
         """
         tau, _ = check_levels(tau)
         whole(top, "top", 1)
-        radius = np.broadcast_to(self.radii, (self.mdp.H, self.mdp.S, self.mdp.A))
+        radius, missing = self._ball(1)
         found = []
-        target = next_target(self.mdp, radius, max(tau - self.start_error(), 1e-12))
-        costs = costliest_rows(self.mdp, radius, target)
+        target = next_target(self.mdp, radius, max(tau - self.start_error(), 1e-12), missing)
+        costs = costliest_rows(self.mdp, radius, target, missing)
         for k, s, a in np.argwhere(costs > 0.0):
             found.append(self._described(int(k), int(s), int(a)) | {"cost": float(costs[k, s, a]), "target": target})
         return sorted(found, key=lambda row: -row["cost"])[:top]

@@ -24,19 +24,21 @@ from bqrl.planners.target import exact_grid
 from bqrl.planners.uncertain import half_radius
 
 
-def next_target(mdp: MDP, radius: FloatArray, level: float) -> float:
+def next_target(mdp: MDP, radius: FloatArray, level: float, missing: FloatArray | None = None) -> float:
     """The lowest target that the robust sweep does not reach at this level, or the highest return if it reaches all."""
     columns = _columns(mdp)
-    done = sweep(mdp, columns, half=half_radius(mdp, radius), sense=ROBUST, policy=False)
+    outside = None if missing is None else missing.reshape(mdp.H, -1)
+    done = sweep(mdp, columns, half=half_radius(mdp, radius), sense=ROBUST, missing=outside, policy=False)
     reached = np.flatnonzero(reaches(np.maximum.accumulate(done.root[: int(columns.size[0])]), level))
     column = min(int(reached[-1]) + 1 if reached.size else 0, int(columns.size[0]) - 1)
     return float(columns.points(0)[column])
 
 
-def costliest_rows(mdp: MDP, radius: FloatArray, target: float) -> FloatArray:
+def costliest_rows(mdp: MDP, radius: FloatArray, target: float, missing: FloatArray | None = None) -> FloatArray:
     """Cost of the uncertainty of every row, shape (1 or H, S, A), for the robust policy of one target."""
     columns, half = _columns(mdp), half_radius(mdp, radius)
-    done = sweep(mdp, columns, half=half, sense=ROBUST, keep=True)
+    outside = None if missing is None else missing.reshape(mdp.H, -1)
+    done = sweep(mdp, columns, half=half, sense=ROBUST, missing=outside, keep=True)
     assert done.values is not None
     assert done.actions is not None
     K = mdp.available.shape[0]
