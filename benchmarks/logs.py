@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -157,14 +158,15 @@ def coverage(path: Path, repetitions: int) -> None:
         writer = csv.DictWriter(file, FIELDS)
         if not done:
             writer.writeheader()
-        for episodes in EPISODES:
-            for i, (name, mdp) in enumerate(problems().items()):
-                for kind in LOGGING:
-                    for k in range(repetitions):
-                        cell = {"problem": name, "logging": kind, "episodes": episodes, "repetition": k}
-                        if tuple(map(str, cell.values())) not in done:
-                            seed = (i, LOGGING.index(kind), episodes, k)
-                            writer.writerows(cell | found for found in promises(mdp, kind, episodes, seed))
+        known, first = list(problems().items()), EPISODES[0]
+        sizes = [(first, repetitions), *((size, repetitions // 5) for size in EPISODES[1:])]
+        for episodes, logs in [*sizes, *((size, repetitions) for size in EPISODES[1:])]:  # medians need fewer logs
+            for (i, (name, mdp)), kind, k in product(enumerate(known), LOGGING, range(logs)):
+                cell = {"problem": name, "logging": kind, "episodes": episodes, "repetition": k}
+                if tuple(map(str, cell.values())) not in done:
+                    done.add(tuple(map(str, cell.values())))
+                    seed = (i, LOGGING.index(kind), episodes, k)
+                    writer.writerows(cell | found for found in promises(mdp, kind, episodes, seed))
                     file.flush()
 
 
