@@ -23,7 +23,7 @@ FILES = (
     *(f"{name}.csv" for name in TABLES), "estimate.npz", "policy.npz",
     *(f"{name}.{kind}" for name in CHARTS for kind in ("vl.json", "png", "pdf")),
 )  # fmt: skip
-PROMISE, CLAIM, LOGGED, LATER = "promise", "not a promise", "estimate with an interval", "projection, not a promise"
+PROMISE, CLAIM, LOGGED, LATER = "promise", "not a promise", "estimate with an interval", "projection"
 COLOURS = {PROMISE: BLUE, CLAIM: ORANGE, LOGGED: GREY, LATER: SKY}
 
 
@@ -96,8 +96,9 @@ def fit_result(
         files |= {f"{name}.{kind}": image(spec, kind) for name, spec in charts.items() for kind in ("png", "pdf")}
     except ImportError as fault:
         left_out.append(str(fault))
+    asked = {key: value for key, value in settings.items() if value not in (None, False)}
     result = Result(
-        "fit", title, settings, _tables(content, promise.tau, estimate), charts, _sentences(content),
+        "fit", title, asked, _tables(content, promise.tau, estimate), charts, _sentences(content),
         details={**content, "settings": dict(settings)}, files=files,
     )  # fmt: skip
     return result, left_out
@@ -169,19 +170,19 @@ def promise_chart(policies: Sequence[Mapping[str, Any]], projection: Sequence[Ma
     alt = altair()
     rows = [dict(row) for row in policies]
     rows += [
-        {"policy": f"robust plan, {one['factor']} times the data", "value": one["value"], "meaning": LATER}
-        for one in projection
+        {"policy": f"{one['factor']} times the data", "value": one["value"], "meaning": LATER} for one in projection
     ]
     rows = [row for row in rows if row["value"] is not None and math.isfinite(row["value"])]
     for row in rows:
         ends = {"low": row.pop("lower", None), "high": row.pop("upper", None)}
         row |= {key: row["value"] if x is None or not math.isfinite(x) else x for key, x in ends.items()}
-    order = [row["policy"] for row in rows]
+        row["label"] = f"{row['policy']}|{row['meaning'].removesuffix(' with an interval')}"
+    order = [row["label"] for row in rows]
     x = alt.X("value:Q", title=f"{tau:g}-quantile of the return", scale=alt.Scale(zero=False, padding=12))
-    y = alt.Y("policy:N", title=None, sort=order, axis=alt.Axis(labelLimit=220))
+    y = alt.Y("label:N", title=None, sort=order, axis=alt.Axis(labelLimit=220, labelExpr="split(datum.label, '|')"))
     kinds = [kind for kind in COLOURS if any(row["meaning"] == kind for row in rows)]
     colour = alt.Color(
-        "meaning:N", title=None, legend=alt.Legend(orient="top"),
+        "meaning:N", legend=None,
         scale=alt.Scale(domain=kinds, range=[COLOURS[kind] for kind in kinds]),
     )  # fmt: skip
     base = alt.Chart(alt.Data(values=rows))
