@@ -1,8 +1,12 @@
-"""Promises from logged episodes: coverage on five problems and two logging policies, and the time to read a large log.
+"""Promises from logged episodes: whether they hold, what they are worth, and the time to read a large log.
 
-    python benchmarks/logs.py [repetitions] [episodes]
+    python benchmarks/logs.py                              read and fit a log of a million steps
+    python benchmarks/logs.py coverage FILE.csv [500]      append one line per simulated log to FILE.csv; resumes
+    python benchmarks/logs.py table FILE.csv [CHART.png]   summarise FILE.csv, and draw the promise against the episodes
 
 Coverage is the share of simulated logs whose promise the true model keeps; it must be at least the confidence.
+Five problems, two kinds of logging policy: "fixed" plays every action alike; "adaptive" replans after each tenth of the log
+on the frequencies so far and then plays the action with the best mean in 7 of 10 steps.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ import resource
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,59 +31,81 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.expected import best_mean
 
 TAU, CONFIDENCE = 0.1, 0.95
-LOGGING = ("uniform", "expert")  # every action alike; the best mean in 7 of 10 steps and any action else
+LOGGING = ("fixed", "adaptive")
 WAYS = ("nothing known", "support known", "shared noise")
+EPISODES = (1000, 300, 3000, 100, 10_000)  # in the order of the run
+REPLANS = 10  # of the adaptive logging policy
+FIELDS = ("problem", "logging", "episodes", "repetition", "known", "promise", "truth", "claimed", "plug_in")
 
 
 def problems() -> dict[str, MDP]:
-    """Problems small enough for repeated logs, with shared noise where there is a law to share."""
+    """Problems small enough for repeated logs, with shared noise where there is a law to share; all are stationary."""
     make = bqrl.envs.make
     return {
         "asset selling": make("AssetSelling", offers=8, horizon=5, start=2, shared=True),
         "inventory": make("Inventory", capacity=4, horizon=5, demand=2.0, mass=0.99, shared=True),
         "machine": make("MachineReplacement", horizon=6, shared=True),
-        "river swim": make("RiverSwim", horizon=8, positions=4),
+        "river swim": make("RiverSwim", horizon=16, positions=4),
         "random": make("Garnet", states=6, actions=2, horizon=5),
     }
 
 
-def logging_policy(mdp: MDP, kind: str) -> np.ndarray:
-    """Action probabilities (H, S, A)."""
+def uniform(mdp: MDP) -> np.ndarray:
+    """Every available action alike, shape (H, S, A)."""
     available = np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A))
-    uniform = available / available.sum(axis=2, keepdims=True)
-    if kind == "uniform":
-        return uniform
-    expert = np.zeros(uniform.shape)
+    return available / available.sum(axis=2, keepdims=True)
+
+
+def towards_mean(mdp: MDP) -> np.ndarray:
+    """The best mean of a model in 7 of 10 steps and any action else, shape (H, S, A)."""
     policy = best_mean(mdp)[1]
-    for h in range(mdp.H):
-        for s in range(mdp.S):
-            expert[h, s, policy.act(h, s, policy.start())] = 1.0
-    return 0.7 * expert + 0.3 * uniform
+    best = np.array([[policy.act(h, s, policy.start()) for s in range(mdp.S)] for h in range(mdp.H)])
+    return 0.7 * np.eye(mdp.A)[best] + 0.3 * uniform(mdp)
 
 
-def played(mdp: MDP, policy: np.ndarray, episodes: int, rng: np.random.Generator) -> dict[str, Any]:
-    """A log of the policy as columns, labelled with the names of the model."""
+def played(mdp: MDP, policy: np.ndarray, episodes: int, rng: np.random.Generator, first: int = 0) -> dict[str, Any]:
+    """A log of the policy as columns of numbers, with the place of every outcome in the model."""
     s = rng.choice(mdp.S, episodes, p=mdp.mu)
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("stage", "state", "action", "reward", "next_state")}
+    parts: dict[str, list[np.ndarray]] = defaultdict(list)
     for h in range(mdp.H):
         a = (rng.random(episodes)[:, None] > np.cumsum(policy[h, s], axis=1)).sum(axis=1).clip(0, mdp.A - 1)
-        s_next, reward = np.empty(episodes, np.int64), np.empty(episodes)
-        u = rng.random(episodes)
-        for row in np.unique(s * mdp.A + a):
-            here = np.flatnonzero(s * mdp.A + a == row)
-            successor, probability, paid = mdp.outcomes(h, int(row) // mdp.A, int(row) % mdp.A)
-            i = np.searchsorted(np.cumsum(probability), u[here], side="right").clip(0, successor.size - 1)
-            s_next[here], reward[here] = successor[i], paid[i]
-        for name, column in (("stage", np.full(episodes, h)), ("state", s), ("action", a), ("next_state", s_next)):
+        stage, row = mdp.stage(h), s * mdp.A + a
+        total = np.r_[0.0, np.cumsum(stage.probability)]
+        begin, end = stage.row_start[row], stage.row_start[row + 1]
+        place = np.searchsorted(total, total[begin] + rng.random(episodes), side="right").clip(begin + 1, end) - 1
+        s_next = stage.successor[place]
+        columns = (np.arange(first, first + episodes), np.full(episodes, h), s, a, stage.reward[place], s_next, place)
+        names = ("episode", "stage", "state", "action", "reward", "next_state", "place")
+        for name, column in zip(names, columns, strict=True):
             parts[name].append(column)
-        parts["reward"].append(reward)
         s = s_next
-    log: dict[str, Any] = {name: np.concatenate(columns) for name, columns in parts.items()}
-    states, actions = (
-        np.array([name(i) for i in range(n)]) for name, n in ((mdp.state_label, mdp.S), (mdp.action_label, mdp.A))
-    )
-    log["state"], log["next_state"] = states[log["state"]], states[log["next_state"]]
-    return log | {"action": actions[log["action"]], "episode": np.tile(np.arange(episodes), mdp.H)}
+    return {name: np.concatenate(columns) for name, columns in parts.items()}
+
+
+def simulated(mdp: MDP, kind: str, episodes: int, rng: np.random.Generator) -> dict[str, Any]:
+    """A log of one kind, labelled with the names of the model."""
+    if kind == "fixed":
+        log = played(mdp, uniform(mdp), episodes, rng)
+    else:
+        size, policy, parts = episodes // REPLANS, uniform(mdp), []
+        row = np.repeat(np.arange(mdp.S * mdp.A), np.diff(mdp.row_start))
+        counts = np.zeros(mdp.successor.size)
+        for i in range(REPLANS):
+            parts.append(played(mdp, policy, size, rng, first=i * size))
+            counts += np.bincount(parts[-1]["place"], minlength=counts.size)
+            seen = np.bincount(row, counts)[row]
+            guess = np.where(seen > 0, counts / np.maximum(seen, 1.0), 1.0 / np.bincount(row)[row])
+            policy = towards_mean(mdp.with_probability(guess))
+        log = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return labelled(mdp, log)
+
+
+def labelled(mdp: MDP, log: dict[str, Any]) -> dict[str, Any]:
+    """The log with the names of the model instead of numbers."""
+    states = np.array([mdp.state_label(s) for s in range(mdp.S)])
+    actions = np.array([mdp.action_label(a) for a in range(mdp.A)])
+    names = {"state": states[log["state"]], "action": actions[log["action"]], "next_state": states[log["next_state"]]}
+    return {name: column for name, column in (log | names).items() if name != "place"}
 
 
 def embedded(mdp: MDP, estimate: Estimate) -> MDP:
@@ -85,19 +113,16 @@ def embedded(mdp: MDP, estimate: Estimate) -> MDP:
     names = {name: i for i, name in enumerate(estimate.mdp.state_names or ())}
     actions = {name: i for i, name in enumerate(estimate.mdp.action_names or ())}
     end, unseen = estimate.added
-    lowest = float(mdp.reward.min())
-    listed = []
-    for h in range(mdp.H):
-        for s in range(mdp.S):
-            for a in range(mdp.A):
-                if mdp.state_label(s) not in names or mdp.action_label(a) not in actions:
-                    continue
-                for s_next, p, r in zip(*mdp.outcomes(h, s, a), strict=True):
-                    place = names.get(mdp.state_label(int(s_next)), unseen)
-                    if p > 0:
-                        listed.append((h, names[mdp.state_label(s)], actions[mdp.action_label(a)], place, p, r))
-        listed += [(h, s, a, s, 1.0, r) for s, r in ((end, 0.0), (unseen, lowest)) for a in actions.values()]
-    return MDP(listed, start=names[mdp.state_label(mdp.start)])
+    listed = [(s, a, s, 1.0, r) for s, r in ((end, 0.0), (unseen, float(mdp.reward.min()))) for a in actions.values()]
+    for s in range(mdp.S):
+        for a in range(mdp.A):
+            if mdp.state_label(s) not in names or mdp.action_label(a) not in actions:
+                continue
+            for s_next, p, r in zip(*mdp.outcomes(0, s, a), strict=True):
+                place = names.get(mdp.state_label(int(s_next)), unseen)
+                if p > 0:
+                    listed.append((names[mdp.state_label(s)], actions[mdp.action_label(a)], place, p, r))
+    return MDP(listed, start=names[mdp.state_label(mdp.start)], horizon=mdp.H)
 
 
 def fitted(mdp: MDP, log: dict[str, Any], way: str) -> Estimate:
@@ -108,45 +133,70 @@ def fitted(mdp: MDP, log: dict[str, Any], way: str) -> Estimate:
     return fit(log, CONFIDENCE, model=mdp if way == "shared noise" else mdp.with_noise(None))
 
 
-def promises(
-    mdp: MDP, kind: str, way: str, episodes: int, repetitions: int, seed: int = 0
-) -> Iterator[dict[str, float]]:
-    """Promise, true value of the promised plan and true value of the plug-in plan, log by log."""
-    policy = logging_policy(mdp, kind)
-    for rng in np.random.default_rng(seed).spawn(repetitions):
-        estimate = fitted(mdp, played(mdp, policy, episodes, rng), way)
-        truth = embedded(mdp, estimate) if estimate.added else mdp
-        plan, plug_in = estimate.solve(TAU), estimate.plug_in(TAU)
-        yield {
-            "promise": plan.value,
-            "truth": bqrl.evaluate(truth, plan.policy).quantile(TAU),
-            "plug_in": bqrl.evaluate(truth, plug_in.policy).quantile(TAU),
-            "claimed": plug_in.value,
-        }
-
-
 def ways(mdp: MDP) -> tuple[str, ...]:
     """What may be known of a problem."""
     return WAYS if mdp.noise is not None else WAYS[:2]
 
 
-def coverage(repetitions: int, episodes: int) -> list[tuple[object, ...]]:
-    """One row per problem, logging policy and knowledge."""
-    rows = []
-    for name, mdp in problems().items():
-        best = bqrl.guarantee_curve(mdp)(TAU)
-        for kind in LOGGING:
-            for way in ways(mdp):
-                found = list(promises(mdp, kind, way, episodes, repetitions))
-                promise, truth, plug_in, claimed = (np.array([one[key] for one in found]) for key in found[0])
-                rows.append(
-                    (
-                        name, kind, way, best, float(np.mean(promise <= truth + 1e-9)), float(np.median(promise)),
-                        float(np.median(claimed)), float(np.median(plug_in)), float(np.mean(claimed > plug_in + 1e-9)),
-                    )
-                )  # fmt: skip
-                print(rows[-1], flush=True)
-    return rows
+def promises(mdp: MDP, kind: str, episodes: int, seed: Any) -> Iterator[dict[str, Any]]:
+    """For each way on one simulated log: the promise and its plan's true value, the plug-in plan's claim and true value."""
+    log = simulated(mdp, kind, episodes, np.random.default_rng(seed))
+    for way in ways(mdp):
+        estimate = fitted(mdp, log, way)
+        truth = embedded(mdp, estimate) if estimate.added else mdp
+        plan, plug_in = estimate.solve(TAU), estimate.plug_in(TAU)
+        yield {
+            "known": way, "promise": plan.value, "truth": bqrl.evaluate(truth, plan.policy).quantile(TAU),
+            "claimed": plug_in.value, "plug_in": bqrl.evaluate(truth, plug_in.policy).quantile(TAU),
+        }  # fmt: skip
+
+
+def coverage(path: Path, repetitions: int) -> None:
+    """Append one line per problem, logging policy, number of episodes, log and way; lines already there are not repeated."""
+    done = {tuple(line[name] for name in FIELDS[:4]) for line in lines(path)}
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        if not done:
+            writer.writeheader()
+        known, first = list(problems().items()), EPISODES[0]
+        sizes = [(first, repetitions), *((size, repetitions // 5) for size in EPISODES[1:])]
+        for episodes, logs in [*sizes, *((size, repetitions) for size in EPISODES[1:])]:  # medians need fewer logs
+            for (i, (name, mdp)), kind, k in product(enumerate(known), LOGGING, range(logs)):
+                cell = {"problem": name, "logging": kind, "episodes": episodes, "repetition": k}
+                if tuple(map(str, cell.values())) not in done:
+                    done.add(tuple(map(str, cell.values())))
+                    seed = (i, LOGGING.index(kind), episodes, k)
+                    writer.writerows(cell | found for found in promises(mdp, kind, episodes, seed))
+                    file.flush()
+
+
+def lines(path: Path) -> list[dict[str, str]]:
+    """The lines of a file of results; none if it does not exist."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def summary(path: Path) -> list[tuple[object, ...]]:
+    """One row per problem, logging policy, knowledge and number of episodes."""
+    cells: dict[tuple[str, ...], list[dict[str, float]]] = defaultdict(list)
+    for line in lines(path):
+        key = tuple(line[name] for name in ("problem", "logging", "known", "episodes"))
+        cells[key].append({name: float(line[name]) for name in FIELDS[5:]})
+    best = {name: bqrl.guarantee_curve(mdp)(TAU) for name, mdp in problems().items()}
+    rows: list[tuple[object, ...]] = []
+    for (name, kind, way, episodes), found in cells.items():
+        promise, truth, claimed, plug_in = (np.array([one[key] for one in found]) for key in FIELDS[5:])
+        rows.append(
+            (
+                name, kind, way, int(episodes), len(found), float(np.mean(promise <= truth + 1e-9)),
+                float(np.median(promise)), float(np.median(truth)), best[name], float(np.median(plug_in)),
+                float(np.mean(claimed > plug_in + 1e-9)),
+            )
+        )  # fmt: skip
+    order = {name: i for i, name in enumerate((*problems(), *LOGGING, *WAYS))}
+    return sorted(rows, key=lambda row: (order[str(row[0])], order[str(row[1])], order[str(row[2])], row[3]))
 
 
 def large_file(steps: int) -> None:
@@ -169,27 +219,49 @@ def large_file(steps: int) -> None:
     print(f"{steps} steps: read and fitted in {seconds:.1f} s, peak memory {peak:.2f} GiB")
 
 
+def draw(rows: list[tuple[object, ...]], path: Path) -> None:
+    """The median promise against the number of episodes, beside the optimum and the plug-in plan's true value."""
+    import altair as alt
+
+    values = []
+    for name, kind, way, episodes, _, _, promise, _, best, plug_in, _ in rows:
+        if kind == LOGGING[0]:
+            values.append({"problem": name, "episodes": episodes, "value": promise, "line": f"promise, {way}"})
+            if way == WAYS[1]:
+                values.append({"problem": name, "episodes": episodes, "value": best, "line": "optimum"})
+                values.append(
+                    {"problem": name, "episodes": episodes, "value": plug_in, "line": "plug-in plan, true value"}
+                )
+    order = [*(f"promise, {way}" for way in WAYS), "plug-in plan, true value", "optimum"]
+    base = alt.Chart(alt.Data(values=values)).encode(
+        x=alt.X("episodes:Q", scale=alt.Scale(type="log"), axis=alt.Axis(values=sorted(EPISODES)), title="logged episodes"),
+        y=alt.Y("value:Q", scale=alt.Scale(zero=False), title=f"{TAU:g}-quantile"),
+        color=alt.Color("line:N", sort=order, title=None, legend=alt.Legend(orient="top", columns=3, labelLimit=300)),
+        strokeDash=alt.StrokeDash("line:N", sort=order, title=None),
+    )  # fmt: skip
+    chart = base.mark_line(point=True).properties(width=220, height=160)
+    facets = chart.facet(alt.Facet("problem:N", title=None, sort=list(problems())), columns=3)
+    facets.resolve_scale(y="independent").save(str(path), scale_factor=2)
+
+
 def main() -> None:
     from timing import machine, table
 
-    repetitions, episodes = (int(text) for text in (*sys.argv[1:], "500", "2000")[:2])
-    print(machine())
-    large_file(1_000_000)
-    table(
-        f"{repetitions} logs of {episodes} episodes, tau {TAU}, confidence {CONFIDENCE}",
-        (
-            "problem",
-            "logging",
-            "known",
-            "optimum",
-            "coverage",
-            "promise",
-            "plug-in claims",
-            "plug-in true",
-            "plug-in breaks",
-        ),
-        coverage(repetitions, episodes),
-    )
+    words = sys.argv[1:]
+    if words[:1] == ["coverage"]:
+        coverage(Path(words[1]), int(words[2]) if words[2:] else 500)
+    elif words[:1] == ["table"]:
+        rows = summary(Path(words[1]))
+        head = (
+            "problem", "logging", "known", "episodes", "logs", "promise holds", "promise", "its plan, true", "optimum",
+            "plug-in, true", "plug-in breaks",
+        )  # fmt: skip
+        table(f"medians, tau {TAU}, confidence {CONFIDENCE}", head, rows)
+        if words[2:]:
+            draw(rows, Path(words[2]))
+    else:
+        print(machine())
+        large_file(1_000_000)
 
 
 if __name__ == "__main__":

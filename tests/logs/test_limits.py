@@ -3,7 +3,7 @@ import pytest
 from oracles import random_mdp
 
 import bqrl
-from bqrl.logs.limits import costliest_rows, next_target
+from bqrl.logs.limits import next_target, shares
 from bqrl.mdp.find_grid import grid
 from bqrl.planners.sweep import ROBUST, sweep
 from bqrl.planners.uncertain import half_radius
@@ -17,7 +17,8 @@ def test_the_costs_of_all_rows_add_up_to_the_loss_through_the_balls(seed):
     columns = grid(mdp)
     done = sweep(mdp, columns, half=half_radius(mdp, radius), sense=ROBUST)
     for column, target in enumerate(columns.points(0).tolist()):
-        costs = costliest_rows(mdp, radius, target)
+        costs, met = shares(mdp, radius, target)
+        assert met.max() <= 1 + 1e-12
         policy = bqrl.TargetPolicy(columns, done.actions, target)
         empirical = bqrl.evaluate(mdp, policy).shortfall(target)
         assert costs.sum() == pytest.approx(done.root[column] - empirical, abs=1e-12)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bqrl.cli.output import Json, Out, Title, finish, paper, print_json, say, show_table
-from bqrl.logs.estimate import Estimate
 from bqrl.logs.fit import fit as estimate_from
-from bqrl.planners.plan import Plan
-from bqrl.results.result import Result, Table, check_folder, write
+from bqrl.results.estimates import FILES, fit_document, fit_result
+from bqrl.results.result import Result, check_folder, write
 
 SHOWN = 5  # limiting rows printed
-FILES = ("policies.csv", "limits.csv", "projection.csv", "rows.csv", "estimate.npz", "policy.npz")
 
 
 def fit(
@@ -44,16 +41,16 @@ def fit(
     }  # fmt: skip
     estimate = estimate_from(log, confidence, **asked)
     promise = estimate.solve(tau)
-    content = document(estimate, promise)
     settings = {"log": str(log), "tau": tau, "confidence": confidence, **asked}
-    result = fit_result(content | {"settings": settings}, title or log.name, estimate, promise)
+    content = fit_document(estimate, promise)
+    result, left_out = fit_result(content, title or log.name, settings, estimate, promise, draw=out is not None)
     if out is not None:
         write(result, out)
     if as_json:
         print_json(result.details)
     else:
         show(result)
-    finish([], out, quiet=as_json)
+    finish(left_out, out, quiet=as_json)
 
 
 def _headers(text: str | None) -> dict[str, str] | None:
@@ -76,65 +73,6 @@ def _range(text: str | None) -> tuple[float, float] | None:
     except ValueError:
         raise ValueError(f"--reward-range must be two numbers LO,HI, got {text!r}; write e.g. 0,1") from None
     return low, high
-
-
-def document(estimate: Estimate, promise: Plan) -> dict[str, Any]:
-    """The result as plain data."""
-    tau, trivial = promise.tau, estimate.trivial(promise.value)
-    none: dict[str, Any] = {"lower": None, "upper": None}
-    logged = estimate.logged(tau) if estimate.returns.size else {"value": None, **none}
-    limits = estimate.limits(tau)
-    return {
-        "policies": [
-            {"policy": "logging policy", **logged, "meaning": "estimate with an interval"},
-            {"policy": "plug-in plan", "value": estimate.plug_in(tau).value, **none, "meaning": "not a promise"},
-            {"policy": "robust plan", "value": promise.value, **none, "meaning": "promise"},
-        ],
-        "sentence": promise.notes[0],
-        "useful": not trivial,
-        "reason": reason(estimate, tau, limits) if trivial else None,
-        "coverage": estimate.coverage(),
-        "limits": limits,
-        "projection": estimate.projection(tau),
-        "assumptions": list(estimate.assumptions),
-    }  # fmt: skip
-
-
-def fit_result(content: dict[str, Any], title: str, estimate: Estimate, promise: Plan) -> Result:
-    """The result as tables, sentences and files."""
-    settings, seen = content["settings"], content["coverage"]
-    quantile = f"{settings['tau']:g}-quantile"
-    sentences = [content["sentence"]]
-    if not content["useful"]:
-        sentences.append(f"No useful promise is possible: {content['reason']}.")
-    sentences.append(
-        f"Coverage: {seen['episodes']} episodes, {seen['steps']} steps, {seen['rows_seen']} of {seen['rows']} rows seen, "
-        f"median {seen['median_visits']:g} visits."
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        estimate.save(Path(folder) / "estimate.npz")
-        promise.policy.save(Path(folder) / "policy.npz")
-        files = {name: (Path(folder) / name).read_bytes() for name in ("estimate.npz", "policy.npz")}
-    target = f"{content['limits'][0]['target']:.6g}" if content["limits"] else ""
-    limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
-    tables = {
-        "policies": Table(content["policies"], {"value": quantile}, "The logging policy, the plug-in plan and the robust plan."),
-        "limits": Table(limits, {"cost": f"share of missing {target}"}, "The rows whose uncertainty costs most."),
-        "projection": Table(content["projection"], {"value": quantile}, "A projection for more data, not a promise."),
-        "rows": Table(estimate.rows(), {"radius": "l1 radius"}, "Visits and radii of the rows that the log shows."),
-    }  # fmt: skip
-    return Result("fit", title, settings, tables, {}, sentences, details=content, files=files)
-
-
-def reason(estimate: Estimate, tau: float, limits: list[dict[str, Any]]) -> str:
-    """Why no useful promise is possible, in one line."""
-    if estimate.start_error() >= tau:
-        return f"the law of the first state is known only up to a mass of {estimate.start_error():.3g}; give --start"
-    if not limits:
-        return "in some state that is reached no action was tried, or the empirical model itself promises no more"
-    row = limits[0]
-    stage = "" if row["stage"] is None else f" at stage {row['stage']}"
-    return f"action {row['action']!r} in state {row['state']!r}{stage} was tried only {row['visits']} times"
 
 
 def show(result: Result) -> None:

@@ -24,13 +24,15 @@ class Ball(NamedTuple):
     """l1 balls around the rows of one stage.
 
     `order` lists the states by rising value of every column of the next stage, and `values` holds those values with one
-    column per row; both are empty unless all rows of the stage share them.
+    column per row; both are empty unless all rows of the stage share them. Where `missing` is positive, the last outcome of
+    the row stays outside the ball and takes at most this mass from the others.
     """
 
     half: Any  # (S*A,) half the radius of every row, or empty
     sense: float  # +1: the ball helps (the least expectation); -1: it hurts (the greatest)
     order: Any  # (columns, S)
     values: Any  # (columns, S)
+    missing: Any  # (S*A,), or empty
 
 
 class Goal(NamedTuple):

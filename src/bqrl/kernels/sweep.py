@@ -80,7 +80,7 @@ def expectation(out, row, rows, moves, source, origin, n_next, spare):
 @njit(cache=True)
 def extreme_expectation(out, row, rows, moves, ball, source, n_next, spare):
     """`expectation` of the first `n_next` columns at its least (sense +1) or greatest (-1) over the l1 ball of the row."""
-    begin, end = rows.start[row], rows.start[row + 1]
+    begin, end = rows.start[row], ball_end(row, rows, ball)
     p, shift = rows.probability[begin:end], moves.shift
     if one_shift(shift, begin, end):
         whole = spare[:n_next]
@@ -123,7 +123,7 @@ def both_layers(row, rows, moves, ball, after, n, scratch):
 @njit(cache=True)
 def row_extremes(whole, row, rows, ball, source, n_next, chance):
     """Replace the expectations of a row by their extremes over its ball; `chance` (S,) is overwritten."""
-    begin, end = rows.start[row], rows.start[row + 1]
+    begin, end = rows.start[row], ball_end(row, rows, ball)
     if ball.order.size > 0:
         chance[: source.shape[0]] = -1.0  # the row's probabilities by state; -1: not a successor
         for i in range(begin, end):
@@ -133,6 +133,33 @@ def row_extremes(whole, row, rows, ball, source, n_next, chance):
     else:
         p = rows.probability[begin:end]
         l1_columns(source, rows.successor[begin:end], p, ball.half[row], ball.sense, whole[:n_next])
+
+
+@njit(cache=True)
+def ball_end(row, rows, ball):
+    """End of the outcomes of a row that its ball covers: an outcome with missing mass comes behind them."""
+    outside = ball.missing.size > 0 and ball.missing[row] > 0.0
+    return rows.start[row + 1] - 1 if outside else rows.start[row + 1]
+
+
+@njit(cache=True)
+def column_after(c, i, moves, n_next):
+    """Column of the next stage in which outcome i takes column c."""
+    if moves.jumps.size > 0:
+        return moves.jumps[moves.shift[i], c]
+    return min(max(c + moves.shift[i], 0), n_next - 1)
+
+
+@njit(cache=True)
+def add_missing(out, row, rows, moves, mass, source, n_next):
+    """Let the last outcome of a row take the given mass from the greatest of the others, to which the ball moved mass."""
+    last = rows.start[row + 1] - 1
+    for c in range(out.size):
+        greatest = -np.inf
+        for i in range(rows.start[row], last):
+            greatest = max(greatest, source[rows.successor[i], column_after(c, i, moves, n_next)])
+        lost = source[rows.successor[last], column_after(c, last, moves, n_next)]
+        out[c] += mass * max(lost - greatest, 0.0)
 
 
 @njit(cache=True)
@@ -171,6 +198,9 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
                     extreme_expectation(row_value, q, rows, moves, ball, after, n_next, spare)
             if known:
                 expectation(row_value, q, rows, moves, after, ZERO, n_next, spare)
+        if ball is not None:
+            if ball.missing.size > 0 and ball.missing[q] > 0.0:
+                add_missing(row_value, q, rows, moves, ball.missing[q], after, n_next)
         if goal.weight != 0.0:
             for c in range(n):
                 row_value[c] -= goal.weight * goal.mean_reward[q]
@@ -238,7 +268,8 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables):
             if stages.shared[h]:
                 order, values = np.empty((n_next, S), np.int64), np.empty((n_next, S))
                 sort_columns(after, order, values)
-            stage_ball = Ball(ball.half[h * per_stage : (h + 1) * per_stage], ball.sense, order, values)
+            here_q = slice(h * per_stage, (h + 1) * per_stage)
+            stage_ball = Ball(ball.half[here_q], ball.sense, order, values, ball.missing[here_q])
         pages, scratch = Pages(after, here, action), scratch_for(after, here)
         for s in range(S):
             sweep_state(s, rows, moves, stage_ball, rule, pages, scratch)

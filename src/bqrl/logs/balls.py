@@ -24,7 +24,20 @@ over the 2^d sets, over d with weights 1 / (d (d + 1)), over rates, and over the
     L = log( 2^d d (d + 1) m R (R + 1) / delta ),    and the radius is 2 d / n larger.
 
 No assumption on the support is needed, not even that it is finite. The bound is one-sided, which suffices: the worst
-kernel of the ball moves all its mass to "unseen". States of the log that the row has not shown are part of "unseen".
+kernel of the ball only takes mass from seen outcomes. States of the log that the row has not shown are part of "unseen".
+
+How much of that mass can go to "unseen"? Let q_t be the conditional probability that visit t shows a new outcome; it never
+rises, so that q_t >= u, the mass of all outcomes not seen in n visits. The product over t <= n of
+exp(-lambda 1{visit t is new}) / (1 - q_t (1 - exp(-lambda))) is a martingale with mean 1, and by Ville's inequality with
+probability at least 1 - exp(-L), for all n at once,
+
+    exp(-lambda d)  <=  exp(L) (1 - u (1 - exp(-lambda)))^n,    hence
+    u  <=  ( 1 - exp(-(L + lambda d) / n) ) / ( 1 - exp(-lambda) ),    L = log( m' R (R + 1) / delta ) for m' rates.
+
+This falls like 1 / n, the radius like 1 / sqrt(n). Move the mass u of the true law to the worst seen outcome: no set of
+seen outcomes becomes less likely, so the new law lies in the ball over the seen outcomes. The expectation of W under the
+true law is thus at most the greatest one over that ball plus u (W(unseen) - W(worst seen outcome)). Both bounds are taken
+at delta / 2.
 """
 
 from __future__ import annotations
@@ -36,6 +49,7 @@ import numpy as np
 
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
+NOVELTY_RATES = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])  # lambda of the bound on unseen outcomes
 RATES = 2.0 ** np.arange(-9.0, 6.5, 0.5)  # lambda; for n from 10 to 10^7 one of them is within 20 % of the best
 
 
@@ -55,7 +69,7 @@ class Balls:
         """l1 radii of the rows, shape (K, S, A), after `more` times as many episodes with the same frequencies."""
         n, d = np.maximum(self.visits, 1) * float(more), np.maximum(self.outcomes, 1).astype(np.float64)
         if self.free:
-            union = RATES.size * self.rows * (self.rows + 1.0) / self.delta
+            union = 2.0 * RATES.size * self.rows * (self.rows + 1.0) / self.delta
             level, first = d * math.log(2.0) + np.log(d * (d + 1.0)) + math.log(union), d / n
         else:
             k = np.maximum(d, 2.0)
@@ -63,6 +77,19 @@ class Balls:
             first = np.zeros(n.shape)
         width = 2.0 * (first + largest_error(level / n, self.most * more / n - first / d))
         return np.where(self.exact, 0.0, np.where(self.visits > 0, np.minimum(width, 2.0), 2.0))
+
+    def missing(self, more: int = 1) -> FloatArray | None:
+        """Bound on the mass of unseen outcomes, shape (K, S, A); 0 where the radius is smaller, None if the support is known.
+
+        Where it is 0, "unseen" is an outcome of the ball like any other.
+        """
+        if not self.free:
+            return None
+        n = np.maximum(self.visits, 1)[..., None] * float(more)
+        level = math.log(2.0 * NOVELTY_RATES.size * self.rows * (self.rows + 1.0) / self.delta)
+        least = -np.expm1(-(level + NOVELTY_RATES * self.outcomes[..., None]) / n) / -np.expm1(-NOVELTY_RATES)
+        mass = least.min(axis=-1)
+        return np.where((self.visits > 0) & (mass < self.radii(more) / 2.0), mass, 0.0)
 
 
 def largest_error(bound: FloatArray, most: FloatArray) -> FloatArray:

@@ -12,8 +12,8 @@ is taken off the level: W_rob(x) < tau - start_error.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from bqrl.checks import shown, whole
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.logs.balls import Balls
-from bqrl.logs.limits import costliest_rows, next_target
+from bqrl.logs.limits import next_target, shares
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.files.atomic import replacing
 from bqrl.mdp.files.npz import OPTIONAL, STORED, stored_model
@@ -53,6 +53,8 @@ class Estimate:
         Returns of the logged episodes that were not cut off.
     episodes, steps, counted : int
         Episodes and steps of the log, and the steps that count towards a row: a step without a known successor does not.
+    refits : mapping of str to callable
+        For each declaration, a function that fits the log again without it; empty if the estimate comes from a file.
     """
 
     mdp: MDP
@@ -67,6 +69,7 @@ class Estimate:
     floor: float
     lowest: float
     added: tuple[int, ...]
+    refits: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
 
     @property
     def counts(self) -> IntArray:
@@ -143,8 +146,8 @@ class Estimate:
             value, notes = -math.inf, plan.notes
         else:
             inner = min(beta, level)
-            radius = np.broadcast_to(self.balls.radii(more), (self.mdp.H, self.mdp.S, self.mdp.A))
-            plan = solve(self.mdp, level, inner, radius=radius, attitude="robust", **options)
+            radius, missing = self._ball(more)
+            plan = solve(self.mdp, level, inner, radius=radius, attitude="robust", missing=missing, **options)
             value, notes = plan.value, plan.notes[1:] if radius.any() else plan.notes  # the sentence replaces the first
             if beta > inner:  # levels below the start error count the lowest return
                 value = (inner * value + (beta - inner) * self._worst_return()) / beta
@@ -158,6 +161,14 @@ class Estimate:
             plan, tau=tau, beta=beta, value=value, nominal=nominal, attitude="robust",
             notes=(sentence, *notes), details=details,
         )  # fmt: skip
+
+    def _ball(self, more: int) -> tuple[FloatArray, FloatArray | None]:
+        """Radii and bounds on unseen mass of the rows, shape (H, S, A), after `more` times as many episodes."""
+        shape = (self.mdp.H, self.mdp.S, self.mdp.A)
+        missing = self.balls.missing(more)
+        return np.broadcast_to(self.balls.radii(more), shape), None if missing is None else np.broadcast_to(
+            missing, shape
+        )
 
     @property
     def _has_misses(self) -> bool:
@@ -210,14 +221,94 @@ class Estimate:
             the worst-case and the empirical probability of missing the target. The costs of all rows add up to it.
         """
         tau, _ = check_levels(tau)
-        whole(top, "top", 1)
-        radius = np.broadcast_to(self.radii, (self.mdp.H, self.mdp.S, self.mdp.A))
+        return self._costly(tau)[1][: whole(top, "top", 1)]
+
+    def _costly(self, tau: float) -> tuple[FloatArray, list[dict[str, Any]]]:
+        """How often states are met while the lowest target that is not promised is open, and the rows that cost most."""
+        radius, missing = self._ball(1)
+        target = next_target(self.mdp, radius, max(tau - self.start_error(), 1e-12), missing)
+        costs, met = shares(self.mdp, radius, target, missing)
+        found = [
+            self._described(k, s, a) | {"cost": float(costs[k, s, a]), "target": target}
+            for k, s, a in np.argwhere(costs > 0.0).tolist()
+        ]
+        return met, sorted(found, key=lambda row: -row["cost"])
+
+    def reason(self, tau: float) -> str | None:
+        """Why no useful promise is possible, in one line that names the decisive row; None if there is a useful promise.
+
+        Parameters
+        ----------
+        tau : float
+            Level in (0, 1).
+
+        Returns
+        -------
+        str or None
+            A promise is useful if it exceeds the lowest possible return.
+        """
+        tau, _ = check_levels(tau)
+        if not self.trivial(self.solve(tau).value):
+            return None
+        if self.start_error() >= tau:
+            return f"the law of the first state is known only up to a mass of {self.start_error():.3g}; declare start"
+        met, rows = self._costly(tau)
+        untried = np.broadcast_to(self._untried(), met.shape) * met
+        h, s = (int(i) for i in np.unravel_index(untried.argmax(), met.shape))
+        if untried[h, s] > max(0.0, rows[0]["cost"] if rows else 0.0):
+            stage = "" if self.mdp.stationary else f" at stage {h}"
+            return (
+                f"no action was ever tried in state {self.mdp.state_label(s)!r}{stage}, which has probability "
+                f"{untried[h, s]:.2g}"
+            )
+        if not rows:
+            return "the frequencies of the log taken as the truth promise no more, either; other actions must be tried"
+        row = rows[0]
+        place = f"action {row['action']!r} in state {row['state']!r}"
+        place += "" if row["stage"] is None else f" at stage {row['stage']}"
+        if not row["visits"]:
+            return f"{place} was never tried"
+        return (
+            f"{place} was tried {row['visits']} times: with the radius {row['radius']:.2g} a mass of "
+            f"{row['radius'] / 2:.2g} may lie on worse outcomes than those seen"
+        )
+
+    def _untried(self) -> BoolArray:
+        """States of the log in which no action was tried and no row is known, shape (1 or H, S)."""
+        if not self.added:
+            return np.zeros(self.counts.shape[:2], bool)
+        mdp, first = self.mdp, self.mdp.row_start[:-1].reshape(self.counts.shape)[:, :, 0]
+        first = np.minimum(first, mdp.successor.size - 1)
+        lowest = self.lowest - 1e-9 * abs(self.lowest)
+        reward = mdp.reward[0][first] if len(mdp.reward) == 1 else mdp.reward[np.arange(mdp.H)[:, None], first]
+        lost = (mdp.successor[first] == self.added[1]) | (self._has_misses & (reward < lowest))
+        lost[:, list(self.added)] = False
+        return np.asarray(lost & (self.counts.sum(axis=2) == 0))
+
+    def gains(self, tau: float) -> list[dict[str, Any]]:
+        """What each declaration adds to the promise, by fitting the log again without it.
+
+        Parameters
+        ----------
+        tau : float
+            Level in (0, 1).
+
+        Returns
+        -------
+        list of dict
+            declaration, `without` and `value`: the promise without it and as it is, and `note`: why the log cannot be
+            fitted without it (`without` is then None). Empty without declarations, and for an estimate from a file.
+        """
+        tau, _ = check_levels(tau)
+        value = self.solve(tau).value if self.refits else math.nan
         found = []
-        target = next_target(self.mdp, radius, max(tau - self.start_error(), 1e-12))
-        costs = costliest_rows(self.mdp, radius, target)
-        for k, s, a in np.argwhere(costs > 0.0):
-            found.append(self._described(int(k), int(s), int(a)) | {"cost": float(costs[k, s, a]), "target": target})
-        return sorted(found, key=lambda row: -row["cost"])[:top]
+        for name, refit in self.refits.items():
+            try:
+                without, note = refit().solve(tau).value, ""
+            except (ArgumentError, FileFormatError) as fault:
+                without, note = None, str(fault)
+            found.append({"declaration": name, "without": without, "value": value, "note": note})
+        return found
 
     def projection(self, tau: float, factors: tuple[int, ...] = (2, 4, 10)) -> list[dict[str, Any]]:
         """A projection, not a promise: what would be promised with more data of the same frequencies.
@@ -298,6 +389,15 @@ class Estimate:
         import pandas
 
         return pandas.DataFrame(self.rows())
+
+    def chart(self, tau: float | None = None) -> Any:
+        """Visits and radii of the rows, and with a level also the promise beside other plans, as an Altair chart.
+
+        Requires the extra "plots".
+        """
+        from bqrl.results.estimates import estimate_view
+
+        return estimate_view(self, tau)
 
     def coverage(self) -> dict[str, Any]:
         """How much the log shows: episodes, steps, rows and the range of their visits."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,16 +88,40 @@ def fit(
     if isinstance(support, str):
         choice(support, "support", ("states",))
     steps = order_episodes(read_columns(log, columns), _horizon(horizon, model), ends)
-    delta = 1.0 - confidence
+    declared = {
+        "start": start, "stationary": stationary, "model": model, "known": known, "support": support,
+        "reward_range": _range(reward_range), "reward_by": reward_by,
+    }  # fmt: skip
     if model is not None:
-        _check_model(model, start=start, known=known, support=support, reward_range=reward_range, reward_by=reward_by)
+        _check_model(model, declared, discount)
+        discount = model.discount
+    refits = {
+        name: partial(_refitted, steps, confidence, discount, declared, changes)
+        for name, changes in _weaker(steps, **declared).items()
+    }
+    return replace(_estimated(steps, confidence, discount, **declared), refits=refits)
+
+
+def _refitted(
+    steps: Episodes, confidence: float, discount: float, declared: dict[str, Any], changes: Callable[[], dict[str, Any]]
+) -> Estimate:
+    """The estimate with other declarations."""
+    return _estimated(steps, confidence, discount, **declared | changes())
+
+
+def _estimated(
+    steps: Episodes, confidence: float, discount: float, *, start: Any, stationary: bool, model: MDP | None, known: Any,
+    support: Any, reward_range: tuple[float, float] | None, reward_by: str | None,
+) -> Estimate:  # fmt: skip
+    """The estimate of ordered steps."""
+    delta = 1.0 - confidence
+    several = model is None and start is None and np.unique(steps.first_states).size > 1
+    if model is not None:
         found = from_model(steps, model, delta=delta, stationary=stationary)
-        several = False
     else:
-        several = start is None and np.unique(steps.first_states).size > 1
         found = empirical(
             steps, delta=delta / 2.0 if several else delta, discount=discount, stationary=stationary, start=start, known=known,
-            support=support, reward_range=_range(reward_range), reward_by=reward_by,
+            support=support, reward_range=reward_range, reward_by=reward_by,
         )  # fmt: skip
     assumptions = _assumptions(
         steps, start=start, stationary=found.mdp.stationary and found.mdp.H > 1, model=model, known=known, support=support,
@@ -107,6 +133,28 @@ def fit(
         start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
         floor=found.floor, lowest=found.lowest, added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
     )  # fmt: skip
+
+
+def _weaker(
+    steps: Episodes, *, start: Any, stationary: bool, model: MDP | None, known: Any, support: Any, reward_by: Any,
+    reward_range: Any,
+) -> dict[str, Callable[[], dict[str, Any]]]:  # fmt: skip
+    """For each declaration, a function of the arguments that change if it is dropped."""
+    found: dict[str, Callable[[], dict[str, Any]]] = {}
+    if model is None:
+        if stationary and steps.H > 1:
+            found["stationary"] = lambda: {"stationary": False}
+        given = {"start": start, "support": support, "known": known, "reward_by": reward_by}
+        return found | {name: partial(dict, {name: None}) for name, value in given.items() if value is not None}
+    if model.stationary and steps.H > 1:
+        found["stationary"] = lambda: {"model": model.staged(), "stationary": False}
+    if model.noise is not None:
+        found["shared noise"] = lambda: {"model": model.with_noise(None)}
+    found["model (not its first state and range of rewards)"] = lambda: {
+        "model": None, "stationary": model.stationary, "reward_range": (float(model.reward.min()), float(model.reward.max())),
+        "start": {model.state_label(s): float(model.mu[s]) for s in np.flatnonzero(model.mu).tolist()},
+    }  # fmt: skip
+    return found
 
 
 def _horizon(horizon: int | None, model: MDP | None) -> int | None:
@@ -125,13 +173,14 @@ def _range(given: Any) -> tuple[float, float] | None:
     return low, number(given[1], "reward_range[1]", low)
 
 
-def _check_model(model: Any, **others: Any) -> None:
+def _check_model(model: Any, declared: Mapping[str, Any], discount: float) -> None:
     """Refuse what is not a model, and arguments that a model already answers."""
     if not isinstance(model, MDP):
         raise ArgumentTypeError(
             f"model must be an MDP, got {type(model).__name__}; build one with bqrl.MDP", name="model"
         )
-    given = [name for name, value in others.items() if value is not None]
+    given = [name for name, value in declared.items() if value is not None and name not in ("model", "stationary")]
+    given += ["discount"] if discount not in (1.0, model.discount) else []
     if given:
         raise ArgumentError(
             f"{given[0]} must not be given with model=, which answers it; drop one of them", name=given[0]

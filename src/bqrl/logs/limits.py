@@ -24,23 +24,37 @@ from bqrl.planners.target import exact_grid
 from bqrl.planners.uncertain import half_radius
 
 
-def next_target(mdp: MDP, radius: FloatArray, level: float) -> float:
+def next_target(mdp: MDP, radius: FloatArray, level: float, missing: FloatArray | None = None) -> float:
     """The lowest target that the robust sweep does not reach at this level, or the highest return if it reaches all."""
     columns = _columns(mdp)
-    done = sweep(mdp, columns, half=half_radius(mdp, radius), sense=ROBUST, policy=False)
+    outside = None if missing is None else missing.reshape(mdp.H, -1)
+    done = sweep(mdp, columns, half=half_radius(mdp, radius), sense=ROBUST, missing=outside, policy=False)
     reached = np.flatnonzero(reaches(np.maximum.accumulate(done.root[: int(columns.size[0])]), level))
     column = min(int(reached[-1]) + 1 if reached.size else 0, int(columns.size[0]) - 1)
     return float(columns.points(0)[column])
 
 
-def costliest_rows(mdp: MDP, radius: FloatArray, target: float) -> FloatArray:
-    """Cost of the uncertainty of every row, shape (1 or H, S, A), for the robust policy of one target."""
+def shares(
+    mdp: MDP, radius: FloatArray, target: float, missing: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Cost of the uncertainty of every row, and how often every state is met while the target is open.
+
+    Both follow the robust policy of one target in the empirical model.
+
+    Returns
+    -------
+    costs : ndarray of shape (1 or H, S, A)
+        Share of every row in the difference between the worst-case and the empirical probability of missing the target.
+    met : ndarray of shape (H, S)
+        Probability of being in a state at a stage with the target not yet reached.
+    """
     columns, half = _columns(mdp), half_radius(mdp, radius)
-    done = sweep(mdp, columns, half=half, sense=ROBUST, keep=True)
+    outside = None if missing is None else missing.reshape(mdp.H, -1)
+    done = sweep(mdp, columns, half=half, sense=ROBUST, missing=outside, keep=True)
     assert done.values is not None
     assert done.actions is not None
     K = mdp.available.shape[0]
-    costs = np.zeros((K, mdp.S, mdp.A))
+    costs, met = np.zeros((K, mdp.S, mdp.A)), np.zeros((mdp.H, mdp.S))
     mass: FloatArray = np.zeros((mdp.S, done.values[0].shape[1]))
     mass[:, int(columns.column(0, target))] = mdp.mu
     for h in range(mdp.H):
@@ -51,10 +65,11 @@ def costliest_rows(mdp: MDP, radius: FloatArray, target: float) -> FloatArray:
         loss = mass * (done.values[h] - plain)
         s, c = np.nonzero(mass)
         np.add.at(costs[h if K > 1 else 0], (s, actions[s, c]), loss[s, c])
+        met[h] = mass[:, 1:].sum(axis=1)
         after: FloatArray = np.zeros(done.values[h + 1].shape)
         push_needs(rows, moves, actions, mass, after)
         mass = after
-    return costs
+    return costs, met
 
 
 def _columns(mdp: MDP) -> Grid:

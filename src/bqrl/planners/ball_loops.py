@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from bqrl.kernels.l1 import l1_expectation, l1_moved, sorted_by_value
+from bqrl.kernels.sweep import ball_end
 
 
 @njit(cache=True)
@@ -69,7 +70,7 @@ def follow(rows, moves, action, value_next, value):
 
 
 @njit(cache=True, parallel=True)
-def robust_stage(rows, half, gain, action, column, value_next, value):
+def robust_stage(rows, ball, gain, action, column, value_next, value):
     """Worst expected cost of a fixed policy over the l1 ball: value[s, g, :] from value_next[s', g + gain, :].
 
     g runs over the sums collected so far; a sum that a state cannot have is clipped and never counts.
@@ -80,10 +81,10 @@ def robust_stage(rows, half, gain, action, column, value_next, value):
         for g in range(n):
             q = s * A + action[s, column[g]]
             begin, end = rows.start[q], rows.start[q + 1]
-            k = end - begin
+            k = ball_end(q, rows, ball) - begin
             order, values = np.arange(k), np.empty(k)
             value[s, g] = 0.0
-            if k == 0:
+            if end == begin:
                 continue
             for d in range(widths):
                 for j in range(k):
@@ -91,4 +92,9 @@ def robust_stage(rows, half, gain, action, column, value_next, value):
                     place = min(max(g + gain[i], 0), value_next.shape[1] - 1)
                     values[j] = value_next[rows.successor[i], place, d]
                 sorted_by_value(order, values, -1.0)
-                value[s, g, d] = l1_expectation(order, values, rows.probability[begin:end], half[q])
+                worst = l1_expectation(order, values, rows.probability[begin : begin + k], ball.half[q])
+                if begin + k < end:
+                    place = min(max(g + gain[end - 1], 0), value_next.shape[1] - 1)
+                    lost = value_next[rows.successor[end - 1], place, d]
+                    worst += ball.missing[q] * max(lost - values[order[0]], 0.0)
+                value[s, g, d] = worst

@@ -40,6 +40,7 @@ OPTIMISTIC, ROBUST = 1.0, -1.0
 SHORTFALL = np.array([0.0, 1.0])  # the terminal cost 1{n > 0}
 NO_TABLE = np.empty((0, 0))
 NO_ORDER = np.empty((0, 0), np.int64)
+NONE_MISSING = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,6 +124,7 @@ def sweep(
     policy: bool = True,
     half: FloatArray | None = None,
     sense: float = OPTIMISTIC,
+    missing: FloatArray | None = None,
     keep: bool = False,
     tick: Callable[[int], None] | None = None,
     probability: FloatArray | None = None,
@@ -148,6 +150,9 @@ def sweep(
         Without it only root values are computed.
     half, sense
         Half the l1 radius of every row, shape (H, S*A), and whether the ball helps (OPTIMISTIC) or hurts (ROBUST).
+    missing
+        With a robust ball: where positive, shape (H, S*A), the last outcome of the row stays outside the ball and takes at
+        most this mass from the others; it must be the worst outcome of the row.
     keep
         Keep the values of every stage.
     tick
@@ -170,7 +175,7 @@ def sweep(
     widest = int(grid.size.max()) + extra
     if isinstance(grid, Lattice) and second is None and not keep and tick is None and fits_one_call(mdp, widest):
         layout = Layout(mdp, grid) if layout is None else layout
-        return _in_one_call(layout, kernel, cost, extra, rule, policy, half, sense)
+        return _in_one_call(layout, kernel, cost, extra, rule, policy, half, sense, missing)
     layers = 2 if policy else 1  # values of all columns, then their means
     work = np.empty((2, mdp.S * layers * widest))  # this stage and the next take turns
     after = _terminal(work, mdp.S, cost, layers, second)
@@ -182,7 +187,8 @@ def sweep(
         now = work[(mdp.H - h) % 2, : mdp.S * layers * columns].reshape(mdp.S, -1)
         action = np.empty((mdp.S, columns) if policy else (0, 0), action_dtype(mdp.A))
         paid = second is None  # a second cost is due at the end, and rewards do not count
-        stage = _Stage(mdp, grid, h, kernel, None if half is None else half[h], sense, paid)
+        outside = NONE_MISSING if missing is None else missing[h]
+        stage = _Stage(mdp, grid, h, kernel, None if half is None else half[h], sense, outside, paid)
         stage.run(after, rule, now, action)
         actions.append(action)
         after = now
@@ -217,7 +223,7 @@ def _terminal(work: FloatArray, S: int, cost: FloatArray, layers: int, second: F
 
 def _in_one_call(
     layout: Layout, kernel: FloatArray, cost: FloatArray, extra: int, rule: Goal, policy: bool,
-    half: FloatArray | None, sense: float,
+    half: FloatArray | None, sense: float, missing: FloatArray | None,
 ) -> Sweep:  # fmt: skip
     """All stages of a small problem in one compiled call."""
     mdp, grid = layout.mdp, layout.grid
@@ -229,7 +235,8 @@ def _in_one_call(
     stages, ball = layout.stages, None
     if half is not None:
         stages = stages._replace(shared=stages.shared & (half > 0.0).any(axis=1))
-        ball = Ball(np.ascontiguousarray(half).reshape(-1), sense, NO_ORDER, NO_TABLE)
+        outside = NONE_MISSING if missing is None else np.ascontiguousarray(missing).reshape(-1)
+        ball = Ball(np.ascontiguousarray(half).reshape(-1), sense, NO_ORDER, NO_TABLE, outside)
     goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
     writeable = kernel if kernel.flags.writeable else kernel.copy()  # read-only arrays would compile a second time
     last = sweep_stages(stages, writeable, ball, goal, work, extra, tables)
@@ -248,10 +255,11 @@ class _Stage:
     """One stage of a large sweep: by matrix products where rows are dense, outcome by outcome elsewhere."""
 
     def __init__(
-        self, mdp: MDP, grid: Grid, h: int, kernel: FloatArray, half: FloatArray | None, sense: float, paid: bool
-    ) -> None:
+        self, mdp: MDP, grid: Grid, h: int, kernel: FloatArray, half: FloatArray | None, sense: float,
+        missing: FloatArray, paid: bool,
+    ) -> None:  # fmt: skip
         self.mdp, self.grid, self.h, self.stage = mdp, grid, h, mdp.stage(h)
-        self.half, self.sense = half, sense
+        self.half, self.sense, self.missing = half, sense, missing
         first = int(mdp.row_start[0 if mdp.stationary else h * mdp.S * mdp.A])
         self.own = kernel is mdp.probability
         self.probability = kernel[first : first + self.stage.successor.size]
@@ -267,7 +275,7 @@ class _Stage:
             return
         stage = self.stage
         rows = Rows(stage.row_start, stage.successor, self.probability)
-        ball = None if self.half is None else Ball(self.half, self.sense, NO_ORDER, NO_TABLE)
+        ball = None if self.half is None else Ball(self.half, self.sense, NO_ORDER, NO_TABLE, self.missing)
         work = stage.successor.size * now.shape[1] // (2 if action.size else 1)
         run = sweep_rows_threads if work > THREADS_FROM else sweep_rows
         run(rows, self.grid.moves(self.mdp, self.h), ball, goal, after, now, action)
@@ -281,8 +289,10 @@ class _Stage:
             values = np.ascontiguousarray((after[:, : after.shape[1] // 2] if action.size else after).T)
             order = np.argsort(values, axis=1, kind="stable")
             half = np.where(self.stage.available.reshape(-1), self.half, 0.0)
-            ball = Ball(half, self.sense, order, values)
+            ball = Ball(half, self.sense, order, values, self.missing)
             support = np.where(_possible(mdp, 0 if mdp.stationary else self.h), kernel, -1.0)
+            apart = np.flatnonzero(self.missing > 0.0)
+            support[apart, self.stage.successor[self.stage.row_start[apart + 1] - 1]] = -1.0
         block = max(1, min(mdp.S, BLOCK_BYTES // (mdp.A * after.shape[1] * 8)))
         for first in range(0, mdp.S, block):
             states = slice(first, min(mdp.S, first + block))
@@ -290,6 +300,12 @@ class _Stage:
             product = kernel[rows] @ after
             if ball is not None:
                 l1_dense_rows(support[rows], ball._replace(half=ball.half[rows]), product)
+                for q in apart[(apart >= rows.start) & (apart < rows.stop)].tolist():
+                    others = self.stage.successor[self.stage.row_start[q] : self.stage.row_start[q + 1]]
+                    reached = after[others, : len(order)]
+                    product[q - rows.start, : len(order)] += self.missing[q] * np.maximum(
+                        reached[-1] - reached[:-1].max(axis=0), 0.0
+                    )
             part = goal._replace(mean_reward=goal.mean_reward[rows])
             reduce_rows(product, shift[rows], self.stage.available[states], part, now[states], action[states])
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError, SizeError
-from bqrl.kernels.layout import Rows
+from bqrl.kernels.layout import Ball, Rows
 from bqrl.laws.law import reaches, size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded
@@ -35,7 +35,7 @@ from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.expected import settled
 from bqrl.planners.follow import sums_on
 from bqrl.planners.plan import GAP_TOL, TIED, Plan, objective_value
-from bqrl.planners.sweep import OPTIMISTIC, ROBUST, rounding_error, sweep
+from bqrl.planners.sweep import NO_ORDER, NO_TABLE, NONE_MISSING, OPTIMISTIC, ROBUST, rounding_error, sweep
 from bqrl.planners.target import MAX_BYTES, check_memory, exact_grid, guarantee_curve, plan_target
 from bqrl.planners.widths import WidthSearch, best_deterministic
 
@@ -78,11 +78,18 @@ def plan_uncertain(
     radius: Any,
     attitude: str,
     *,
+    missing: FloatArray | None = None,
     points: int | None = None,
     max_bytes: float = MAX_BYTES,
 ) -> Plan:
-    """The optimistic or robust plan; radius 0 gives the nominal one."""
+    """The optimistic or robust plan; radius 0 gives the nominal one.
+
+    `missing` (H, S, A), for robust plans: where it is positive, the last outcome of the row is outside its ball and may
+    have at most this mass; it must be the worst of the row.
+    """
     half = half_radius(mdp, radius)
+    if missing is not None:
+        missing = np.where(half > 0.0, missing.reshape(mdp.H, -1), 0.0)
     if not half.any():
         if beta == 0.0:
             given = plan_target(mdp, tau, points=points, max_bytes=max_bytes)
@@ -91,8 +98,9 @@ def plan_uncertain(
         alone = {"joint_lower": given.value, "joint_kernel": mdp.staged().probability}  # the only kernel of the ball
         return replace(given, attitude=attitude, details=given.details | (alone if attitude == "optimistic" else {}))
     if beta == 0.0:
-        plan_point = _optimistic_point if attitude == "optimistic" else _robust_point
-        return plan_point(mdp, tau, half, points, max_bytes)
+        if attitude == "optimistic":
+            return _optimistic_point(mdp, tau, half, points, max_bytes)
+        return _robust_point(mdp, tau, half, missing, points, max_bytes)
     columns = lattice(mdp)
     if columns is None or points is not None:
         asked = "" if points is None else f", not on points={points}"
@@ -100,8 +108,9 @@ def plan_uncertain(
             f"a buffered quantile over a ball requires returns on a lattice{asked}; use beta=0 or round the rewards"
         )
     check_memory(mdp, columns, max_bytes // 2)
-    plan = _optimistic_buffered if attitude == "optimistic" else _robust_buffered
-    return plan(mdp, tau, beta, half, columns)
+    if attitude == "optimistic":
+        return _optimistic_buffered(mdp, tau, beta, half, columns)
+    return _robust_buffered(mdp, tau, beta, half, missing, columns)
 
 
 def _columns(mdp: MDP, points: int | None, max_bytes: float, *, up: bool) -> Grid:
@@ -140,9 +149,11 @@ def _optimistic_point(mdp: MDP, tau: float, half: FloatArray, points: int | None
     )  # fmt: skip
 
 
-def _robust_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: float) -> Plan:
+def _robust_point(
+    mdp: MDP, tau: float, half: FloatArray, missing: FloatArray | None, points: int | None, max_bytes: float
+) -> Plan:
     columns = _columns(mdp, points, max_bytes, up=False)
-    done = sweep(mdp, columns, half=half, sense=ROBUST)
+    done = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
     best, _, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
     value = float(columns.points(0)[best])
     assert done.actions is not None
@@ -181,9 +192,11 @@ def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, co
     )  # fmt: skip
 
 
-def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Lattice) -> Plan:
+def _robust_buffered(
+    mdp: MDP, tau: float, beta: float, half: FloatArray, missing: FloatArray | None, columns: Lattice
+) -> Plan:
     nominal = plan_buffered(mdp, tau, beta)
-    done = sweep(mdp, columns, half=half, sense=ROBUST)
+    done = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
     targets, short = columns.points(0), np.maximum.accumulate(done.root[:-1])
     picked = {_best_target(short, level, 0.0)[0] for level in np.linspace(tau - beta, tau, 4)[1:]}
     # A target missed with probability below tau - beta bounds every quantile that the buffered one averages.
@@ -197,7 +210,7 @@ def _robust_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, column
     _, column, width = search.upper()
     candidates.append(best_deterministic(search, column, width)[0])
     error = _error(mdp, columns, beta)
-    scores = [robust_value(mdp, policy, tau, beta, half) - error for policy in candidates]
+    scores = [robust_value(mdp, policy, tau, beta, half, missing) - error for policy in candidates]
     scores[tried.index(safe)] = max(scores[tried.index(safe)], float(targets[safe]))
     policy = candidates[int(np.argmax(scores))]
     law = evaluate(mdp, policy)
@@ -216,7 +229,9 @@ def _error(mdp: MDP, columns: Grid, beta: float) -> float:
     return rounding_error(mdp, ball=True) * float(np.ptp(columns.points(0))) / beta
 
 
-def robust_value(mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray) -> float:
+def robust_value(
+    mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray, missing: FloatArray | None = None
+) -> float:
     """L(pi): a lower bound on the buffered quantile of a fixed policy under every kernel in the ball."""
     columns = lattice(mdp)
     if columns is None:
@@ -237,15 +252,18 @@ def robust_value(mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: 
     ):
         if tried and float(targets[z]) <= max(tried.values()):
             continue  # the bound at z never exceeds z
-        tried[z] = _robust_target(mdp, policy, tau, beta, half, columns, sums, z)
+        widths = np.arange(z + 1.0) * columns.step
+        target = float(targets[z])
+        worst = _worst_costs(mdp, policy, half, missing, sums, target, widths)
+        tried[z] = float((tau * target - (tau - beta) * (target - widths) - worst).min() / beta)
     return max(tried.values())
 
 
-def _robust_target(
-    mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray, columns: Grid, sums: Sums, z: int
-) -> float:
-    widths = np.arange(z + 1.0) * columns.step
-    target = float(columns.points(0)[z])
+def _worst_costs(
+    mdp: MDP, policy: TargetPolicy, half: FloatArray, missing: FloatArray | None, sums: Sums, target: float,
+    widths: FloatArray,
+) -> FloatArray:  # fmt: skip
+    """The greatest E[clip(target - G, 0, width)] of a fixed policy over the ball, for every width."""
     short = target - sums.values(mdp.H)
     value = np.broadcast_to(np.clip(short[:, None], 0.0, widths[None, :]), (mdp.S, short.size, widths.size)).copy()
     for h in range(mdp.H - 1, -1, -1):
@@ -253,10 +271,10 @@ def _robust_target(
         column = policy.column(h, policy.target - sums.values(h))
         out = np.empty((mdp.S, sums.count(h), widths.size))
         rows = Rows(stage.row_start, stage.successor, stage.probability)
-        robust_stage(rows, half[h], sums.moves(h).shift, policy.actions[h], column, value, out)
+        ball = Ball(half[h], ROBUST, NO_ORDER, NO_TABLE, NONE_MISSING if missing is None else missing[h])
+        robust_stage(rows, ball, sums.moves(h).shift, policy.actions[h], column, value, out)
         value = out
-    worst = np.tensordot(mdp.mu, value[:, 0, :], axes=1)
-    return float((tau * target - (tau - beta) * (target - widths) - worst).min() / beta)
+    return np.asarray(np.tensordot(mdp.mu, value[:, 0, :], axes=1))
 
 
 def ascend(

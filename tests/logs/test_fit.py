@@ -1,0 +1,86 @@
+"""Arguments of `fit`, what a sentence rests on, and what declarations add."""
+
+import numpy as np
+import pytest
+from logged_problems import coin, simulated, two_steps
+
+import bqrl
+from bqrl.logs.fit import fit
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"confidence": 1.0}, "confidence must be a number in"),
+        ({"reward_range": (1, 0)}, r"reward_range\[1\] must be a number of at least 1"),
+        ({"reward_range": 3}, "reward_range must be two numbers"),
+        ({"ends": "cut"}, "ends must be one of"),
+        ({"reward_by": "state"}, "reward_by must be one of"),
+        ({"stationary": 1}, "stationary must be True or False"),
+        ({"start": "t"}, "start names the state 't'"),
+        ({"known": [("s", "a", "s", 1.0)]}, "known must hold tuples of 5 or 6"),
+        ({"support": "all"}, "support must be one of 'states'"),
+        ({"model": 3}, "model must be an MDP"),
+    ],
+)
+def test_bad_arguments_are_one_line(options, words):
+    with pytest.raises((ValueError, TypeError), match=words) as caught:
+        fit(coin(9, 5), **{"reward_range": (0, 1)} | options)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_declaration_is_named_in_the_sentence():
+    log = two_steps()
+    known = [("t", "new", "s", 1.0, 1.0)]
+    support = [(s, a, u) for s, u in (("s", "t"), ("t", "s")) for a in ("old", "new")]
+    estimate = fit(log, stationary=True, start="s", known=known, support=support, reward_by="state-action")
+    assert estimate.assumptions == (
+        "the next state and the reward depend only on the state and action", "their law is the same at every stage",
+        "the given first state is right", "the known rows are right", "only the listed transitions are possible",
+        "the reward depends on the state and action alone",
+    )  # fmt: skip
+    assert "their law is the same at every stage" not in fit(log, reward_range=(0, 1)).assumptions
+
+
+def test_gains_are_the_promises_of_refits():
+    """Each declaration is dropped alone; the promise without it is that of a fit without it."""
+    mdp, log = simulated("random", 1000)
+    bounds = (float(mdp.reward.min()), float(mdp.reward.max()))
+    estimate = fit(log, stationary=True, reward_range=bounds, reward_by="state-action", support="states")
+    gains = {gain["declaration"]: gain for gain in estimate.gains(0.1)}
+    assert list(gains) == ["stationary", "support", "reward_by"]
+    given = {"stationary": True, "reward_range": bounds, "reward_by": "state-action", "support": "states"}
+    for name, gain in gains.items():
+        without = fit(log, **given | {name: False if name == "stationary" else None}).solve(0.1).value
+        assert gain["without"] == without
+        assert gain["value"] == estimate.solve(0.1).value
+    assert fit(log, reward_range=bounds).gains(0.1) == []
+
+
+def test_gains_say_why_a_declaration_cannot_be_dropped():
+    [gain] = fit(coin(10, 10), reward_by="state-action").gains(0.1)
+    assert gain["without"] is None
+    assert gain["note"].startswith("reward_range must be given")
+
+
+def test_gains_of_a_model_with_shared_noise():
+    mdp, log = simulated("machine", 300)
+    gains = {gain["declaration"].split(" (")[0]: gain for gain in fit(log, model=mdp).gains(0.1)}
+    assert list(gains) == ["stationary", "shared noise", "model"]
+    assert gains["shared noise"]["without"] == fit(log, model=mdp.with_noise(None)).solve(0.1).value
+    assert all(gain["without"] <= gain["value"] for gain in gains.values())
+    assert gains["model"]["without"] < gains["shared noise"]["without"]
+
+
+def test_an_estimate_from_a_file_has_no_gains(tmp_path):
+    bqrl.save(fit(coin(10, 10), reward_by="state-action"), tmp_path / "estimate.npz")
+    assert bqrl.load(tmp_path / "estimate.npz").gains(0.1) == []
+
+
+def test_returns_of_the_log_have_the_discount_of_the_model():
+    model = bqrl.MDP([[[1.0]]], [[1.0]], horizon=2, discount=0.5)
+    log = {"episode": [0, 0, 1, 1], "state": ["0"] * 4, "action": ["0"] * 4, "reward": [1.0] * 4}
+    assert fit(log | {"next_state": ["0"] * 4}, model=model).returns.tolist() == [1.5, 1.5]
+    with pytest.raises(ValueError, match="discount must not be given with model="):
+        fit(log, model=model, discount=0.9)
+    assert np.isclose(fit(log, discount=0.5, reward_range=(0, 1)).returns, 1.5).all()
