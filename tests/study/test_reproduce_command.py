@@ -8,12 +8,12 @@ from small_study import SMALL, Heard, make, results_of
 from bqrl.cli.commands import run
 from bqrl.cli.study_watch import display
 from bqrl.results import study as study_view
-from bqrl.study.workers import InlineWorkers
+from bqrl.study.workers import Workers
 
 
 @pytest.fixture
 def cli(capsys, monkeypatch):
-    monkeypatch.setattr("bqrl.cli.reproduce._workers", lambda workers, cluster: InlineWorkers())
+    monkeypatch.setattr("bqrl.cli.reproduce._workers", lambda workers, cluster: Workers())
     monkeypatch.setattr(study_view, "image", lambda spec, kind: b"drawn")  # a second per image
 
     def call(*arguments):
@@ -110,11 +110,11 @@ def test_workers_and_cluster_exclude_each_other(cli):
 
 
 def fail():
-    raise ValueError("no luck")
+    raise ValueError("no chance")
 
 
 def test_failed_runs_are_listed_and_the_exit_is_not_zero(cli, study_file, tmp_path, monkeypatch):
-    class Failing(InlineWorkers):
+    class Failing(Workers):
         def submit(self, function, run, code):
             bad = run.seed == 4 and run.learner == "q-learning"
             return super().submit(fail) if bad else super().submit(function, run, code)
@@ -124,7 +124,7 @@ def test_failed_runs_are_listed_and_the_exit_is_not_zero(cli, study_file, tmp_pa
     assert code == 1
     assert "bqrl: 1 run failed; all others are kept in" in err
     assert "seed 4" in err
-    assert "ValueError: no luck" in err
+    assert "ValueError: no chance" in err
 
 
 def test_the_live_display_shows_jobs_runs_and_time(study_file, tmp_path):

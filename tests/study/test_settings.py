@@ -39,7 +39,7 @@ def changed(old, new):
         ("grid = [1e-2, 1.0]", "grid = [1.0]", r"\[learners.eps_q\] grid"),
         ("grid = [1e-2, 1.0]", "grid = [1.0, 1e-2]", r"\[learners.eps_q\] grid must be \[lowest, highest\]"),
         ("rungs = [[4, 30], [2, 60]]", "rungs = [[3, 30]]", r"rungs must begin with all 4 points and never grow, got \[3\]"),
-        ("luck_seeds = [3, 4, 5]", "luck_seeds = [3, 1]", r"\[study\] luck_seeds must not repeat \[study\] seeds, got 1"),
+        ("replication_seeds = [3, 4, 5]", "replication_seeds = [3, 1]", r"\[study\] replication_seeds must not repeat \[study\] seeds, got 1"),
         ("seeds = [10, 11]", "seeds = [10, 2]", r"\[tuning\] seeds must not repeat \[study\] seeds, got 2"),
         ("seeds = [1, 2]", "seeds = [1]", r"\[study\] seeds must be a list of at least 2 entries, got \[1\]"),
         ('name = "AssetSelling"', 'name = "AssetSeling"', "'AssetSeling'; did you mean 'AssetSelling'"),
@@ -124,7 +124,7 @@ def test_the_paper_study_is_its_protocol():
     spec = read_spec(paper_file("study.toml"))
     assert (spec.episodes, spec.study.delta, spec.levels) == (2000, 0.05, (0.1, 0.5, 0.9))
     assert spec.study.seeds == (42, 10042, 20042)
-    assert len(spec.study.luck_seeds) == 20
+    assert len(spec.study.replication_seeds) == 20
     assert spec.tuning.rungs == ((16, 1000), (8, 2000), (4, 4000), (2, 8000))
     assert (spec.tuning.points, spec.tuning.seeds, spec.tuning.level) == (16, (1000, 1001, 1002), 0.5)
     names = ["ucb_bqrl", "ucbvi", "eps_q", "sarsa", "thompson", "ppo", "trpo"]

@@ -7,11 +7,11 @@ import pytest
 from small_study import RUNS, SMALL, Heard, make, results_of
 
 from bqrl.study.papers import paper_file
-from bqrl.study.run import fingerprint
+from bqrl.study.runs import fingerprint
 from bqrl.study.runner import FailedRunsError
 from bqrl.study.spec import read_spec
 from bqrl.study.store import Store, digest_of, execute
-from bqrl.study.workers import InlineWorkers
+from bqrl.study.workers import Workers
 
 MAIN = "AssetSelling_tau0p2_plot.csv"
 
@@ -66,7 +66,7 @@ def test_other_measures_and_variants_have_folders_of_their_own(made):
             header, rows = read(made / f"{lead}{name}.csv")
             assert header[-2:] == ["target_mean", "target_std"]
             assert len(rows) == 60
-    header, rows = read(made / "luck/AssetSelling_tau0p2_ends.csv")
+    header, rows = read(made / "replications/AssetSelling_tau0p2_ends.csv")
     assert header == ["learner", "seed", "held_out", "capped_gap", "exact_gap", "expected_regret"]
     assert [(row[0], int(row[1]), int(row[2])) for row in rows[:5]] == [
         ("ucb_bqrl", s, int(s < 3)) for s in range(1, 6)
@@ -115,7 +115,7 @@ def test_a_changed_study_reuses_only_what_is_the_same(made, tmp_path):
     import shutil
 
     shutil.copytree(made, tmp_path / "again")
-    (tmp_path / "small.toml").write_text(SMALL.replace("luck_seeds = [3, 4, 5]", "luck_seeds = [3, 4, 6]"))
+    (tmp_path / "small.toml").write_text(SMALL.replace("replication_seeds = [3, 4, 5]", "replication_seeds = [3, 4, 6]"))
     told = make(tmp_path / "small.toml", tmp_path / "again").session
     assert told["runs_made"] == 5  # the new seed of every learner and level
     (tmp_path / "small.toml").write_text(SMALL.replace("offers = 6", "offers = 7"))
@@ -154,23 +154,23 @@ def test_quick_marks_every_output(study_file, tmp_path):
     assert read(tmp_path / MAIN)[1][-1][0] == "20"
 
 
-class Failing(InlineWorkers):
+class Failing(Workers):
     """Fails on one seed of Q-learning."""
 
-    def submit(self, function, run, code):
+    def submit(self, function, run, *rest):
         if (run.learner, run.seed) == ("q-learning", 4):
             return super().submit(fail)
-        return super().submit(function, run, code)
+        return super().submit(function, run, *rest)
 
 
 def fail():
-    raise ValueError("no luck")
+    raise ValueError("no chance")
 
 
 def test_failed_runs_are_listed_and_the_others_kept(made, study_file, tmp_path):
     with pytest.raises(FailedRunsError, match=r"a run failed; all others are kept\. First: q-learning") as error:
         make(study_file, tmp_path, workers=Failing())
-    assert [(one.run.seed, one.message) for one in error.value.failures] == [(4, "ValueError: no luck")]
+    assert [(one.run.seed, one.message) for one in error.value.failures] == [(4, "ValueError: no chance")]
     assert not (tmp_path / "result.json").exists()
     assert "raise ValueError" in (tmp_path / "study.log").read_text()
     assert make(study_file, tmp_path).session["runs_made"] == 1

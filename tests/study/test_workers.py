@@ -13,8 +13,8 @@ import pytest
 from small_study import RUNS, Heard, make, results_of
 from worker_calls import die, die_once, double, environment, fail
 
-from bqrl.study.run import check_code
-from bqrl.study.workers import MAX_DEATHS, InlineWorkers, LocalWorkers, Work, available_cores
+from bqrl.study.runs import check_code
+from bqrl.study.workers import MAX_DEATHS, Workers, LocalWorkers, Work, available_cores
 
 BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]
 
@@ -102,7 +102,7 @@ def test_an_error_belongs_to_its_call(work):
     calls.submit("good", double, 4)
     found = gather(calls, 2)
     assert found["good"].value == 8
-    assert str(found["bad"].error) == "no luck"
+    assert str(found["bad"].error) == "no chance"
     assert said == []
 
 
@@ -114,7 +114,7 @@ def test_processes_have_one_thread_and_ignore_ctrl_c(work):
 
 
 def test_the_first_run_of_each_kind_comes_first():
-    calls, order = Work(InlineWorkers(), print), []
+    calls, order = Work(Workers(), print), []
     for kind in "aab":
         calls.submit(f"{kind}{len(order)}", order.append, kind, first=kind == "b")
     gather(calls, 2)

@@ -17,22 +17,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bqrl.checks import shown
+from bqrl.study.workers import Workers
 
 CONNECT_SECONDS = 10
 LOOK_SECONDS = 5.0  # between two counts of the workers
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "ucxx")
 
 
-class ClusterWorkers:
-    """The workers of the Dask cluster at `address`.
-
-    Parameters
-    ----------
-    address
-        Of the scheduler, for example tcp://10.0.0.5:8786.
-    security
-        A `distributed.Security` with certificates; None takes what Dask's configuration says.
-    """
+class ClusterWorkers(Workers):
+    """The workers of the Dask scheduler at `address`; `security` is a `distributed.Security` or what Dask's settings say."""
 
     capacity = 1_000_000  # the scheduler keeps the queue
 
@@ -54,12 +47,7 @@ class ClusterWorkers:
                 f"no Dask scheduler answers at {self.address} ({why}); start one with `dask scheduler`"
             ) from None
         self._executor = self._client.get_executor(pure=False)  # pure calls with equal arguments would be merged
-        self._looked, self._size, self._reported = -LOOK_SECONDS, 0, -1
-
-    @property
-    def size(self) -> int:
-        """Number of workers, or 1 while there are none."""
-        return max(1, self._size)
+        self._looked, self._reported = -LOOK_SECONDS, -1
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Put a call into the scheduler's queue."""
@@ -81,15 +69,19 @@ class ClusterWorkers:
             threads = self._client.nthreads()
         except (OSError, TimeoutError):
             return []  # the scheduler may come back; the client gives up by itself
-        self._size = len(threads)
-        if self._size == self._reported:
+        count = len(threads)
+        if count == self._reported:
             return []
-        self._reported = self._size
-        if not self._size:
+        self.size, self._reported = max(1, count), count
+        if not count:
             return [f"the cluster at {self.address} has no workers; add one with `dask worker {self.address}`"]
-        idle = sum(threads.values()) - self._size
+        idle = sum(threads.values()) - count
         hint = f"; {idle} of their threads stay idle: start workers with --nthreads 1 --nworkers N" if idle else ""
-        return [f"the cluster at {self.address} has {self._size} workers{hint}"]
+        return [f"the cluster at {self.address} has {count} workers{hint}"]
+
+    def played(self) -> int:
+        """Unknown: the scheduler does not tell."""
+        return 0
 
     def close(self) -> None:
         """Drop unfinished calls and disconnect; the cluster keeps running."""

@@ -19,7 +19,8 @@ from bqrl.checks import choice
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.model import MDP
-from bqrl.study.run import Problem, complete, problem_of
+from bqrl.study.problems import Problem, problem_of
+from bqrl.study.runs import complete
 from bqrl.study.settings import Count, Level, Seed, Settings, Text, read_settings
 from bqrl.theory import hard_instance
 

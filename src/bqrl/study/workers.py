@@ -15,8 +15,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
-from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from bqrl.checks import whole
 
 ONE_THREAD = (
     "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
@@ -26,62 +29,74 @@ MAX_DEATHS = 3  # of processes at the same call before it counts as failed
 MAX_VAIN = 9  # deaths in a row without any result before the whole work is given up
 
 
-class Workers(Protocol):
-    """Whatever carries out calls."""
+class Played:
+    """Episodes of unfinished runs: those of this process or, in the worker processes of a pool, of all of them."""
 
-    @property
-    def size(self) -> int:
-        """How many calls proceed at a time."""
+    def __init__(self) -> None:
+        self.count: Any = SimpleNamespace(value=0, get_lock=nullcontext)
 
-    @property
-    def capacity(self) -> int:
-        """How many calls may be submitted at a time."""
+    def add(self, episodes: int) -> None:
+        """Count further episodes; a run that ends takes its own away."""
+        with self.count.get_lock():
+            self.count.value += episodes
+
+
+PLAYED = Played()
+
+
+class Workers:
+    """Whatever carries out calls. This class does so in the calling process, at once, when a call is submitted."""
+
+    size = 1  # how many calls proceed at a time
+    capacity = 1  # how many calls may be submitted at a time
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Submit one call."""
-
-    def rebuild(self) -> None:
-        """Replace an executor that a dead process has broken."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
     def notes(self) -> list[str]:
         """What the user should know since the last call: workers that came or went."""
+        return []
+
+    def played(self) -> int:
+        """Episodes of unfinished runs, as far as they are known."""
+        return int(PLAYED.count.value)
+
+    def rebuild(self) -> None:
+        """Replace an executor that a dead process has broken; the next call starts another."""
+        self.close()
 
     def close(self) -> None:
         """Stop at once; unfinished calls are dropped."""
 
 
-class LocalWorkers:
+class LocalWorkers(Workers):
     """Processes of this machine; all cores unless `size` is given."""
 
     def __init__(self, size: int | None = None) -> None:
-        self._size = max(1, available_cores() if size is None else size)
+        self.size = available_cores() if size is None else whole(size, "workers", 1)
+        self.capacity = self.size + 1  # so that no process waits for the next call
         self._pool: ProcessPoolExecutor | None = None
-
-    @property
-    def size(self) -> int:
-        """Number of processes."""
-        return self._size
-
-    @property
-    def capacity(self) -> int:
-        """One call more than processes, so that none waits for the next call."""
-        return self._size + 1
+        self._count: Any = None
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Submit one call; a process is started if none is idle."""
         with _inherited():
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(self._size, context, initializer=_begin)
+                self._count = context.Value("q", 0)
+                self._pool = ProcessPoolExecutor(self.size, context, initializer=_begin, initargs=(self._count,))
             return self._pool.submit(function, *arguments)
 
-    def rebuild(self) -> None:
-        """Drop the broken pool; the next call starts another."""
-        self.close()
-
-    def notes(self) -> list[str]:
-        """Nothing: the processes belong to us."""
-        return []
+    def played(self) -> int:
+        """Episodes that the processes have counted."""
+        count = self._count  # without its lock, whose owner may be dead
+        return 0 if count is None else int(count.get_obj().value)
 
     def close(self) -> None:
         """Kill the processes. Results travel through the parent, so nothing is left half written."""
@@ -92,32 +107,7 @@ class LocalWorkers:
                 process.kill()
             for process in processes:
                 process.join()
-            self._pool = None
-
-
-class InlineWorkers:
-    """No processes: each call is carried out when it is submitted."""
-
-    size = capacity = 1
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Carry out the call."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(function(*arguments))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-    def rebuild(self) -> None:
-        """Nothing to replace."""
-
-    def notes(self) -> list[str]:
-        """Nothing to say."""
-        return []
-
-    def close(self) -> None:
-        """Nothing to stop."""
+            self._pool = self._count = None
 
 
 class Outcome(NamedTuple):
@@ -221,8 +211,9 @@ def available_cores() -> int:
         return os.cpu_count() or 1
 
 
-def _begin() -> None:
+def _begin(count: Any) -> None:
     """Start of a worker process: it ignores SIGINT and ends with its parent, even if that is killed."""
+    PLAYED.count = count
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
