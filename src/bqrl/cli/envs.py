@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bqrl.checks import choice
 from bqrl.cli.output import Json, Out, looked_at, paper, print_json
-from bqrl.cli.template import template
 from bqrl.envs import about, make
 from bqrl.envs import names as known
 from bqrl.planners.target import guarantee_curve, plan_from_curve
@@ -34,7 +35,8 @@ def envs(
 ) -> None:
     """List the named problems: a table with certified optima at a terminal, one Gymnasium id per line when piped."""
     if form is not None:
-        typer.echo(template(form), nl=False)
+        name = f"template.{choice(form, '--template', ('csv', 'json'))}"
+        typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
         return
 
     listed = [about(name) for name in names] if names else [about(name) for name in known()]

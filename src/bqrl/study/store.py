@@ -71,7 +71,9 @@ class Store:
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
-            raise BlockingIOError(f"another command is running in {folder}; wait for it or give another folder") from None
+            raise BlockingIOError(
+                f"another command is running in {folder}; wait for it or give another folder"
+            ) from None
         for draft in self.runs.glob(".*.part"):  # left by a killed process
             draft.unlink(missing_ok=True)
 
