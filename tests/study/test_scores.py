@@ -1,5 +1,7 @@
 """Scores of finished runs against the exact optimum and the paper's reference."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,7 @@ def test_orderings_are_by_mean_and_say_what_is_clear(finished):
         rows = scores.ordering("", 0.5, measure)
         seeds = finished[0].spec.ranking_seeds()
         ends = {row["learner"]: scores.final("", row["learner"], 0.5, measure, seeds) for row in rows}
-        for row, after in zip(rows, rows[1:], strict=False):
+        for row, after in pairwise(rows):
             distance = ends[after["learner"]] - ends[row["learner"]]
             assert row["to_next"] == pytest.approx(distance.mean())
             error = distance.std(ddof=1) / np.sqrt(distance.size)

@@ -13,6 +13,9 @@ import pytest
 from small_study import RUNS, make, results_of
 from worker_calls import die, die_once, double, environment, fail
 
+from bqrl.study.problems import problem_of
+from bqrl.study.runs import RunSpec, fingerprint
+from bqrl.study.store import execute
 from bqrl.study.workers import MAX_DEATHS, LocalWorkers, Work, available_cores
 
 BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]
