@@ -64,7 +64,7 @@ def test_any_number_of_workers_gives_the_same_results(made, study_file, tmp_path
     assert results_of(tmp_path) == results_of(made)
 
 
-def test_a_dead_process_costs_only_the_calls_that_were_running(work, tmp_path):
+def test_a_dead_process_costs_only_the_call_that_it_was_at(work, tmp_path):
     calls, said = work
     calls.submit("dies", die_once, str(tmp_path), 5)
     for x in range(6):

@@ -54,8 +54,8 @@ class ClusterWorkers(Workers):
         future: Future[Any] = self._executor.submit(function, *arguments)
         return future
 
-    def rebuild(self) -> None:
-        """A cluster that drops calls is lost: ConnectionError."""
+    def check(self) -> None:
+        """Raise ConnectionError: a cluster that drops calls is lost."""
         raise ConnectionError(f"the cluster at {self.address} was lost; finished runs are kept")
 
     def notes(self) -> list[str]:
@@ -64,7 +64,7 @@ class ClusterWorkers(Workers):
             return []
         self._looked = time.monotonic()
         if self._client.status not in ("running", "connecting"):
-            self.rebuild()
+            self.check()
         try:
             threads = self._client.nthreads()
         except (OSError, TimeoutError):

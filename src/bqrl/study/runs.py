@@ -105,11 +105,11 @@ def complete(run: Run, callback: Callback | None = None) -> tuple[Record, Timing
                     if callback is not None:
                         callback(run.t - 1, numbers)
                     if time.perf_counter() - counted_at > TICK_SECONDS:
-                        PLAYED.add(run.t - counted)
+                        PLAYED.count.value += run.t - counted
                         counted, counted_at = run.t, time.perf_counter()
                 clock.append(time.perf_counter())
         finally:
-            PLAYED.add(-counted)
+            PLAYED.count.value -= counted
         record = run.record()
         per_episode = float(np.median(np.diff(clock) / np.diff(marks)))
         return record, Timing(time.perf_counter() - start, time.process_time() - core, per_episode)

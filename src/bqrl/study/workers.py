@@ -1,8 +1,7 @@
 """Calls carried out by worker processes through the standard interface of `concurrent.futures`.
 
-`LocalWorkers` is a pool of spawned processes with one compute thread each. If a process dies, the pool breaks: it is rebuilt and
-the unfinished calls are submitted again. `Work` keeps a queue of calls on any such executor; a call that was running at three
-deaths counts as failed. After the first death the suspects run one at a time, so no call fails for the fault of another.
+`LocalWorkers` are spawned processes with one compute thread each, every one in a pool of its own: if a process dies, only the
+call that it was at is repeated. `Work` keeps a queue of calls on any workers; a call at which three processes died has failed.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -28,20 +27,7 @@ ONE_THREAD = (
 MAX_DEATHS = 3  # of processes at the same call before it counts as failed
 MAX_VAIN = 9  # deaths in a row without any result before the whole work is given up
 
-
-class Played:
-    """Episodes of unfinished runs: those of this process or, in the worker processes of a pool, of all of them."""
-
-    def __init__(self) -> None:
-        self.count: Any = SimpleNamespace(value=0, get_lock=nullcontext)
-
-    def add(self, episodes: int) -> None:
-        """Count further episodes; a run that ends takes its own away."""
-        with self.count.get_lock():
-            self.count.value += episodes
-
-
-PLAYED = Played()
+PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfinished run of this process
 
 
 class Workers:
@@ -67,47 +53,60 @@ class Workers:
         """Episodes of unfinished runs, as far as they are known."""
         return int(PLAYED.count.value)
 
-    def rebuild(self) -> None:
-        """Replace an executor that a dead process has broken; the next call starts another."""
-        self.close()
+    def check(self) -> None:
+        """Raise an error if the death of a worker means that all are lost."""
 
     def close(self) -> None:
         """Stop at once; unfinished calls are dropped."""
+
+
+class _Process:
+    """A pool of one process, the call that it is at, and the episodes that it has counted."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.count = context.RawValue("q", 0)  # one process writes it
+        self.pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(self.count,))
+        self.call = self.pool.submit(function, *arguments)
+
+    def kill(self) -> None:
+        """End the process."""
+        processes = list((self.pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.kill()
+            process.join()
 
 
 class LocalWorkers(Workers):
     """Processes of this machine; all cores unless `size` is given."""
 
     def __init__(self, size: int | None = None) -> None:
-        self.size = available_cores() if size is None else whole(size, "workers", 1)
-        self.capacity = self.size + 1  # so that no process waits for the next call
-        self._pool: ProcessPoolExecutor | None = None
-        self._count: Any = None
+        self.size = self.capacity = available_cores() if size is None else whole(size, "workers", 1)
+        self._processes: list[_Process] = []
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Submit one call; a process is started if none is idle."""
+        """Submit one call to an idle process, or to a new one."""
         with _inherited():
-            if self._pool is None:
-                context = multiprocessing.get_context("spawn")
-                self._count = context.Value("q", 0)
-                self._pool = ProcessPoolExecutor(self.size, context, initializer=_begin, initargs=(self._count,))
-            return self._pool.submit(function, *arguments)
+            for one in list(self._processes):
+                if one.call.done():
+                    try:
+                        one.call = one.pool.submit(function, *arguments)
+                        return one.call
+                    except BrokenExecutor:  # it died at its last call or since
+                        self._processes.remove(one)
+            self._processes.append(_Process(function, *arguments))
+        return self._processes[-1].call
 
     def played(self) -> int:
         """Episodes that the processes have counted."""
-        count = self._count  # without its lock, whose owner may be dead
-        return 0 if count is None else int(count.get_obj().value)
+        return sum(int(one.count.value) for one in self._processes)
 
     def close(self) -> None:
         """Kill the processes. Results travel through the parent, so nothing is left half written."""
-        if self._pool is not None:
-            processes = list((self._pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.kill()
-            for process in processes:
-                process.join()
-            self._pool = self._count = None
+        for one in self._processes:
+            one.kill()
+        self._processes = []
 
 
 class Outcome(NamedTuple):
@@ -130,7 +129,6 @@ class Work:
     def __init__(self, workers: Workers, say: Callable[[str], None]) -> None:
         self.workers, self.say = workers, say
         self._queue: deque[_Call] = deque()
-        self._suspects: deque[_Call] = deque()  # were running when a process died; they run alone
         self._running: dict[Future[Any], _Call] = {}
         self._deaths: Counter[str] = Counter()
         self._vain = 0  # deaths since the last result
@@ -143,64 +141,37 @@ class Work:
         """Calls that have ended, after at most `timeout` seconds."""
         for note in self.workers.notes():
             self.say(note)
-        self._hand_out()
-        done, _ = wait_for(list(self._running), timeout, FIRST_COMPLETED)
-        outcomes, broken = [], False
-        for future in done:
-            call = self._running[future]
+        while self._queue and len(self._running) < self.workers.capacity:
+            call = self._queue.popleft()
+            self._running[self.workers.submit(call.function, *call.arguments)] = call
+        outcomes = []
+        for future in wait_for(list(self._running), timeout, FIRST_COMPLETED).done:
+            call = self._running.pop(future)
             try:
                 outcomes.append(Outcome(call.key, future.result()))
                 self._vain = 0
             except (BrokenExecutor, CancelledError):
-                broken = True
-                continue
+                outcomes += self._after_death(call)
             except Exception as error:
                 outcomes.append(Outcome(call.key, error=error))
                 self._vain = 0
-            del self._running[future]
-        return outcomes + (self._after_death() if broken else [])
+        return outcomes
 
-    def _hand_out(self) -> None:
-        alone = bool(self._suspects)
-        source = self._suspects if alone else self._queue
-        limit = 1 if alone else self.workers.capacity
-        while source and len(self._running) < limit:
-            call = source.popleft()
-            try:
-                self._running[self.workers.submit(call.function, *call.arguments)] = call
-            except BrokenExecutor:  # the pool broke between two calls
-                source.appendleft(call)
-                if not self._running:
-                    self._count_death()
-                    self.workers.rebuild()
-                    continue
-                return
-
-    def _after_death(self) -> list[Outcome]:
-        """Rebuild the pool and put back what was running; returns the calls that have failed for good."""
-        self._count_death()
-        self.workers.rebuild()
-        calls, self._running = list(self._running.values()), {}
-        failed: list[Outcome] = []
-        for call in calls:
-            self._deaths[call.key] += 1
-            if self._deaths[call.key] < MAX_DEATHS:
-                self._suspects.append(call)
-            else:
-                error = ChildProcessError(f"its worker process died {MAX_DEATHS} times")
-                failed.append(Outcome(call.key, error=error))
-        again = len(calls) - len(failed)
-        if again:
-            self.say(f"a worker process died; {again} {'run is' if again == 1 else 'runs are'} repeated")
-        return failed
-
-    def _count_death(self) -> None:
+    def _after_death(self, call: _Call) -> list[Outcome]:
+        """Repeat a call whose process died, unless it has failed for good."""
+        self.workers.check()
         self._vain += 1
         if self._vain > MAX_VAIN:
             raise ChildProcessError(
                 f"{self._vain} worker processes in a row died before they returned anything; finished runs are kept."
                 " A script must start its work under `if __name__ == '__main__':`"
             )
+        self._deaths[call.key] += 1
+        if self._deaths[call.key] == MAX_DEATHS:
+            return [Outcome(call.key, error=ChildProcessError(f"its worker process died {MAX_DEATHS} times"))]
+        self.say("a worker process died; its run is repeated")
+        self._queue.appendleft(call)
+        return []
 
 
 def available_cores() -> int:
