@@ -93,12 +93,12 @@ def test_bad_models_get_one_line(cli, tiny, tmp_path, monkeypatch, arguments):
     assert BAD[arguments] in err
 
 
-def test_a_message_names_the_option_for_columns(cli, tmp_path):
+def test_a_missing_column_is_one_line_with_the_remedy(cli, tmp_path):
     (tmp_path / "m.csv").write_text("from,action,to,prob,rewrd\nA,go,A,1,1\n")
     code, out, err = cli("solve", tmp_path / "m.csv", "--tau", 0.4)
     assert (code, out) == (2, "")
     assert one_line(err)
-    assert err.endswith(" (--columns)\n")
+    assert "there is no column for the reward; is it 'rewrd'? choose with columns={'reward': ...}" in err
 
 
 def test_the_gymnasium_id_names_the_same_problem(cli):
@@ -137,9 +137,7 @@ def test_a_horizon_is_limited_by_the_number_of_states(cli, monkeypatch):
     for command in ("solve", "learn"):
         code, _, err = cli(command, "AssetSelling", "--tau", 0.1, "--horizon", 101)
         assert code == 2
-        assert err == (
-            "bqrl: horizon=101 is too long: at most 100 stages fit with 26 states; give a shorter horizon (--horizon)\n"
-        )
+        assert err == ("bqrl: horizon=101 is too long: at most 100 stages fit with 26 states; give a shorter horizon\n")
 
 
 def test_gymnasium_ids_take_the_problem_s_options():

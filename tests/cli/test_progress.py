@@ -4,12 +4,14 @@ import io
 import json
 import os
 import sys
+import time
 
 import pytest
 from rich.console import Console
 from small_study import Heard, make
 
 from bqrl.cli.progress import ProgressBar, engine_display
+from bqrl.learners.run import Run
 
 
 def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
@@ -42,29 +44,35 @@ def test_json_keeps_stdout_pure_while_stderr_shows_progress(cli, tiny, monkeypat
     assert "planning" in err
 
 
-@pytest.fixture
-def terminal(monkeypatch):
+def pretend_terminal(monkeypatch):
+    """Standard error looks like a terminal, and the display appears at once."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("bqrl.cli.progress.QUIET_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=["", "json"])
-def test_the_bar_of_a_learner_counts_episodes_within_a_run(cli, tiny, terminal, monkeypatch, more):
-    monkeypatch.setattr("bqrl.study.runs.TICK_SECONDS", 0.0)
-    shares = []
+def test_the_bar_of_a_learner_counts_episodes_within_a_run(cli, tiny, monkeypatch, more):
+    pretend_terminal(monkeypatch)
+    shares, step = [], Run.step
+
+    def slow(run, *, wanted):
+        time.sleep(0.002)
+        return step(run, wanted=wanted)
+
+    monkeypatch.setattr(Run, "step", slow)
 
     def look(engine):
         shares.append(engine.episodes())
         return engine_display(engine)
 
     monkeypatch.setattr("bqrl.cli.progress.engine_display", look)
-    code, _, err = cli("learn", tiny, "--tau", 0.4, "--episodes", 4000, "--seeds", 1, "--learner", "psrl", *more)
+    code, _, err = cli("learn", tiny, "--tau", 0.4, "--episodes", 400, "--seeds", 1, *more)
     assert code == 0
-    assert {total for _, total in shares} == {4000}
+    assert {total for _, total in shares} == {400}
     done = [count for count, _ in shares]
     assert done == sorted(done)
-    assert any(0 < count < 4000 for count in done)  # one run, and the bar moves before its end
+    assert any(0 < count < 400 for count in done)  # one run, and the bar moves before its end
     assert "PSRL: " in err
 
 
@@ -89,7 +97,8 @@ def test_the_display_of_a_study_shows_jobs_runs_and_time(study_file, tmp_path):
     assert " left\n" in seen[-1]
 
 
-def test_the_rest_of_a_phase_follows_from_its_steps(terminal, monkeypatch):
+def test_the_rest_of_a_phase_follows_from_its_steps(monkeypatch):
+    pretend_terminal(monkeypatch)
     clock = [100.0]
     monkeypatch.setattr("bqrl.cli.progress.time.monotonic", lambda: clock[0])
     watch = ProgressBar()

@@ -39,31 +39,28 @@ def envs(
         typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
         return
 
-    listed = [about(name) for name in names] if names else [about(name) for name in known()]
-    if not (as_json or out is not None or looked_at(sys.stdout)):
-        for problem in listed:
-            typer.echo(problem.id)
-        return
-
+    listed, at_terminal = [about(name) for name in names or known()], looked_at(sys.stdout)
     if out is not None:
         check_folder(out, ["problems.csv"])
+    if not (as_json or out is not None or at_terminal):
+        typer.echo("\n".join(problem.id for problem in listed))
+        return
     problems = [describe(problem.name, large=every or bool(names)) for problem in listed]
     if out is not None:
-        flat = [{key: value for key, value in problem.items() if key != "optimum"} for problem in problems]
-        for row, found in zip(flat, problems, strict=True):
-            values = {level["tau"]: level["value"] for level in found["optimum"]}
-            row |= {f"optimum_{tau:g}": values.get(tau) for tau in LEVELS}
-        table = Table(flat, {f"optimum_{tau:g}": f"best {tau:g}-quantile" for tau in LEVELS}, "The named problems.")
-        write(
-            Result("problems", "Named problems", {}, {"problems": table}, {}, [], details={"problems": problems}), out
-        )
+        rows = []
+        for problem in problems:
+            best = {f"optimum_{level['tau']:g}": level["value"] for level in problem["optimum"]}
+            row = {key: value for key, value in problem.items() if key != "optimum"}
+            rows.append(row | {f"optimum_{tau:g}": best.get(f"optimum_{tau:g}") for tau in LEVELS})
+        table = Table(rows, {f"optimum_{tau:g}": f"best {tau:g}-quantile" for tau in LEVELS}, "The named problems.")
+        details = {"problems": problems}
+        write(Result("problems", "Named problems", {}, {"problems": table}, {}, [], details=details), out)
     if as_json:
         print_json(problems)
-    elif looked_at(sys.stdout):
+    elif at_terminal:
         paper().print(_table(problems))
     else:
-        for problem in listed:
-            typer.echo(problem.id)
+        typer.echo("\n".join(problem.id for problem in listed))
 
 
 def describe(name: str, *, large: bool = True) -> dict[str, Any]:
@@ -74,18 +71,9 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
     """
     problem = about(name)
     found: dict[str, Any] = {
-        "name": problem.name,
-        "id": problem.id,
-        "states": None,
-        "actions": None,
-        "horizon": None,
-        "transitions": None,
-        "unit": problem.unit,
-        "stage": problem.stage,
-        "description": problem.summary,
-        "optimum": [],
-        "missing": None,
-    }
+        "name": problem.name, "id": problem.id, "states": None, "actions": None, "horizon": None, "transitions": None,
+        "unit": problem.unit, "stage": problem.stage, "description": problem.summary, "optimum": [], "missing": None,
+    }  # fmt: skip
     try:
         mdp = make(name)
     except FileNotFoundError as fault:

@@ -50,7 +50,9 @@ class ProgressBar(Watch):
 
         with self._lock:
             if not self._over:
-                self._live = Live(get_renderable=self._display, console=self.console, transient=True)
+                self._live = Live(
+                    get_renderable=self._display, console=self.console, refresh_per_second=10, transient=True
+                )
                 self._live.start()
 
     def say(self, text: str) -> None:

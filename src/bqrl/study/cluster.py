@@ -10,18 +10,20 @@ with TLS (`distributed.Security`) where others can reach the ports.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
-from urllib.parse import urlsplit
 
 from bqrl.checks import shown
+from bqrl.errors import ArgumentError
 from bqrl.study.workers import Workers
 
 CONNECT_SECONDS = 10
 LOOK_SECONDS = 5.0  # between two counts of the workers
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "ucxx")
+ADDRESS = re.compile(rf"({'|'.join(PROTOCOLS)})://(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+):(?P<port>[0-9]+)")
 
 
 class ClusterWorkers(Workers):
@@ -99,22 +101,11 @@ def check_address(address: str) -> str:
     'tcp://10.0.0.5:8786'
     """
     text = address if "://" in address else f"tcp://{address}"
-    problem = None
-    try:
-        parts = urlsplit(text)
-        host, port = parts.hostname, parts.port
-        if parts.scheme not in PROTOCOLS:
-            problem = f"the protocol must be one of {', '.join(PROTOCOLS)}"
-        elif not host or any(symbol.isspace() for symbol in text):
-            problem = "the host is missing" if not host else "it contains a space"
-        elif port is None or port == 0:
-            problem = "the port is missing"
-        elif parts.path or parts.query or parts.fragment or parts.username is not None:
-            problem = "nothing may follow the port"
-    except ValueError:  # a port that is no number, a bracket that is not closed
-        problem = "host or port cannot be read"
-    if problem:
-        raise ValueError(
-            f"--cluster must be PROTOCOL://HOST:PORT, got {shown(address)} ({problem}); give for example tcp://10.0.0.5:8786"
-        )
+    found = ADDRESS.fullmatch(text)
+    if found is None or not 0 < int(found["port"]) < 65536:
+        raise ArgumentError(
+            f"--cluster must be PROTOCOL://HOST:PORT with protocol {', '.join(PROTOCOLS)}, got {shown(address)};"
+            " give for example tcp://10.0.0.5:8786",
+            name="cluster", value=address,
+        )  # fmt: skip
     return text

@@ -7,7 +7,7 @@ bands of the mean, by a percentile bootstrap over seeds.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
@@ -84,12 +84,13 @@ class Experiment:
         -------
         One row per seed.
         """
-        choice(measure, "measure", MEASURES)
-        if measure == "gap":
-            return np.array([np.cumsum(record.gap(self.tau)) for record in self.records[label]])
-        if measure == "regret":
-            return np.array([np.cumsum(record.expected_regret()) for record in self.records[label]])
-        return np.array([np.cumsum(record.returns) for record in self.records[label]])
+        per_episode: dict[str, Callable[[Record], FloatArray]] = {
+            "gap": lambda record: record.gap(self.tau),
+            "regret": Record.expected_regret,
+            "return": lambda record: record.returns,
+        }
+        chosen = per_episode[choice(measure, "measure", per_episode)]
+        return np.array([np.cumsum(chosen(record)) for record in self.records[label]])
 
     def curves(self, measure: str = "gap", points: int = 200) -> list[dict[str, Any]]:
         """Learning curves: one row per learner and episode, with the mean over seeds and its band.
@@ -294,7 +295,9 @@ def _contenders(given: Any) -> list[Contender]:
     found: dict[str, Contender] = {}
     for one in given:
         parts = tuple(one) if isinstance(one, tuple | list) else (one,)
-        label, learner, params = parts if len(parts) == 3 else (None, *parts, {})[:3] if parts else (None, None, {})
+        if not 1 <= len(parts) <= 3:
+            raise ArgumentError(f"learners must hold names, pairs or triples, got {shown(one)}", name="learners")
+        label, learner, params = {1: (None, *parts, {}), 2: (None, *parts), 3: parts}[len(parts)]
         if not isinstance(params, Mapping):
             raise ArgumentTypeError(
                 f"parameters of {shown(learner)} must be a mapping, got {shown(params)}", name="learners"
@@ -359,6 +362,3 @@ def beats(mine: FloatArray, other: FloatArray) -> float:
     difference = mine[:, None] - other[None, :]
     equal = np.abs(difference) <= 1e-9 * max(1.0, float(np.abs(mine).max()), float(np.abs(other).max()))
     return float(np.mean(np.where(equal, 0.5, difference < 0.0)))
-
-
-__all__ = ["Contender", "Experiment", "beats", "bootstrap_band", "compare", "evenly", "learner_label"]

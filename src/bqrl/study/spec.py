@@ -25,8 +25,6 @@ from bqrl.study.problems import Problem, frozen, problem_of
 from bqrl.study.runs import RunSpec
 from bqrl.study.settings import Count, Level, Positive, Seed, Settings, Text, read_settings
 
-MEASURES = ("capped", "exact", "expected")
-
 
 def _problem(table: Any, info: ValidationInfo) -> Problem:
     return problem_of(table, (info.context or {}).get("folder", Path()))
@@ -257,6 +255,3 @@ class Spec(Settings):
 def read_spec(path: str | Path, quick: bool = False) -> Spec:
     """The study in a TOML file, with the settings of the quick run if `quick`; ValueError lists every mistake on one line."""
     return read_settings(path, Spec, quick=quick)
-
-
-__all__ = ["MEASURES", "Entry", "Spec", "Tuning", "read_spec"]
