@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import gymnasium as gym
 import pytest
 
+SHORT = ("--episodes", 25, "--seeds", 2)  # of learn and compare
 VOID = {"meta", "img", "br", "input"}
 
 # Safe pays 1; risky pays 3 or nothing. Two rounds: at tau = 0.4 two safe rounds (2) are beaten by a coin at the end.
@@ -20,6 +21,35 @@ TINY = {
         ["<in>", "risky", "out", 0.5, 0.0],
         ["out", "safe", "out", 1.0, 1.0],
     ],
+}
+
+# The same problem by ids from 1, as other tools write it.
+TINY_CSV = """idstatefrom,idaction,idstateto,probability,reward
+1,1,1,1.0,1.0
+1,2,1,0.5,3.0
+1,2,2,0.5,0.0
+2,1,2,1.0,1.0
+"""
+
+# Bad input of both learn and compare: arguments, and what the one line says.
+BAD_LEARNING = {
+    "AssetSeling": "did you mean 'AssetSelling'?",
+    "FrozenLake-v9": "did you mean 'FrozenLake-v1'?",
+    "nothing.csv": "there is no file nothing.csv",
+    "no_module_here:Env-v0": "No module named 'no_module_here'",
+    "CartPole-v1": "are Box; learners need Discrete ones",
+    "Blackjack-v1": "are Tuple; learners need Discrete ones",
+    "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2",
+    "tiny.json --episodes 0": "at least 1, got 0",
+    "tiny.json --seeds 0": "seeds must be a whole number at least 1, got 0 (--seeds)",
+    "tiny.json --seed -3": "seed must be a whole number at least 0, got -3 (--seed)",
+    "tiny.json --workers 0": "workers must be a whole number at least 1, got 0 (--workers)",
+    "tiny.json --workers two": "--workers must be a whole number, got 'two'",
+    "tiny.json --delta 1.5": "delta must be a number in (0, 1), got 1.5",
+    "tiny.json --horizon 0": "horizon must be a whole number at least 1",
+    "tiny.json --start inn": "there is no state 'inn'; did you mean '<in>'?",
+    "tiny.json --discount 2": "discount must be a number in (0, 1]",
+    "tiny.json --out tiny.json/here": "cannot write to the folder",
 }
 
 

@@ -10,7 +10,7 @@ from bqrl.study.papers import paper_view
 from bqrl.study.spec import read_spec
 from bqrl.study.study import run_study
 from bqrl.study.watch import Watch
-from bqrl.study.workers import InlineWorkers
+from bqrl.study.workers import Workers
 
 SMALL = """
 [study]
@@ -19,7 +19,7 @@ levels = [0.2, 0.5]
 plot = ["expected", "capped"]
 episodes = 60
 seeds = [1, 2]
-luck_seeds = [3, 4, 5]
+replication_seeds = [3, 4, 5]
 variant_seeds = [1, 3]
 
 [problem]
@@ -95,7 +95,7 @@ class Heard(Watch):
 
 def make(path, folder, *, quick=False, workers=None, watch=None, view=StudyView):
     """Run a study and write its result without images; returns the finished study."""
-    study = run_study(read_spec(path, quick), folder, workers or InlineWorkers(), watch)
+    study = run_study(read_spec(path, quick), folder, workers or Workers(), watch)
     write(view(study).result(images=False)[0], folder)
     return study
 

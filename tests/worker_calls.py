@@ -23,7 +23,7 @@ def die():
 
 
 def fail():
-    raise ValueError("no luck")
+    raise ValueError("no chance")
 
 
 def environment():

@@ -240,7 +240,7 @@ class View(StudyView):
 
     def _threshold(self, one: Printed) -> dict[str, Any]:
         """The highest offer at which the final policy continues at its first stage."""
-        key, seeds, further = str(one.learner), self.spec.study.seeds, self.spec.study.luck_seeds
+        key, seeds, further = str(one.learner), self.spec.study.seeds, self.spec.study.replication_seeds
         policies = self.scores.policies[one.level]
         ours = None if self.scores.picked(one.level) is None else self._first_stage(self._picked(one.level))
         same = [

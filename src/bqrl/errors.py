@@ -60,11 +60,13 @@ class PolicyError(ValueError):
 
 
 class SizeError(ValueError):
-    """The computation would exceed a limit; `needed` and `limit` are in the same unit."""
+    """The computation would exceed a limit; `needed` and `limit` are in the same unit, `name` is the argument that sets it."""
 
-    def __init__(self, message: str, *, needed: float | None = None, limit: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, needed: float | None = None, limit: float | None = None, name: str | None = None
+    ) -> None:
         super().__init__(message)
-        self.needed, self.limit = needed, limit
+        self.needed, self.limit, self.name = needed, limit, name
 
 
 class GridError(ValueError):

@@ -1,10 +1,17 @@
-"""What `bqrl envs` says of a problem."""
+"""`bqrl envs`: the named problems, their optima, and templates."""
+
+import json
+import sys
+from importlib.resources import files
 
 import pytest
 
 import bqrl
 from bqrl.cli import envs
 from bqrl.cli.envs import describe
+from bqrl.results.result import read
+
+TEMPLATES = {form: files("bqrl.cli").joinpath(f"template.{form}").read_text() for form in ("csv", "json")}
 
 
 def test_a_description_has_sizes_units_and_certified_optima():
@@ -43,3 +50,63 @@ def test_a_problem_without_its_data_is_listed_with_the_remedy(monkeypatch):
 )
 def test_brackets_and_ties_are_marked(level, shown):
     assert envs._value(level) == shown
+
+
+def test_envs_prints_ids_when_piped(cli):
+    assert cli("envs") == (0, "".join(f"bqrl/{name}-v0\n" for name in bqrl.envs.names()), "")
+
+
+def test_envs_prints_a_table_at_a_terminal(cli, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm")
+    code, out, _ = cli("envs")
+    assert code == 0
+    assert "what it is about" in out
+    assert "AssetSelling" in out
+    assert "take the offer at hand" in out
+    assert "0.7917" in next(line for line in out.splitlines() if "AssetSelling" in line)
+    assert " -         -         - " in next(
+        line for line in out.splitlines() if "ICUSepsis" in line
+    )  # large, or absent
+
+
+def test_envs_as_json_and_in_a_folder(cli, tmp_path):
+    code, out, err = cli("envs", "--json", "--out", tmp_path)
+    assert (code, err) == (0, "")
+    problems = json.loads(out)
+    assert [problem["name"] for problem in problems] == bqrl.envs.names()
+    assert read(tmp_path).details["problems"] == problems
+    assert [row["id"] for row in read(tmp_path).tables["problems"].rows] == [problem["id"] for problem in problems]
+    selling = next(problem for problem in problems if problem["name"] == "AssetSelling")
+    assert selling | {"states": 26, "actions": 2, "horizon": 10} == selling
+    assert [round(24 * level["value"]) for level in selling["optimum"]] == [17, 19, 23]
+    assert all(level["certain"] and level["value"] == level["upper"] for level in selling["optimum"])
+
+
+def test_envs_takes_names_and_finds_the_nearest(cli):
+    assert cli("envs", "Bandit", "bqrl/Gambler-v0") == (0, "bqrl/Bandit-v0\nbqrl/Gambler-v0\n", "")
+    code, _, err = cli("envs", "Gamble")
+    assert code == 2
+    assert "there is no problem called 'Gamble'; did you mean 'Gambler'?" in err
+
+
+@pytest.mark.parametrize("form", TEMPLATES)
+def test_a_template_is_a_model(cli, tmp_path, form):
+    code, out, _ = cli("envs", "--template", form)
+    assert code == 0
+    (tmp_path / f"m.{form}").write_text(out)
+    mdp = bqrl.load(tmp_path / f"m.{form}")
+    assert (mdp.H, mdp.S, mdp.A, mdp.units) == (12, 3, 2, "EUR")
+    assert mdp.mu.tolist() == [0.9, 0.1, 0.0]
+    code, out, err = cli("solve", tmp_path / f"m.{form}", "--tau", 0.4, "--json")
+    assert (code, err) == (0, "")  # the file states its horizon
+    assert json.loads(out)["model"]["horizon"] == 12
+
+
+def test_both_templates_hold_the_same_model(tmp_path):
+    laws = []
+    for form, text in TEMPLATES.items():
+        (tmp_path / f"m.{form}").write_text(text)
+        laws.append(bqrl.evaluate(bqrl.load(tmp_path / f"m.{form}"), bqrl.MarkovPolicy([[0, 0, 1]] * 12)))
+    assert laws[0].equals(laws[1])

@@ -51,3 +51,11 @@ def test_a_mixture_plays_its_parts_by_their_weights(walk):
 def test_a_policy_for_another_problem_is_refused(walk):
     with pytest.raises(ValueError, match="the policy is for"):
         play_shares(bqrl.envs.make("AssetSelling"), best_mean(walk)[1])
+
+
+def test_a_saved_policy_is_followed_without_the_rewards_of_its_problem(walk, tmp_path):
+    policy = bqrl.solve(walk, 0.3).policy
+    bqrl.save(policy, tmp_path / "policy.npz")
+    saved = bqrl.load(tmp_path / "policy.npz")
+    np.testing.assert_array_equal(play_shares(walk, saved), play_shares(walk, policy))
+    assert saved.table(walk) == policy.table(walk)

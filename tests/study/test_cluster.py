@@ -116,25 +116,11 @@ def test_a_cluster_out_of_reach_is_one_line(monkeypatch):
     assert "\n" not in str(error.value)
 
 
-MALFORMED = {
-    "": "the host is missing",
-    "nonsense": "the port is missing",
-    "tcp://": "the host is missing",
-    "tcp://host": "the port is missing",
-    "tcp://host:": "the port is missing",
-    "tcp://host:0": "the port is missing",
-    "tcp://host:port": "host or port cannot be read",
-    "tcp://host:99999999": "host or port cannot be read",
-    "tcp://:8786": "the host is missing",
-    "tcp://[::1:8786": "host or port cannot be read",
-    "tcp://a b:8786": "it contains a space",
-    "tcp:/host:8786": "the port is missing",
-    "http://host:8786": "the protocol must be one of tcp",
-    "://host:8786": "the protocol must be one of tcp",
-    "tcp://host:8786/path": "nothing may follow the port",
-    "tcp://user@host:8786": "nothing may follow the port",
-    "inproc://x:1": "the protocol must be one of tcp",
-}
+MALFORMED = (
+    "", "nonsense", "tcp://", "tcp://host", "tcp://host:", "tcp://host:0", "tcp://host:port", "tcp://host:99999999",
+    "tcp://:8786", "tcp://[::1:8786", "tcp://a b:8786", "tcp:/host:8786", "http://host:8786", "://host:8786",
+    "tcp://host:8786/path", "tcp://user@host:8786", "inproc://x:1",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("address", MALFORMED)
@@ -144,8 +130,8 @@ def test_malformed_cluster_addresses_are_one_line_at_once(address, capsys, study
     out, err = capsys.readouterr()
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-    assert err.startswith("bqrl: --cluster must be PROTOCOL://HOST:PORT, got ")
-    assert MALFORMED[address] in err
+    assert err.startswith("bqrl: --cluster must be PROTOCOL://HOST:PORT with protocol tcp, tls, ws, wss, ucx, ucxx, got ")
+    assert f"got {address!r}; " in err
     assert err.endswith("give for example tcp://10.0.0.5:8786\n")
     assert time.monotonic() - begun < 5.0
     assert not (tmp_path / "out").exists()

@@ -131,3 +131,31 @@ def test_bad_arguments_are_one_line(problem, change, message):
     with pytest.raises((ValueError, TypeError), match=message) as error:
         compare(problem, **given)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_folder_keeps_finished_runs_for_any_number_of_workers(experiment, problem, tmp_path, monkeypatch, workers):
+    learners = ["sarsa", ("q-learning", {"learning_rate": 0.2}), ("twin", "sarsa", {})]
+    options = {"tau": 0.5, "episodes": 40, "folder": tmp_path}
+    compare(problem, learners[:2], seeds=2, workers=1, **options)
+    first = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()}
+    assert len(first) == 4
+    again = compare(problem, learners, seeds=3, workers=workers, **options)
+    assert len(list((tmp_path / "runs").iterdir())) == 6  # the twin is the same run under another label
+    assert all((tmp_path / "runs" / name).stat().st_mtime_ns == time for name, time in first.items())
+    assert again.rows() == experiment.rows()
+    for label, records in experiment.records.items():
+        for mine, other in zip(records, again.records[label], strict=True):
+            np.testing.assert_array_equal(mine.returns, other.returns)
+            assert mine.notes.keys() == other.notes.keys()
+            assert other.mdp is not None
+
+
+def test_a_folder_needs_runs_that_can_be_identified(problem, tmp_path):
+    class Mine(bqrl.learners.run.Sarsa):
+        pass
+
+    for learners in ([Mine], [("sarsa", {"learning_rate": np.array(0.5)})]):
+        with pytest.raises(ValueError, match="folder requires learners by name, plain parameters, and a model"):
+            compare(problem, learners, episodes=3, seeds=1, workers=1, folder=tmp_path)
+    assert not (tmp_path / "runs").exists()

@@ -1,98 +1,21 @@
-import tomllib
+"""Settings files: tables, quick runs, renamed keys, and messages that list every mistake."""
 
 import pytest
-from small_study import RUNS, SMALL
+from pydantic import Field
+from small_study import SMALL
 
-from bqrl.study.papers import paper_file
-from bqrl.study.settings import settings_of
+from bqrl.study.settings import Count, Settings, Text, read_settings, settings_of
 from bqrl.study.spec import Spec, read_spec
 
 
-def spec_of(tables, **options):
-    return settings_of(tables, Spec, **options)
+class Inner(Settings):
+    number: Count
+    word: Text = "x"
 
 
-def changed(old, new):
-    assert old in SMALL
-    return tomllib.loads(SMALL.replace(old, new))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("episodes = 60", "episode = 60", r"\[study\] episode is not a setting; did you mean 'episodes'\?"),
-        ("episodes = 60", "episodes = 0", r"\[study\] episodes must be at least 1, got 0"),
-        ("episodes = 60", "episodes = 1.5", r"\[study\] episodes must be a whole number, got 1.5"),
-        ("episodes = 60", "episodes = true", r"\[study\] episodes must be a whole number, got True"),
-        ("episodes = 60", "", r"\[study\] episodes is missing"),
-        ("levels = [0.2, 0.5]", "levels = [0.2, 1.5]", r"\[study\] levels\[1\] must be below 1, got 1.5"),
-        ("levels = [0.2, 0.5]", "levels = []", r"\[study\] levels must be a list of at least 1 entries, got \[\]"),
-        ("levels = [0.2, 0.5]", "levels = [0.2, 0.2]", r"\[study\] levels must differ"),
-        ('plot = ["expected", "capped"]', 'plot = ["expected"]', "plot must name one measure per level, got 1 for 2"),
-        ('plot = ["expected", "capped"]', 'plot = ["expect", "capped"]', "plot.0. must be one of 'capped', 'exact' or 'exp"),
-        ("[tuning]", "[tunning]", r"\[tunning\] is not a setting; did you mean 'tuning'"),
-        ('learner = "q-learning"', 'learner = "qlearning"', "got 'qlearning'; did you mean 'q-learning'"),
-        ('learner = "q-learning"', 'learner = "q-learning"\nlabels = "Q"', r"\[learners.eps_q\] labels .* mean 'label'"),
-        ('planner = "greedy"', 'planer = "greedy"', r"\[learners.ucb_bqrl\] .*'planer'; did you mean 'planner'"),
-        ('planner = "greedy"', 'planner = "gready"', r"\[learners.ucb_bqrl\] planner must be one of"),
-        ("grid = [1e-2, 1.0]", "grid = [1e-2, 2.0]", r"\[learners.eps_q\] learning_rate must .* got 2"),
-        ("grid = [1e-2, 1.0]", "grid = [1.0]", r"\[learners.eps_q\] grid"),
-        ("grid = [1e-2, 1.0]", "grid = [1.0, 1e-2]", r"\[learners.eps_q\] grid must be \[lowest, highest\]"),
-        ("rungs = [[4, 30], [2, 60]]", "rungs = [[3, 30]]", r"rungs must begin with all 4 points and never grow, got \[3\]"),
-        ("luck_seeds = [3, 4, 5]", "luck_seeds = [3, 1]", r"\[study\] luck_seeds must not repeat \[study\] seeds, got 1"),
-        ("seeds = [10, 11]", "seeds = [10, 2]", r"\[tuning\] seeds must not repeat \[study\] seeds, got 2"),
-        ("seeds = [1, 2]", "seeds = [1]", r"\[study\] seeds must be a list of at least 2 entries, got \[1\]"),
-        ('name = "AssetSelling"', 'name = "AssetSeling"', "'AssetSeling'; did you mean 'AssetSelling'"),
-        ("offers = 6", "ofers = 6", "AssetSelling has no parameter 'ofers'; did you mean 'offers'"),
-        ('distribution = "geometric"', 'distribution = "geometrical"', "distribution must be one of"),
-        ('leave_out = ["sold"]', 'leave = ["sold"]', r"\[final_policy\] leave is not a setting"),
-        ('learner = "ucb_bqrl"\nleave', 'learner = "ucb"\nleave', "did you mean 'ucb_bqrl'"),
-        ("[learners.target]", '[learners."a/b"]', r"\[learners.a/b\].* must be made of letters a to z, digits and _, got 'a/b'"),
-        ("[learners.target]", "[learners.EPS_Q]", r"\[learners\] keys must differ in more than upper and lower case"),
-        ("[learners.target]", '[learners.target]\nkey = "x"', r"\[learners.target\] key"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_named_in_one_line(old, new, message):
-    with pytest.raises((ValueError, TypeError), match=message) as error:
-        spec_of(changed(old, new))
-    assert "\n" not in str(error.value)
-
-
-def test_all_mistakes_are_listed_with_their_values():
-    tables = changed("episodes = 60", "episodes = -3")
-    tables["tuning"]["points"] = "many"
-    tables["learners"]["eps_q"]["plot"] = 7
-    with pytest.raises(ValueError, match="episodes") as error:
-        spec_of(tables)
-    for part in ("[study] episodes must be at least 1, got -3", "[tuning] points must be a whole number, got 'many'",
-                 "[learners.eps_q] plot must be true or false, got 7"):  # fmt: skip
-        assert part in str(error.value)
-
-
-def leaves(table, path=()):
-    for key, value in table.items() if isinstance(table, dict) else enumerate(table):
-        yield (*path, key)
-        if isinstance(value, (dict, list)):
-            yield from leaves(value, (*path, key))
-
-
-@pytest.mark.parametrize("odd", [0, -1, 1.5, "odd", True, [], [[]], {}, {"odd": 1}, float("nan")], ids=repr)
-def test_no_value_of_a_wrong_kind_breaks_anything(odd):
-    messages = []
-    for path in list(leaves(tomllib.loads(SMALL))):
-        tables = tomllib.loads(SMALL)
-        *way, last = path
-        place = tables
-        for key in way:
-            place = place[key]
-        place[last] = odd
-        for quick in (False, True):
-            try:
-                spec_of(tables, quick=quick)
-            except (ValueError, TypeError) as error:
-                messages.append(str(error))
-    assert messages
-    assert not any("\n" in message for message in messages)
+class Outer(Settings):
+    inner: Inner
+    many: dict[str, Inner] = Field(default_factory=dict)
 
 
 def test_the_file_is_named_and_must_be_toml(tmp_path):
@@ -104,14 +27,6 @@ def test_the_file_is_named_and_must_be_toml(tmp_path):
         read_spec(path)
 
 
-def test_a_study_counts_its_runs_beforehand(study_file):
-    spec = read_spec(study_file)
-    loads = [spec.workload(entry) for entry in spec.entries for _ in spec.training_levels(entry)]
-    assert sum(runs for runs, _ in loads) == RUNS
-    assert spec.workload(spec.entry("eps_q")) == (12 + 7, 2 * (4 * 30 + 2 * 60) + 7 * 60)
-    assert spec.workload(spec.entry("target")) == (7, 420)
-
-
 def test_quick_replaces_settings_and_says_so(study_file):
     spec, quick = read_spec(study_file), read_spec(study_file, quick=True)
     assert (spec.quick, spec.episodes) == (False, 60)
@@ -120,44 +35,24 @@ def test_quick_replaces_settings_and_says_so(study_file):
     assert quick.study.seeds == spec.study.seeds
 
 
-def test_the_paper_study_is_its_protocol():
-    spec = read_spec(paper_file("study.toml"))
-    assert (spec.episodes, spec.study.delta, spec.levels) == (2000, 0.05, (0.1, 0.5, 0.9))
-    assert spec.study.seeds == (42, 10042, 20042)
-    assert len(spec.study.luck_seeds) == 20
-    assert spec.tuning.rungs == ((16, 1000), (8, 2000), (4, 4000), (2, 8000))
-    assert (spec.tuning.points, spec.tuning.seeds, spec.tuning.level) == (16, (1000, 1001, 1002), 0.5)
-    names = ["ucb_bqrl", "ucbvi", "eps_q", "sarsa", "thompson", "ppo", "trpo"]
-    assert [entry.key for entry in spec.entries if entry.plot] == names
-    assert [entry.key for entry in spec.entries if entry.per_level] == ["ucb_bqrl", "ucb_bqrl_target"]
-    assert spec.entry("ucb_bqrl_target").grid is None
-    tuned = sum(spec.workload(entry)[1] - 43 * 2000 for entry in spec.entries for _ in spec.training_levels(entry))
-    assert tuned == 9 * 3 * 64_000
+def test_every_mistake_is_listed_with_its_place_and_value():
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        settings_of({"inner": {"number": 0, "wrod": 1}, "many": {"a": {"number": "x"}}}, Outer)
+    assert str(error.value) == (
+        "[inner] number must be at least 1, got 0; [inner] wrod is not a setting; did you mean 'word'?;"
+        " [many.a] number must be a whole number, got 'x'"
+    )
 
 
-def test_a_model_file_counts_by_its_content(tmp_path):
-    from bqrl.envs import make
-    from bqrl.mdp.files import save
-
-    save(make("AssetSelling", offers=4, horizon=3, start=1), tmp_path / "four.npz")
-    table = changed('name = "AssetSelling"\noffers = 6\nhorizon = 4\nstart = 2', 'file = "four.npz"')
-    table["variants"] = {}
-    spec = spec_of(table, folder=tmp_path)
-    assert spec.problem.build().S == 5
-    name = spec.run(spec.entries[0], 0.5, 1).name
-    (tmp_path / "moved").mkdir()
-    (tmp_path / "moved/four.npz").write_bytes((tmp_path / "four.npz").read_bytes())
-    assert spec_of(table, folder=tmp_path / "moved").run(spec.entries[0], 0.5, 1).name == name
-    save(make("AssetSelling", offers=4, horizon=4, start=1), tmp_path / "four.npz")
-    assert spec_of(table, folder=tmp_path).run(spec.entries[0], 0.5, 1).name != name
+def test_a_renamed_setting_works_and_warns(study_file, tmp_path):
+    (tmp_path / "old.toml").write_text(SMALL.replace("replication_seeds", "luck_seeds"))
+    with pytest.warns(DeprecationWarning, match=r"^\[study\] luck_seeds is deprecated; use replication_seeds$"):
+        old = read_spec(tmp_path / "old.toml")
+    assert old == read_spec(study_file)
+    with pytest.raises(ValueError, match="must be a table"):
+        settings_of({"study": 3}, Spec)
 
 
-def test_a_problem_may_be_given_by_arrays():
-    table = changed('name = "AssetSelling"\noffers = 6\nhorizon = 4\nstart = 2', "")
-    table["problem"] = {"transitions": [[[0.5, 0.5]], [[0.0, 1.0]]], "rewards": [[1.0], [0.0]], "horizon": 3}
-    table["variants"] = {}
-    table["final_policy"]["leave_out"] = []
-    assert spec_of(table).problem.build().H == 3
-    table["problem"]["horizn"] = 3
-    with pytest.raises(ValueError, match="horizn is not a setting; did you mean 'horizon'"):
-        spec_of(table)
+def test_a_folder_is_no_settings_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder; give a settings file"):
+        read_settings(tmp_path, Spec)

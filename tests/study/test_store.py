@@ -9,9 +9,9 @@ import pytest
 from bqrl.learners.record import Record
 from bqrl.learners.run import learn
 from bqrl.mdp.files.npz import pack, unpack
-from bqrl.study import run as run_module
 from bqrl.study import store
-from bqrl.study.run import RunSpec, Timing, fingerprint, problem_of
+from bqrl.study.problems import problem_of
+from bqrl.study.runs import RunSpec, Timing, fingerprint
 from bqrl.study.store import Store
 from bqrl.study.store import execute as execute_with
 
@@ -58,27 +58,6 @@ def test_a_changed_run_has_another_name(kept):
     assert len(names) == 1 + len(OTHERS)
     assert kept[0].has(RUN)
     assert not any(kept[0].has(run) for run in OTHERS)
-
-
-def test_other_code_or_format_never_takes_an_old_result(kept, monkeypatch):
-    before = RUN.name
-    monkeypatch.setattr(run_module, "fingerprint", lambda: "another")
-    assert RUN.name != before
-    assert not kept[0].has(RUN)
-    monkeypatch.undo()
-    monkeypatch.setattr(run_module, "FORMAT", 99)
-    assert RUN.name != before
-
-
-def test_the_fingerprint_follows_the_code(monkeypatch, tmp_path):
-    import bqrl
-
-    (tmp_path / "kernels").mkdir()
-    (tmp_path / "kernels/law.py").write_text("x = 1\n")
-    monkeypatch.setattr(bqrl, "__file__", str(tmp_path / "__init__.py"))
-    first = run_module.fingerprint.__wrapped__()
-    (tmp_path / "kernels/law.py").write_text("x = 2\n")
-    assert run_module.fingerprint.__wrapped__() != first
 
 
 def damaged(content):
@@ -146,19 +125,22 @@ def test_times_survive_a_cut_line(kept, tmp_path):
 def test_two_studies_do_not_share_a_folder(kept, tmp_path):
     draft = tmp_path / "runs/.something.npz.abc.part"
     draft.write_bytes(b"half")  # the first store is writing it
-    with pytest.raises(BlockingIOError, match=r"^another study is running in .*; wait for it or give another folder$"):
+    with pytest.raises(
+        BlockingIOError, match=r"^another command is running in .*; wait for it or give another folder$"
+    ):
         Store(tmp_path)
     assert draft.exists()
     kept[0].close()
     Store(tmp_path).close()
-    assert (tmp_path / ".lock").exists()
+    assert (tmp_path / ".bqrl.lock").exists()
 
 
 WRITER = """
 import sys, time
-from bqrl.study.run import RunSpec, Timing, problem_of
+from bqrl.study.problems import problem_of
+from bqrl.study.runs import RunSpec, Timing
 from bqrl.study.store import Store, to_bytes
-from bqrl.study.run import complete
+from bqrl.study.runs import complete
 
 problem = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
 runs = [RunSpec(problem, "q-learning", (), 0.5, 3, 0.05, seed) for seed in range(20)]

@@ -1,17 +1,15 @@
 import csv
 import json
-import math
 
-import numpy as np
 import pytest
 from small_study import RUNS, SMALL, Heard, make, results_of
 
 from bqrl.study.papers import paper_file
-from bqrl.study.run import fingerprint
 from bqrl.study.runner import FailedRunsError
+from bqrl.study.runs import fingerprint
 from bqrl.study.spec import read_spec
-from bqrl.study.store import Store, digest_of, execute
-from bqrl.study.workers import InlineWorkers
+from bqrl.study.store import digest_of, execute
+from bqrl.study.workers import Workers
 
 MAIN = "AssetSelling_tau0p2_plot.csv"
 
@@ -29,67 +27,6 @@ def found(folder):
 def test_every_run_is_one_file(made):
     assert len(list((made / "runs").iterdir())) == RUNS
     assert found(made)["session"]["runs"] == RUNS
-
-
-@pytest.mark.parametrize("level", ["0p2", "0p5"])
-def test_main_tables_have_the_columns_and_the_episodes(made, level):
-    header, rows = read(made / f"AssetSelling_tau{level}_plot.csv")
-    assert header == ["episode", "ucb_bqrl_mean", "ucb_bqrl_std", "eps_q_mean", "eps_q_std"]
-    assert [int(row[0]) for row in rows] == list(range(1, 61))
-    values = np.array(rows, float)
-    assert np.all(np.diff(values[:, [1, 3]], axis=0) >= -1e-12)  # cumulative
-
-
-def test_tables_hold_the_mean_and_sample_deviation_of_the_held_out_runs(finished, made):
-    study, _ = finished
-    spec, tuned = study.spec, study.finals["eps_q", 0.5].tuned
-    runs = [spec.run(spec.entry("eps_q"), 0.5, seed, value=tuned.winner.value) for seed in spec.study.seeds]
-    with Store(made) as store:
-        records = [store.load(run) for run in runs]
-    regrets = np.array([np.cumsum(record.expected_regret()) for record in records])
-    header, rows = read(made / MAIN)
-    columns = dict(zip(header, np.array(rows, float).T, strict=True))
-    np.testing.assert_allclose(columns["eps_q_mean"], regrets.mean(axis=0), atol=1e-12)
-    np.testing.assert_allclose(columns["eps_q_std"], regrets.std(axis=0, ddof=1), atol=1e-12)
-    gaps = np.array([np.cumsum(record.gap(0.5, "capped")) for record in records])
-    header, rows = read(made / "AssetSelling_tau0p5_plot.csv")
-    np.testing.assert_allclose([float(row[header.index("eps_q_mean")]) for row in rows], gaps.mean(axis=0), atol=1e-12)
-
-
-def test_other_measures_and_variants_have_folders_of_their_own(made):
-    for lead in ("", "geometric/"):
-        for name in (
-            "capped/AssetSelling_tau0p2_gap",
-            "exact/AssetSelling_tau0p5_gap",
-            "expected/AssetSelling_tau0p2_regret",
-        ):
-            header, rows = read(made / f"{lead}{name}.csv")
-            assert header[-2:] == ["target_mean", "target_std"]
-            assert len(rows) == 60
-    header, rows = read(made / "luck/AssetSelling_tau0p2_ends.csv")
-    assert header == ["learner", "seed", "held_out", "capped_gap", "exact_gap", "expected_regret"]
-    assert [(row[0], int(row[1]), int(row[2])) for row in rows[:5]] == [
-        ("ucb_bqrl", s, int(s < 3)) for s in range(1, 6)
-    ]
-    header, rows = read(made / "laws/AssetSelling_tau0p2_final_laws.csv")
-    mass = math.fsum(float(row[3]) for row in rows if row[:2] == ["target", "2"])
-    assert mass == pytest.approx(1.0)
-
-
-def test_the_final_policy_is_a_table_of_the_problems_own_states_and_actions(made):
-    header, rows = read(made / "AssetSelling_tau0p2_UCB_BQRL_final_policy.csv")
-    assert header == ["state", "stage_1", "stage_2", "stage_3", "stage_4"]
-    assert [row[0] for row in rows] == ["0", "1", "2", "3", "4", "5"]  # sold is left out
-    assert {cell for row in rows for cell in row[1:]} == {"Stop", "Continue"}
-    errors = found(made)["final_policies"]["0.2"]
-    ranked = sorted((*map(lambda x: round(x, 12), one), int(seed)) for seed, one in errors["errors"].items())
-    assert errors["seed"] == ranked[0][-1]
-
-
-def test_no_table_holds_a_clock_time(made):
-    for path in made.rglob("*.csv"):
-        if path.name != "session.csv":
-            assert not {"seconds", "time", "date"} & set(path.read_text().splitlines()[0].split(","))
 
 
 def test_orderings_and_references_hold(made, finished):
@@ -115,7 +52,9 @@ def test_a_changed_study_reuses_only_what_is_the_same(made, tmp_path):
     import shutil
 
     shutil.copytree(made, tmp_path / "again")
-    (tmp_path / "small.toml").write_text(SMALL.replace("luck_seeds = [3, 4, 5]", "luck_seeds = [3, 4, 6]"))
+    (tmp_path / "small.toml").write_text(
+        SMALL.replace("replication_seeds = [3, 4, 5]", "replication_seeds = [3, 4, 6]")
+    )
     told = make(tmp_path / "small.toml", tmp_path / "again").session
     assert told["runs_made"] == 5  # the new seed of every learner and level
     (tmp_path / "small.toml").write_text(SMALL.replace("offers = 6", "offers = 7"))
@@ -154,23 +93,23 @@ def test_quick_marks_every_output(study_file, tmp_path):
     assert read(tmp_path / MAIN)[1][-1][0] == "20"
 
 
-class Failing(InlineWorkers):
+class Failing(Workers):
     """Fails on one seed of Q-learning."""
 
-    def submit(self, function, run, code):
+    def submit(self, function, run, *rest):
         if (run.learner, run.seed) == ("q-learning", 4):
             return super().submit(fail)
-        return super().submit(function, run, code)
+        return super().submit(function, run, *rest)
 
 
 def fail():
-    raise ValueError("no luck")
+    raise ValueError("no chance")
 
 
 def test_failed_runs_are_listed_and_the_others_kept(made, study_file, tmp_path):
     with pytest.raises(FailedRunsError, match=r"a run failed; all others are kept\. First: q-learning") as error:
         make(study_file, tmp_path, workers=Failing())
-    assert [(one.run.seed, one.message) for one in error.value.failures] == [(4, "ValueError: no luck")]
+    assert [(one.run.seed, one.message) for one in error.value.failures] == [(4, "ValueError: no chance")]
     assert not (tmp_path / "result.json").exists()
     assert "raise ValueError" in (tmp_path / "study.log").read_text()
     assert make(study_file, tmp_path).session["runs_made"] == 1

@@ -8,14 +8,17 @@ RUNGS = ((8, 10), (4, 20), (2, 40))
 
 def drive(values, rungs, gap, tail=lambda value, episodes, seed: 0.0, seeds=(0, 1)):
     """The trace, and what was asked for in every rung."""
-    search = halving("x", values, rungs, lambda v, T: tuple(Score(gap(v, T, s), tail(v, T, s)) for s in seeds))
     asked = []
+
+    def batch(episodes, left, before):
+        asked.append((episodes, left, None if before is None else before.ranked()[0].value))
+
+    search = halving("x", values, rungs, batch, lambda v, T: tuple(Score(gap(v, T, s), tail(v, T, s)) for s in seeds))
     while True:
         try:
-            episodes, left, before = next(search)
+            next(search)
         except StopIteration as end:
             return end.value, asked
-        asked.append((episodes, left, None if before is None else before.ranked()[0].value))
 
 
 def test_the_better_half_goes_on_and_the_best_wins():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from bqrl.checks import choice
 from bqrl.cli.output import Json, Out, print_json
 from bqrl.results.result import Result, Table, check_folder, write
 
@@ -23,7 +23,7 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Run the benchmarks of a checkout: they time and print, and assert nothing."""
-    scripts = chosen(benchmark_scripts(), names or [])
+    scripts = benchmark_scripts(names or [])
     if out is not None:
         check_folder(out, ["times.csv", *(f"{script.stem}.txt" for script in scripts)])
     runs = [_run(script, quiet=as_json) for script in scripts]
@@ -39,23 +39,14 @@ def bench(
         raise typer.Exit(1)
 
 
-def benchmark_scripts() -> dict[str, Path]:
-    """The scripts by name; ValueError where the package was installed without them."""
+def benchmark_scripts(names: list[str]) -> list[Path]:
+    """The scripts of these names, or all; ValueError where the package was installed without them."""
     root = Path(__file__).resolve().parents[3]
-    scripts = sorted((root / "benchmarks").glob("[!_]*.py")) if (root / "pyproject.toml").is_file() else []
-    if not scripts:
+    paths = sorted((root / "benchmarks").glob("[!_]*.py")) if (root / "pyproject.toml").is_file() else []
+    if not paths:
         raise ValueError("there are no benchmarks here: they come with a checkout of the source, not with the package")
-    return {script.stem: script for script in scripts}
-
-
-def chosen(scripts: dict[str, Path], names: list[str]) -> list[Path]:
-    """The scripts that `names` name, all where it names none."""
-    for name in names:
-        if name.removesuffix(".py") not in scripts:
-            near = get_close_matches(name, scripts, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(scripts)}"
-            raise ValueError(f"there is no benchmark {name[:60]!r}; {hint}")
-    return [scripts[name.removesuffix(".py")] for name in names or scripts]
+    scripts = {path.stem: path for path in paths}
+    return [scripts[choice(name.removesuffix(".py"), "NAME", scripts)] for name in names or scripts]
 
 
 def _run(script: Path, *, quiet: bool) -> dict[str, Any]:

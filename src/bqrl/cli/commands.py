@@ -6,11 +6,12 @@ Exit codes: 0 done, 1 a fault of ours, 2 input that cannot be used, 130 interrup
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
-from typing import Annotated, Any
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -19,9 +20,16 @@ from bqrl import __version__
 from bqrl.checks import nearest
 
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # the last: an extra is not installed
-OPTIONS = "arithmetic|attitude|beta|discount|gap|horizon|planner|points|radius|randomized|secondary|start|tau"
-
 COMMANDS = ("solve", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
+# The options of arguments of the library, named by the field `name` of its errors.
+OPTIONS = {
+    name: f"--{name.replace('_', '-')}"
+    for name in (
+        "arithmetic", "attitude", "beta", "columns", "confidence", "delta", "discount", "ends", "episodes", "gap", "horizon",
+        "learner", "max_nodes", "planner", "points", "radius", "randomized", "reward_range", "secondary", "seed", "seeds",
+        "start", "support", "tau", "workers",
+    )
+} | {"max_bytes": "--max-memory"}  # fmt: skip
 
 
 class LazyCommands(TyperGroup):
@@ -36,8 +44,36 @@ class LazyCommands(TyperGroup):
         if cmd_name not in COMMANDS:
             ctx.fail(f"there is no command {cmd_name!r}{nearest(cmd_name, COMMANDS)}")
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(cmd_name)(getattr(import_module(f"bqrl.cli.{cmd_name}"), cmd_name))
+        alone.command(cmd_name)(flat(getattr(import_module(f"bqrl.cli.{cmd_name}"), cmd_name)))
         return typer.main.get_command(alone)
+
+
+def flat(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with each parameter that is a dataclass of options replaced by these options."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters = []
+    for name, parameter in signature(command).parameters.items():
+        if name in groups:
+            inner = get_type_hints(groups[name], include_extras=True)
+            parameters += [(field.name, field.default, inner[field.name]) for field in fields(groups[name])]
+        else:
+            parameters.append((name, parameter.default, hints[name]))
+
+    def call(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        command(**given)
+
+    listed = [
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, default=Parameter.empty if default is MISSING else default, annotation=kind
+        )
+        for name, default, kind in parameters
+    ]
+    call.__signature__ = Signature(listed)  # type: ignore[attr-defined]
+    call.__annotations__, call.__doc__ = {one.name: one.annotation for one in listed}, command.__doc__
+    return call
 
 
 app = typer.Typer(
@@ -114,22 +150,9 @@ def usage_of(fault: Any) -> str:
 
 
 def message_of(fault: BaseException) -> str:
-    """The error's message in the words of the command line."""
+    """The error's message, with the option of the command line that the argument belongs to."""
     if isinstance(fault, OSError) and fault.strerror and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"
-    return spoken(str(fault) or type(fault).__name__)
-
-
-def spoken(message: str) -> str:
-    """A message of the library with its parameters spelled as options.
-
-    >>> spoken("give both, e.g. radius=0.1, attitude='robust'")
-    'give both, e.g. --radius 0.1, --attitude robust'
-    """
-    message = message.replace("randomized=False", "--no-randomized")
-    message = re.sub(rf"\b({OPTIONS})=True", r"--\1", message)
-    message = re.sub(rf"\b({OPTIONS})='([\w-]+)'", r"--\1 \2", message)
-    message = re.sub(rf"\b({OPTIONS})=([\w.+-]*\w)", r"--\1 \2", message)
-    message = re.sub(r"\bcolumns=\{'(\w+)': (\w+|\.\.\.)\}", r"--columns \1=\2", message)
-    message = re.sub(r"\bmax_nodes\b", "--max-nodes", message)
-    return re.sub(r"\bmax_bytes(=\d+)?", "--max-memory", message)
+    message = str(fault) or type(fault).__name__
+    option = OPTIONS.get(str(getattr(fault, "name", None)))
+    return message if option is None or option in message else f"{message} ({option})"

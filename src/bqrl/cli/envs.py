@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bqrl.checks import choice
 from bqrl.cli.output import Json, Out, looked_at, paper, print_json
-from bqrl.cli.template import template
 from bqrl.envs import about, make
 from bqrl.envs import names as known
 from bqrl.planners.target import guarantee_curve, plan_from_curve
@@ -34,34 +35,32 @@ def envs(
 ) -> None:
     """List the named problems: a table with certified optima at a terminal, one Gymnasium id per line when piped."""
     if form is not None:
-        typer.echo(template(form), nl=False)
+        name = f"template.{choice(form, '--template', ('csv', 'json'))}"
+        typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
         return
 
-    listed = [about(name) for name in names] if names else [about(name) for name in known()]
-    if not (as_json or out is not None or looked_at(sys.stdout)):
-        for problem in listed:
-            typer.echo(problem.id)
-        return
-
+    listed, at_terminal = [about(name) for name in names or known()], looked_at(sys.stdout)
     if out is not None:
         check_folder(out, ["problems.csv"])
+    if not (as_json or out is not None or at_terminal):
+        typer.echo("\n".join(problem.id for problem in listed))
+        return
     problems = [describe(problem.name, large=every or bool(names)) for problem in listed]
     if out is not None:
-        flat = [{key: value for key, value in problem.items() if key != "optimum"} for problem in problems]
-        for row, found in zip(flat, problems, strict=True):
-            values = {level["tau"]: level["value"] for level in found["optimum"]}
-            row |= {f"optimum_{tau:g}": values.get(tau) for tau in LEVELS}
-        table = Table(flat, {f"optimum_{tau:g}": f"best {tau:g}-quantile" for tau in LEVELS}, "The named problems.")
-        write(
-            Result("problems", "Named problems", {}, {"problems": table}, {}, [], details={"problems": problems}), out
-        )
+        rows = []
+        for problem in problems:
+            best = {f"optimum_{level['tau']:g}": level["value"] for level in problem["optimum"]}
+            row = {key: value for key, value in problem.items() if key != "optimum"}
+            rows.append(row | {f"optimum_{tau:g}": best.get(f"optimum_{tau:g}") for tau in LEVELS})
+        table = Table(rows, {f"optimum_{tau:g}": f"best {tau:g}-quantile" for tau in LEVELS}, "The named problems.")
+        details = {"problems": problems}
+        write(Result("problems", "Named problems", {}, {"problems": table}, {}, [], details=details), out)
     if as_json:
         print_json(problems)
-    elif looked_at(sys.stdout):
+    elif at_terminal:
         paper().print(_table(problems))
     else:
-        for problem in listed:
-            typer.echo(problem.id)
+        typer.echo("\n".join(problem.id for problem in listed))
 
 
 def describe(name: str, *, large: bool = True) -> dict[str, Any]:
@@ -72,18 +71,9 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
     """
     problem = about(name)
     found: dict[str, Any] = {
-        "name": problem.name,
-        "id": problem.id,
-        "states": None,
-        "actions": None,
-        "horizon": None,
-        "transitions": None,
-        "unit": problem.unit,
-        "stage": problem.stage,
-        "description": problem.summary,
-        "optimum": [],
-        "missing": None,
-    }
+        "name": problem.name, "id": problem.id, "states": None, "actions": None, "horizon": None, "transitions": None,
+        "unit": problem.unit, "stage": problem.stage, "description": problem.summary, "optimum": [], "missing": None,
+    }  # fmt: skip
     try:
         mdp = make(name)
     except FileNotFoundError as fault:

@@ -1,22 +1,25 @@
-"""`bqrl learn`: one learner on a problem whose kernel it does not know, scored exactly in every episode."""
+"""`bqrl learn`: one learner on a problem whose kernel it does not know, scored exactly in every episode.
+
+Also what `bqrl compare` shares with it: options, the runs with their store, and what is shown of them.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, StageName, Title, Unit, finish, paper, print_json, say, show_table
-from bqrl.cli.problem import Problem, problem_words, read_problem
-from bqrl.cli.settings import read_params
-from bqrl.cli.watch import ProgressBar
-from bqrl.learners.callbacks import Callback, JsonLines, TensorBoard, together
-from bqrl.learners.run import Run
-from bqrl.learners.run import learn as learn_once
+from bqrl.checks import whole
+from bqrl.cli.output import Json, Out, finish, paper, print_json, say, show_table
+from bqrl.cli.params import read_params
+from bqrl.cli.problem import ProblemOptions, read_problem
+from bqrl.cli.progress import ProgressBar
+from bqrl.learners.callbacks import TensorBoard
+from bqrl.learners.record import Record
 from bqrl.planners.plan import check_levels
 from bqrl.results.learning import (
     Learned,
@@ -28,28 +31,23 @@ from bqrl.results.learning import (
     learning_result,
     random_law,
     seed_table,
-)
+)  # fmt: skip
 from bqrl.results.plans import in_one_line
-from bqrl.results.result import check_folder, write
-from bqrl.results.words import Words
-from bqrl.study.compare import Contender, Experiment
+from bqrl.results.result import check_folder, to_json, write
+from bqrl.study.compare import compare as run_all
+from bqrl.study.workers import Workers
 
-Given = Annotated[
-    str,
-    typer.Argument(metavar="PROBLEM", help="A .csv, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."),
-]  # fmt: skip
 Tau = Annotated[float, typer.Option("--tau", help="Quantile level in (0, 1).")]
 Episodes = Annotated[int, typer.Option("--episodes", help="Episodes per run.")]
 Seeds = Annotated[int, typer.Option("--seeds", help="Number of runs: with the seeds --seed, --seed + 1, and so on.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the first run.")]
-Horizon = Annotated[int | None, typer.Option("--horizon", help="Number of stages, where the problem lets one choose.")]
-Start = Annotated[str | None, typer.Option("--start", help="First state, by the id or name that the file uses.")]
-Discount = Annotated[float | None, typer.Option("--discount", help="Stage factor in (0, 1].")]
+Processes = Annotated[int, typer.Option("--workers", help="Processes; the results do not depend on it.")]
 Delta = Annotated[float, typer.Option("--delta", help="Error probability of the confidence radii.")]
+Entry = tuple[str, dict[str, Any]]  # a learner and its parameters
 
 
 def learn(
-    problem: Given,
+    *,
     tau: Tau = 0.1,
     learner: Annotated[
         str, typer.Option(help="psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo or trpo.")
@@ -64,153 +62,113 @@ def learn(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the learner; may be given several times."),
     ] = None,
-    horizon: Horizon = None,
-    start: Start = None,
-    discount: Discount = None,
+    workers: Processes = 1,
     delta: Delta = 0.05,
+    asked: ProblemOptions,
     log: Annotated[
         bool, typer.Option("--log", help="Write one JSON line per episode into the folder of --out.")
     ] = False,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write scalars for TensorBoard into the folder of --out.")
     ] = False,
-    title: Title = None,
-    unit: Unit = None,
-    stage_name: StageName = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Let a learner learn a problem's kernel by playing it, and measure what its policies promise."""
-    given = [*([] if planner is None else [f"planner={planner}"]), *(settings or [])]
-    params = read_params(learner, given)
-    chosen = first_seeds(seed, seeds)
+    params = read_params(learner, [*([] if planner is None else [f"planner={planner}"]), *(settings or [])])
     for wanted, option in ((log, "--log"), (tensorboard, "--tensorboard")):
         if wanted and out is None:
             raise ValueError(f"{option} writes into a folder; name it with --out DIR")
-    stems = [file_stem(learner, params, each, alone=True) for each in chosen]
-    names = [*learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)]
-    found = begin(problem, tau, names, out, horizon, start, discount)
-    asked = {
-        "problem": problem, "tau": tau, "learner": learner, "params": params, "episodes": episodes, "seed": seed,
-        "seeds": seeds, "horizon": horizon, "start": start, "discount": discount, "delta": delta,
-    }  # fmt: skip
-
-    begun = time.perf_counter()
-    check_runs(found, [(learner, params)], tau, episodes, chosen[0], delta)
-    logs: dict[str, bytes] = {}
-    with ProgressBar() as watch, ExitStack() as stack:
-        callbacks = _Callbacks(watch, stack, out if log else None, out if tensorboard else None)
-        experiment = _run_seeds(found, learner, params, tau, episodes, chosen, delta, callbacks)
-        logs = callbacks.logs()
-        words = problem_words(found, title, unit, stage_name)
-        conclude(experiment, found, words, asked, begun, watch, out, as_json=as_json, alone=True, files=logs)
-
-
-def first_seeds(first: int, count: int) -> list[int]:
-    """The seeds of the runs."""
-    if count < 1:
-        raise ValueError(f"--seeds must be at least 1, got {count}")
-    if first < 0:
-        raise ValueError(f"--seed must be a whole number from 0, got {first}")
-    return list(range(first, first + count))
-
-
-def begin(
-    problem: str, tau: float, names: list[str], out: Path | None, horizon: int | None, start: str | None, discount: float | None
-) -> Problem:  # fmt: skip
-    """The problem; ValueError or OSError before any work is done."""
-    check_levels(tau, 0.0)
-    if out is not None:
-        check_folder(out, names)
-    return read_problem(problem, horizon, start, discount)
-
-
-def check_runs(
-    problem: Problem, entries: Sequence[tuple[str, dict[str, Any]]], tau: float, episodes: int, seed: int, delta: float
-) -> None:
-    """ValueError if a learner cannot run on the problem; then say what was assumed about it."""
-    for learner, params in entries:  # a mistake in the last learner must not come out after the runs of the first
-        Run(problem.source, learner, tau, episodes, seed, horizon=problem.horizon, delta=delta, **params)
-    if problem.assumed is not None:
-        typer.echo(f"bqrl: {problem.assumed}", err=True)
-
-
-class _Callbacks:
-    """What is called after every episode: the progress bar, a log that can be followed, TensorBoard."""
-
-    def __init__(self, watch: ProgressBar, stack: ExitStack, log: Path | None, board: Path | None) -> None:
-        self.watch, self.stack, self.log, self.board = watch, stack, log, board
-        self._parts: dict[str, Path] = {}
-
-    def of(self, stem: str) -> Callback | None:
-        """The callback of one run."""
-        callbacks: list[Callback] = []
-        if not self.watch.silent:
-            callbacks.append(lambda *_: self.watch.tick())
-        if self.log is not None:
-            self.log.mkdir(parents=True, exist_ok=True)
-            part = self.log / f".episodes_{stem}.jsonl.part"  # a file of the result once it is complete
-            part.unlink(missing_ok=True)
-            self._parts[f"episodes_{stem}.jsonl"] = part
-            callbacks.append(self.stack.enter_context(JsonLines(part)))
-        if self.board is not None:
-            try:
-                callbacks.append(self.stack.enter_context(TensorBoard(self.board / "tensorboard" / stem)))
-            except ImportError as fault:
-                raise ValueError(str(fault)) from None
-        return together(*callbacks)
-
-    def logs(self) -> dict[str, bytes]:
-        """The complete logs by name; the parts are removed."""
-        self.stack.close()
-        found = {name: part.read_bytes() for name, part in self._parts.items()}
-        for part in self._parts.values():
-            part.unlink()
-        return found
-
-
-def _run_seeds(
-    problem: Problem, learner: str, params: Mapping[str, Any], tau: float, episodes: int, seeds: list[int], delta: float,
-    callbacks: _Callbacks,
-) -> Experiment:  # fmt: skip
-    """One run per seed in this process."""
-    label = label_of(learner, params)
-    records = []
-    for seed in seeds:
-        callbacks.watch.phase(f"{label}, seed {seed}", episodes)
-        records.append(
-            learn_once(
-                problem.source, learner, tau, episodes, seed, horizon=problem.horizon, delta=delta, progress=False,
-                callback=callbacks.of(file_stem(learner, params, seed, alone=True)), **params,
-            )
-        )  # fmt: skip
-    one = Contender(label, learner, params)
-    total = int(records[0].returns.size)
-    return Experiment(problem.source, tau, total, tuple(seeds), (one,), {label: tuple(records)})
-
-
-def conclude(
-    experiment: Experiment, problem: Problem, words: Words, asked: dict[str, Any], begun: float, watch: ProgressBar,
-    out: Path | None, *, as_json: bool, alone: bool, files: Mapping[str, bytes],
-) -> None:  # fmt: skip
-    """Compare the runs with the optimum and with random play, write the folder, and show what was found."""
-    watch.phase("comparing with the optimum and with random play")
-    random = None if problem.mdp is None else random_law(problem.mdp)
-    found = Learned(
-        experiment, words, problem.sizes | {"name": words.title}, problem.mdp, random, asked, time.perf_counter() - begun, alone
+    if tensorboard and workers != 1:
+        raise ValueError(f"--tensorboard follows runs of this process; it requires --workers 1, got {workers}")
+    chosen = {"tau": tau, "learner": learner, "params": params, "episodes": episodes, "seed": seed, "seeds": seeds}
+    run_learners(
+        asked, [(learner, params)], chosen | {"delta": delta}, workers, out, as_json=as_json, alone=True, log=log,
+        board=Board(out) if tensorboard and out is not None else None,
     )  # fmt: skip
-    document = learning_document(found)
-    left_out: list[str] = []
+
+
+def run_learners(
+    asked: ProblemOptions, entries: Sequence[Entry], settings: Mapping[str, Any], workers: int, out: Path | None, *,
+    as_json: bool, alone: bool, log: bool = False, board: Board | None = None,
+) -> None:  # fmt: skip
+    """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
+    tau, first = settings["tau"], whole(settings["seed"], "seed", 0)
+    seeds = list(range(first, first + whole(settings["seeds"], "seeds", 1)))
+    check_levels(tau, 0.0)
+    whole(workers, "workers", 1)
     if out is not None:
-        watch.phase("writing")
-        result, left_out = learning_result(found, document, files)
-        write(result, out)
-    watch.phase("done")
+        stems = [file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
+        check_folder(out, [*learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)])
+    problem, begun = read_problem(asked), time.perf_counter()
+    inline = problem.mdp is None or len(entries) * len(seeds) == 1  # an environment cannot be sent to another process
+    with ProgressBar(notice=problem.assumed) as watch:
+        experiment = run_all(
+            problem.source, [(label_of(*entry), *entry) for entry in entries], tau, settings["episodes"], seeds,
+            board or (1 if inline else workers), delta=settings["delta"], horizon=problem.horizon, folder=out, watch=watch,
+        )  # fmt: skip
+        watch.phase("comparing with the optimum and with random play")
+        found = Learned(
+            experiment,
+            problem.words,
+            problem.sizes | {"name": problem.words.title},
+            problem.mdp,
+            random=None if problem.mdp is None else random_law(problem.mdp),
+            settings=asked.settings() | dict(settings),
+            seconds=time.perf_counter() - begun,
+            alone=alone,
+        )
+        document = learning_document(found)
+        left_out: list[str] = []
+        if out is not None:
+            watch.phase("writing")
+            records = dict(zip(seeds, experiment.records[label_of(*entries[0])], strict=True))
+            logs = {f"episodes_seed{seed}.jsonl": json_lines(record) for seed, record in records.items()} if log else {}
+            if board is not None:
+                board.add(records)
+            result, left_out = learning_result(found, document, logs)
+            write(result, out)
     if as_json:
         print_json(document)
     else:
         _show(document, found)
     finish(left_out, out, quiet=as_json)
+
+
+class Board(Workers):
+    """Runs in this process, each of which writes its episodes for TensorBoard while it is being played."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.seeds = folder / "tensorboard", set[int]()
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Carry out a run."""
+        seed = arguments[0].seed
+        self.seeds.add(seed)
+        with TensorBoard(self.folder / f"seed{seed}") as board:
+            return super().submit(function, *arguments, board)
+
+    def add(self, records: Mapping[int, Record]) -> None:
+        """Write the runs that were finished before."""
+        for seed in records.keys() - self.seeds:
+            with TensorBoard(self.folder / f"seed{seed}") as board:
+                for t, numbers in enumerate(episode_numbers(records[seed])):
+                    board(t, numbers)
+
+
+def episode_numbers(record: Record) -> list[dict[str, float]]:
+    """The numbers of every episode, as the callbacks of `bqrl.learn` receive them."""
+    columns = {"return": record.returns}
+    if record.optimum is not None:
+        columns |= {"quantile": record.quantile(record.tau), "gap": record.gap(), "mean": record.means()}
+    lists = {name: values.tolist() for name, values in (columns | record.notes).items()}
+    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+
+
+def json_lines(record: Record) -> bytes:
+    """One JSON object per episode; NaN becomes null."""
+    numbers = episode_numbers(record)
+    return "".join(to_json({"episode": t} | one, indent=None) + "\n" for t, one in enumerate(numbers)).encode()
 
 
 def _show(document: dict[str, Any], found: Learned) -> None:

@@ -1,18 +1,23 @@
-"""PROBLEM on the command line: a model file, a named problem, or the id of a Gymnasium environment."""
+"""PROBLEM on the command line: a model file, a named problem or the id of a Gymnasium environment, and its options."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from bqrl.checks import nearest
-from bqrl.cli.model import first_states, read_model
-from bqrl.envs import about, names
+import typer
+from typer import Option
+
+from bqrl.checks import nearest, number
+from bqrl.cli.output import StageName, Title, Unit
+from bqrl.envs import about, make, names
+from bqrl.errors import ArgumentError, ModelWarning
 from bqrl.learners.gymnasium import HARMLESS, wrappers
 from bqrl.mdp.build import check_horizon
-from bqrl.mdp.files import ending, states_horizon
+from bqrl.mdp.files import ending, load, states_horizon
+from bqrl.mdp.files.csv import parse_start
 from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
 from bqrl.mdp.model import MDP
 from bqrl.results.plans import sizes
@@ -21,78 +26,169 @@ from bqrl.results.words import Words
 HORIZON = 100  # stages where neither the problem nor the command line says how many
 
 
+@dataclass(frozen=True, slots=True)
+class ProblemOptions:
+    """The argument PROBLEM and the options that describe it: the same for every command that takes a problem."""
+
+    problem: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROBLEM", help="A .csv, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
+        ),
+    ]
+    horizon: Annotated[int | None, Option(help="Number of stages; a .csv file need not say it: then 100.")] = None
+    start: Annotated[str | None, Option(help="First state by its id or name, or a law: Well=0.8,Sick=0.2.")] = None
+    discount: Annotated[float | None, Option(help="Factor per stage in (0, 1].")] = None
+    discount_rate: Annotated[str | None, Option(help="Rate per stage, e.g. 3%: the factor is 1 / 1.03.")] = None
+    columns: Annotated[str | None, Option(help="Columns of a .csv file, e.g. state=from,next_state=to.")] = None
+    title: Title = None
+    unit: Unit = None
+    stage_name: StageName = None
+
+    @property
+    def factor(self) -> float | None:
+        """The discount factor per stage of --discount or of --discount-rate, which is written 3% or 0.03."""
+        if self.discount_rate is None:
+            return self.discount
+        if self.discount is not None:
+            raise ArgumentError("--discount and --discount-rate exclude each other; give one of them", name="discount")
+        text = self.discount_rate.strip()
+        try:
+            rate = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+            return 1.0 / (1.0 + number(rate, "rate", 0.0, 1.0, "[)"))
+        except ValueError:
+            raise ArgumentError(
+                f"--discount-rate must be a rate per stage such as 3% or 0.03, got {text[:40]!r}", name="discount"
+            ) from None
+
+    def settings(self) -> dict[str, Any]:
+        """What fixes the problem."""
+        return {
+            "problem": self.problem, "horizon": self.horizon, "start": self.start, "discount": self.factor,
+            "columns": self.columns,
+        }  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What to learn on, what to call it, and what was assumed about it."""
+    """What to learn on or to plan for, what to call it, and what was assumed about it."""
 
     name: str
     source: Any  # an MDP, or an environment whose kernel is not known
     mdp: MDP | None
     sizes: dict[str, Any]
+    words: Words
     horizon: int | None = None  # of an environment
     assumed: str | None = None
 
 
-def read_problem(
-    given: str, horizon: int | None, start: str | None, discount: float | None, columns: str | None = None
-) -> Problem:
+def read_problem(asked: ProblemOptions) -> Problem:
     """The problem: environments with a toy-text table become models, others with discrete spaces are played as they are."""
-    if horizon is not None:
-        check_horizon(horizon)
-    path = Path(given)
-    short = given.removeprefix("bqrl/").removesuffix("-v0")
+    given, factor = asked.problem, asked.factor
+    if asked.horizon is not None:
+        check_horizon(asked.horizon)
+    path, short = Path(given), given.removeprefix("bqrl/").removesuffix("-v0")
     is_file = ending(path) is not None or path.is_file()
-    if is_file or short in names():
-        name, mdp = read_model(given, horizon, start, discount, columns)
-        unsaid = is_file and horizon is None and mdp.stationary and not states_horizon(path)
-        return _model(name, mdp, _assumed(given, mdp.H) if unsaid else None)
+    if asked.columns is not None and not is_file:
+        raise ArgumentError("columns must be omitted; only .csv files have columns", name="columns")
+    if is_file:
+        mdp = _from_file(path, asked, factor)
+        name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
+        unsaid = asked.horizon is None and mdp.stationary and not states_horizon(path)
+        return _model(name, mdp, asked, _assumed(given, mdp.H) if unsaid else None)
+    if short in names():
+        known = about(short)
+        return _model(short, _changed(make(short), asked, asked.horizon), asked, None, known.unit, known.stage)
     from gymnasium import registry
 
     if given not in registry and ":" not in given:
-        ids = [name for name in registry if not name.startswith("bqrl/")]
-        hint = nearest(given, [*names(), *ids])
+        hint = nearest(given, [*names(), *(name for name in registry if not name.startswith("bqrl/"))])
         hint = hint if "did you mean" in hint else f"; problems: {', '.join(names())}"
-        raise ValueError(
+        raise ArgumentError(
             f"{given[:80]!r} is neither a model file (.csv, .npz, .json) nor a named problem nor a Gymnasium id{hint}"
         )
-    return _from_gymnasium(given, horizon, start, discount)
+    return _from_gymnasium(asked)
 
 
-def _model(name: str, mdp: MDP, assumed: str | None = None) -> Problem:
+def first_states(text: str | None) -> Any:
+    """The argument `start` of the option --start: a state, or a law "Well=0.8,Sick=0.2"."""
+    return None if text is None else parse_start(text)
 
-    return Problem(name, mdp, mdp, sizes(name, mdp), None, assumed)
+
+def column_names(text: str | None) -> dict[str, str] | None:
+    """The argument `columns` of the option --columns "state=from,next_state=to"."""
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(role.strip() and sign and header.strip() for role, sign, header in pairs):
+        raise ArgumentError(f"--columns must be pairs such as state=from,next_state=to, got {text[:60]!r}")
+    return {role.strip(): header.strip() for role, _, header in pairs}
 
 
-def problem_words(problem: Problem, title: str | None, unit: str | None, stage: str | None) -> Words:
+def discount_question(discount: float | None) -> str | None:
+    """A question about a discount that looks like a rate, or None.
+
+    >>> discount_question(0.03)
+    '0.03 per stage keeps 3 % of the next stage; a rate of 3 % is 0.970874: is that what you mean?'
+    """
+    if discount is None or not 0.0 < discount < 0.5:
+        return None
+    share = f"{100 * discount:.6g} %"
+    return (
+        f"{discount:g} per stage keeps {share} of the next stage; a rate of {share} is {1 / (1 + discount):.6g}:"
+        " is that what you mean?"
+    )
+
+
+def _model(
+    name: str, mdp: MDP, asked: ProblemOptions, assumed: str | None = None, unit: str = "", stage: str = "stage"
+) -> Problem:
+    words = _words(name, asked, unit or mdp.units or "", stage)
+    return Problem(name, mdp, mdp, sizes(name, mdp), words, None, assumed)
+
+
+def _words(name: str, asked: ProblemOptions, unit: str = "", stage: str = "stage") -> Words:
     """The words of the problem: those that were given, else its own."""
-    own_unit, own_stage = getattr(problem.mdp, "units", None) or "", "stage"
-    short = problem.name.removeprefix("bqrl/").removesuffix("-v0")
-    if short in names():
-        own_unit, own_stage = about(short).unit, about(short).stage
-    return Words(title or problem.name, own_unit if unit is None else unit, stage or own_stage)
+    return Words(asked.title or name, unit if asked.unit is None else asked.unit, asked.stage_name or stage)
 
 
 def _assumed(given: str, stages: int) -> str:
     return f"{given} does not say the horizon: {stages} stages assumed; --horizon sets it"
 
 
-def _from_gymnasium(given: str, horizon: int | None, start: str | None, discount: float | None) -> Problem:
+def _changed(mdp: MDP, asked: ProblemOptions, horizon: int | None) -> MDP:
+    return mdp.replace(start=first_states(asked.start), horizon=horizon, discount=asked.factor)
 
-    env = _make(given)
+
+def _from_file(path: Path, asked: ProblemOptions, factor: float | None) -> MDP:
+    """The model in a file; parts of it that were ignored are named on standard error."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ModelWarning)
+            mdp = load(path, asked.horizon, first_states(asked.start), factor, columns=column_names(asked.columns))
+    except FileNotFoundError as error:
+        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        hint = "" if path.is_symlink() or not beside else nearest(path.name, beside)
+        raise FileNotFoundError(f"{error}{hint if 'did you mean' in hint else ''}") from None
+    for notice in caught:
+        typer.echo(f"bqrl: {path.name}: {notice.message}", err=True)
+    return mdp
+
+
+def _from_gymnasium(asked: ProblemOptions) -> Problem:
+    given, env = asked.problem, _make(asked.problem)
     limit = None if env.spec is None else env.spec.max_episode_steps
     core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
     if plain and isinstance(core, MDPEnv):
-        mdp = core.mdp.replace(horizon=horizon, discount=discount)
-        return _model(given, mdp if start is None else mdp.replace(start=first_states(start)))
-    stages = check_horizon(horizon if horizon is not None else limit or HORIZON)
-    assumed = _assumed(given, stages) if horizon is None and limit is None else None
+        return _model(given, _changed(core.mdp, asked, asked.horizon), asked)
+    stages = check_horizon(asked.horizon if asked.horizon is not None else limit or HORIZON)
+    assumed = _assumed(given, stages) if asked.horizon is None and limit is None else None
     if plain and getattr(core, "P", None) is not None:
-        mdp = from_gymnasium(env, horizon=stages, discount=1.0 if discount is None else discount)
-        return _model(given, mdp if start is None else mdp.replace(start=first_states(start)), assumed)
-    for option, value in (("--start", start), ("--discount", discount)):
+        return _model(given, _changed(from_gymnasium(env, horizon=stages), asked, None), asked, assumed)
+    for option, value in (("--start", asked.start), ("--discount", asked.factor)):
         if value is not None:
             raise ValueError(f"{option} needs a model, and {given} does not expose its kernel; leave it out")
-    sizes = {
+    about_it = {
         "name": given,
         "states": getattr(env.observation_space, "n", None),
         "actions": getattr(env.action_space, "n", None),
@@ -100,7 +196,7 @@ def _from_gymnasium(given: str, horizon: int | None, start: str | None, discount
         "discount": 1.0,
         "start": "as the environment does",
     }
-    return Problem(given, env, None, sizes, stages, assumed)
+    return Problem(given, env, None, about_it, _words(given, asked), stages, assumed)
 
 
 def _make(given: str) -> Any:

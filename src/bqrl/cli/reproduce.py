@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bqrl.cli.output import Json, Out, paper, print_json
-from bqrl.cli.study_watch import StudyWatch
+from bqrl.cli.progress import ProgressBar
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Result, add_files, check_folder, write
 from bqrl.results.study import StudyView
@@ -20,7 +21,7 @@ from bqrl.study.spec import read_spec
 from bqrl.study.study import LOG, run_study
 from bqrl.study.tables import file_name, level_name
 from bqrl.study.watch import in_words
-from bqrl.study.workers import LocalWorkers, Workers
+from bqrl.study.workers import LocalWorkers
 
 MAX_LISTED = 50  # failed runs; the log has all
 
@@ -29,9 +30,7 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="A first impression in about a minute, marked as such.")
     ] = False,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes on this machine; all cores unless given.")
-    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes on this machine; all cores unless given.")] = None,
     cluster: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Run on the Dask scheduler at ADDRESS (trusted networks only)."),
@@ -45,17 +44,21 @@ def reproduce(
         raise ValueError("--workers counts processes of this machine, --cluster uses those of another; give only one")
     own = paper_file("study.toml")
     settings = own if study is None else study
-    spec = read_spec(settings, quick)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DeprecationWarning)
+        spec = read_spec(settings, quick)
+    for notice in caught:
+        typer.echo(f"bqrl: {notice.message}", err=True)
     name = "ucb_bqrl" if study is None else settings.stem
     folder = out if out is not None else Path("results") / (f"{name}_quick" if quick else name)
     levels = [f"{file_name(spec.problem.name)}_tau{level_name(tau)}_plot.csv" for tau in spec.levels]
     check_folder(folder, [PAGE, *levels])
     _check_quick(folder, quick)
-    hands = _workers(workers, cluster)
+    hands = LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
     try:
-        with StudyWatch(silent=as_json) as watch:
+        with ProgressBar(lines=not as_json) as watch:
             finished = run_study(spec, folder, hands, watch)
-            watch.say("drawing the charts and the page")
+            watch.phase("drawing the charts and the page")
             view = paper_view().View if settings.resolve() == own.resolve() else StudyView
             result, left_out = view(finished).result()
             write(result, folder)
@@ -87,22 +90,14 @@ def _check_quick(folder: Path, quick: bool) -> None:
         raise ValueError(f"{folder} holds the results of a whole study; give another folder for a quick run")
 
 
-def _workers(workers: int | None, cluster: str | None) -> Workers:
-
-    return LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
-
-
 def _list_failures(error: FailedRunsError, folder: Path) -> None:
-
+    """Print one line per failed run."""
     count = len(error.failures)
-    typer.echo(f"bqrl: {count} {'run' if count == 1 else 'runs'} failed; all others are kept in {folder}:", err=True)
-    for one in error.failures[:MAX_LISTED]:
-        typer.echo(f"  {one.run}: {one.message}", err=True)
-    if count > MAX_LISTED:
-        typer.echo(f"  and {count - MAX_LISTED} more", err=True)
-    typer.echo(
-        f"bqrl: no tables were written; {folder / LOG} has the details, and the same command tries again", err=True
-    )
+    lines = [f"bqrl: {count} {'run' if count == 1 else 'runs'} failed; all others are kept in {folder}:"]
+    lines += [f"  {one.run}: {one.message}" for one in error.failures[:MAX_LISTED]]
+    lines += [f"  and {count - MAX_LISTED} more"] if count > MAX_LISTED else []
+    lines += [f"bqrl: no tables were written; {folder / LOG} has the details, and the same command tries again"]
+    typer.echo("\n".join(lines), err=True)
 
 
 def _show(result: Result, folder: Path) -> None:

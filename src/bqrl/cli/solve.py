@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from bqrl.cli.commands import spoken
-from bqrl.cli.model import discount_of, discount_question
-from bqrl.cli.output import Json, Out, StageName, Title, Unit, finish, paper, print_json, say, show_table
-from bqrl.cli.problem import problem_words, read_problem
-from bqrl.cli.watch import QUIET_SECONDS, ProgressBar, evaluation_seconds, forecast, in_words
+from bqrl.checks import number, whole
+from bqrl.cli.forecast import evaluation_seconds, forecast, forecast_text
+from bqrl.cli.output import Json, Out, finish, paper, print_json, say, show_table
+from bqrl.cli.problem import ProblemOptions, discount_question, read_problem
+from bqrl.cli.progress import QUIET_SECONDS, ProgressBar
+from bqrl.errors import ArgumentError
 from bqrl.mdp.model import MDP
 from bqrl.planners.occupancy import play_shares
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels
@@ -28,20 +29,10 @@ SLIDER_SECONDS = 5.0  # what the further levels may cost
 
 
 def solve(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A .csv, .npz or .json file, a named problem, a Gymnasium id.")
-    ],
+    *,
     tau: Annotated[list[float], typer.Option("--tau", help="Quantile level in (0, 1); may be given several times.")],
     beta: Annotated[float, typer.Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0,
-    horizon: Annotated[
-        int | None, typer.Option(help="Number of stages; a .csv file need not say it: then 100.")
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option(help="First state by its id or name, or a law: Well=0.8,Sick=0.2.")
-    ] = None,
-    discount: Annotated[float | None, typer.Option(help="Factor per stage in (0, 1].")] = None,
-    discount_rate: Annotated[str | None, typer.Option(help="Rate per stage, e.g. 3%: the factor is 1 / 1.03.")] = None,
-    columns: Annotated[str | None, typer.Option(help="Columns of a .csv file, e.g. state=from,next_state=to.")] = None,
+    asked: ProblemOptions,
     planner: Annotated[str, typer.Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target",
     radius: Annotated[float | None, typer.Option(help="l1 radius of the ball around every uncertain row.")] = None,
     attitude: Annotated[str | None, typer.Option(help="robust or optimistic, with --radius.")] = None,
@@ -63,9 +54,6 @@ def solve(
     max_nodes: Annotated[int | None, typer.Option(help="Limit on the search of --no-randomized.")] = None,
     max_memory: Annotated[float | None, typer.Option(help="Limit on the memory of a sweep, in GiB.")] = None,
     memory: Annotated[float | None, typer.Option("--memory", hidden=True)] = None,
-    title: Title = None,
-    unit: Unit = None,
-    stage_name: StageName = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -76,32 +64,32 @@ def solve(
     if memory is not None:
         typer.echo("bqrl: --memory is deprecated; use --max-memory", err=True)
         max_memory = memory
-    _check_limits(points, gap, max_memory)
-    discount = discount_of(discount, discount_rate)
+    if max_memory is not None and not 0.0 < max_memory * 2**30 < math.inf:
+        raise ArgumentError(f"--max-memory must be a number of GiB above 0, got {max_memory:g}", name="max_bytes")
+    if points is not None:  # also where the problem would not use it
+        whole(points, "--points", 2)
+    if gap is not None:
+        number(gap, "--gap", 0.0, ends="()")
     settings = {
-        "model": model, "tau": tau, "beta": beta, "horizon": horizon, "start": start, "discount": discount,
-        "planner": planner, "radius": radius, "attitude": attitude, "randomized": randomized,
-        "secondary": secondary, "arithmetic": arithmetic, "points": points, "gap": gap,
-        "max_nodes": max_nodes,
-        "max_bytes": None if max_memory is None else max_memory * 2**30,
+        **asked.settings(), "tau": tau, "beta": beta, "planner": planner, "radius": radius, "attitude": attitude,
+        "randomized": randomized, "secondary": secondary, "arithmetic": arithmetic, "points": points, "gap": gap,
+        "max_nodes": max_nodes, "max_bytes": None if max_memory is None else max_memory * 2**30,
     }  # fmt: skip
-
     for level in tau:
         check_levels(level, beta)
     taus = sorted(set(tau))
     if out is not None:
         check_folder(out, plan_files(taus))
-    problem = read_problem(model, horizon, start, discount, columns)
+    problem = read_problem(asked)
     if problem.mdp is None:
-        raise ValueError(f"{model} does not expose its kernel, so it cannot be planned; try: bqrl learn {model}")
+        raise ValueError(f"{asked.problem} does not expose its kernel; try: bqrl learn {asked.problem}")
     if problem.assumed is not None:
         typer.echo(f"bqrl: {problem.assumed}", err=True)
     if radius is not None and radius > DIAMETER:
         typer.echo(f"bqrl: --radius {radius:g} has the effect of {DIAMETER:g}, the largest distance of rows", err=True)
-    words = problem_words(problem, title, unit, stage_name)
     left_out: list[str] = []
     with ProgressBar() as watch:
-        solved = solve_levels(words, problem.mdp, taus, settings, watch, full=out is not None)
+        solved = solve_levels(problem.words, problem.mdp, taus, settings, watch, full=out is not None)
         document = plan_document(solved)
         if out is not None:
             watch.phase("writing")
@@ -110,21 +98,11 @@ def solve(
     if as_json:
         print_json(document)
     else:
-        _show(document, words)
+        _show(document, problem.words)
     question = discount_question(problem.mdp.discount)
     if question is not None:
         typer.echo(question, err=as_json)
     finish(left_out, out, quiet=as_json)
-
-
-def _check_limits(points: int | None, gap: float | None, memory: float | None) -> None:
-    """ValueError for numbers that are not valid, also where the problem would not use them."""
-    if points is not None and points < 2:
-        raise ValueError(f"--points must be at least 2, got {points}")
-    if gap is not None and not gap > 0.0:
-        raise ValueError(f"--gap must be a number above 0, got {gap:g}")
-    if memory is not None and not 0.0 < memory * 2**30 < math.inf:
-        raise ValueError(f"--max-memory must be a number of GiB above 0, got {memory:g}")
 
 
 def solve_levels(
@@ -134,7 +112,7 @@ def solve_levels(
     begun = time.perf_counter()
     expected = forecast(mdp, len(taus), settings["beta"], settings)
     if expected is not None and expected[0] > QUIET_SECONDS:
-        watch.say(in_words(*expected))
+        watch.say(forecast_text(*expected))
     plans, curve = _plans(mdp, taus, settings, watch)
     watch.phase("comparing with the risk-neutral policy")
     neutral = None
@@ -224,7 +202,7 @@ def _show(document: dict[str, Any], words: Words) -> None:
         say(console, f"{lead}{level['meaning']}")
         for note in level["notes"]:
             if level["attitude"] == "nominal":  # over a ball the sentence has said it
-                say(console, spoken(note), indent="  ", style="dim")
+                say(console, note, indent="  ", style="dim")
     if any(_open(level) for level in document["levels"]):
         finer = "--points or --gap" if document["settings"].get("radius") is None else "--points"
         say(console, f"A finer grid narrows the bracket: {finer}.", style="dim")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bqrl.cli.output import Json, Out, paper, print_json
-from bqrl.cli.watch import ProgressBar
+from bqrl.cli.progress import ProgressBar
 from bqrl.results.result import check_folder, read, write
 from bqrl.results.theory import VIEWS, theory_result
 from bqrl.study.papers import paper_file

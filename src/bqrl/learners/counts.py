@@ -128,7 +128,6 @@ class Units:
         Rows to draw, shape (M, S, A); those with a single outcome are left out.
     """
 
-    laws = 0  # how many of the first units are laws of events
     sizes: IntArray  # (units,)  entries of every law
     starts: IntArray  # (units,)  place of the first entry of every law
     place: IntArray  # (M*S*A,)  place of the first entry of a row's own law, -1 if the row has none

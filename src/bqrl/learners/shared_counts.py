@@ -148,7 +148,7 @@ class SharedUnits(Units):
         revealed = counts.noise.separates | counts.noise.events_observed
         super().__init__(counts, rows & ~((counts.noise.row_law >= 0) & revealed))
         self.shared = counts
-        self.classes, self.laws = counts.class_seen.size, counts.class_start.size - 1
+        self.classes = counts.class_seen.size
         self.sizes = np.concatenate([np.diff(counts.class_start), self.sizes])
         self.starts = np.cumsum(self.sizes) - self.sizes
         self.place = np.full_like(self.place, -1)  # no row is a copy of one law

@@ -322,5 +322,5 @@ def check_memory(mdp: MDP, columns: Grid, max_bytes: float) -> None:
         raise SizeError(
             f"a sweep over {columns.cells} points and {mdp.S} states needs about {needed / 2**30:.3g} GiB, the limit is "
             f"{max_bytes / 2**30:.3g} GiB; use fewer points or a shorter horizon, or raise max_bytes",
-            needed=needed, limit=max_bytes,
+            needed=needed, limit=max_bytes, name="max_bytes",
         )  # fmt: skip

@@ -301,7 +301,7 @@ class StudyView:
             "study": spec.name, "quick": spec.quick, "problem": f"{spec.problem.name}{_params(dict(spec.problem.given))}",
             **{f"variant {name}": _params(change).strip(" ()") for name, change in spec.variants.items()},
             "levels": list(spec.levels), "episodes": spec.episodes, "delta": table.delta, "held-out seeds": list(table.seeds),
-            "further seeds": list(table.luck_seeds), "seeds on variants": list(table.variant_seeds),
+            "further seeds": list(table.replication_seeds), "seeds on variants": list(table.variant_seeds),
         }  # fmt: skip
         if spec.tuning is not None:
             rungs = ", ".join(f"{count} for {T} episodes" for count, T in spec.tuning.rungs)

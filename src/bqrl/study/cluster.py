@@ -10,29 +10,24 @@ with TLS (`distributed.Security`) where others can reach the ports.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
-from urllib.parse import urlsplit
 
 from bqrl.checks import shown
+from bqrl.errors import ArgumentError
+from bqrl.study.workers import Workers
 
 CONNECT_SECONDS = 10
 LOOK_SECONDS = 5.0  # between two counts of the workers
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "ucxx")
+ADDRESS = re.compile(rf"({'|'.join(PROTOCOLS)})://(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+):(?P<port>[0-9]+)")
 
 
-class ClusterWorkers:
-    """The workers of the Dask cluster at `address`.
-
-    Parameters
-    ----------
-    address
-        Of the scheduler, for example tcp://10.0.0.5:8786.
-    security
-        A `distributed.Security` with certificates; None takes what Dask's configuration says.
-    """
+class ClusterWorkers(Workers):
+    """The workers of the Dask scheduler at `address`; `security` is a `distributed.Security` or what Dask's settings say."""
 
     capacity = 1_000_000  # the scheduler keeps the queue
 
@@ -54,20 +49,15 @@ class ClusterWorkers:
                 f"no Dask scheduler answers at {self.address} ({why}); start one with `dask scheduler`"
             ) from None
         self._executor = self._client.get_executor(pure=False)  # pure calls with equal arguments would be merged
-        self._looked, self._size, self._reported = -LOOK_SECONDS, 0, -1
-
-    @property
-    def size(self) -> int:
-        """Number of workers, or 1 while there are none."""
-        return max(1, self._size)
+        self._looked, self._reported = -LOOK_SECONDS, -1
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Put a call into the scheduler's queue."""
         future: Future[Any] = self._executor.submit(function, *arguments)
         return future
 
-    def rebuild(self) -> None:
-        """A cluster that drops calls is lost: ConnectionError."""
+    def check(self) -> None:
+        """Raise ConnectionError: a cluster that drops calls is lost."""
         raise ConnectionError(f"the cluster at {self.address} was lost; finished runs are kept")
 
     def notes(self) -> list[str]:
@@ -76,20 +66,24 @@ class ClusterWorkers:
             return []
         self._looked = time.monotonic()
         if self._client.status not in ("running", "connecting"):
-            self.rebuild()
+            self.check()
         try:
             threads = self._client.nthreads()
         except (OSError, TimeoutError):
             return []  # the scheduler may come back; the client gives up by itself
-        self._size = len(threads)
-        if self._size == self._reported:
+        count = len(threads)
+        if count == self._reported:
             return []
-        self._reported = self._size
-        if not self._size:
+        self.size, self._reported = max(1, count), count
+        if not count:
             return [f"the cluster at {self.address} has no workers; add one with `dask worker {self.address}`"]
-        idle = sum(threads.values()) - self._size
+        idle = sum(threads.values()) - count
         hint = f"; {idle} of their threads stay idle: start workers with --nthreads 1 --nworkers N" if idle else ""
-        return [f"the cluster at {self.address} has {self._size} workers{hint}"]
+        return [f"the cluster at {self.address} has {count} workers{hint}"]
+
+    def played(self) -> int:
+        """Unknown: the scheduler does not tell."""
+        return 0
 
     def close(self) -> None:
         """Drop unfinished calls and disconnect; the cluster keeps running."""
@@ -107,22 +101,11 @@ def check_address(address: str) -> str:
     'tcp://10.0.0.5:8786'
     """
     text = address if "://" in address else f"tcp://{address}"
-    problem = None
-    try:
-        parts = urlsplit(text)
-        host, port = parts.hostname, parts.port
-        if parts.scheme not in PROTOCOLS:
-            problem = f"the protocol must be one of {', '.join(PROTOCOLS)}"
-        elif not host or any(symbol.isspace() for symbol in text):
-            problem = "the host is missing" if not host else "it contains a space"
-        elif port is None or port == 0:
-            problem = "the port is missing"
-        elif parts.path or parts.query or parts.fragment or parts.username is not None:
-            problem = "nothing may follow the port"
-    except ValueError:  # a port that is no number, a bracket that is not closed
-        problem = "host or port cannot be read"
-    if problem:
-        raise ValueError(
-            f"--cluster must be PROTOCOL://HOST:PORT, got {shown(address)} ({problem}); give for example tcp://10.0.0.5:8786"
-        )
+    found = ADDRESS.fullmatch(text)
+    if found is None or not 0 < int(found["port"]) < 65536:
+        raise ArgumentError(
+            f"--cluster must be PROTOCOL://HOST:PORT with protocol {', '.join(PROTOCOLS)}, got {shown(address)};"
+            " give for example tcp://10.0.0.5:8786",
+            name="cluster", value=address,
+        )  # fmt: skip
     return text

@@ -7,19 +7,26 @@ bands of the mean, by a percentile bootstrap over seeds.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bqrl.checks import choice, number, shown, whole
+from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.study.run import complete
+from bqrl.study.problems import Source, canonical, frozen, source_of
+from bqrl.study.runner import Batch, Engine, Job, Steps
+from bqrl.study.runs import RunSpec
+from bqrl.study.store import Memory, Store
 from bqrl.study.watch import Watch
-from bqrl.study.workers import InlineWorkers, LocalWorkers, Work, Workers
+from bqrl.study.workers import LocalWorkers, Workers
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -77,12 +84,13 @@ class Experiment:
         -------
         One row per seed.
         """
-        choice(measure, "measure", MEASURES)
-        if measure == "gap":
-            return np.array([np.cumsum(record.gap(self.tau)) for record in self.records[label]])
-        if measure == "regret":
-            return np.array([np.cumsum(record.expected_regret()) for record in self.records[label]])
-        return np.array([np.cumsum(record.returns) for record in self.records[label]])
+        per_episode: dict[str, Callable[[Record], FloatArray]] = {
+            "gap": lambda record: record.gap(self.tau),
+            "regret": Record.expected_regret,
+            "return": lambda record: record.returns,
+        }
+        chosen = per_episode[choice(measure, "measure", per_episode)]
+        return np.array([np.cumsum(chosen(record)) for record in self.records[label]])
 
     def curves(self, measure: str = "gap", points: int = 200) -> list[dict[str, Any]]:
         """Learning curves: one row per learner and episode, with the mean over seeds and its band.
@@ -175,10 +183,11 @@ def compare(
     tau: float = 0.1,
     episodes: int = 1000,
     seeds: int | Sequence[int] = 20,
-    workers: int = 2,
+    workers: int | Workers = 2,
     *,
     delta: float = 0.05,
     horizon: int | None = None,
+    folder: str | Path | None = None,
     watch: Watch | None = None,
 ) -> Experiment:
     """Run several learners on one problem with common seeds.
@@ -202,6 +211,8 @@ def compare(
         Error probability of confidence radii.
     horizon
         Number of stages, if the environment does not fix it.
+    folder
+        Stores every finished run, so that a later call with the same folder repeats none of them.
     watch
         Who is informed of the progress; nobody by default.
 
@@ -216,25 +227,51 @@ def compare(
     ['q-learning', 'sarsa']
     """
     tau = number(tau, "tau", 0.0, 1.0, "()")
-    chosen = _seeds(seeds)
-    contenders = _contenders(learners)
-    common: dict[str, Any] = {"horizon": horizon, "delta": delta}
-    for one in contenders:  # a mistake in the last learner must not come out after the runs of the first
-        first = Run(problem, one.learner, tau, episodes, chosen[0], **common, **one.params)
-        if workers != 1:
-            _check_portable(one.label, (problem, one.learner, one.params))
-    watch = Watch() if watch is None else watch
-    hands: Workers = InlineWorkers() if whole(workers, "workers", 1) == 1 else LocalWorkers(workers)
-    work = Work(hands, watch.say)
-    watch.phase("learning", len(contenders) * len(chosen))
+    chosen, contenders, source = _seeds(seeds), _contenders(learners), source_of(problem)
+    if not isinstance(workers, Workers):
+        workers = Workers() if whole(workers, "workers", 1) == 1 else LocalWorkers(workers)
+    runs: dict[str, list[RunSpec]] = {}
     for i, one in enumerate(contenders):
-        for seed in chosen:
-            work.submit(f"{i} {seed}", _run, problem, one.learner, tau, episodes, seed, {**common, **one.params})
-    found = _collect(work, len(contenders) * len(chosen), watch)
-    records = {one.label: tuple(found[f"{i} {seed}"] for seed in chosen) for i, one in enumerate(contenders)}
-    for record in found.values():
+        # A mistake in the last learner must not come out after the runs of the first.
+        first = Run(source.source, one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
+        if folder is not None:
+            _check_stored(one, source)
+        elif isinstance(workers, LocalWorkers):
+            _check_portable(one.label, (problem, one.learner, one.params))
+        common = (source, one.learner, frozen(one.params), tau, first.total, delta)
+        runs[one.label] = [
+            RunSpec(*common, seed, horizon=horizon, notes=True, key="" if folder is not None else f"{i} {seed}")
+            for seed in chosen
+        ]
+    watch = Watch() if watch is None else watch
+    jobs = [Job(label, label, _steps(batch), len(batch), len(batch) * first.total) for label, batch in runs.items()]
+    try:
+        with nullcontext(Memory()) if folder is None else Store(folder, watch.say) as store:
+            Engine(jobs, store, workers, watch, strict=True).drive()
+            records = {label: tuple(map(store.load, batch)) for label, batch in runs.items()}
+    finally:
+        workers.close()
+    for record in chain.from_iterable(records.values()):
         record.mdp = first.mdp
     return Experiment(problem, tau, first.total, chosen, tuple(contenders), records)
+
+
+def _steps(runs: list[RunSpec]) -> Steps:
+    yield Batch("learning", runs)
+
+
+def _check_stored(one: Contender, source: Source) -> None:
+    """Raise ArgumentError if the runs of a learner cannot be told apart from others in a folder."""
+    try:
+        named = isinstance(one.learner, str) and canonical(dict(frozen(one.params))) and source.key
+    except (TypeError, ValueError):
+        named = ""
+    if not named:
+        raise ArgumentError(
+            f"folder requires learners by name, plain parameters, and a model or registered environment, got {one.label};"
+            " leave folder out",
+            name="folder",
+        )
 
 
 def _check_portable(label: str, parts: Any) -> None:
@@ -246,58 +283,38 @@ def _check_portable(label: str, parts: Any) -> None:
         raise TypeError(f"{label} cannot be sent to another process ({reason}); use workers=1") from None
 
 
-def _run(problem: Any, learner: Any, tau: float, episodes: int, seed: int, options: Mapping[str, Any]) -> Record:
-    """One run in a worker process; the model stays behind, for the caller has it."""
-    record, _ = complete(Run(problem, learner, tau, episodes, seed, **options))
-    record.mdp = None
-    return record
-
-
-def _collect(work: Work, count: int, watch: Watch) -> dict[str, Record]:
-    """The records of all runs by key; the first error ends the experiment."""
-    found: dict[str, Record] = {}
-    try:
-        while len(found) < count:
-            for outcome in work.wait(1.0):
-                if outcome.error is not None:
-                    raise outcome.error
-                found[outcome.key] = outcome.value
-                watch.tick()
-    finally:
-        work.workers.close()
-    return found
-
-
 def _seeds(given: Any) -> tuple[int, ...]:
-    if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
-        found = tuple(whole(seed, "seeds", 0) for seed in given)
-        if not found or len(set(found)) < len(found):
-            raise ValueError(f"seeds must be different whole numbers, got {shown(given)}")
-        return found
-    return tuple(range(whole(given, "seeds", 1)))
+    """The seeds: so many from 0, or those given."""
+    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str):
+        return tuple(range(whole(given, "seeds", 1)))
+    found = tuple(whole(seed, "seeds", 0) for seed in given)
+    if not found or len(set(found)) < len(found):
+        raise ArgumentError(f"seeds must be different whole numbers, got {shown(given)}", name="seeds", value=given)
+    return found
 
 
 def _contenders(given: Any) -> list[Contender]:
+    """The learners with their parameters and different labels."""
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise ValueError(f"learners must be a list of learners, got {shown(given)}")
-    found = []
+        raise ArgumentError(f"learners must be a list of learners, got {shown(given)}", name="learners", value=given)
+    found: dict[str, Contender] = {}
     for one in given:
         parts = tuple(one) if isinstance(one, tuple | list) else (one,)
-        if len(parts) == 3:
-            label, learner, params = parts
-        else:
-            label, learner, params = None, *((*parts, {})[:2] if parts else (None, {}))
+        if not 1 <= len(parts) <= 3:
+            raise ArgumentError(f"learners must hold names, pairs or triples, got {shown(one)}", name="learners")
+        label, learner, params = {1: (None, *parts, {}), 2: (None, *parts), 3: parts}[len(parts)]
         if not isinstance(params, Mapping):
-            raise TypeError(f"parameters of {shown(learner)} must be a mapping, got {shown(params)}")
-        label = learner_label(learner, params) if label is None else label
-        found.append(Contender(str(label), learner, dict(params)))
-    labels = [one.label for one in found]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise ValueError(
-                f"learners must differ, got {label!r} twice; give one of them a label: (label, learner, params)"
+            raise ArgumentTypeError(
+                f"parameters of {shown(learner)} must be a mapping, got {shown(params)}", name="learners"
             )
-    return found
+        label = str(learner_label(learner, params) if label is None else label)
+        if label in found:
+            raise ArgumentError(
+                f"learners must differ, got {label!r} twice; give one of them a label: (label, learner, params)",
+                name="learners",
+            )
+        found[label] = Contender(label, learner, dict(params))
+    return list(found.values())
 
 
 def learner_label(learner: Any, params: Mapping[str, Any]) -> str:
@@ -350,6 +367,3 @@ def beats(mine: FloatArray, other: FloatArray) -> float:
     difference = mine[:, None] - other[None, :]
     equal = np.abs(difference) <= 1e-9 * max(1.0, float(np.abs(mine).max()), float(np.abs(other).max()))
     return float(np.mean(np.where(equal, 0.5, difference < 0.0)))
-
-
-__all__ = ["Contender", "Experiment", "beats", "bootstrap_band", "compare", "evenly", "learner_label"]

@@ -1,7 +1,8 @@
 """The engine: jobs ask for runs, workers carry them out, the store keeps them; finished runs are not repeated.
 
 A job is a generator that yields a `Batch` of runs and is resumed once all of them are in the store, so tuning can decide from one
-batch what the next one is. Many jobs proceed at once, and none depends on the order of the others.
+batch what the next one is. Many jobs proceed at once, and none depends on the order of the others. Studies, comparisons and
+single learners all run here.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bqrl.study.run import RunSpec, Timing, fingerprint
-from bqrl.study.store import Store, execute
+from bqrl.study.runs import RunSpec, Timing, fingerprint
+from bqrl.study.store import Memory, Store, execute
 from bqrl.study.watch import Watch, in_words
 from bqrl.study.workers import Outcome, Work, Workers
 
 LOOK_SECONDS = 0.25
+EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace says something
 
 
 class Batch(NamedTuple):
@@ -40,7 +42,7 @@ class Failure(NamedTuple):
 
 
 class FailedRunsError(RuntimeError):
-    """Some runs could not be finished; all others are kept."""
+    """Some runs could not be finished; all others are stored."""
 
     def __init__(self, failures: list[Failure]) -> None:
         self.failures = failures
@@ -60,19 +62,21 @@ class Job:
     total_episodes: int
     phase: str = ""
     best: str = ""
-    runs: int = 0  # finished
-    episodes: int = 0
+    runs: int = 0  # finished ones
+    episodes: int = 0  # of finished runs
     missing: set[str] = field(default_factory=set)  # names of the runs that it waits for
-    failed: bool = False
-    over: bool = False
     outcome: Any = None  # what the generator returned
+    over: bool = False
+    failed: bool = False
 
 
 class Engine:
-    """Drives jobs to their end."""
+    """Drives jobs to their end, and knows how far they are; with `strict` the first error of a run ends everything."""
 
-    def __init__(self, jobs: Iterable[Job], store: Store, workers: Workers, watch: Watch) -> None:
-        self.jobs, self.store, self.workers, self.watch = list(jobs), store, workers, watch
+    def __init__(
+        self, jobs: Iterable[Job], store: Store | Memory, workers: Workers, watch: Watch, *, strict: bool = False
+    ) -> None:
+        self.jobs, self.store, self.workers, self.watch, self.strict = list(jobs), store, workers, watch, strict
         self.start = time.perf_counter()
         self.skipped = self.made = 0
         self.failures: list[Failure] = []
@@ -86,9 +90,9 @@ class Engine:
 
     def drive(self) -> None:
         """Finish every job; raises FailedRunsError at the end if runs failed, each of which stops its jobs only."""
+        self.watch.show(self)
         for job in self.jobs:
             self._advance(job)
-            self.watch.show(self)
         while self._waiting:
             for outcome in self._work.wait(LOOK_SECONDS):
                 self._take(outcome)
@@ -133,7 +137,8 @@ class Engine:
         job.missing.add(name)
         self._waiting[name].append(job)
         if len(self._waiting[name]) == 1:  # one run of each kind comes first, so that the cost of all is soon known
-            self._work.submit(name, execute, run, fingerprint(), first=job.kind not in self._asked)
+            first = job.kind not in self._asked
+            self._work.submit(name, execute, run, fingerprint(), self.store.packed, first=first)
             self._asked.add(job.kind)
 
     def _take(self, outcome: Outcome) -> None:
@@ -144,6 +149,8 @@ class Engine:
             self.store.save(run, content, timing)
             self.made += 1
             self.watch.note(f"done in {timing.wall:.2f} s: {run}")
+        elif self.strict:
+            raise outcome.error
         else:
             message = one_line(outcome.error)
             self._lost.add(outcome.key)
@@ -172,19 +179,26 @@ class Engine:
         return time.perf_counter() - self.start
 
     def episodes(self) -> tuple[int, int]:
-        """Episodes of finished runs, and of all."""
-        return sum(job.episodes for job in self.jobs), sum(job.total_episodes for job in self.jobs)
+        """Episodes played, those of unfinished runs included as far as they are known, and episodes of all runs."""
+        total = sum(job.total_episodes for job in self.jobs)
+        return min(total, sum(job.episodes for job in self.jobs) + self.workers.played()), total
 
     def seconds_left(self) -> float | None:
-        """Forecast from the cost per episode of each kind, compilation excluded; None until every kind was measured."""
-        left = 0.0
-        for job in self.jobs:
-            if not (job.over or job.failed):
-                if job.kind not in self._cost:
-                    return None
-                seconds, episodes = self._cost[job.kind]
-                left += (job.total_episodes - job.episodes) * seconds / episodes
-        return left / self.workers.size
+        """Forecast of the remaining time; None as long as the finished work says nothing about the rest.
+
+        Every kind of learner has its own cost per episode, measured without compilation. Before the first run of the only
+        kind is finished, the pace of its unfinished runs stands in.
+        """
+        rest = [job for job in self.jobs if not (job.over or job.failed)]
+        played = self.workers.played()
+        if all(job.kind in self._cost for job in rest):
+            cost = {job.kind: self._cost[job.kind][0] / self._cost[job.kind][1] for job in rest}
+            left = sum((job.total_episodes - job.episodes) * cost[job.kind] for job in rest)
+            ahead = played * min(cost.values(), default=0.0)  # which of the kinds is being played is not known
+            return max(0.0, left - ahead) / self.workers.size
+        if len({job.kind for job in rest}) == 1 and played and self.seconds > EVIDENCE_SECONDS:
+            return (sum(job.total_episodes - job.episodes for job in rest) - played) * self.seconds / played
+        return None
 
     def _left(self) -> str:
         left = self.seconds_left()

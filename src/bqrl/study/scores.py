@@ -19,9 +19,10 @@ from bqrl.planners.confidence import log_buffer
 from bqrl.planners.expected import best_mean
 from bqrl.planners.frontier import plan_capped
 from bqrl.planners.solve import guarantee_curve
-from bqrl.study.spec import MEASURES, Spec
+from bqrl.study.spec import Spec
 from bqrl.study.tune import Score
 
+MEASURES = ("capped", "exact", "expected")
 Key = tuple[str, str, float]  # variant or "", learner, level
 
 
@@ -146,6 +147,3 @@ class Scores:
     def problem(self, variant: str = "") -> MDP:
         """The model of a variant."""
         return next(problem for name, problem, _ in self.spec.problems() if name == variant).build()
-
-
-__all__ = ["MEASURES", "Reference", "Scores", "by_episode", "criterion", "reference"]

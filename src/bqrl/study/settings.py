@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import tomllib
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -37,6 +38,7 @@ MUST_BE = {
 class Settings(BaseModel):
     """A table of a settings file."""
 
+    renamed: ClassVar[dict[str, dict[str, str]]] = {}  # of a whole file: new names by table and old name
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
@@ -44,21 +46,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def read_settings(path: str | Path, kind: type[S], *, quick: bool = False) -> S:
-    """Read a TOML file into a record.
-
-    Parameters
-    ----------
-    path
-        The settings file. Paths inside it are relative to its folder.
-    kind
-        The record to build.
-    quick
-        Whether the tables under `[quick]` replace the others.
-
-    Returns
-    -------
-    The record. Raises ValueError with one line that lists every mistake.
-    """
+    """The record that a TOML file describes; ValueError lists every mistake on one line. Paths in it are relative to it."""
     place = Path(path)
     if place.is_dir():
         raise IsADirectoryError(f"{place} is a folder; give a settings file (.toml)")
@@ -73,12 +61,12 @@ def read_settings(path: str | Path, kind: type[S], *, quick: bool = False) -> S:
 
 def settings_of(tables: Mapping[str, Any], kind: type[S], *, folder: Path = Path(), quick: bool = False) -> S:
     """The record that the tables of a settings file describe."""
-    given = {name: table for name, table in tables.items() if name != "quick"}
     changes = tables.get("quick", {}) if quick else {}
     if not isinstance(changes, Mapping):
         raise TypeError(f"[quick] must be a table, got {shown(changes)}")
+    given = {name: _current(name, table, kind) for name, table in tables.items() if name != "quick"}
     for name, table in changes.items():
-        before = given.get(name, {})
+        before, table = given.get(name, {}), _current(name, table, kind)
         given[name] = {**before, **table} if isinstance(before, Mapping) and isinstance(table, Mapping) else table
     if "quick" in kind.model_fields:
         given["quick"] = quick
@@ -87,6 +75,16 @@ def settings_of(tables: Mapping[str, Any], kind: type[S], *, folder: Path = Path
     except ValidationError as found:
         messages = [_message(error, given, kind) for error in found.errors()]
         raise ValueError("; ".join(dict.fromkeys(messages))) from None
+
+
+def _current(name: str, table: Any, kind: type[Settings]) -> Any:
+    """The table with the current names of settings that had others; each old one is warned about."""
+    new = kind.renamed.get(name, {})
+    if not isinstance(table, Mapping) or not new.keys() & table.keys():
+        return table
+    for old in new.keys() & table.keys():
+        warnings.warn(f"[{name}] {old} is deprecated; use {new[old]}", DeprecationWarning, stacklevel=2)
+    return {new.get(key, key): value for key, value in table.items()}
 
 
 def _message(error: Any, tables: Mapping[str, Any], kind: type[Settings]) -> str:

@@ -1,6 +1,6 @@
 """What a study is: every setting of a study file as a frozen `Spec`.
 
-[study]            name, title, levels, episodes, delta, seeds, luck_seeds, variant_seeds, plot
+[study]            name, title, levels, episodes, delta, seeds, replication_seeds, variant_seeds, plot
 [problem]          name and the builder's parameters; or file with horizon, start, discount
 [tuning]           points, rungs, seeds, level, tail
 [learners.KEY]     learner, label, per_level, params, grid, plot, open; KEY names the columns of the tables
@@ -14,17 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
 from bqrl.checks import choice
 from bqrl.learners.run import find_learner
-from bqrl.study.run import Problem, RunSpec, frozen, problem_of
-from bqrl.study.settings import Count, Level, Positive, Seed, Settings, Text, read_settings, settings_of
-
-MEASURES = ("capped", "exact", "expected")
+from bqrl.study.problems import Problem, frozen, problem_of
+from bqrl.study.runs import RunSpec
+from bqrl.study.settings import Count, Level, Positive, Seed, Settings, Text, read_settings
 
 
 def _problem(table: Any, info: ValidationInfo) -> Problem:
@@ -98,12 +97,12 @@ class StudyTable(Settings):
     episodes: Count
     delta: Level = 0.05
     seeds: Annotated[Seeds, Field(min_length=2)]  # held out: tables and figures
-    luck_seeds: Seeds = ()  # further ones: how large the variation between seeds is
+    replication_seeds: Seeds = ()  # further ones: how large the variation between seeds is
     variant_seeds: Seeds = ()  # on the variants of the problem
 
     @model_validator(mode="after")
     def _check(self) -> StudyTable:
-        for name in ("levels", "seeds", "luck_seeds", "variant_seeds"):
+        for name in ("levels", "seeds", "replication_seeds", "variant_seeds"):
             values = getattr(self, name)
             if len(set(values)) < len(values):
                 raise ValueError(f"{name} must differ, got {list(values)}")
@@ -131,6 +130,7 @@ class Spec(Settings):
     variants: dict[Key, dict[str, Any]] = Field(default_factory=dict)
     final_policy: FinalPolicy | None = None
     quick: bool = False
+    renamed: ClassVar = {"study": {"luck_seeds": "replication_seeds"}}
 
     @model_validator(mode="after")
     def _check(self) -> Spec:
@@ -141,7 +141,7 @@ class Spec(Settings):
             choice(self.final_policy.learner, "[final_policy] learner", self.learners)
         if self.variants and len(self.study.variant_seeds) < 2:
             raise ValueError("[study] variant_seeds must be a list of at least 2 seeds: the study has variants")
-        lists = {"[study] seeds": self.study.seeds, "[study] luck_seeds": self.study.luck_seeds}
+        lists = {"[study] seeds": self.study.seeds, "[study] replication_seeds": self.study.replication_seeds}
         lists |= {"[tuning] seeds": self.tuning.seeds} if self.tuning else {}
         seen: dict[int, str] = {}
         for name, seeds in lists.items():
@@ -229,7 +229,7 @@ class Spec(Settings):
 
     def problems(self) -> Iterator[tuple[str, Problem, tuple[int, ...]]]:
         """The problem under the empty name, then its variants, each with the seeds of its final runs."""
-        yield "", self.problem, self.study.seeds + self.study.luck_seeds
+        yield "", self.problem, self.study.seeds + self.study.replication_seeds
         for name, change in self.variants.items():
             yield name, self.problem.changed(change), self.study.variant_seeds
 
@@ -239,7 +239,7 @@ class Spec(Settings):
 
     def ranking_seeds(self, variant: str = "") -> tuple[int, ...]:
         """Seeds that decide orderings: those that no choice was made on, where there are such."""
-        return self.study.variant_seeds if variant else (self.study.luck_seeds or self.study.seeds)
+        return self.study.variant_seeds if variant else (self.study.replication_seeds or self.study.seeds)
 
     def workload(self, entry: Entry) -> tuple[int, int]:
         """Runs and episodes of a learner trained for one level."""
@@ -253,20 +253,5 @@ class Spec(Settings):
 
 
 def read_spec(path: str | Path, quick: bool = False) -> Spec:
-    """The study in a TOML file.
-
-    Parameters
-    ----------
-    path
-        The settings file.
-    quick
-        Whether to take the settings of the quick run.
-
-    Returns
-    -------
-    The study. Raises ValueError with one line that lists every mistake.
-    """
+    """The study in a TOML file, with the settings of the quick run if `quick`; ValueError lists every mistake on one line."""
     return read_settings(path, Spec, quick=quick)
-
-
-__all__ = ["MEASURES", "Entry", "Spec", "Tuning", "read_spec", "settings_of"]

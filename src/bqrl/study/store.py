@@ -1,4 +1,4 @@
-"""Finished runs on disk: one file per run, written whole or not at all, and never taken for the result of another run.
+"""Finished runs, in memory or on disk: one file per run, written whole or not at all, never taken for that of another run.
 
 A file is an .npz archive that `Record.load` reads, with two more arrays: `run`, the identity of the run as canonical JSON, and
 `digest`, a hash of every other array. A damaged file, or one of another run, is reported and the run is repeated.
@@ -15,13 +15,42 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
+from bqrl.learners.callbacks import Callback
 from bqrl.learners.record import Record
 from bqrl.mdp.files.atomic import write_whole
 from bqrl.mdp.files.npz import pack, unpack
-from bqrl.study.run import RunSpec, Timing, canonical, check_code, complete
+from bqrl.mdp.model import MDP
+from bqrl.study.problems import canonical
+from bqrl.study.runs import RunSpec, Timing, check_code, complete
 
-RUNS, TIMES, LOCK = "runs", "times.jsonl", ".lock"
+RUNS, TIMES = "runs", "times.jsonl"
+LOCK = ".bqrl.lock"  # also that of the writer of results
 OWN = ("run", "digest")
+
+
+class Memory:
+    """The finished runs of this process."""
+
+    packed = False  # runs come as records
+
+    def __init__(self) -> None:
+        self.records: dict[str, Record] = {}
+
+    def has(self, run: RunSpec) -> bool:
+        """Whether the run is finished."""
+        return run.name in self.records
+
+    def save(self, run: RunSpec, record: Record, timing: Timing) -> None:
+        """Keep the record of a run."""
+        self.records[run.name] = record
+
+    def load(self, run: RunSpec) -> Record:
+        """The record of a finished run."""
+        return self.records[run.name]
+
+    def times(self) -> dict[str, Timing]:
+        """Nothing from earlier processes."""
+        return {}
 
 
 class Store:
@@ -30,6 +59,8 @@ class Store:
     The lock is taken before anything else, also before the drafts of a killed process are removed, so two processes never
     write to one folder. The lock file stays behind after release; the lock itself ends with its process.
     """
+
+    packed = True  # runs come as the bytes of their files
 
     def __init__(self, folder: str | Path, say: Callable[[str], None] = print) -> None:
         self.folder = Path(folder)
@@ -40,7 +71,9 @@ class Store:
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
-            raise BlockingIOError(f"another study is running in {folder}; wait for it or give another folder") from None
+            raise BlockingIOError(
+                f"another command is running in {folder}; wait for it or give another folder"
+            ) from None
         for draft in self.runs.glob(".*.part"):  # left by a killed process
             draft.unlink(missing_ok=True)
 
@@ -88,7 +121,8 @@ class Store:
     def load(self, run: RunSpec) -> Record:
         """The record of a finished run, with its problem."""
         record = from_bytes(run, self.path(run).read_bytes())
-        record.mdp = run.problem.build()
+        model = run.problem.build()
+        record.mdp = model if isinstance(model, MDP) else None
         return record
 
     def times(self) -> dict[str, Timing]:
@@ -103,16 +137,17 @@ class Store:
         return found
 
 
-def execute(run: RunSpec, code: str) -> tuple[bytes, Timing]:
-    """Carry out a run in a worker process; returns the bytes of its file and its times."""
+def execute(run: RunSpec, code: str, packed: bool = True, callback: Callback | None = None) -> tuple[Any, Timing]:
+    """Carry out a run, usually in a worker process; returns its record or the bytes of its file, and its times."""
     check_code(code)
-    record, timing = complete(run.start())
-    return to_bytes(run, record), timing
+    record, timing = complete(run.start(), callback)
+    record.mdp = None  # the caller has it
+    return to_bytes(run, record) if packed else record, timing
 
 
 def to_bytes(run: RunSpec, record: Record) -> bytes:
-    """File of a record, without the learner's notes, which no table needs."""
-    arrays = {name: array for name, array in record.arrays().items() if not name.startswith("note_")}
+    """File of a record, without the learner's notes unless the run asks for them."""
+    arrays = {name: array for name, array in record.arrays().items() if run.notes or not name.startswith("note_")}
     arrays["law_of"] = arrays["law_of"].astype(np.int32)
     arrays["digest"] = np.array(digest_of(arrays))
     arrays["run"] = np.array(canonical(run.identity()))

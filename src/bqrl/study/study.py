@@ -21,12 +21,12 @@ import numba
 import numpy as np
 
 import bqrl
-from bqrl.study.run import RunSpec, fingerprint
 from bqrl.study.runner import Batch, Engine, Job
+from bqrl.study.runs import RunSpec, fingerprint
 from bqrl.study.scores import Scores, criterion, reference
 from bqrl.study.spec import Entry, Spec
 from bqrl.study.store import Store
-from bqrl.study.tune import Score, Tuned, halving
+from bqrl.study.tune import Rung, Score, Tuned, halving
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
 
@@ -67,7 +67,7 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
     spec
         The study.
     folder
-        Keeps every finished run, so that a second call continues.
+        Stores every finished run, so that a second call continues.
     workers
         Who carries out the runs; processes on all cores by default. They are closed in any case.
     watch
@@ -75,7 +75,7 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
 
     Returns
     -------
-    The finished study. Raises FailedRunsError if runs failed; all others are kept.
+    The finished study. Raises FailedRunsError if runs failed; all others are stored.
     """
     workers = LocalWorkers() if workers is None else workers
     try:
@@ -119,29 +119,20 @@ def _tuning(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Bat
     assert plan is not None
     assert parameter is not None
 
-    def run(value: float, episodes: int, seed: int) -> RunSpec:
-        return spec.run(entry, tau, seed, value=value, episodes=episodes)
+    def runs(value: float, episodes: int) -> list[RunSpec]:
+        return [spec.run(entry, tau, seed, value=value, episodes=episodes) for seed in plan.seeds]
 
     def score(value: float, episodes: int) -> tuple[Score, ...]:
         against = reference(spec.problem.build(), tau)
-        return tuple(criterion(store.load(run(value, episodes, seed)), against, plan.tail) for seed in plan.seeds)
+        return tuple(criterion(store.load(run), against, plan.tail) for run in runs(value, episodes))
 
-    search = halving(parameter, entry.values(plan.points), plan.rungs, score)
-    while True:
-        try:
-            episodes, values, before = next(search)
-        except StopIteration as end:
-            tuned: Tuned = end.value
-            return tuned
-        best = ""
-        if before is not None:
-            ahead = before.ranked()[0]
-            best = f"{parameter} = {ahead.value:g} with a gap of {ahead.gap:.2f}"
-        yield Batch(
-            f"tuning {len(values)} of {plan.points} over {episodes} episodes",
-            [run(value, episodes, seed) for value in values for seed in plan.seeds],
-            best,
-        )
+    def batch(episodes: int, values: tuple[float, ...], before: Rung | None) -> Batch:
+        ahead = None if before is None else before.ranked()[0]
+        best = "" if ahead is None else f"{parameter} = {ahead.value:g} with a gap of {ahead.gap:.2f}"
+        phase = f"tuning {len(values)} of {plan.points} over {episodes} episodes"
+        return Batch(phase, [run for value in values for run in runs(value, episodes)], best)
+
+    return (yield from halving(parameter, entry.values(plan.points), plan.rungs, batch, score))
 
 
 def _score(spec: Spec, done: list[Final], store: Store, engine: Engine) -> Study:
@@ -164,15 +155,9 @@ def _tried(spec: Spec, final: Final, store: Store) -> list[tuple[float, list[Any
     """Every value that tuning tried for as long as a final run, with its records on the validation seeds."""
     if final.tuned is None or spec.tuning is None:
         return []
-    rungs = [rung for rung in final.tuned.rungs if rung.episodes == spec.episodes]
-    return [
-        (
-            trial.value,
-            [store.load(spec.run(final.entry, final.tau, seed, value=trial.value)) for seed in spec.tuning.seeds],
-        )
-        for rung in rungs
-        for trial in rung.trials
-    ]
+    values = [trial.value for rung in final.tuned.rungs if rung.episodes == spec.episodes for trial in rung.trials]
+    runs = {value: [spec.run(final.entry, final.tau, s, value=value) for s in spec.tuning.seeds] for value in values}
+    return [(value, [store.load(run) for run in runs[value]]) for value in values]
 
 
 def _session(engine: Engine, finals: dict[tuple[str, float], Final], store: Store) -> dict[str, Any]:

@@ -3,7 +3,7 @@
     NAME_tau0p1_plot.csv                        what the main figure of the level shows, by episode
     NAME_tau0p1_LEARNER_final_policy.csv        the final policy that is shown: one row per state, one column per stage
     capped/  exact/  expected/                  gaps against either reference and expected regret, every learner and level
-    luck/                                       last values by seed, held-out and further ones
+    replications/                               last values by seed, held-out and further ones
     laws/                                       return laws of the final policies; the best achievable quantile by level
     tuning/                                     every configuration of every rung
     VARIANT/                                    the same for a variant of the problem
@@ -46,7 +46,7 @@ def study_tables(study: Study) -> dict[str, bytes]:
                 sheets[f"{folder}{measure}/{name}_{SUFFIX[measure]}.csv"] = _curves(
                     study, variant, tau, measure, everyone
                 )
-            sheets[f"{folder}luck/{name}_ends.csv"] = _ends(study, variant, tau)
+            sheets[f"{folder}replications/{name}_ends.csv"] = _ends(study, variant, tau)
             sheets[f"{folder}laws/{name}_final_laws.csv"] = _laws(study, variant, tau)
         sheets[f"{folder}laws/{file_name(spec.problem.name)}_best_quantile.csv"] = _optimum(study, variant)
     for key, tau, tuned in study.tunings():

@@ -35,7 +35,7 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.confidence import log_buffer, power_buffer
 from bqrl.planners.solve import solve
-from bqrl.study.run import complete
+from bqrl.study.runs import complete
 from bqrl.study.theory_hard import hard
 from bqrl.study.theory_spec import (
     BoundsSpec,

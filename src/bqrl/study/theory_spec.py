@@ -18,7 +18,7 @@ from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 from bqrl.checks import choice
 from bqrl.errors import ArgumentError
 from bqrl.learners.run import Run
-from bqrl.study.run import Problem, problem_of
+from bqrl.study.problems import Problem, problem_of
 from bqrl.study.settings import Count, Level, Seed, Settings, Text
 from bqrl.theory import hard_instance
 

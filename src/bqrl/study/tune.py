@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+B = TypeVar("B")
 TIE = 1e-9  # sums of gaps that differ by less are equal up to rounding
 
 
@@ -112,10 +113,10 @@ class Tuned:
 
 
 def halving(
-    parameter: str, values: Sequence[float], rungs: Sequence[tuple[int, int]],
+    parameter: str, values: Sequence[float], rungs: Sequence[tuple[int, int]], batch: Callable[..., B],
     score: Callable[[float, int], tuple[Score, ...]],
-) -> Generator[tuple[int, tuple[float, ...], Rung | None], None, Tuned]:  # fmt: skip
-    """Yield (episodes, configurations to run, the rung before) for each rung; return the trace.
+) -> Generator[B, None, Tuned]:  # fmt: skip
+    """Yield batch(episodes, configurations to run, the rung before or None) for each rung; return the trace.
 
     `score(value, episodes)` is called once the generator has been resumed.
     """
@@ -124,6 +125,6 @@ def halving(
     for count, episodes in rungs:
         if done:
             left = sorted(trial.place for trial in done[-1].ranked()[:count])
-        yield episodes, tuple(values[i] for i in left), done[-1] if done else None
+        yield batch(episodes, tuple(values[i] for i in left), done[-1] if done else None)
         done.append(Rung(episodes, tuple(Trial(i, values[i], score(values[i], episodes)) for i in left)))
     return Tuned(parameter, tuple(values), tuple(done))

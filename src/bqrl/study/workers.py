@@ -1,8 +1,7 @@
 """Calls carried out by worker processes through the standard interface of `concurrent.futures`.
 
-`LocalWorkers` is a pool of spawned processes with one compute thread each. If a process dies, the pool breaks: it is rebuilt and
-the unfinished calls are submitted again. `Work` keeps a queue of calls on any such executor; a call that was running at three
-deaths counts as failed. After the first death the suspects run one at a time, so no call fails for the fault of another.
+`LocalWorkers` are spawned processes with one compute thread each, every one in a pool of its own: if a process dies, only the
+call that it was at is repeated. `Work` keeps a queue of calls on any workers; a call at which three processes died has failed.
 """
 
 from __future__ import annotations
@@ -16,7 +15,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from bqrl.checks import whole
 
 ONE_THREAD = (
     "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
@@ -25,83 +27,17 @@ ONE_THREAD = (
 MAX_DEATHS = 3  # of processes at the same call before it counts as failed
 MAX_VAIN = 9  # deaths in a row without any result before the whole work is given up
 
+PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfinished run of this process
 
-class Workers(Protocol):
-    """Whatever carries out calls."""
 
-    @property
-    def size(self) -> int:
-        """How many calls proceed at a time."""
+class Workers:
+    """Whatever carries out calls. This class does so in the calling process, at once, when a call is submitted."""
 
-    @property
-    def capacity(self) -> int:
-        """How many calls may be submitted at a time."""
+    size = 1  # how many calls proceed at a time
+    capacity = 1  # how many calls may be submitted at a time
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Submit one call."""
-
-    def rebuild(self) -> None:
-        """Replace an executor that a dead process has broken."""
-
-    def notes(self) -> list[str]:
-        """What the user should know since the last call: workers that came or went."""
-
-    def close(self) -> None:
-        """Stop at once; unfinished calls are dropped."""
-
-
-class LocalWorkers:
-    """Processes of this machine; all cores unless `size` is given."""
-
-    def __init__(self, size: int | None = None) -> None:
-        self._size = max(1, available_cores() if size is None else size)
-        self._pool: ProcessPoolExecutor | None = None
-
-    @property
-    def size(self) -> int:
-        """Number of processes."""
-        return self._size
-
-    @property
-    def capacity(self) -> int:
-        """One call more than processes, so that none waits for the next call."""
-        return self._size + 1
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Submit one call; a process is started if none is idle."""
-        with _inherited():
-            if self._pool is None:
-                context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(self._size, context, initializer=_begin)
-            return self._pool.submit(function, *arguments)
-
-    def rebuild(self) -> None:
-        """Drop the broken pool; the next call starts another."""
-        self.close()
-
-    def notes(self) -> list[str]:
-        """Nothing: the processes belong to us."""
-        return []
-
-    def close(self) -> None:
-        """Kill the processes. Results travel through the parent, so nothing is left half written."""
-        if self._pool is not None:
-            processes = list((self._pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.kill()
-            for process in processes:
-                process.join()
-            self._pool = None
-
-
-class InlineWorkers:
-    """No processes: each call is carried out when it is submitted."""
-
-    size = capacity = 1
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Carry out the call."""
         future: Future[Any] = Future()
         try:
             future.set_result(function(*arguments))
@@ -109,15 +45,68 @@ class InlineWorkers:
             future.set_exception(error)
         return future
 
-    def rebuild(self) -> None:
-        """Nothing to replace."""
-
     def notes(self) -> list[str]:
-        """Nothing to say."""
+        """What the user should know since the last call: workers that came or went."""
         return []
 
+    def played(self) -> int:
+        """Episodes of unfinished runs, as far as they are known."""
+        return int(PLAYED.count.value)
+
+    def check(self) -> None:
+        """Raise an error if the death of a worker means that all are lost."""
+
     def close(self) -> None:
-        """Nothing to stop."""
+        """Stop at once; unfinished calls are dropped."""
+
+
+class _Process:
+    """A pool of one process, the call that it is at, and the episodes that it has counted."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.count = context.RawValue("q", 0)  # one process writes it
+        self.pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(self.count,))
+        self.call = self.pool.submit(function, *arguments)
+
+    def kill(self) -> None:
+        """End the process."""
+        processes = list((self.pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+class LocalWorkers(Workers):
+    """Processes of this machine; all cores unless `size` is given."""
+
+    def __init__(self, size: int | None = None) -> None:
+        self.size = self.capacity = available_cores() if size is None else whole(size, "workers", 1)
+        self._processes: list[_Process] = []
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Submit one call to an idle process, or to a new one."""
+        with _inherited():
+            for one in list(self._processes):
+                if one.call.done():
+                    try:
+                        one.call = one.pool.submit(function, *arguments)
+                        return one.call
+                    except BrokenExecutor:  # it died at its last call or since
+                        self._processes.remove(one)
+            self._processes.append(_Process(function, *arguments))
+        return self._processes[-1].call
+
+    def played(self) -> int:
+        """Episodes that the processes have counted."""
+        return sum(int(one.count.value) for one in self._processes)
+
+    def close(self) -> None:
+        """Kill the processes. Results travel through the parent, so nothing is left half written."""
+        for one in self._processes:
+            one.kill()
+        self._processes = []
 
 
 class Outcome(NamedTuple):
@@ -140,7 +129,6 @@ class Work:
     def __init__(self, workers: Workers, say: Callable[[str], None]) -> None:
         self.workers, self.say = workers, say
         self._queue: deque[_Call] = deque()
-        self._suspects: deque[_Call] = deque()  # were running when a process died; they run alone
         self._running: dict[Future[Any], _Call] = {}
         self._deaths: Counter[str] = Counter()
         self._vain = 0  # deaths since the last result
@@ -153,64 +141,37 @@ class Work:
         """Calls that have ended, after at most `timeout` seconds."""
         for note in self.workers.notes():
             self.say(note)
-        self._hand_out()
-        done, _ = wait_for(list(self._running), timeout, FIRST_COMPLETED)
-        outcomes, broken = [], False
-        for future in done:
-            call = self._running[future]
+        while self._queue and len(self._running) < self.workers.capacity:
+            call = self._queue.popleft()
+            self._running[self.workers.submit(call.function, *call.arguments)] = call
+        outcomes = []
+        for future in wait_for(list(self._running), timeout, FIRST_COMPLETED).done:
+            call = self._running.pop(future)
             try:
                 outcomes.append(Outcome(call.key, future.result()))
                 self._vain = 0
             except (BrokenExecutor, CancelledError):
-                broken = True
-                continue
+                outcomes += self._after_death(call)
             except Exception as error:
                 outcomes.append(Outcome(call.key, error=error))
                 self._vain = 0
-            del self._running[future]
-        return outcomes + (self._after_death() if broken else [])
+        return outcomes
 
-    def _hand_out(self) -> None:
-        alone = bool(self._suspects)
-        source = self._suspects if alone else self._queue
-        limit = 1 if alone else self.workers.capacity
-        while source and len(self._running) < limit:
-            call = source.popleft()
-            try:
-                self._running[self.workers.submit(call.function, *call.arguments)] = call
-            except BrokenExecutor:  # the pool broke between two calls
-                source.appendleft(call)
-                if not self._running:
-                    self._count_death()
-                    self.workers.rebuild()
-                    continue
-                return
-
-    def _after_death(self) -> list[Outcome]:
-        """Rebuild the pool and put back what was running; returns the calls that have failed for good."""
-        self._count_death()
-        self.workers.rebuild()
-        calls, self._running = list(self._running.values()), {}
-        failed: list[Outcome] = []
-        for call in calls:
-            self._deaths[call.key] += 1
-            if self._deaths[call.key] < MAX_DEATHS:
-                self._suspects.append(call)
-            else:
-                error = ChildProcessError(f"its worker process died {MAX_DEATHS} times")
-                failed.append(Outcome(call.key, error=error))
-        again = len(calls) - len(failed)
-        if again:
-            self.say(f"a worker process died; {again} {'run is' if again == 1 else 'runs are'} repeated")
-        return failed
-
-    def _count_death(self) -> None:
+    def _after_death(self, call: _Call) -> list[Outcome]:
+        """Repeat a call whose process died, unless it has failed for good."""
+        self.workers.check()
         self._vain += 1
         if self._vain > MAX_VAIN:
             raise ChildProcessError(
                 f"{self._vain} worker processes in a row died before they returned anything; finished runs are kept."
                 " A script must start its work under `if __name__ == '__main__':`"
             )
+        self._deaths[call.key] += 1
+        if self._deaths[call.key] == MAX_DEATHS:
+            return [Outcome(call.key, error=ChildProcessError(f"its worker process died {MAX_DEATHS} times"))]
+        self.say("a worker process died; its run is repeated")
+        self._queue.appendleft(call)
+        return []
 
 
 def available_cores() -> int:
@@ -221,8 +182,9 @@ def available_cores() -> int:
         return os.cpu_count() or 1
 
 
-def _begin() -> None:
+def _begin(count: Any) -> None:
     """Start of a worker process: it ignores SIGINT and ends with its parent, even if that is killed."""
+    PLAYED.count = count
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

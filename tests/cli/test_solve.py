@@ -1,30 +1,19 @@
+"""`bqrl solve`: tables, sentences, JSON, folders, and one line for bad input."""
+
 import csv
 import io
 import json
 import os
-import re
-import subprocess
 import sys
 
 import numpy as np
 import pytest
-from helpers import one_line
+from helpers import TINY_CSV, one_line
 
 import bqrl
-from bqrl.cli import main
-from bqrl.cli.commands import spoken
 from bqrl.cli.solve import _show
-from bqrl.cli.watch import ProgressBar, forecast, in_words
 from bqrl.results.result import read
 from bqrl.results.words import Words
-
-# The problem of the fixture `tiny` by ids from 1, as other tools write it.
-TINY_CSV = """idstatefrom,idaction,idstateto,probability,reward
-1,1,1,1.0,1.0
-1,2,1,0.5,3.0
-1,2,2,0.5,0.0
-2,1,2,1.0,1.0
-"""
 
 
 def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
@@ -40,43 +29,6 @@ def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
         in text
     )
     assert "In half of all runs you get at least 0.9583" in text
-
-
-def test_a_narrow_terminal_gets_one_line_per_number(cli, monkeypatch):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "40")
-    code, out, _ = cli("solve", "AssetSelling", "--tau", 0.1, "--tau", 0.5)
-    assert code == 0
-    lines = re.sub(r"\x1b\[\d+m", "", out).splitlines()
-    assert lines[0] == "AssetSelling: 26 states, 2 actions, 10 stages, start 5"
-    assert "…" not in out
-    for line in ("level: 0.1", "quantile: 0.791667", "upper bound: 0.958333", "margin below: 0.028"):
-        assert line in lines
-    assert max(map(len, lines[1:])) <= 40
-    monkeypatch.setenv("COLUMNS", "80")  # headings in two lines, numbers whole
-    out = re.sub(r"\x1b\[\d+m", "", cli("solve", "AssetSelling", "--tau", 0.1)[1])
-    assert "0.1  0.791667" in out
-    assert "0.708333" in out
-
-
-LONG = "a " + "problem with a long name " * 8
-
-
-def test_lines_end_without_blanks_and_titles_do_not_wrap(cli, tiny, tmp_path):
-    path = tmp_path / f"{LONG}.csv"
-    path.write_text(TINY_CSV)
-    asked = ["--tau", 0.4, "--horizon", 3, "--secondary", "mean"]
-    lines = cli("solve", path, *asked)[1].splitlines()
-    assert lines[0] == f"{LONG}: 2 states, 2 actions, 3 stages, start 1"
-    assert "  best mean among 0.4-optimal policies" in "\n".join(lines)
-    assert not [line for line in lines if line != line.rstrip()]
-
-
-def test_one_thing_is_not_called_several(cli, tmp_path):
-    path = tmp_path / "one.csv"
-    path.write_text(f"{TINY_CSV.splitlines()[0]}\n0,0,0,1,1\n")
-    assert cli("solve", path, "--tau", 0.4, "--horizon", 1)[1].startswith("one: 1 state, 1 action, 1 stage, start 0\n")
 
 
 def test_a_finer_grid_is_offered_only_where_it_helps(cli, tmp_path, capsys):
@@ -100,14 +52,6 @@ def test_a_finer_grid_is_offered_only_where_it_helps(cli, tmp_path, capsys):
     content["levels"][0]["gap"] = 0.0
     _show(content, Words("odd"))
     assert "A finer grid" not in capsys.readouterr().out
-
-
-def test_the_gymnasium_id_names_the_same_problem(cli):
-    by_name, by_id = (
-        json.loads(cli("solve", name, "--tau", 0.1, "--json")[1]) for name in ("AssetSelling", "bqrl/AssetSelling-v0")
-    )
-    assert by_name["levels"][0]["value"] == by_id["levels"][0]["value"] == 19 / 24
-    assert by_id["model"]["name"] == "AssetSelling"
 
 
 OPTIONS = {
@@ -172,28 +116,6 @@ def test_options_reach_the_planner(cli, tiny):
     assert level("--radius", 2, "--attitude", "robust")["value"] == 2.0
 
 
-def test_states_are_called_as_the_file_calls_them(cli, tmp_path):
-    path = tmp_path / "tiny.csv"
-    path.write_text(TINY_CSV)
-    code, out, _ = cli("solve", path, "--tau", 0.4, "--horizon", 3, "--start", 2, "--json")
-    assert code == 0
-    assert json.loads(out)["model"]["start"] == "2"
-    assert json.loads(out)["levels"][0]["value"] == 3.0
-    code, _, err = cli("solve", path, "--tau", 0.4, "--horizon", 3, "--start", 3)
-    assert code == 2
-    assert err == "bqrl: tiny.csv: start: there is no state '3'; states run from '1' to '2'\n"
-
-
-def test_a_csv_file_without_a_horizon_says_what_was_assumed(cli, tmp_path):
-    path = tmp_path / "tiny.csv"
-    path.write_text(TINY_CSV)
-    code, out, err = cli("solve", path, "--tau", 0.4)
-    assert code == 0
-    assert "100 stages" in out
-    assert one_line(err)
-    assert "--horizon" in err
-
-
 BAD = {
     "AssetSeling --tau 0.1": "did you mean 'AssetSelling'?",
     "zzz --tau 0.1": "problems: AmericanPut, AssetSelling",
@@ -202,7 +124,7 @@ BAD = {
     "empty.csv --tau 0.1": "empty.csv: the file is empty",
     "nan.csv --tau 0.1": "nan.csv: line 2: the reward must be a finite number",
     "folder.csv --tau 0.1": "folder.csv is a folder",
-    "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2",
+    "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2 (--tau)",
     "tiny.json --tau nan": "tau must be a number in (0, 1], got nan",
     "tiny.json --tau 0.1 --tau 0": "tau must be a number in (0, 1], got 0",
     "tiny.json --tau 0.1 --beta 0.2": "beta must be a number in [0, tau]",
@@ -210,33 +132,33 @@ BAD = {
     "tiny.json --tau 0.1 --tau abc": "--tau must be a number, got 'abc'",
     "tiny.json --tau 0.1 --beta x": "--beta must be a number, got 'x'",
     "tiny.json --tau 0.1 --horizon 2.5": "--horizon must be a whole number, got '2.5'",
-    "tiny.json --tau 0.1 --horizon 1000000000": "--horizon 1000000000 is too long: at most 1000000 stages fit",
-    "tiny.json --tau 0.1 --horizon 1000000000000000000000": "--horizon 1000000000000000000000 is too long",
+    "tiny.json --tau 0.1 --horizon 1000000000": "horizon=1000000000 is too long: at most 1000000 stages fit",
+    "tiny.json --tau 0.1 --horizon 1000000000000000000000": "horizon=1000000000000000000000 is too long",
     "tiny.json --tau 0.1 --max-memory 0": "--max-memory must be a number of GiB above 0, got 0",
     "tiny.json --tau 0.1 --max-memory -1": "--max-memory must be a number of GiB above 0, got -1",
     "tiny.json --tau 0.1 --max-memory inf": "--max-memory must be a number of GiB above 0, got inf",
     "tiny.json --tau 0.1 --gap -1": "--gap must be a number above 0, got -1",
     "tiny.json --tau 0.1 --gap 0": "--gap must be a number above 0, got 0",
     "tiny.json --tau 0.1 --gap nan": "--gap must be a number above 0, got nan",
-    "tiny.json --tau 0.1 --points 0": "--points must be at least 2, got 0",
-    "tiny.json --tau 0.1 --points -5": "--points must be at least 2, got -5",
+    "tiny.json --tau 0.1 --points 0": "--points must be a whole number at least 2, got 0",
+    "tiny.json --tau 0.1 --points -5": "--points must be a whole number at least 2, got -5",
     "tiny.json": "--tau",
     "tiny.json --tau 0.1 --start outt": "there is no state 'outt'; did you mean 'out'?",
     "tiny.json --tau 0.1 --planner targt": "did you mean 'target'?",
-    "tiny.json --tau 0.1 --radius 0.1": "--radius 0.1, --attitude robust",
+    "tiny.json --tau 0.1 --radius 0.1": "(--radius)",
     "tiny.json --tau 0.1 --radius 0.1 --attitude bold": "attitude must be",
-    "tiny.json --tau 0.1 --planner greedy --randomized": "--randomized requires --planner target",
+    "tiny.json --tau 0.1 --planner greedy --randomized": "randomized=True requires planner='target', got 'greedy' (--planner)",
     "tiny.json --tau 0.1 --secondary median": "secondary must be one of 'mean'",
     "tiny.json --tau 0.1 --arithmetic octal": "arithmetic must be",
     "tiny.json --tau 0.1 --horizon 0": "horizon must be a whole number at least 1",
     "tiny.json --tau 0.1 --discount 2": "discount must be a number in (0, 1]",
-    "tiny.json --tau 0.1 --points 1": "--points must be at least 2, got 1",
-    "tiny.json --tau 0.1 --points 50 --max-memory 1e-9": "raise --max-memory",
+    "tiny.json --tau 0.1 --points 1": "--points must be a whole number at least 2, got 1",
+    "tiny.json --tau 0.1 --points 50 --max-memory 1e-9": "raise max_bytes (--max-memory)",
     "tiny.json --tau 0.1 --out empty.csv/here": "cannot write to the folder",
     "tiny.json --tau 0.1 --out empty.csv": "cannot write to the folder empty.csv: empty.csv is a file; name a folder",
     "tiny.json --tau 0.1 --out=": "'--out': it is empty; name a folder",
     "tiny.json --tau 0.1 --out new/made --planner targt": "did you mean 'target'?",
-    "tiny.json --tau 0.1 --out new/made --points 50 --max-memory 1e-9": "raise --max-memory",
+    "tiny.json --tau 0.1 --out new/made --points 50 --max-memory 1e-9": "raise max_bytes (--max-memory)",
     "tinny.json --tau 0.1 --out new/made": "there is no file tinny.json",
     "tiny.json --tau 0.1 --tua 0.5": "No such option",
 }
@@ -264,64 +186,6 @@ def test_a_radius_above_the_diameter_is_taken_and_remarked_on(cli, tiny):
     assert code == 0
     assert err == "bqrl: --radius 3 has the effect of 2, the largest distance of rows\n"
     assert json.loads(wider)["levels"][0]["value"] == json.loads(widest)["levels"][0]["value"]
-
-
-def test_a_horizon_is_limited_by_the_number_of_states(cli, monkeypatch):
-    monkeypatch.setattr("bqrl.mdp.validation.MAX_PLACES", 2600)
-    assert cli("solve", "AssetSelling", "--tau", 0.1, "--horizon", 100)[0] == 0
-    for command in ("solve", "learn"):
-        code, _, err = cli(command, "AssetSelling", "--tau", 0.1, "--horizon", 101)
-        assert code == 2
-        assert err == "bqrl: --horizon 101 is too long: at most 100 stages fit with 26 states; give a shorter horizon\n"
-
-
-def test_closed_streams_are_no_fault(tiny):
-    def leaves(*arguments, **closed):
-        line = [sys.executable, "-m", "bqrl", *arguments]
-        script = " ".join(f"{stream}>&-" for stream in closed["closed"])
-        done = subprocess.run(["sh", "-c", f'"$@" {script}', "sh", *line], capture_output=True, text=True)
-        return done.returncode, done.stdout, done.stderr
-
-    assert leaves("solve", tiny, "--tau", "0.4", closed=[1]) == (0, "", "")
-    assert leaves("envs", closed=[1]) == (0, "", "")
-    assert leaves("solve", tiny, "--tau", "4", closed=[2]) == (2, "", "")
-
-
-def test_unknown_command_is_one_line(cli):
-    code, out, err = cli("solv")
-    assert (code, out) == (2, "")
-    assert one_line(err)
-    assert "solve" in err
-
-
-def test_an_interrupt_is_one_line_and_130(cli, tiny, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("bqrl.cli.solve.solve_levels", interrupt)
-    assert cli("solve", tiny, "--tau", 0.1) == (130, "", "bqrl: interrupted\n")
-
-
-def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
-    def fail(*_, **__):
-        raise RuntimeError("two\nlines")
-
-    monkeypatch.setattr("bqrl.cli.solve.solve_levels", fail)
-    code, out, err = cli("solve", tiny, "--tau", 0.1)
-    assert (code, out) == (1, "")
-    assert err == "bqrl: unexpected RuntimeError: two lines; BQRL_DEBUG=1 shows where\n"
-    monkeypatch.setenv("BQRL_DEBUG", "1")
-    with pytest.raises(RuntimeError):
-        cli("solve", tiny, "--tau", 0.1)
-
-
-def test_messages_are_spelled_as_options():
-    assert spoken("needs planner='target', got planner='x'") == "needs --planner target, got --planner x"
-    assert (
-        spoken("randomized=False needs points=20; raise max_bytes")
-        == "--no-randomized needs --points 20; raise --max-memory"
-    )
-    assert spoken("rows sum to 0.9") == "rows sum to 0.9"
 
 
 def test_a_renamed_option_works_and_says_so(cli, tiny):
@@ -437,157 +301,6 @@ def test_without_altair_only_the_charts_are_missing(cli, tiny, tmp_path, monkeyp
     assert code == 2
     assert one_line(err)
     assert 'pip install "bqrl[plots]"' in err
-
-
-def test_report_needs_a_result_folder(cli, tmp_path):
-    for given in (tmp_path, tmp_path / "nowhere"):
-        code, out, err = cli("report", given, "--out", tmp_path / "new")
-        assert not (tmp_path / "new").exists()
-        assert (code, out) == (2, "")
-        assert one_line(err)
-
-
-def test_report_refuses_a_folder_that_was_interrupted(cli, tiny, tmp_path):
-    assert cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out")[0] == 0
-    manifest = tmp_path / "out" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"complete"', '"interrupted"'))
-    code, _, err = cli("report", tmp_path / "out")
-    assert (code, err) == (2, f"bqrl: {tmp_path / 'out'}: interrupted; run the command again\n")
-    assert cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out")[0] == 0
-    assert cli("report", tmp_path / "out")[0] == 0
-
-
-def test_report_can_write_elsewhere(cli, tiny, tmp_path):
-    assert cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out")[0] == 0
-    assert cli("report", tmp_path / "out", "--out", tmp_path / "page")[0] == 0
-    assert (tmp_path / "page" / "report.html").stat().st_size > 10_000
-    assert cli("report", tmp_path / "out", "--out", tmp_path / "page")[0] == 0  # a page of ours is replaced
-    (tmp_path / "page" / "report.html").write_text("mine")
-    code, _, err = cli("report", tmp_path / "out", "--out", tmp_path / "page")
-    assert code == 2
-    assert "report.html was not written by bqrl" in err
-
-
-def test_envs_prints_ids_when_piped(cli):
-    assert cli("envs") == (0, "".join(f"bqrl/{name}-v0\n" for name in bqrl.envs.names()), "")
-
-
-def test_envs_prints_a_table_at_a_terminal(cli, monkeypatch):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERM", "xterm")
-    code, out, _ = cli("envs")
-    assert code == 0
-    assert "what it is about" in out
-    assert "AssetSelling" in out
-    assert "take the offer at hand" in out
-    assert "0.7917" in next(line for line in out.splitlines() if "AssetSelling" in line)
-    assert " -         -         - " in next(
-        line for line in out.splitlines() if "ICUSepsis" in line
-    )  # large, or absent
-
-
-def test_envs_as_json_and_in_a_folder(cli, tmp_path):
-    code, out, err = cli("envs", "--json", "--out", tmp_path)
-    assert (code, err) == (0, "")
-    problems = json.loads(out)
-    assert [problem["name"] for problem in problems] == bqrl.envs.names()
-    assert read(tmp_path).details["problems"] == problems
-    assert [row["id"] for row in read(tmp_path).tables["problems"].rows] == [problem["id"] for problem in problems]
-    selling = next(problem for problem in problems if problem["name"] == "AssetSelling")
-    assert selling | {"states": 26, "actions": 2, "horizon": 10} == selling
-    assert [round(24 * level["value"]) for level in selling["optimum"]] == [17, 19, 23]
-    assert all(level["certain"] and level["value"] == level["upper"] for level in selling["optimum"])
-
-
-def test_envs_takes_names_and_finds_the_nearest(cli):
-    assert cli("envs", "Bandit", "bqrl/Gambler-v0") == (0, "bqrl/Bandit-v0\nbqrl/Gambler-v0\n", "")
-    code, _, err = cli("envs", "Gamble")
-    assert code == 2
-    assert "there is no problem called 'Gamble'; did you mean 'Gambler'?" in err
-
-
-def test_version_and_help(cli):
-    assert cli("--version") == (0, f"bqrl {bqrl.__version__}\n", "")
-    for arguments in ([], ["--help"], ["-h"]):
-        code, out, _ = cli(*arguments)
-        assert code == 0
-        assert all(name in out for name in ("solve", "envs", "report"))
-    assert "--attitude" in cli("solve", "--help")[1]
-
-
-def test_nothing_heavy_is_imported_before_a_command_runs():
-    code = (
-        "import sys, bqrl.cli\n"
-        "try: bqrl.cli.main(['--version'])\n"
-        "except SystemExit as end: assert end.code == 0\n"
-        "heavy = {'numba', 'scipy', 'altair', 'jinja2'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-def test_main_leaves_with_the_exit_code():
-    done = subprocess.run(
-        [sys.executable, "-c", "import bqrl.cli; bqrl.cli.main(['envs'])"], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    as_module = subprocess.run([sys.executable, "-m", "bqrl", "envs"], capture_output=True, text=True)
-    assert (as_module.returncode, as_module.stdout) == (0, done.stdout)
-    with pytest.raises(SystemExit) as end:
-        main(["--nonsense"])
-    assert end.value.code == 2
-
-
-def test_forecast_grows_with_what_is_asked():
-    plain = {
-        "planner": "target",
-        "points": None,
-        "max_bytes": None,
-        "arithmetic": "float",
-        "radius": None,
-        "secondary": None,
-    }
-    mdp = bqrl.envs.make("AssetSelling")
-    seconds, size = forecast(mdp, 1, 0.0, plain)
-    assert 0 < seconds < 0.1
-    assert 0 < size < 10**6
-    for more in ({"points": 10_000}, {"radius": 0.1}, {"secondary": "mean"}, {"arithmetic": "rational"}):
-        assert forecast(mdp, 1, 0.0, plain | more)[0] > seconds
-    assert forecast(mdp, 1, 0.05, plain)[0] > seconds
-    assert forecast(mdp, 1, 0.0, plain | {"planner": "frontier"}) is None
-    assert in_words(41.3, 1_300_000_000) == "about 40 s, 1.2 GiB"
-    assert in_words(400.0, 2_000_000) == "about 7 min, 2 MiB"
-
-
-def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
-    with ProgressBar() as watch:  # captured stderr is no terminal
-        watch.say("about 40 s")
-        watch.phase("planning", 3)
-        watch.tick()
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    with ProgressBar() as watch:
-        watch.say("about 40 s")
-        watch.phase("planning", 3)
-        watch._show()  # what the timer does after two seconds
-        watch.tick()
-    err = capsys.readouterr().err
-    assert "about 40 s" in err
-    assert "planning" in err
-
-
-def test_json_keeps_stdout_pure_while_stderr_shows_progress(cli, tiny, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("bqrl.cli.solve.QUIET_SECONDS", 0.0)  # every estimate is worth saying
-    monkeypatch.setattr("bqrl.cli.watch.QUIET_SECONDS", 0.0)
-    code, out, err = cli("solve", tiny, "--tau", 0.4, "--json", "--out", os.path.dirname(tiny))
-    assert code == 0
-    assert json.loads(out)["levels"][0]["value"] == 2.0
-    assert "about 0 s, 1 MiB" in err
-    assert "planning" in err
 
 
 def test_old_options_warn_and_name_the_new_ones(cli, tiny):

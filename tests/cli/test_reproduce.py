@@ -1,19 +1,18 @@
-import io
+"""`bqrl reproduce`: a small study by command."""
+
 import json
 
 import pytest
-from rich.console import Console
-from small_study import SMALL, Heard, make, results_of
+from small_study import SMALL, results_of
 
 from bqrl.cli.commands import run
-from bqrl.cli.study_watch import display
 from bqrl.results import study as study_view
-from bqrl.study.workers import InlineWorkers
+from bqrl.study.workers import Workers
 
 
 @pytest.fixture
 def cli(capsys, monkeypatch):
-    monkeypatch.setattr("bqrl.cli.reproduce._workers", lambda workers, cluster: InlineWorkers())
+    monkeypatch.setattr("bqrl.cli.reproduce.LocalWorkers", lambda workers: Workers())
     monkeypatch.setattr(study_view, "image", lambda spec, kind: b"drawn")  # a second per image
 
     def call(*arguments):
@@ -110,35 +109,26 @@ def test_workers_and_cluster_exclude_each_other(cli):
 
 
 def fail():
-    raise ValueError("no luck")
+    raise ValueError("no chance")
 
 
 def test_failed_runs_are_listed_and_the_exit_is_not_zero(cli, study_file, tmp_path, monkeypatch):
-    class Failing(InlineWorkers):
-        def submit(self, function, run, code):
+    class Failing(Workers):
+        def submit(self, function, run, *rest):
             bad = run.seed == 4 and run.learner == "q-learning"
-            return super().submit(fail) if bad else super().submit(function, run, code)
+            return super().submit(fail) if bad else super().submit(function, run, *rest)
 
-    monkeypatch.setattr("bqrl.cli.reproduce._workers", lambda workers, cluster: Failing())
+    monkeypatch.setattr("bqrl.cli.reproduce.LocalWorkers", lambda workers: Failing())
     code, _, err = cli("--study", study_file, "--out", tmp_path)
     assert code == 1
     assert "bqrl: 1 run failed; all others are kept in" in err
     assert "seed 4" in err
-    assert "ValueError: no luck" in err
+    assert "ValueError: no chance" in err
 
 
-def test_the_live_display_shows_jobs_runs_and_time(study_file, tmp_path):
-    seen = []
-
-    class Look(Heard):
-        def show(self, state):
-            if state.made in (1, 60):
-                console = Console(file=io.StringIO(), width=150)
-                console.print(display(state))
-                seen.append(console.file.getvalue())
-
-    make(study_file, tmp_path, watch=Look())
-    assert "UCB-BQRL, tau 0.2" in seen[0]
-    assert "episodes, " in seen[0]
-    assert "measuring" in seen[0]
-    assert " left" in seen[-1]
+def test_an_old_name_of_a_setting_works_and_names_the_new_one(cli, made, tmp_path):
+    (tmp_path / "small.toml").write_text(SMALL.replace("replication_seeds", "luck_seeds"))
+    code, _, err = cli("--study", tmp_path / "small.toml", "--out", tmp_path / "out")
+    assert code == 0
+    assert err.startswith("bqrl: [study] luck_seeds is deprecated; use replication_seeds\n")
+    assert results_of(tmp_path / "out") == results_of(made)

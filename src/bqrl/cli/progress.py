@@ -1,0 +1,123 @@
+"""Progress on standard error: a display at a terminal, plain lines elsewhere where a command asks for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bqrl.cli.output import paper
+from bqrl.study.watch import Watch, in_words
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from bqrl.study.runner import Engine
+
+QUIET_SECONDS = 2.0  # before the display appears
+
+
+class ProgressBar(Watch):
+    """Appears at a terminal after two seconds and leaves no trace; `lines` are also printed where there is no terminal."""
+
+    def __init__(self, *, lines: bool = False, notice: str | None = None) -> None:
+        self.console, self.notice = paper(error=True), notice  # the notice is printed once runs begin
+        self.lines = lines or self.console.is_terminal
+        self.engine: Engine | None = None
+        self.phase("")
+        self._live: Any = None
+        self._lock = threading.Lock()
+        self._over = not self.console.is_terminal
+        self._timer = threading.Timer(QUIET_SECONDS, self._appear)
+        self._timer.daemon = True
+
+    def __enter__(self) -> ProgressBar:
+        if not self._over:
+            self._timer.start()
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._over = True
+            if self._live is not None:
+                self._live.stop()
+
+    def _appear(self) -> None:
+        from rich.live import Live
+
+        with self._lock:
+            if not self._over:
+                self._live = Live(
+                    get_renderable=self._display, console=self.console, refresh_per_second=10, transient=True
+                )
+                self._live.start()
+
+    def say(self, text: str) -> None:
+        """A line above the display."""
+        if self.lines:
+            self.console.print(text, soft_wrap=True, style="dim" if self.console.is_terminal else None)
+
+    def step(self, text: str) -> None:
+        """A line where there is no display."""
+        if not self.console.is_terminal:
+            self.say(text)
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """What is being done now, and in how many steps."""
+        self.engine, self.text, self.total, self.done, self.begun = None, text, total, 0, time.monotonic()
+
+    def tick(self, *_: object) -> None:
+        """One more step is done."""
+        self.done += 1
+
+    def show(self, state: Engine) -> None:
+        """What is being done now: the runs of an engine, whose progress the display looks up by itself."""
+        if self.notice is not None:
+            typer.echo(f"bqrl: {self.notice}", err=True)
+            self.notice = None
+        self.engine = state
+
+    def _display(self) -> Group:
+        if self.engine is not None:
+            return engine_display(self.engine)
+        elapsed, left = time.monotonic() - self.begun, None
+        if self.total and self.done and elapsed > QUIET_SECONDS:
+            left = elapsed * (self.total - self.done) / self.done
+        return _with_bar(f"{self.text}, {_times(elapsed, left)}", self.done, self.total)
+
+
+def engine_display(state: Engine) -> Group:
+    """The progress of an engine: a bar that counts episodes and, if there are several jobs, a table of them."""
+    from rich.table import Table
+    from rich.text import Text
+
+    done, total = state.episodes()
+    head = f"{100 * done / max(1, total):.0f} % of {total} episodes, {_times(state.seconds, state.seconds_left())}"
+    if len(state.jobs) == 1:
+        return _with_bar(f"{state.jobs[0].label}: {head}", done, total)
+    jobs = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("learner", "now", "runs", "best so far"):
+        jobs.add_column(title, no_wrap=True, overflow="ellipsis", justify="right" if title == "runs" else "left")
+    for job in state.jobs:
+        now = "failed" if job.failed else "finished" if job.over else job.phase
+        style = "red" if job.failed else "dim" if job.over else ""
+        jobs.add_row(Text(job.label), Text(now), f"{job.runs}/{job.total_runs}", Text(job.best), style=style)
+    return _with_bar(head, done, total, jobs)
+
+
+def _times(elapsed: float, left: float | None) -> str:
+    return f"{in_words(elapsed)} elapsed" + ("" if left is None else f", about {in_words(left)} left")
+
+
+def _with_bar(text: str, done: int, total: int | None, *more: Any) -> Group:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar as Bar
+    from rich.table import Table
+    from rich.text import Text
+
+    bar = Table.grid()  # a bar alone does not end its line
+    bar.add_row(Bar(total=total, completed=done, width=60, pulse=total is None))
+    return Group(Text(text), bar, *more)

@@ -1,0 +1,134 @@
+"""One run: what fixes it, its name, and how it is carried out.
+
+`RunSpec.identity` holds everything that can change a result: the problem, the learner with its parameters, level, length,
+seed, the format of the result and a fingerprint of the code that computes it. The name of a run is a hash of that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import bqrl
+from bqrl.learners.callbacks import Callback
+from bqrl.learners.record import Record
+from bqrl.learners.run import Run
+from bqrl.study.problems import Params, Problem, Source, canonical
+from bqrl.study.workers import PLAYED
+
+FORMAT = 2  # of a result file
+CODE = ("envs", "kernels", "laws", "learners", "mdp", "planners")  # packages whose code decides a result
+MARKS = 10  # parts of a run whose durations are compared
+TICK_SECONDS = 0.1  # between two counts of the episodes played
+
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """One learner on one problem with one seed."""
+
+    problem: Problem | Source
+    learner: Any
+    params: Params
+    tau: float
+    episodes: int
+    delta: float
+    seed: int
+    horizon: int | None = None  # of an environment
+    notes: bool = False  # whether the learner's notes are stored
+    key: str = ""  # name of a run that is not stored
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that can change the result."""
+        found = {
+            "format": FORMAT,
+            "code": fingerprint(),
+            "problem": self.problem.identity(),
+            "learner": self.learner,
+            "params": dict(self.params),
+            "tau": self.tau,
+            "episodes": self.episodes,
+            "delta": self.delta,
+            "seed": self.seed,
+        }
+        return found | ({"horizon": self.horizon, "notes": True} if self.notes else {})
+
+    @property
+    def name(self) -> str:
+        """Name of the result file without its ending."""
+        if self.key:
+            return self.key
+        digest = hashlib.sha256(canonical(self.identity()).encode()).hexdigest()
+        return f"{self.learner}_{self.episodes}_{self.seed}_{digest[:32]}"
+
+    def start(self) -> Run:
+        """The run before its first episode."""
+        options = {"delta": self.delta, "horizon": self.horizon, **dict(self.params)}
+        return Run(self.problem.build(), self.learner, self.tau, self.episodes, self.seed, **options)
+
+    def __str__(self) -> str:
+        params = ", ".join(f"{key}={value}" for key, value in self.params)
+        what = f"{self.learner}({params}) on {self.problem}"
+        return f"{what}, tau {self.tau:g}, {self.episodes} episodes, seed {self.seed}"
+
+
+class Timing(NamedTuple):
+    """Seconds of a run: elapsed, of one core, and per episode once everything is compiled."""
+
+    wall: float
+    core: float
+    episode: float
+
+
+def complete(run: Run, callback: Callback | None = None) -> tuple[Record, Timing]:
+    """Play every episode of a run.
+
+    A process carries out one run at a time: threads would only wait for each other. The time per episode is the median over
+    ten parts of the run, so that compilation, which falls into one or two of them, does not enter.
+    """
+    with _one_at_a_time:
+        start, core = time.perf_counter(), time.process_time()
+        marks = np.unique(np.linspace(0, run.total, min(MARKS, run.total) + 1).round().astype(int))
+        clock, counted, counted_at = [start], 0, start
+        try:
+            for end in marks[1:]:
+                while run.t < end:
+                    numbers = run.step(wanted=callback is not None)
+                    if callback is not None:
+                        callback(run.t - 1, numbers)
+                    if time.perf_counter() - counted_at > TICK_SECONDS:
+                        PLAYED.count.value += run.t - counted
+                        counted, counted_at = run.t, time.perf_counter()
+                clock.append(time.perf_counter())
+        finally:
+            PLAYED.count.value -= counted
+        record = run.record()
+        per_episode = float(np.median(np.diff(clock) / np.diff(marks)))
+        return record, Timing(time.perf_counter() - start, time.process_time() - core, per_episode)
+
+
+@cache
+def fingerprint() -> str:
+    """The library's version and a hash of the code that computes results; other code gives runs other names."""
+    root = Path(bqrl.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(path for part in CODE for path in (root / part).rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return f"{bqrl.__version__}+{digest.hexdigest()[:16]}"
+
+
+def check_code(code: str) -> None:
+    """Raise RuntimeError if this process runs other code than the study."""
+    if fingerprint() != code:
+        raise RuntimeError(
+            f"this worker has bqrl {fingerprint()}, the study was started by {code}; install the same version"
+        )

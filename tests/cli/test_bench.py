@@ -1,0 +1,49 @@
+"""`bqrl bench`: the scripts of a checkout."""
+
+import pytest
+from helpers import one_line, strict
+
+import bqrl.cli.bench
+from bqrl.results.result import read
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout with two benchmarks, one of which fails."""
+    root = tmp_path / "checkout"
+    (root / "benchmarks").mkdir(parents=True)
+    (root / "pyproject.toml").touch()
+    (root / "benchmarks" / "_shared.py").write_text("raise SystemExit(9)\n")
+    (root / "benchmarks" / "quick.py").write_text("print('3 s ü')\n")
+    (root / "benchmarks" / "wrong.py").write_text("import sys; print('oh', file=sys.stderr); sys.exit(4)\n")
+    monkeypatch.setattr(bqrl.cli.bench, "__file__", str(root / "src" / "bqrl" / "cli" / "bench.py"))
+    return root
+
+
+def test_bench_runs_the_scripts_of_a_checkout(cli, checkout, tmp_path):
+    assert cli("bench", "quick") == (0, "== quick\n3 s ü\n", "")
+    code, out, err = cli("bench", "--out", tmp_path / "o", "--json")
+    assert code == 1
+    assert err == "bqrl: failed: wrong\n"
+    found = {one["name"]: one for one in strict(out)["benchmarks"]}
+    assert set(found) == {"quick", "wrong"}
+    assert (found["quick"]["code"], found["quick"]["output"]) == (0, "3 s ü\n")
+    assert (found["wrong"]["code"], found["wrong"]["output"]) == (4, "oh\n")
+    assert (tmp_path / "o" / "quick.txt").read_text(encoding="utf-8") == "3 s ü\n"
+    assert [row["code"] for row in read(tmp_path / "o").tables["times"].rows] == [0, 4]
+    code, out, err = cli("bench", "quik")
+    assert (code, out, err) == (
+        2,
+        "",
+        "bqrl: NAME must be one of 'quick', 'wrong', got 'quik'; did you mean 'quick'?\n",
+    )
+
+
+def test_an_installed_package_has_no_benchmarks(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        bqrl.cli.bench, "__file__", str(tmp_path / "lib" / "site-packages" / "bqrl" / "cli" / "bench.py")
+    )
+    code, out, err = cli("bench")
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert "checkout" in err

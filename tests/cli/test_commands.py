@@ -1,0 +1,116 @@
+"""`bqrl`: commands, exit codes, and errors as one line."""
+
+import inspect
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import typer
+from helpers import one_line
+
+import bqrl
+from bqrl.cli import main
+from bqrl.cli.commands import flat, message_of
+from bqrl.errors import ArgumentError, SizeError
+
+
+def test_closed_streams_are_no_fault(tiny):
+    def leaves(*arguments, **closed):
+        line = [sys.executable, "-m", "bqrl", *arguments]
+        script = " ".join(f"{stream}>&-" for stream in closed["closed"])
+        done = subprocess.run(["sh", "-c", f'"$@" {script}', "sh", *line], capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    assert leaves("solve", tiny, "--tau", "0.4", closed=[1]) == (0, "", "")
+    assert leaves("envs", closed=[1]) == (0, "", "")
+    assert leaves("solve", tiny, "--tau", "4", closed=[2]) == (2, "", "")
+
+
+def test_unknown_command_is_one_line(cli):
+    code, out, err = cli("solv")
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert "solve" in err
+
+
+def test_an_interrupt_is_one_line_and_130(cli, tiny, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bqrl.cli.solve.solve_levels", interrupt)
+    assert cli("solve", tiny, "--tau", 0.1) == (130, "", "bqrl: interrupted\n")
+
+
+def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr("bqrl.cli.solve.solve_levels", fail)
+    code, out, err = cli("solve", tiny, "--tau", 0.1)
+    assert (code, out) == (1, "")
+    assert err == "bqrl: unexpected RuntimeError: two lines; BQRL_DEBUG=1 shows where\n"
+    monkeypatch.setenv("BQRL_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        cli("solve", tiny, "--tau", 0.1)
+
+
+def test_a_message_names_the_option_of_its_argument():
+    assert message_of(ArgumentError("tau must be below 1", name="tau")) == "tau must be below 1 (--tau)"
+    assert message_of(ArgumentError("--gap must be above 0", name="gap")) == "--gap must be above 0"
+    assert message_of(ArgumentError("c_conf must be above 0", name="c_conf")) == "c_conf must be above 0"
+    assert message_of(SizeError("raise max_bytes", name="max_bytes")) == "raise max_bytes (--max-memory)"
+    assert message_of(ValueError("rows sum to 0.9")) == "rows sum to 0.9"
+    assert message_of(FileNotFoundError(2, "No such file", "x.csv")) == "x.csv: No such file"
+
+
+def test_groups_of_options_become_options_of_the_command():
+    @dataclass
+    class Group:
+        first: Annotated[str, typer.Argument()]
+        second: Annotated[int, typer.Option()] = 3
+
+    seen = []
+
+    def command(*, third: Annotated[float, typer.Option()] = 0.5, group: Group) -> None:
+        """What it does."""
+        seen.append((third, group))
+
+    call = flat(command)
+    assert list(inspect.signature(call).parameters) == ["third", "first", "second"]
+    assert call.__doc__ == "What it does."
+    call(third=0.1, first="x", second=4)
+    assert seen == [(0.1, Group("x", 4))]
+
+
+def test_version_and_help(cli):
+    assert cli("--version") == (0, f"bqrl {bqrl.__version__}\n", "")
+    for arguments in ([], ["--help"], ["-h"]):
+        code, out, _ = cli(*arguments)
+        assert code == 0
+        assert all(name in out for name in ("solve", "envs", "report"))
+    assert "--attitude" in cli("solve", "--help")[1]
+
+
+def test_nothing_heavy_is_imported_before_a_command_runs():
+    code = (
+        "import sys, bqrl.cli\n"
+        "try: bqrl.cli.main(['--version'])\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "heavy = {'numba', 'scipy', 'altair', 'jinja2'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_main_leaves_with_the_exit_code():
+    done = subprocess.run(
+        [sys.executable, "-c", "import bqrl.cli; bqrl.cli.main(['envs'])"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    as_module = subprocess.run([sys.executable, "-m", "bqrl", "envs"], capture_output=True, text=True)
+    assert (as_module.returncode, as_module.stdout) == (0, done.stdout)
+    with pytest.raises(SystemExit) as end:
+        main(["--nonsense"])
+    assert end.value.code == 2

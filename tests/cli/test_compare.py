@@ -1,0 +1,78 @@
+"""`bqrl compare`: several learners on common noise."""
+
+import os
+
+import numpy as np
+import pytest
+from helpers import BAD_LEARNING, SHORT, one_line, strict
+
+import bqrl
+from bqrl.cli.compare import EVERYONE, read_learners, spelled
+from bqrl.learners.run import LEARNERS
+from bqrl.planners.convert import uniform
+from bqrl.results.result import read
+
+
+def test_everyone_is_compared_unless_told(cli):
+    entries = read_learners(EVERYONE)
+    assert {learner for learner, _ in entries} == set(LEARNERS)
+    assert [params for _, params in entries if params] == [{"planner": "greedy"}]
+    assert [spelled(*entry) for entry in entries] == list(EVERYONE)
+    code, out, err = cli("compare", "AssetSelling", "--tau", 0.5, "--episodes", 8, "--seeds", 1, "--workers", 1)
+    assert (code, err) == (0, "")
+    for wanted in ("UCB-BQRL, greedy planner", "SARSA", "TRPO", "Thompson", "best possible", "random play"):
+        assert wanted in out
+
+
+def test_compare_measures_every_learner_as_learn_does(cli, tiny, tmp_path):
+    chosen = ("--learner", "ucbvi", "--learner", "q-learning:epsilon=0.5,0.1,learning_rate=0.2")
+    code, out, err = cli(
+        "compare", tiny, "--tau", 0.4, *SHORT, *chosen, "--workers", 1, "--out", tmp_path / "o", "--json"
+    )
+    assert (code, err) == (0, "")
+    found = strict(out)
+    assert found == read(tmp_path / "o").details
+    assert [one["label"] for one in found["learners"]] == ["UCBVI", "Q-learning, epsilon=0.5,0.1, learning_rate=0.2"]
+    alone = strict(cli("learn", tiny, "--tau", 0.4, *SHORT, "--learner", "ucbvi", "--json")[1])
+    assert found["learners"][0]["runs"] == alone["learners"][0]["runs"]
+    assert found["random"]["quantile"] == bqrl.evaluate(bqrl.load(tiny), uniform(bqrl.load(tiny))).quantile(0.4)
+    assert found["random"]["gap"] == pytest.approx(25 * (found["best"]["quantile"] - found["random"]["quantile"]))
+    named = {"learners.csv", "beats.csv", "curves.csv", "promises.png", "gaps.pdf"}
+    assert {"record_ucbvi_seed42.npz", "record_ucbvi_seed43.npz"} | named <= set(os.listdir(tmp_path / "o"))
+    assert "record_q-learning_epsilon-0.5-0.1_learning_rate-0.2_seed42.npz" in os.listdir(tmp_path / "o")
+    assert cli("report", tmp_path / "o")[0] == 0
+    page = (tmp_path / "o" / "report.html").read_text()
+    assert found["meaning"] in page
+    assert "random play" in page
+
+
+def test_learners_are_compared_on_common_noise(cli, tmp_path):
+    # With one action in each state the learner has no say, so what is left of the returns is the noise.
+    (tmp_path / "walk.csv").write_text(
+        "idstatefrom,idaction,idstateto,probability,reward\n0,0,0,0.5,1\n0,0,1,0.5,2\n1,0,0,0.3,0\n1,0,1,0.7,5\n"
+    )
+    chosen = [part for name in LEARNERS for part in ("--learner", name)]
+    asked = ("--episodes", 20, "--seeds", 1, "--horizon", 4, *chosen, "--workers", 1, "--out", tmp_path / "o")
+    assert cli("compare", tmp_path / "walk.csv", "--tau", 0.4, *asked)[0] == 0
+    returns = [bqrl.Record.load(tmp_path / "o" / f"record_{name}_seed42.npz").returns for name in LEARNERS]
+    assert np.ptp(returns[0]) > 0
+    assert all(np.array_equal(returns[0], other) for other in returns[1:])
+
+
+BAD = BAD_LEARNING | {
+    "tiny.json --learner ucbvi --learner ucbvy": "did you mean 'ucbvi'?",
+    "tiny.json --learner ucbvi --learner ucbvi": "the learner 'ucbvi' is given twice",
+    "tiny.json --learner ucbvi --learner ppo:bach=3": "did you mean 'batch'?",
+    "tiny.json --learner ucbvi --learner ppo:batch=0": "batch must be a whole number at least 1, got 0",
+    "tiny.json --learner :planner=greedy": "learner must be one of",
+    "tiny.json --learner ucbvi:scale": "given as name=value",
+}
+
+
+@pytest.mark.parametrize("arguments", BAD)
+def test_bad_input_is_one_line_and_exit_code_2(cli, tiny, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = cli("compare", *arguments.split())
+    assert (code, out) == (2, "")
+    assert one_line(err), err
+    assert BAD[arguments] in err

@@ -1,0 +1,25 @@
+"""Estimates of time and memory before a plan."""
+
+import bqrl
+from bqrl.cli.forecast import forecast, forecast_text
+
+
+def test_forecast_grows_with_what_is_asked():
+    plain = {
+        "planner": "target",
+        "points": None,
+        "max_bytes": None,
+        "arithmetic": "float",
+        "radius": None,
+        "secondary": None,
+    }
+    mdp = bqrl.envs.make("AssetSelling")
+    seconds, size = forecast(mdp, 1, 0.0, plain)
+    assert 0 < seconds < 0.1
+    assert 0 < size < 10**6
+    for more in ({"points": 10_000}, {"radius": 0.1}, {"secondary": "mean"}, {"arithmetic": "rational"}):
+        assert forecast(mdp, 1, 0.0, plain | more)[0] > seconds
+    assert forecast(mdp, 1, 0.05, plain)[0] > seconds
+    assert forecast(mdp, 1, 0.0, plain | {"planner": "frontier"}) is None
+    assert forecast_text(41.3, 1_300_000_000) == "about 40 s, 1.2 GiB"
+    assert forecast_text(400.0, 2_000_000) == "about 7 min, 2 MiB"

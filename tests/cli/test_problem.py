@@ -1,0 +1,169 @@
+"""Models on the command line: columns, laws of the first state, rates, environments, and bad files."""
+
+import json
+import os
+
+import gymnasium as gym
+import pytest
+from helpers import TINY_CSV, Corridor, one_line
+
+from bqrl.cli.problem import ProblemOptions, column_names, discount_question, first_states, read_problem
+
+gym.register("bqrl-test/Endless-v0", Corridor)
+
+TABLE = "from,decision,to,prob,payoff,note\nWell,wait,Well,0.5,2,x\nWell,wait,Sick,0.5,1,y\nSick,wait,Sick,1,0,z\n"
+
+
+def solved(cli, *arguments):
+    code, out, err = cli("solve", *arguments, "--tau", 0.4, "--json")
+    assert code == 0, err
+    return json.loads(out), err
+
+
+def test_columns_and_a_law_of_first_states(cli, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE.replace("from", "u").replace("to,", "v,"))
+    chosen = ["--columns", "state=u, next_state=v", "--horizon", 2]
+    found, err = solved(cli, path, *chosen, "--start", "Well=0.5,Sick=0.5")
+    assert err == "bqrl: table.csv: columns ignored: 'note'\n"
+    assert found["levels"][0]["value"] == 0.0
+    assert solved(cli, path, *chosen, "--start", "Well")[0]["levels"][0]["value"] == 1.0
+
+
+def factor(discount=None, rate=None):
+    return ProblemOptions("x", discount=discount, discount_rate=rate).factor
+
+
+def test_a_discount_rate_is_a_factor():
+    assert factor(rate="3%") == pytest.approx(1 / 1.03)
+    assert factor(rate="0.03") == pytest.approx(1 / 1.03)
+    assert factor(0.9) == 0.9
+    for wrong in ("3 percent", "-1%", "300%", "nan", ""):
+        with pytest.raises(ValueError, match=r"--discount-rate must be a rate per stage such as 3% or 0.03"):
+            factor(rate=wrong)
+    with pytest.raises(ValueError, match="exclude each other"):
+        factor(0.9, "3%")
+
+
+def test_a_small_discount_is_questioned(cli, tiny):
+    assert discount_question(0.5) is discount_question(None) is discount_question(1.0) is None
+    code, out, _ = cli("solve", tiny, "--tau", 0.4, "--discount", 0.03)
+    assert code == 0
+    assert "0.03 per stage keeps 3 % of the next stage; a rate of 3 % is 0.970874" in out
+    code, out, _ = cli("solve", tiny, "--tau", 0.4, "--discount-rate", "3%")
+    assert "a rate of" not in out
+
+
+def test_options_are_read():
+    assert first_states(None) is None
+    assert first_states("Well") == "Well"
+    assert first_states("a=b") == "a=b"  # a name with a sign in it
+    assert first_states("Well=0.8, Sick = 0.2") == {"Well": 0.8, "Sick": 0.2}
+    assert column_names("state=from,next_state=to") == {"state": "from", "next_state": "to"}
+    for wrong in ("state", "state=", "=x", "state=a,,"):
+        with pytest.raises(ValueError, match="--columns must be pairs"):
+            column_names(wrong)
+
+
+BAD = {
+    "loop.csv": "loop.csv is a symbolic link that leads back to itself",
+    "pipe.json": "pipe.json is not a regular file",
+    "tabel.csv": "there is no file tabel.csv; did you mean 'table.csv'?",
+    "table.csv --columns state=form": "there is no column 'form'; did you mean 'from'?",
+    "table.csv --columns stat=from": "did you mean 'state'?",
+    "table.csv --start Wel": "there is no state 'Wel'; did you mean 'Well'?",
+    "table.csv --start Well=80,Sick=20": "sum 100: percentages?",
+    "table.csv --discount-rate 3 --discount 0.9": "exclude each other",
+    "tiny.json --columns state=from": "only .csv files have columns",
+    "AssetSelling --columns state=from": "only .csv files have columns",
+}
+
+
+@pytest.mark.parametrize("arguments", BAD)
+def test_bad_models_get_one_line(cli, tiny, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text(
+        TABLE.replace(",note", "").replace(",x", "").replace(",y", "").replace(",z", "")
+    )
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    os.mkfifo(tmp_path / "pipe.json")
+    code, out, err = cli("solve", *arguments.split(), "--tau", 0.4, "--horizon", 2)
+    assert (code, out) == (2, "")
+    assert one_line(err), err
+    assert BAD[arguments] in err
+
+
+def test_a_missing_column_is_one_line_with_the_remedy(cli, tmp_path):
+    (tmp_path / "m.csv").write_text("from,action,to,prob,rewrd\nA,go,A,1,1\n")
+    code, out, err = cli("solve", tmp_path / "m.csv", "--tau", 0.4)
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert "there is no column for the reward; is it 'rewrd'? choose with columns={'reward': ...}" in err
+
+
+def test_the_gymnasium_id_names_the_same_problem(cli):
+    by_name, by_id = (
+        json.loads(cli("solve", name, "--tau", 0.1, "--json")[1]) for name in ("AssetSelling", "bqrl/AssetSelling-v0")
+    )
+    assert by_name["levels"][0]["value"] == by_id["levels"][0]["value"] == 19 / 24
+    assert by_id["model"]["name"] == "AssetSelling"
+
+
+def test_states_are_called_as_the_file_calls_them(cli, tmp_path):
+    path = tmp_path / "tiny.csv"
+    path.write_text(TINY_CSV)
+    code, out, _ = cli("solve", path, "--tau", 0.4, "--horizon", 3, "--start", 2, "--json")
+    assert code == 0
+    assert json.loads(out)["model"]["start"] == "2"
+    assert json.loads(out)["levels"][0]["value"] == 3.0
+    code, _, err = cli("solve", path, "--tau", 0.4, "--horizon", 3, "--start", 3)
+    assert code == 2
+    assert err == "bqrl: tiny.csv: start: there is no state '3'; states run from '1' to '2' (--start)\n"
+
+
+def test_a_csv_file_without_a_horizon_says_what_was_assumed(cli, tmp_path):
+    path = tmp_path / "tiny.csv"
+    path.write_text(TINY_CSV)
+    code, out, err = cli("solve", path, "--tau", 0.4)
+    assert code == 0
+    assert "100 stages" in out
+    assert one_line(err)
+    assert "--horizon" in err
+
+
+def test_a_horizon_is_limited_by_the_number_of_states(cli, monkeypatch):
+    monkeypatch.setattr("bqrl.mdp.validation.MAX_PLACES", 2600)
+    assert cli("solve", "AssetSelling", "--tau", 0.1, "--horizon", 100)[0] == 0
+    for command in ("solve", "learn"):
+        code, _, err = cli(command, "AssetSelling", "--tau", 0.1, "--horizon", 101)
+        assert code == 2
+        assert err == ("bqrl: horizon=101 is too long: at most 100 stages fit with 26 states; give a shorter horizon\n")
+
+
+def test_gymnasium_ids_take_the_problem_s_options():
+    lake = read_problem(ProblemOptions("FrozenLake-v1", start="14", discount=0.9))
+    assert (lake.mdp.H, lake.mdp.start, lake.mdp.discount, lake.assumed) == (100, 14, 0.9, None)
+    ours = read_problem(ProblemOptions("bqrl/AssetSelling-v0", horizon=4, start="sold"))
+    assert (ours.name, ours.mdp.H, ours.mdp.start) == ("AssetSelling", 4, 25)
+    with pytest.raises(ValueError, match="there is no state '16'; states run from '0' to '15'"):
+        read_problem(ProblemOptions("FrozenLake-v1", start="16"))
+
+
+def test_a_horizon_that_nobody_says_is_announced(cli):
+    code, _, err = cli("learn", "bqrl-test/Endless-v0", "--learner", "ppo", "--episodes", 3, "--seeds", 1, "--json")
+    assert code == 0
+    assert err == "bqrl: bqrl-test/Endless-v0 does not say the horizon: 100 stages assumed; --horizon sets it\n"
+
+
+@pytest.mark.parametrize("command", ["solve", "learn", "compare"])
+def test_every_command_takes_the_same_options_of_a_problem(cli, tmp_path, command):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE.replace("from", "u").replace("to,", "v,"))
+    asked = [path, "--columns", "state=u,next_state=v", "--horizon", 2, "--start", "Well", "--discount-rate", "25%"]
+    runs = [] if command == "solve" else ["--episodes", 3, "--seeds", 1]
+    runs += ["--learner", "sarsa"] if command == "compare" else []
+    code, out, err = cli(command, *asked, "--tau", 0.4, "--json", *runs)
+    assert (code, err) == (0, "bqrl: table.csv: columns ignored: 'note'\n")
+    found = json.loads(out)
+    assert (found["model"]["discount"], found["settings"]["discount"]) == (0.8, 0.8)
+    assert found["settings"]["columns"] == "state=u,next_state=v"

@@ -1,0 +1,110 @@
+"""The progress display."""
+
+import io
+import json
+import os
+import sys
+import time
+
+import pytest
+from rich.console import Console
+from small_study import Heard, make
+
+from bqrl.cli.progress import ProgressBar, engine_display
+from bqrl.learners.run import Run
+
+
+def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
+    with ProgressBar() as watch:  # captured stderr is no terminal
+        watch.say("about 40 s")
+        watch.phase("planning", 3)
+        watch.tick()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    with ProgressBar() as watch:
+        watch.say("about 40 s")
+        watch.phase("planning", 3)
+        watch._appear()  # what the timer does after two seconds
+        watch.tick()
+    err = capsys.readouterr().err
+    assert "about 40 s" in err
+    assert "planning" in err
+
+
+def test_json_keeps_stdout_pure_while_stderr_shows_progress(cli, tiny, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("bqrl.cli.solve.QUIET_SECONDS", 0.0)  # every estimate is worth saying
+    monkeypatch.setattr("bqrl.cli.progress.QUIET_SECONDS", 0.0)
+    code, out, err = cli("solve", tiny, "--tau", 0.4, "--json", "--out", os.path.dirname(tiny))
+    assert code == 0
+    assert json.loads(out)["levels"][0]["value"] == 2.0
+    assert "about 0 s, 1 MiB" in err
+    assert "planning" in err
+
+
+def pretend_terminal(monkeypatch):
+    """Standard error looks like a terminal, and the display appears at once."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("bqrl.cli.progress.QUIET_SECONDS", 0.0)
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["", "json"])
+def test_the_bar_of_a_learner_counts_episodes_within_a_run(cli, tiny, monkeypatch, more):
+    pretend_terminal(monkeypatch)
+    shares, step = [], Run.step
+
+    def slow(run, *, wanted):
+        time.sleep(0.002)
+        return step(run, wanted=wanted)
+
+    monkeypatch.setattr(Run, "step", slow)
+
+    def look(engine):
+        shares.append(engine.episodes())
+        return engine_display(engine)
+
+    monkeypatch.setattr("bqrl.cli.progress.engine_display", look)
+    code, _, err = cli("learn", tiny, "--tau", 0.4, "--episodes", 400, "--seeds", 1, *more)
+    assert code == 0
+    assert {total for _, total in shares} == {400}
+    done = [count for count, _ in shares]
+    assert done == sorted(done)
+    assert any(0 < count < 400 for count in done)  # one run, and the bar moves before its end
+    assert "PSRL: " in err
+
+
+def test_a_learner_without_a_terminal_shows_no_progress(cli, tiny):
+    for more in ([], ["--json"]):
+        assert cli("learn", tiny, "--tau", 0.4, "--episodes", 40, "--seeds", 2, *more)[2] == ""
+
+
+def test_the_display_of_a_study_shows_jobs_runs_and_time(study_file, tmp_path):
+    seen = []
+
+    class Look(Heard):
+        def show(self, state):
+            if state.made in (1, 60):
+                console = Console(file=io.StringIO(), width=150)
+                console.print(engine_display(state))
+                seen.append(console.file.getvalue())
+
+    make(study_file, tmp_path, watch=Look())
+    assert "UCB-BQRL, tau 0.2" in seen[0]
+    assert " elapsed\n" in seen[0]  # nothing about the rest before there is evidence
+    assert " left\n" in seen[-1]
+
+
+def test_the_rest_of_a_phase_follows_from_its_steps(monkeypatch):
+    pretend_terminal(monkeypatch)
+    clock = [100.0]
+    monkeypatch.setattr("bqrl.cli.progress.time.monotonic", lambda: clock[0])
+    watch = ProgressBar()
+    watch.phase("planning", 4)
+    clock[0] += 30.0
+    watch.tick()
+    console = Console(file=io.StringIO(), width=100)
+    console.print(watch._display())
+    assert console.file.getvalue().startswith("planning, 30 s elapsed, about 1 min 30 s left")

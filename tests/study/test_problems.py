@@ -1,0 +1,97 @@
+"""Problems of runs: identities that follow the content, and models built once."""
+
+import pickle
+
+import gymnasium as gym
+import pytest
+
+import bqrl
+from bqrl.mdp.files import save
+from bqrl.study.problems import canonical, problem_of, source_of
+
+SELLING = {"offers": 4, "horizon": 3, "start": 1}
+
+
+def test_a_model_file_counts_by_its_content(tmp_path):
+    save(bqrl.envs.make("AssetSelling", **SELLING), tmp_path / "four.npz")
+    first = problem_of({"file": "four.npz"}, tmp_path)
+    assert first.build().S == 5
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "moved/four.npz").write_bytes((tmp_path / "four.npz").read_bytes())
+    assert problem_of({"file": "four.npz"}, tmp_path / "moved").identity() == first.identity()
+    save(bqrl.envs.make("AssetSelling", **SELLING | {"horizon": 4}), tmp_path / "four.npz")
+    assert problem_of({"file": "four.npz"}, tmp_path).identity() != first.identity()
+
+
+def test_a_file_that_changes_while_a_study_runs_is_refused(tmp_path):
+    save(bqrl.envs.make("AssetSelling", **SELLING), tmp_path / "model.npz")
+    problem = problem_of({"file": "model.npz"}, tmp_path)
+    save(bqrl.envs.make("AssetSelling", **SELLING | {"offers": 7}), tmp_path / "model.npz")
+    with pytest.raises(ValueError, match="has changed since the study began; start the command again"):
+        problem.build()
+
+
+def test_a_problem_may_be_given_by_arrays_or_as_a_hard_instance():
+    table = {"transitions": [[[0.5, 0.5]], [[0.0, 1.0]]], "rewards": [[1.0], [0.0]], "horizon": 3}
+    assert problem_of(table).build().H == 3
+    hard = problem_of({"hard": {"tau": 0.5, "rho": 0.05, "actions": 3, "horizon": 4}})
+    assert (hard.build().A, hard.build().H) == (3, 4)
+
+
+def test_models_are_built_once():
+    problem = problem_of({"name": "AssetSelling", "params": SELLING})
+    assert problem.build() is problem_of({"name": "AssetSelling", **SELLING}).build()
+    other = problem.changed({"offers": 5})
+    assert (other.build().S, problem.build().S) == (6, 5)
+    assert str(problem) == "AssetSelling(horizon=3, offers=4, start=1)"
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (3, "must be a table, got 3"),
+        ({}, "needs one of file, hard, transitions, name, got nothing"),
+        ({"file": "x.csv"}, "there is no file x.csv"),
+        ({"transitions": [], "horizn": 3}, "horizn is not a setting; did you mean 'horizon'"),
+        ({"hard": 1}, "hard must be a table, got 1"),
+        ({"hard": {"taw": 1}}, "hard.taw is not a setting; did you mean 'tau'"),
+        ({"name": "AssetSelling", "params": 1}, "params must be a table, got 1"),
+        ({"name": ""}, "name and label must be texts"),
+    ],
+)
+def test_mistakes_are_named(table, message):
+    with pytest.raises(ValueError, match=message):
+        problem_of(table)
+
+
+def test_a_model_has_the_same_key_in_every_process():
+    model = bqrl.envs.make("AssetSelling", **SELLING)
+    again = bqrl.envs.make("AssetSelling", **SELLING)
+    assert source_of(model).key == source_of(again).key != ""
+    for other in (model.replace(horizon=4), model.replace(discount=0.9), model.replace(start=2)):
+        assert source_of(other).key != source_of(model).key
+
+
+def test_shared_noise_is_part_of_the_key():
+    """The kernel is the same, but a learner that knows the shared law learns otherwise."""
+    apart, shared = (bqrl.envs.make("Inventory", shared=shared) for shared in (False, True))
+    assert source_of(apart).key != source_of(shared).key
+
+
+def test_a_process_keeps_one_of_equal_models():
+    model = bqrl.envs.make("AssetSelling", **SELLING)
+    first, second = (pickle.loads(pickle.dumps(source_of(model))).build() for _ in range(2))
+    assert first is second
+
+
+def test_environments_have_keys_if_they_are_registered():
+    lake, slippery = (gym.make("FrozenLake-v1", **more) for more in ({}, {"is_slippery": False}))
+    assert source_of(lake).key == source_of("FrozenLake-v1").key != source_of(slippery).key != ""
+    assert source_of(lake.unwrapped.__class__()).key == ""
+    assert source_of(lake).build() is lake
+
+
+def test_canonical_json_has_one_spelling():
+    assert canonical({"b": (1, 2.5), "a": None}) == '{"a":null,"b":[1,2.5]}'
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical({"x": float("nan")})

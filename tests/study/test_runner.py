@@ -1,0 +1,135 @@
+"""The engine: jobs, stored runs, failures, progress and the time left."""
+
+import pytest
+from small_study import RUNS, Heard, make
+
+from bqrl.study.problems import problem_of
+from bqrl.study.runner import Batch, Engine, FailedRunsError, Job
+from bqrl.study.runs import RunSpec, Timing
+from bqrl.study.store import Memory
+from bqrl.study.watch import Watch
+from bqrl.study.workers import Workers
+
+PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
+
+
+def spec(learner, seed, episodes=10):
+    return RunSpec(PROBLEM, learner, (), 0.5, episodes, 0.05, seed)
+
+
+def job(learner, *batches):
+    """A job that asks for one batch after the other; batches are lists of seeds."""
+
+    def steps():
+        for seeds in batches:
+            yield Batch("learning", [spec(learner, seed) for seed in seeds])
+        return f"{learner} is over"
+
+    runs = sum(map(len, batches))
+    return Job(learner, learner, steps(), runs, 10 * runs)
+
+
+def engine_of(*jobs, workers=None, watch=None, **options):
+    return Engine(jobs, Memory(), workers or Workers(), watch or Watch(), **options)
+
+
+def test_jobs_proceed_batch_by_batch_and_share_runs():
+    heard = Heard()
+    engine = engine_of(job("sarsa", [1, 2], [3]), job("sarsa", [2, 3]), watch=heard)
+    engine.drive()
+    assert [one.outcome for one in engine.jobs] == ["sarsa is over"] * 2
+    assert (engine.made, len(engine.used), engine.episodes()) == (3, 3, (50, 50))
+    assert any(line.startswith("sarsa: finished") for line in heard.lines)
+
+
+def test_stored_runs_are_skipped():
+    store = Memory()
+    Engine([job("sarsa", [1, 2])], store, Workers(), Watch()).drive()
+    again = Engine([job("sarsa", [1, 2, 3])], store, Workers(), Watch())
+    again.drive()
+    assert (again.made, again.skipped) == (1, 2)
+
+
+class Failing(Workers):
+    """Fails on seed 2."""
+
+    def submit(self, function, run, *rest):
+        return super().submit(fail) if run.seed == 2 else super().submit(function, run, *rest)
+
+
+def fail():
+    raise KeyError("gone")
+
+
+def test_a_failed_run_ends_its_jobs_only():
+    engine = engine_of(job("sarsa", [1, 2], [3]), job("q-learning", [1, 3]), workers=Failing())
+    with pytest.raises(FailedRunsError, match=r"First: sarsa\(\) on Asset.*seed 2: KeyError: 'gone'"):
+        engine.drive()
+    assert [(one.failed, one.over) for one in engine.jobs] == [(True, False), (False, True)]
+
+
+def test_a_strict_engine_raises_the_first_error_itself():
+    with pytest.raises(KeyError, match="gone"):
+        engine_of(job("sarsa", [1, 2, 3]), workers=Failing(), strict=True).drive()
+
+
+class Playing(Workers):
+    """Two workers that have played some episodes of unfinished runs."""
+
+    size, episodes = 2, 0
+
+    def played(self):
+        return self.episodes
+
+
+def test_the_time_left_knows_the_cost_of_each_learner():
+    cheap, dear = job("sarsa", range(4)), job("psrl", range(2))
+    engine = engine_of(cheap, dear, workers=Playing())
+    assert engine.seconds_left() is None  # no evidence yet
+    engine._count(cheap, spec("sarsa", 0), Timing(9.0, 9.0, 0.1))
+    assert engine.seconds_left() is None  # nothing is known about the other learner
+    engine._count(dear, spec("psrl", 0), Timing(9.0, 9.0, 2.0))
+    assert engine.seconds_left() == pytest.approx((30 * 0.1 + 10 * 2.0) / 2)
+    engine.workers.episodes = 5
+    assert engine.seconds_left() == pytest.approx((30 * 0.1 + 10 * 2.0 - 5 * 0.1) / 2)
+    dear.over = True
+    assert engine.seconds_left() == pytest.approx((30 - 5) * 0.1 / 2)
+
+
+def test_a_single_learner_is_forecast_from_its_unfinished_run(monkeypatch):
+    engine = engine_of(job("sarsa", [1, 2]), workers=Playing())
+    monkeypatch.setattr(Engine, "seconds", 8.0)
+    assert engine.seconds_left() is None
+    engine.workers.episodes = 4
+    assert engine.seconds_left() == pytest.approx(8.0 * (20 - 4) / 4)
+    assert engine.episodes() == (4, 20)
+    monkeypatch.setattr(Engine, "seconds", 1.0)
+    assert engine.seconds_left() is None  # too early to say
+
+
+def test_one_run_of_each_learner_comes_first():
+    order = []
+
+    class Look(Workers):
+        def submit(self, function, run, *rest):
+            order.append(run.learner)
+            return super().submit(function, run, *rest)
+
+    engine_of(job("sarsa", [1, 2, 3]), job("q-learning", [1, 2]), workers=Look()).drive()
+    assert set(order[:2]) == {"sarsa", "q-learning"}
+
+
+def test_the_first_estimate_of_the_time_left_is_near_the_truth(study_file, tmp_path):
+    estimates = []
+
+    class Look(Heard):
+        def show(self, state):
+            left = state.seconds_left()
+            if left is not None and state.made < RUNS:
+                estimates.append((state.seconds, left))
+
+    study = make(study_file, tmp_path, watch=Look())
+    begun, first = estimates[0]
+    rest = study.session["seconds"] - begun
+    assert begun < study.session["seconds"]
+    assert first < 3.0 * rest + 1.0  # compilation does not enter, so the first estimate is not far too long

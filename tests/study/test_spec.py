@@ -1,0 +1,118 @@
+import tomllib
+
+import pytest
+from small_study import RUNS, SMALL
+
+from bqrl.study.papers import paper_file
+from bqrl.study.settings import settings_of
+from bqrl.study.spec import Spec, read_spec
+
+
+def spec_of(tables, **options):
+    return settings_of(tables, Spec, **options)
+
+
+def changed(old, new):
+    assert old in SMALL
+    return tomllib.loads(SMALL.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("episodes = 60", "episode = 60", r"\[study\] episode is not a setting; did you mean 'episodes'\?"),
+        ("episodes = 60", "episodes = 0", r"\[study\] episodes must be at least 1, got 0"),
+        ("episodes = 60", "episodes = 1.5", r"\[study\] episodes must be a whole number, got 1.5"),
+        ("episodes = 60", "episodes = true", r"\[study\] episodes must be a whole number, got True"),
+        ("episodes = 60", "", r"\[study\] episodes is missing"),
+        ("levels = [0.2, 0.5]", "levels = [0.2, 1.5]", r"\[study\] levels\[1\] must be below 1, got 1.5"),
+        ("levels = [0.2, 0.5]", "levels = []", r"\[study\] levels must be a list of at least 1 entries, got \[\]"),
+        ("levels = [0.2, 0.5]", "levels = [0.2, 0.2]", r"\[study\] levels must differ"),
+        ('plot = ["expected", "capped"]', 'plot = ["expected"]', "plot must name one measure per level, got 1 for 2"),
+        ('plot = ["expected", "capped"]', 'plot = ["expect", "capped"]', "plot.0. must be one of 'capped', 'exact' or 'exp"),
+        ("[tuning]", "[tunning]", r"\[tunning\] is not a setting; did you mean 'tuning'"),
+        ('learner = "q-learning"', 'learner = "qlearning"', "got 'qlearning'; did you mean 'q-learning'"),
+        ('learner = "q-learning"', 'learner = "q-learning"\nlabels = "Q"', r"\[learners.eps_q\] labels .* mean 'label'"),
+        ('planner = "greedy"', 'planer = "greedy"', r"\[learners.ucb_bqrl\] .*'planer'; did you mean 'planner'"),
+        ('planner = "greedy"', 'planner = "gready"', r"\[learners.ucb_bqrl\] planner must be one of"),
+        ("grid = [1e-2, 1.0]", "grid = [1e-2, 2.0]", r"\[learners.eps_q\] learning_rate must .* got 2"),
+        ("grid = [1e-2, 1.0]", "grid = [1.0]", r"\[learners.eps_q\] grid"),
+        ("grid = [1e-2, 1.0]", "grid = [1.0, 1e-2]", r"\[learners.eps_q\] grid must be \[lowest, highest\]"),
+        ("rungs = [[4, 30], [2, 60]]", "rungs = [[3, 30]]", r"rungs must begin with all 4 points and never grow, got \[3\]"),
+        ("replication_seeds = [3, 4, 5]", "replication_seeds = [3, 1]", "replication_seeds must not repeat .study. seeds, got 1"),
+        ("seeds = [10, 11]", "seeds = [10, 2]", r"\[tuning\] seeds must not repeat \[study\] seeds, got 2"),
+        ("seeds = [1, 2]", "seeds = [1]", r"\[study\] seeds must be a list of at least 2 entries, got \[1\]"),
+        ('name = "AssetSelling"', 'name = "AssetSeling"', "'AssetSeling'; did you mean 'AssetSelling'"),
+        ("offers = 6", "ofers = 6", "AssetSelling has no parameter 'ofers'; did you mean 'offers'"),
+        ('distribution = "geometric"', 'distribution = "geometrical"', "distribution must be one of"),
+        ('leave_out = ["sold"]', 'leave = ["sold"]', r"\[final_policy\] leave is not a setting"),
+        ('learner = "ucb_bqrl"\nleave', 'learner = "ucb"\nleave', "did you mean 'ucb_bqrl'"),
+        ("[learners.target]", '[learners."a/b"]', r"\[learners.a/b\].* must be made of letters a to z, digits and _, got 'a/b'"),
+        ("[learners.target]", "[learners.EPS_Q]", r"\[learners\] keys must differ in more than upper and lower case"),
+        ("[learners.target]", '[learners.target]\nkey = "x"', r"\[learners.target\] key"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_in_one_line(old, new, message):
+    with pytest.raises((ValueError, TypeError), match=message) as error:
+        spec_of(changed(old, new))
+    assert "\n" not in str(error.value)
+
+
+def test_all_mistakes_are_listed_with_their_values():
+    tables = changed("episodes = 60", "episodes = -3")
+    tables["tuning"]["points"] = "many"
+    tables["learners"]["eps_q"]["plot"] = 7
+    with pytest.raises(ValueError, match="episodes") as error:
+        spec_of(tables)
+    for part in ("[study] episodes must be at least 1, got -3", "[tuning] points must be a whole number, got 'many'",
+                 "[learners.eps_q] plot must be true or false, got 7"):  # fmt: skip
+        assert part in str(error.value)
+
+
+def leaves(table, path=()):
+    for key, value in table.items() if isinstance(table, dict) else enumerate(table):
+        yield (*path, key)
+        if isinstance(value, (dict, list)):
+            yield from leaves(value, (*path, key))
+
+
+@pytest.mark.parametrize("odd", [0, -1, 1.5, "odd", True, [], [[]], {}, {"odd": 1}, float("nan")], ids=repr)
+def test_no_value_of_a_wrong_kind_breaks_anything(odd):
+    messages = []
+    for path in list(leaves(tomllib.loads(SMALL))):
+        tables = tomllib.loads(SMALL)
+        *way, last = path
+        place = tables
+        for key in way:
+            place = place[key]
+        place[last] = odd
+        for quick in (False, True):
+            try:
+                spec_of(tables, quick=quick)
+            except (ValueError, TypeError) as error:
+                messages.append(str(error))
+    assert messages
+    assert not any("\n" in message for message in messages)
+
+
+def test_a_study_counts_its_runs_beforehand(study_file):
+    spec = read_spec(study_file)
+    loads = [spec.workload(entry) for entry in spec.entries for _ in spec.training_levels(entry)]
+    assert sum(runs for runs, _ in loads) == RUNS
+    assert spec.workload(spec.entry("eps_q")) == (12 + 7, 2 * (4 * 30 + 2 * 60) + 7 * 60)
+    assert spec.workload(spec.entry("target")) == (7, 420)
+
+
+def test_the_paper_study_is_its_protocol():
+    spec = read_spec(paper_file("study.toml"))
+    assert (spec.episodes, spec.study.delta, spec.levels) == (2000, 0.05, (0.1, 0.5, 0.9))
+    assert spec.study.seeds == (42, 10042, 20042)
+    assert len(spec.study.replication_seeds) == 20
+    assert spec.tuning.rungs == ((16, 1000), (8, 2000), (4, 4000), (2, 8000))
+    assert (spec.tuning.points, spec.tuning.seeds, spec.tuning.level) == (16, (1000, 1001, 1002), 0.5)
+    names = ["ucb_bqrl", "ucbvi", "eps_q", "sarsa", "thompson", "ppo", "trpo"]
+    assert [entry.key for entry in spec.entries if entry.plot] == names
+    assert [entry.key for entry in spec.entries if entry.per_level] == ["ucb_bqrl", "ucb_bqrl_target"]
+    assert spec.entry("ucb_bqrl_target").grid is None
+    tuned = sum(spec.workload(entry)[1] - 43 * 2000 for entry in spec.entries for _ in spec.training_levels(entry))
+    assert tuned == 9 * 3 * 64_000
