@@ -213,10 +213,10 @@ class Lines(NamedTuple):
     note: str
 
 
-def by_label(labels: Sequence[str], colours: Sequence[str] | None = None) -> tuple[str, Any]:
+def by_label(labels: Sequence[str], colours: Sequence[str] | None = None, symbol: str = "stroke") -> tuple[str, Any]:
     """The expression that turns the column `k` into a label, and the colour of each label."""
     scale = {"domain": list(labels), "range": list(colours or learner_colours(labels))}
-    legend = {"orient": "top", "symbolOpacity": 1, "symbolType": "stroke", "symbolStrokeWidth": 3}
+    legend = {"orient": "top", "symbolOpacity": 1, "symbolType": symbol, "symbolStrokeWidth": 3}
     colour = altair().Color("line:N", title=None, scale=scale, legend=legend if len(labels) > 1 else None)
     return f"{json.dumps(list(labels))}[datum.k]", colour
 

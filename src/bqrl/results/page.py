@@ -42,7 +42,7 @@ def page(result: Result) -> str:
         "charts": specs,
         "tables": [{"name": table["name"], "csv": table["csv"]} for table in tables],
     }
-    settings = [(key.replace("_", " "), _shown(value)) for key, value in result.settings.items()]
+    settings = [(key.replace("_", " "), _shown(value)) for key, value in result.settings.items() if value is not None]
     versions = result.details.get("versions", {})
     html: str = template.render(
         result=result,

@@ -177,7 +177,7 @@ def promises(study: Study, title: str) -> Any:
     for (k, entry), tau in product(enumerate(entries), study.spec.levels):
         place = tau + 0.011 * (k - 0.5 * (len(entries) - 1))
         rows += [[k, tau, place, law.quantile(tau)] for law in final_laws(study, entry.key, tau)]
-    label, colour = by_label(labels_of(study))
+    label, colour = by_label(labels_of(study), symbol="circle")
     dots = alt.Chart(csv_data(["k", "tau", "x", "y"], rows)).transform_calculate(line=label)
     tips = [
         alt.Tooltip("line:N", title="learner"),
