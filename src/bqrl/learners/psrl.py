@@ -9,13 +9,14 @@ too long if rows are many and visits few. Where rows share a law of events, that
 
 Two plans are made for the mean V of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is
 [0, 1] at first and narrows to tau: one on the drawn kernel P and one on the posterior mean M. The plan d of the draw is played if
-what it would gain under P is at least what it would cost under M,
+what it would gain under P outweighs what it would cost under M,
 
-    V(d; P) - V(m; P)  >=  V(m; M) - V(d; M),
+    V(d; P) - V(m; P)  >=  kappa_t (V(m; M) - V(d; M)),    kappa_t = t / (t + 100),
 
-and otherwise the plan m of the mean is. Draws near the mean, and draws that promise much at a small price, are played; draws that
-risk much for little are not. Between two arms the drawn difference must thus exceed the mean difference, which is a posterior
-draw with half the standard deviation; plain posterior sampling plays the plan of every draw and never settles if rows are many.
+and the plan m of the mean otherwise. At first every draw is played, so no alternative is given up after a few bad episodes. Later
+only draws near the mean and draws that promise much at a small price are: between two arms the drawn difference must then exceed
+the mean difference, as in a posterior with half the standard deviation. Plain posterior sampling plays the plan of every draw,
+and where rows are many, some row always looks better than it is.
 
 In every other episode rows are drawn together: each row is drawn RANKS times, its draws are ranked by the mean of an optimistic
 value of the successor, and one rank, drawn uniformly, is taken in every row. Each row alone still has its posterior law, but good
@@ -42,6 +43,7 @@ from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.confidence import log_buffer
 
 WINDOWS = ("centred", "lower")
+PATIENCE = 100.0  # episodes after which the expected cost weighs half
 RANKS = 4  # draws per row, of which one rank is taken
 
 
@@ -118,7 +120,7 @@ class PSRL(Learner):
         drawn, mean = plans["drawn"], plans["mean"]
         gain = drawn.nominal - self.replanner.score(mean.policy, kernels["drawn"], level, buffer)
         cost = mean.nominal - self.replanner.score(drawn.policy, kernels["mean"], level, buffer)
-        found = drawn if gain >= cost else mean
+        found = drawn if gain >= self.t / (self.t + PATIENCE) * cost else mean
         self._notes = {
             "level": level, "beta": buffer, "planned_value": found.nominal, "explores": float(found is drawn),
             "sweeps": float(drawn.sweeps + mean.sweeps),
