@@ -12,8 +12,8 @@ If the episode reports its events, every transition of a row with a law counts. 
 all classes, and never by whether its outcome happens to identify the event, which would be biased. A row that was itself
 visited more often than its law was revealed uses its own counts.
 
-Deviation: the l1 balls of rows that share a law are independent of each other, which only enlarges the set. Each has the radius
-of the event law, because images contract l1 distances.
+The l1 balls of rows that share a law are independent of each other, which only enlarges the set. Each has the radius of the event
+law, because images contract l1 distances.
 """
 
 from __future__ import annotations
