@@ -7,14 +7,13 @@ from small_study import SMALL, Heard, make, results_of
 
 from bqrl.cli.commands import run
 from bqrl.cli.study_watch import display
-from bqrl.results import study as study_view
 from bqrl.study.workers import InlineWorkers
 
 
 @pytest.fixture
 def cli(capsys, monkeypatch):
     monkeypatch.setattr("bqrl.cli.reproduce._workers", lambda workers, cluster: InlineWorkers())
-    monkeypatch.setattr(study_view, "image", lambda spec, kind: b"drawn")  # a second per image
+    monkeypatch.setattr("bqrl.results.charts.image", lambda spec, kind: b"drawn")  # a second per image
 
     def call(*arguments):
         code = run(["reproduce", *map(str, arguments)])

@@ -36,24 +36,9 @@ Row = dict[str, Any]
 def decision_rows(
     policy: Policy, mdp: MDP, *, reachable: bool = True, min_probability: float = 0.0, stage: str = "stage"
 ) -> list[Row]:
-    """The decisions of a policy, one row each, with the names of the problem.
+    """The decisions of a policy, one row each, with the names of the problem; see `Policy.table` and this module.
 
-    Parameters
-    ----------
-    policy, mdp
-        The policy and its problem.
-    reachable
-        Only what can be met under the policy, with the probability of meeting it; neighbouring rows with the same action
-        are merged. False: every stage, state and need.
-    min_probability
-        Rows that are met with a smaller probability are left out.
-    stage
-        Name of the column of stages.
-
-    Returns
-    -------
-    list of dict
-        See the module for the columns and how to follow them.
+    `stage` is the name of the column of stages.
     """
     check_fits(policy, mdp)
     smallest = number(min_probability, "min_probability", 0.0, 1.0)

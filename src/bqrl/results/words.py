@@ -180,12 +180,7 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
 def meaning(level: Mapping[str, Any], words: Words | None = None) -> str:
     """One or two sentences on one level of a plan: what the policy gives, and what any policy could give.
 
-    Parameters
-    ----------
-    level
-        The plan's `summary()` with `risk_neutral` (value and upper, or None) and `randomized_upper`.
-    words
-        The problem's words; without them numbers have no unit.
+    `level` is the plan's `summary()` with `risk_neutral` (value and upper, or None) and `randomized_upper`.
     """
     tau, beta, attitude = level["tau"], level["beta"], level["attitude"]
     value, upper, neutral = level["value"], level["upper"], level["risk_neutral"]
