@@ -16,6 +16,7 @@ import numpy as np
 from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import push_mass
 from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.find_grid import grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.planners.follow import sums_on
@@ -54,7 +55,10 @@ def _of_target(mdp: MDP, policy: TargetPolicy) -> FloatArray:
 
 def target_masses(mdp: MDP, policy: TargetPolicy) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     """For each stage the possible sums of rewards so far, and the probability (S, sums) of each state with each sum."""
-    sums = sums_on(mdp, policy.grid)
+    columns = policy.grid
+    if not columns.units.size:  # a policy from a file knows its columns, not the rewards of the problem
+        columns = grid(mdp) or columns
+    sums = sums_on(mdp, columns)
     mass = mdp.mu[:, None].copy()
     for h in range(mdp.H):
         stage, values = mdp.stage(h), sums.values(h)
