@@ -123,15 +123,13 @@ def runs(tau: float) -> str:
     return f"{number(100.0 * share, TABLE_DIGITS if share >= 1e-4 else RARE_DIGITS)} % of runs"
 
 
-def fixed(x: float | None, decimals: int = 2) -> str:
-    """A number with a fixed number of decimals.
+def fixed(x: float) -> str:
+    """A number with two decimals.
 
     >>> fixed(1.149), fixed(-0.0001)
     ('1.15', '0.00')
     """
-    if x is None:
-        return "\N{EN DASH}"
-    text = f"{x:.{decimals}f}"
+    text = f"{x:.2f}"
     return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
 
 
