@@ -6,14 +6,13 @@ import pytest
 from small_study import SMALL, results_of
 
 from bqrl.cli.commands import run
-from bqrl.results import study as study_view
 from bqrl.study.workers import Workers
 
 
 @pytest.fixture
 def cli(capsys, monkeypatch):
     monkeypatch.setattr("bqrl.cli.reproduce.LocalWorkers", lambda workers: Workers())
-    monkeypatch.setattr(study_view, "image", lambda spec, kind: b"drawn")  # a second per image
+    monkeypatch.setattr("bqrl.results.charts.image", lambda spec, kind: b"drawn")  # a second per image
 
     def call(*arguments):
         code = run(["reproduce", *map(str, arguments)])

@@ -177,3 +177,29 @@ def test_the_wide_form_where_the_memory_does_not_matter(tmp_path):
     with pytest.raises(PolicyError, match="at stage 2 in state 0 the action depends on more than the state") as fault:
         bqrl.solve(risky, 0.6).policy.table(risky, wide=True)
     assert (fault.value.stage, fault.value.state) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--points", 40, "--discount", 0.9), ("--beta", 0.2), ("--planner", "greedy")], ids=str
+)
+def test_the_csv_of_a_folder_keeps_the_promise_of_that_folder(cli, tmp_path, options):
+    contracts(tmp_path)
+    asked = ("--tau", 0.4, "--horizon", 3, "--stage-name", "week", *options, "--out", tmp_path / "o")
+    assert cli("solve", tmp_path / "contracts.csv", *asked)[0] == 0
+    mdp = bqrl.load(tmp_path / "contracts.csv", horizon=3, discount=0.9 if "--discount" in options else 1.0)
+    content = (tmp_path / "o" / "policy_tau0p4.csv").read_bytes()
+    assert content.startswith(b"week,state,")
+    law = follow(mdp, content.replace(b"week,", b"stage,", 1))
+    (level,) = csv.DictReader((tmp_path / "o" / "levels.csv").read_text().splitlines())
+    promised = law.buffered_quantile(0.4, 0.2) if "--beta" in options else law.quantile(0.4)
+    assert promised >= float(level["value"]) - 1e-7
+
+
+def test_a_table_that_cannot_be_followed_is_not_written_and_the_reason_is(cli, tmp_path, monkeypatch):
+    contracts(tmp_path)
+    monkeypatch.setattr("bqrl.results.decisions.MAX_ROWS", 2)
+    code, _, err = cli("solve", tmp_path / "contracts.csv", "--tau", 0.4, "--horizon", 3, "--out", tmp_path / "o")
+    assert code == 0
+    assert "policy_tau0p4.csv is not written: the table would have more than 2 rows" in err
+    assert not (tmp_path / "o" / "policy_tau0p4.csv").exists()
+    assert (tmp_path / "o" / "policy_tau0p4.npz").exists()

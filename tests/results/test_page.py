@@ -9,6 +9,7 @@ import time
 
 import pytest
 from helpers import TINY, Checked
+from small_study import SMALL, make
 
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Choice, Result, Sentence, Table, read
@@ -79,7 +80,7 @@ def test_the_page_of_a_plan_embeds_what_the_folder_holds(report):
         assert f"<summary>{name}</summary>" in html
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def browser():
     """Chromium without a window; skipped where it is not installed."""
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
@@ -130,9 +131,37 @@ def choose(browser, index):
     time.sleep(0.3)
 
 
-def requests_of(browser):
+def check_quiet(browser):
+    """No message in the console, and no request to the network."""
+    assert browser.get_log("browser") == []
     entries = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return [e["params"]["request"]["url"] for e in entries if e["method"] == "Network.requestWillBeSent"]
+    urls = [e["params"]["request"]["url"] for e in entries if e["method"] == "Network.requestWillBeSent"]
+    assert urls
+    assert {url.split(":")[0] for url in urls} <= {"file", "blob", "data"}
+
+
+def check_fits(browser, count, width=390):
+    """Every chart and the whole page fit a screen of this width."""
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('.view svg')].map(svg => svg.getBoundingClientRect().width)"
+    )
+    assert len(widths) == count
+    assert all(250 < each <= width for each in widths)
+
+
+def downloads(browser):
+    """The files behind the download buttons, by name."""
+    script = (
+        "const done = arguments[0], texts = []; const make = URL.createObjectURL;"
+        "URL.createObjectURL = blob => { texts.push(blob.text()); return make(blob); };"
+        "const names = [], click = HTMLAnchorElement.prototype.click;"
+        "HTMLAnchorElement.prototype.click = function() { names.push(this.download); };"
+        "document.querySelectorAll('.save').forEach(button => button.click());"
+        "HTMLAnchorElement.prototype.click = click; URL.createObjectURL = make;"
+        "Promise.all(texts).then(all => done(Object.fromEntries(names.map((name, i) => [name, all[i]]))))"
+    )
+    return browser.execute_async_script(script)
 
 
 @pytest.mark.slow
@@ -167,28 +196,76 @@ def test_the_page_in_a_browser(browser, report):
     ))  # fmt: skip
     assert browser.execute_script("return document.querySelectorAll('h1 script, td script, td b').length") == 0
 
-    content = browser.execute_script(
-        "let text; const make = URL.createObjectURL; URL.createObjectURL = blob => { text = blob.text(); return make(blob); };"
-        "document.querySelector('.save').click(); return text"
-    )
-    assert content == (report.parent / "levels.csv").read_text()
-    assert browser.get_log("browser") == []
-    assert {url.split(":")[0] for url in requests_of(browser)} <= {"file", "blob", "data"}
+    found = downloads(browser)
+    assert set(found) >= {"levels.csv", "policy_tau0p4.csv", "return_laws.csv"}
+    assert all(text == (report.parent / name).read_text() for name, text in found.items())
+    check_quiet(browser)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_the_page_on_a_phone(browser, report, dark):
     open_page(browser, report, 390, dark)
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
-    widths = browser.execute_script(
-        "return [...document.querySelectorAll('.view svg')].map(svg => svg.getBoundingClientRect().width)"
-    )
-    assert len(widths) == 3
-    assert all(250 < width <= 390 for width in widths)
+    check_fits(browser, 3)
     ink = browser.execute_script("return getComputedStyle(document.querySelector('.view text')).fill")
     assert (int(re.findall(r"\d+", ink)[0]) > 128) == dark
-    assert browser.get_log("browser") == []
+    check_quiet(browser)
+
+
+@pytest.mark.slow
+def test_the_page_of_a_comparison_in_a_browser(browser, cli, tmp_path):
+    learners = ("--learner", "sarsa", "--learner", "q-learning")
+    size = ("--tau", 0.5, "--episodes", 450, "--seeds", 3, "--workers", 1, "--title", NASTY)
+    assert cli("compare", "AssetSelling", *learners, *size, "--out", tmp_path)[0] == 0
+    assert cli("report", tmp_path)[0] == 0
+    open_page(browser, tmp_path / PAGE, 1280)
+    assert browser.execute_script("return document.querySelector('h1').textContent") == NASTY
+    assert browser.execute_script("return document.querySelectorAll('h1 script').length") == 0
+    notes = [each.text for each in browser.find_elements("css selector", "figure p")]
+    band = "Band: 95 % confidence band of the mean, percentile bootstrap over 3 seeds."
+    assert notes == [f"{band} Averages over 100 blocks of episodes.", f"{band} Drawn through 400 of 450 episodes."]
+    for view in browser.find_elements("css selector", ".view"):
+        assert {"SARSA", "Q-learning"} <= {each.text for each in view.find_elements("css selector", "text")}
+    captions = [each.get_attribute("textContent") for each in browser.find_elements("css selector", "details p")]
+    assert "Mean ± standard deviation over 3 seeds." in captions[0]
+    assert "95 % confidence band of the mean, percentile bootstrap over 3 seeds" in captions[-1]
+    found = downloads(browser)
+    assert set(found) == {"learners.csv", "beats.csv", "curves.csv"}
+    assert all(text == (tmp_path / name).read_text() for name, text in found.items())
+    check_quiet(browser)
+    open_page(browser, tmp_path / PAGE, 390)
+    check_fits(browser, 2)
+
+
+@pytest.mark.slow
+def test_the_selectors_of_a_study_in_a_browser(browser, cli, tmp_path):
+    (tmp_path / "small.toml").write_text(SMALL.replace("[study]", f"[study]\ntitle = '{NASTY}'", 1))
+    make(tmp_path / "small.toml", tmp_path / "out")
+    assert cli("report", tmp_path / "out")[0] == 0
+    open_page(browser, tmp_path / "out" / PAGE, 1280)
+    charts = read(tmp_path / "out").charts
+    figure = browser.find_elements("css selector", "figure")[list(charts).index("every_measure")]
+    lists = figure.find_elements("css selector", ".binds select")
+    assert [len(each.find_elements("css selector", "option")) for each in lists] == [2, 3, 2]
+    seen = set()
+    for i in range(3):
+        title = figure.find_element("css selector", "h3").text
+        marks = [each.get_attribute("d") for each in figure.find_elements("css selector", ".mark-line path")]
+        seen.add((title, *marks))
+        browser.execute_script(
+            "arguments[0].selectedIndex = 1; for (const e of ['input', 'change']) arguments[0].dispatchEvent(new Event(e))",
+            lists[i],
+        )
+        time.sleep(0.3)
+    assert len(seen) == 3  # each list changes the title and the lines
+    assert {"τ = 0.2", "τ = 0.5"} == {title[:7] for title, *_ in seen}
+    assert browser.execute_script("return document.querySelector('h1').textContent") == NASTY
+    found = downloads(browser)
+    assert {"orderings.csv", "held_out.csv", "tuning_winners.csv"} <= set(found)
+    assert found["held_out.csv"] == (tmp_path / "out" / "held_out.csv").read_text()
+    check_quiet(browser)
+    open_page(browser, tmp_path / "out" / PAGE, 390, dark=True)
+    check_fits(browser, len(charts))
 
 
 def test_the_page_names_its_extra(monkeypatch):

@@ -132,7 +132,7 @@ def test_frames_where_pandas_is_installed(objects, monkeypatch):
     pandas = types.ModuleType("pandas")
     pandas.DataFrame = lambda rows: made.append(rows) or "frame"
     monkeypatch.setitem(sys.modules, "pandas", pandas)
-    for name in ("model", "curve", "plan", "law", "record"):
+    for name in ("model", "curve", "plan", "law", "record", "experiment"):
         assert objects[name].to_frame() == "frame"
         assert made[-1] == objects[name].rows()
     assert objects["policy"].to_frame(MODEL, min_probability=0.1) == "frame"

@@ -319,18 +319,9 @@ def guarantee_chart(
     words: Words | None = None,
     name: str = "best policy for each level",
 ) -> Any:
-    """The best guaranteed return at every level.
+    """The best guaranteed return at every level, up to `upper` where rounding leaves something open.
 
-    Parameters
-    ----------
-    best, upper
-        The proven curve, and a proven upper curve where rounding leaves something open.
-    others
-        Further curves by name, such as the quantiles of the risk-neutral policy; drawn dashed.
-    marks
-        Level and value of each plan; the one at the parameter `tau` is shown.
-    words, name
-        The problem's words, and the name of the proven curve.
+    `others` are dashed curves by name; of `marks`, level and value of each plan, the one at the parameter `tau` is shown.
     """
     alt, words, others = altair(), words or Words(""), others or {}
     values = [value for _, value in marks]
@@ -371,18 +362,10 @@ def law_chart(
     bracketed: bool = False,
     words: Words | None = None,
 ) -> Any:
-    """The probability of each return, the part below the promise in another colour.
+    """The probability of each return by level, the part below the promise in another colour.
 
-    Parameters
-    ----------
-    laws, promises
-        Law of the return and promised value by level; one level is shown at a time. Without promises nothing is marked.
-    neutral
-        Law of the return of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral".
-    bracketed
-        Whether the laws are proven lower ends; the subtitle says so.
-    words
-        The problem's words.
+    The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy. The subtitle says if the
+    laws are `bracketed`, that is, proven lower ends.
     """
     alt, words = altair(), words or Words("")
     edges, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])
@@ -458,16 +441,8 @@ def policy_chart(
 ) -> Any:
     """The action that is played most often at each stage in each state.
 
-    Parameters
-    ----------
-    shares
-        For each level the probabilities, shape (H, S, A), of being in a state at a stage and playing an action.
-    states, actions
-        Names.
-    neutral
-        The same of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral".
-    words, title, note, state
-        The problem's words, title and subtitle of the chart, and what a state is called.
+    `shares` are by level the probabilities, shape (H, S, A), of being in a state at a stage and playing an action;
+    `neutral` are those of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral".
     """
     alt, words = altair(), words or Words("")
     maps = [(tau, "best", share) for tau, share in shares.items()]

@@ -36,24 +36,9 @@ Row = dict[str, Any]
 def decision_rows(
     policy: Policy, mdp: MDP, *, reachable: bool = True, min_probability: float = 0.0, stage: str = "stage"
 ) -> list[Row]:
-    """The decisions of a policy, one row each, with the names of the problem.
+    """The decisions of a policy, one row each, with the names of the problem; see `Policy.table` and this module.
 
-    Parameters
-    ----------
-    policy, mdp
-        The policy and its problem.
-    reachable
-        Only what can be met under the policy, with the probability of meeting it; neighbouring rows with the same action
-        are merged. False: every stage, state and need.
-    min_probability
-        Rows that are met with a smaller probability are left out.
-    stage
-        Name of the column of stages.
-
-    Returns
-    -------
-    list of dict
-        See the module for the columns and how to follow them.
+    `stage` is the name of the column of stages.
     """
     check_fits(policy, mdp)
     smallest = number(min_probability, "min_probability", 0.0, 1.0)
@@ -61,8 +46,7 @@ def decision_rows(
         raise SizeError(
             f"the table would have more than {MAX_ROWS} rows; save the policy as .npz instead", limit=MAX_ROWS
         )
-    rows = _met(policy, mdp) if reachable else _all(policy, mdp)
-    chosen = (row for row in rows if row.get("probability", 1.0) >= smallest)
+    chosen = (row for row in _rows(policy, mdp, reachable) if row.get("probability", 1.0) >= smallest)
     return [{stage if key == "stage" else key: value for key, value in row.items()} for row in chosen]
 
 
@@ -88,26 +72,34 @@ def wide_rows(policy: Policy, mdp: MDP) -> list[Row]:
     ]
 
 
-def _met(policy: Policy, mdp: MDP) -> Iterator[Row]:
-    """Rows for what can be met, each with its probability."""
+def _rows(policy: Policy, mdp: MDP, reachable: bool) -> Iterator[Row]:
+    """Rows for what can be met, each with its probability, or for every stage, state and need."""
     if isinstance(policy, MixturePolicy):
         for i, (part, weight) in enumerate(zip(policy.policies, policy.weights.tolist(), strict=True)):
-            for row in _met(part, mdp):
-                yield {"part": i + 1, "weight": weight, **row, "probability": weight * row["probability"]}
+            for row in _rows(part, mdp, reachable):
+                met = {"probability": weight * row["probability"]} if reachable else {}
+                yield {"part": i + 1, "weight": weight, **row, **met}
     elif isinstance(policy, MarkovPolicy):
-        shares = play_shares(mdp, policy)
-        for h, s in np.argwhere(shares.sum(axis=2) > 0.0).tolist():
-            action = mdp.action_label(int(policy.actions[h, s]))
-            yield _head(mdp, h, s) | {"action": action, "probability": float(shares[h, s].sum())}
+        mass = play_shares(mdp, policy).sum(axis=2) if reachable else mdp.reachable[:-1]
+        for h, s in np.argwhere(mass > 0.0).tolist():
+            met = {"probability": float(mass[h, s])} if reachable else {}
+            yield _head(mdp, h, s) | {"action": mdp.action_label(int(policy.actions[h, s])), **met}
     elif isinstance(policy, TargetPolicy):
-        if isinstance(policy.grid, Rounded) and policy.grid.up:
-            raise PolicyError("this policy counts rewards rounded up, which a table does not hold; save it as .npz")
-        for h, sums, mass in target_masses(mdp, policy):
-            played = policy.actions[h][:, policy.column(h, policy.target - sums)]
-            for s in np.flatnonzero(mass.any(axis=1)).tolist():
-                yield from _ranges(policy, mdp, h, s, sums, mass[s], played[s])
+        yield from _target_rows(policy, mdp) if reachable else _all_needs(policy, mdp)
     else:
-        yield from _label_rows(policy, mdp)
+        left_out = "" if reachable else "probability"
+        for row in _label_rows(policy, mdp):
+            yield {key: value for key, value in row.items() if key != left_out}
+
+
+def _target_rows(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
+    """Rows for the sums that can have been earned."""
+    if isinstance(policy.grid, Rounded) and policy.grid.up:
+        raise PolicyError("this policy counts rewards rounded up, which a table does not hold; save it as .npz")
+    for h, sums, mass in target_masses(mdp, policy):
+        played = policy.actions[h][:, policy.column(h, policy.target - sums)]
+        for s in np.flatnonzero(mass.any(axis=1)).tolist():
+            yield from _ranges(policy, mdp, h, s, sums, mass[s], played[s])
 
 
 def _ranges(policy: TargetPolicy, mdp: MDP, h: int, s: int, sums: Any, mass: Any, played: Any) -> Iterator[Row]:
@@ -159,38 +151,19 @@ def _label_rows(policy: Policy, mdp: MDP) -> Iterator[Row]:
         mass = after
 
 
-def _all(policy: Policy, mdp: MDP) -> Iterator[Row]:
-    """Rows for every stage and state of the problem; of a target policy for every need."""
-    if isinstance(policy, MixturePolicy):
-        for i, (part, weight) in enumerate(zip(policy.policies, policy.weights.tolist(), strict=True)):
-            for row in _all(part, mdp):
-                yield {"part": i + 1, "weight": weight, **row}
-    elif isinstance(policy, (MarkovPolicy, TargetPolicy)):
-        for h in range(policy.H):
-            for s in np.flatnonzero(mdp.reachable[h]).tolist():
-                if isinstance(policy, MarkovPolicy):
-                    yield _head(mdp, h, s) | {"action": mdp.action_label(int(policy.actions[h, s]))}
-                else:
-                    yield from _all_needs(policy, mdp, h, s)
-    else:
-        yield from (
-            {key: value for key, value in row.items() if key != "probability"} for row in _label_rows(policy, mdp)
-        )
-
-
-def _all_needs(policy: TargetPolicy, mdp: MDP, h: int, s: int) -> Iterator[Row]:
+def _all_needs(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
     """Runs of needs with the same action: it is played where need_above < need <= need_up_to."""
-    actions = policy.actions[h][s]
-    points = policy.grid.points(h, policy.extra - 1)
-    begin = 0
-    for end in [*np.flatnonzero(np.diff(actions)).tolist(), actions.size - 1]:
-        yield _head(mdp, h, s) | {
-            "target": policy.target,
-            "need_above": float(points[begin - 1]) if begin > 0 else float("-inf"),
-            "need_up_to": float(points[end]) if end < points.size else float("inf"),
-            "action": mdp.action_label(int(actions[end])),
-        }
-        begin = end + 1
+    for h, s in np.argwhere(mdp.reachable[:-1]).tolist():
+        actions, points = policy.actions[h][s], policy.grid.points(h, policy.extra - 1)
+        begin = 0
+        for end in [*np.flatnonzero(np.diff(actions)).tolist(), actions.size - 1]:
+            yield _head(mdp, h, s) | {
+                "target": policy.target,
+                "need_above": float(points[begin - 1]) if begin > 0 else float("-inf"),
+                "need_up_to": float(points[end]) if end < points.size else float("inf"),
+                "action": mdp.action_label(int(actions[end])),
+            }
+            begin = end + 1
 
 
 def _head(mdp: MDP, h: int, s: int) -> Row:

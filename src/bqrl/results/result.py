@@ -374,11 +374,13 @@ def _write_file(path: Path, name: str, content: bytes) -> None:
 def _check_writable(path: Path) -> None:
     """OSError if the folder cannot be made or written to."""
     try:
-        nearest = path.absolute()
+        if "\0" in str(path):
+            raise OSError("a name must not hold a zero byte; choose another folder")
+        nearest = path
         while not os.path.lexists(nearest):
             nearest = nearest.parent
-        if "\0" in str(path) or not nearest.is_dir():
-            raise NotADirectoryError(f"{nearest} is no folder; name a folder")
+        if not nearest.is_dir():
+            raise NotADirectoryError(f"{nearest} is a file; name a folder")
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise PermissionError(f"no permission to write to {nearest}; choose another folder")
     except OSError as fault:

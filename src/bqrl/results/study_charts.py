@@ -11,25 +11,8 @@ import numpy as np
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.solve import guarantee_curve
-from bqrl.results.charts import (
-    BLUE,
-    GREY,
-    LEVEL_TITLE,
-    RED,
-    Curve,
-    Selector,
-    Steps,
-    altair,
-    by_label,
-    chosen,
-    csv_data,
-    curves_chart,
-    lines,
-    mean_curve,
-    policy_chart,
-    thinning,
-    with_title,
-)
+from bqrl.results import charts
+from bqrl.results.charts import Curve, Selector, Steps, altair
 from bqrl.study.compare import BAND
 from bqrl.study.study import Study
 from bqrl.study.tables import shown_states
@@ -63,15 +46,15 @@ def labels_of(study: Study) -> list[str]:
 def _curve(study: Study, variant: str, key: str, tau: float, measure: str, view: tuple[int, ...] = ()) -> Curve:
     """Mean over the shown seeds and its band."""
     values = np.array(study.scores.curves[variant, key, tau][measure])
-    return mean_curve(study.spec.entry(key).label, values, POINTS, view)
+    return charts.mean_curve(study.spec.entry(key).label, values, POINTS, view)
 
 
 def figure_curves(study: Study, tau: float, measure: str, title: str) -> Any:
     """The main figure of a level."""
     curves = [_curve(study, "", entry.key, tau, measure) for entry in study.spec.entries if entry.plot]
     band = BAND.format(seeds=len(study.spec.study.seeds))
-    return curves_chart(
-        curves, title=title, y_title=QUANTITY[measure], band=band, note=thinning(study.spec.episodes, POINTS)
+    return charts.curves_chart(
+        curves, title=title, y_title=QUANTITY[measure], band=band, note=charts.thinning(study.spec.episodes, POINTS)
     )
 
 
@@ -87,11 +70,11 @@ def all_curves(study: Study, titles: Any, problems: Sequence[str]) -> Any:
         for j, measure in enumerate(ORDER)
         for entry in spec.entries
     ]
-    drawn = lines(curves, "episode", "cumulative measure", selectors=selectors, scales={"y": SYMLOG})
+    drawn = charts.lines(curves, "episode", "cumulative measure", selectors=selectors, scales={"y": SYMLOG})
     band = BAND.format(seeds=len(spec.study.seeds))
     band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
-    note = f"Band: {band}. {thinning(spec.episodes, POINTS)}"
-    return with_title(altair().layer(*drawn.layers), titles, note, selectors=selectors)
+    note = f"Band: {band}. {charts.thinning(spec.episodes, POINTS)}"
+    return charts.with_title(altair().layer(*drawn.layers), titles, note, selectors=selectors)
 
 
 def strip(
@@ -107,10 +90,10 @@ def strip(
         ranking = spec.ranking_seeds(variant)
         ends = study.scores.ends[variant, entry.key, tau][measure]
         rows += [[v, i, j, k, seed, x, int(seed in ranking), n] for n, (seed, x) in enumerate(ends.items())]
-    label, colour = by_label(labels)
+    label, colour = charts.by_label(labels)
     colour.legend = None
-    base = alt.Chart(csv_data(["problem", "level", "measure", "k", "seed", "value", "further", "n"], rows))
-    base = base.transform_filter(chosen(selectors)).transform_calculate(line=label, sway="sin(2.4 * datum.n)")
+    base = alt.Chart(charts.csv_data(["problem", "level", "measure", "k", "seed", "value", "further", "n"], rows))
+    base = base.transform_filter(charts.chosen(selectors)).transform_calculate(line=label, sway="sin(2.4 * datum.n)")
     y = alt.Y("line:N", title=None, sort=labels, axis={"labelLimit": 170})
     x = alt.X("value:Q", title="cumulative measure at the end", scale=SYMLOG)
     sway = alt.YOffset("sway:Q", scale={"domain": [-3, 3]})
@@ -130,13 +113,15 @@ def strip(
         layers.append(held_out.mark_point(size=60).encode(x=x, y=y, color=colour, tooltip=tips))
         note += "; rings: held-out seeds"
     if printed:
-        marks = alt.Chart(csv_data(["level", "measure", "k", "value"], printed)).transform_filter(chosen(selectors))
+        marks = alt.Chart(charts.csv_data(["level", "measure", "k", "value"], printed)).transform_filter(
+            charts.chosen(selectors)
+        )
         cross = marks.transform_calculate(line=label).mark_point(
-            shape="cross", angle=45, size=90, color=RED, filled=True
+            shape="cross", angle=45, size=90, color=charts.RED, filled=True
         )
         layers.append(cross.encode(x=x, y=y, tooltip=[alt.Tooltip("value:Q", title="published value")]))
         note += "; red cross: the published value, a mean over the held-out seeds"
-    return with_title(alt.layer(*layers), titles, f"{note}.", 30 * len(labels) + 20, selectors)
+    return charts.with_title(alt.layer(*layers), titles, f"{note}.", 30 * len(labels) + 20, selectors)
 
 
 def policy_map(study: Study, tau: float, state: str, title: str, note: str) -> Any:
@@ -146,7 +131,7 @@ def policy_map(study: Study, tau: float, state: str, title: str, note: str) -> A
     played: FloatArray = np.eye(mdp.A)[study.scores.policies[tau][seed][:, states]]
     names = [mdp.state_label(s) for s in states]
     actions = [mdp.action_label(a) for a in range(mdp.A)]
-    return policy_chart({tau: played}, names, actions, title=title, note=note, state=state)
+    return charts.policy_chart({tau: played}, names, actions, title=title, note=note, state=state)
 
 
 def return_laws(study: Study, titles: Sequence[str]) -> Any:
@@ -156,15 +141,15 @@ def return_laws(study: Study, titles: Sequence[str]) -> Any:
     for (i, tau), entry in product(enumerate(levels), study.spec.entries):
         law = mixed_law(study, entry.key, tau)
         curves.append(Curve(entry.label, np.r_[law.values[0], law.values], np.r_[0.0, law.running], view=(i,)))
-    drawn = lines(curves, "return", "probability of a return at or below it", selectors=selectors, step=True)
+    drawn = charts.lines(curves, "return", "probability of a return at or below it", selectors=selectors, step=True)
     best = [[i, study.scores.reference(tau).exact, tau] for i, tau in enumerate(levels)]
-    marks = alt.Chart(csv_data(["level", "x", "y"], best)).transform_filter(chosen(selectors))
-    rule = marks.mark_rule(strokeDash=[3, 3], color=GREY)
+    marks = alt.Chart(charts.csv_data(["level", "x", "y"], best)).transform_filter(charts.chosen(selectors))
+    rule = marks.mark_rule(strokeDash=[3, 3], color=charts.GREY)
     note = (
         "Final policies of the held-out seeds, each seed equally likely. Dotted: the level and the best promise at it."
     )
     chart = alt.layer(*drawn.layers, rule.encode(x=drawn.x), rule.encode(y=drawn.y))
-    return with_title(chart, titles, f"{note} {drawn.note}", selectors=selectors)
+    return charts.with_title(chart, titles, f"{note} {drawn.note}", selectors=selectors)
 
 
 def promises(study: Study, title: str) -> Any:
@@ -172,13 +157,13 @@ def promises(study: Study, title: str) -> Any:
     alt, entries = altair(), study.spec.entries
     best = Steps(*guarantee_curve(study.scores.problem()).steps).curve("best promise")
     scale = {"x": {"domain": [0, 1]}}
-    drawn = lines([best], LEVEL_TITLE, "promised return", scales=scale, colours=[GREY], step=True)
+    drawn = charts.lines([best], charts.LEVEL_TITLE, "promised return", scales=scale, colours=[charts.GREY], step=True)
     rows = []
     for (k, entry), tau in product(enumerate(entries), study.spec.levels):
         place = tau + 0.011 * (k - 0.5 * (len(entries) - 1))
         rows += [[k, tau, place, law.quantile(tau)] for law in final_laws(study, entry.key, tau)]
-    label, colour = by_label(labels_of(study), symbol="circle")
-    dots = alt.Chart(csv_data(["k", "tau", "x", "y"], rows)).transform_calculate(line=label)
+    label, colour = charts.by_label(labels_of(study), symbol="circle")
+    dots = alt.Chart(charts.csv_data(["k", "tau", "x", "y"], rows)).transform_calculate(line=label)
     tips = [
         alt.Tooltip("line:N", title="learner"),
         alt.Tooltip("tau:Q", title="level"),
@@ -187,7 +172,7 @@ def promises(study: Study, title: str) -> Any:
     points = dots.mark_point(filled=True, size=50, opacity=0.8)
     layers = [*drawn.layers, points.encode(x=drawn.x, y=drawn.y, color=colour, tooltip=tips)]
     note = "Grey: the best promise of any policy. Dots: final policies of the held-out seeds, beside the level of their score."
-    return with_title(alt.layer(*layers).resolve_scale(color="independent"), title, note)
+    return charts.with_title(alt.layer(*layers).resolve_scale(color="independent"), title, note)
 
 
 def tuning(study: Study, names: Sequence[str], titles: Sequence[str]) -> Any:
@@ -201,11 +186,13 @@ def tuning(study: Study, names: Sequence[str], titles: Sequence[str]) -> Any:
             order = np.argsort(values)
             curves.append(Curve(f"rung {r}: {rung.episodes} episodes", values[order], gaps[order], view=(s,)))
     scales = {"x": {"type": "log"}, "y": SYMLOG}
-    drawn = lines(curves, "tuned parameter", "mean cumulative gap", selectors=selectors, scales=scales, points=True)
-    ring = alt.Chart(csv_data(["search", "x", "y"], best)).transform_filter(chosen(selectors))
-    ring = ring.mark_point(size=160, color=BLUE, strokeWidth=2).encode(x=drawn.x, y=drawn.y)
+    drawn = charts.lines(
+        curves, "tuned parameter", "mean cumulative gap", selectors=selectors, scales=scales, points=True
+    )
+    ring = alt.Chart(charts.csv_data(["search", "x", "y"], best)).transform_filter(charts.chosen(selectors))
+    ring = ring.mark_point(size=160, color=charts.BLUE, strokeWidth=2).encode(x=drawn.x, y=drawn.y)
     note = "Mean cumulative quantile gap over the validation seeds (capped reference). Ring: the winner."
-    return with_title(alt.layer(*drawn.layers, ring), titles, note, selectors=selectors)
+    return charts.with_title(alt.layer(*drawn.layers, ring), titles, note, selectors=selectors)
 
 
 def final_laws(study: Study, key: str, tau: float) -> list[Law]:

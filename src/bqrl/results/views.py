@@ -20,26 +20,8 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
 from bqrl.planners.plan import Comparison, Plan
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.results.charts import (
-    LEVEL_TITLE,
-    MAX_POINTS,
-    PALETTE,
-    Curve,
-    Steps,
-    altair,
-    averaged_curve,
-    csv_data,
-    curves_chart,
-    guarantee_chart,
-    image,
-    law_chart,
-    lines,
-    mean_curve,
-    policy_chart,
-    promise_axis,
-    thinning,
-    with_title,
-)
+from bqrl.results import charts
+from bqrl.results.charts import Curve, Steps, altair
 from bqrl.results.result import Table
 from bqrl.results.words import Words, displayed, number, runs
 from bqrl.study.compare import Experiment, evenly
@@ -52,39 +34,39 @@ MAX_PICTURE = 72_000  # bytes of a picture in a notebook
 
 def law_view(law: Law) -> Any:
     """Chart of one law."""
-    return law_chart({0.0: law}, {})
+    return charts.law_chart({0.0: law}, {})
 
 
 def curve_view(curve: GuaranteeCurve, marks: Sequence[tuple[float, float]] = ()) -> Any:
     """Chart of a guarantee curve."""
     upper = None if curve.optimistic is None else Steps.best(curve.optimistic[1], curve.optimistic[0])
-    return guarantee_chart(Steps(*curve.steps), upper=upper, marks=marks)
+    return charts.guarantee_chart(Steps(*curve.steps), upper=upper, marks=marks)
 
 
 def plan_view(plan: Plan) -> Any:
     """Charts of a plan: the law of its return, and beside it the guarantee curve if the planner made one."""
     promise = plan.value if plan.beta == 0.0 and plan.attitude == "nominal" else plan.law.quantile(plan.tau)
-    law = law_chart({plan.tau: plan.law}, {plan.tau: promise}, bracketed=plan.law_upper is not None)
+    law = charts.law_chart({plan.tau: plan.law}, {plan.tau: promise}, bracketed=plan.law_upper is not None)
     curve = plan.details.get("curve")
     if curve is None or plan.attitude != "nominal":
         return law
-    alt, charts = altair(), [curve_view(curve, [(plan.tau, promise)]), law]
-    for chart in charts:  # parts of a concatenation have neither
-        chart.config = chart.usermeta = alt.Undefined
-    return alt.hconcat(*charts).resolve_scale(color="independent").configure_view(stroke=None)
+    alt, parts = altair(), [curve_view(curve, [(plan.tau, promise)]), law]
+    for part in parts:  # a part of a concatenation has neither
+        part.config = part.usermeta = alt.Undefined
+    return alt.hconcat(*parts).resolve_scale(color="independent").configure_view(stroke=None)
 
 
 def record_view(record: Record) -> Any:
     """Chart of one run: what each evaluated policy promises, or the realised returns where no law is known."""
     label = str(record.settings.get("learner", "learner"))
     if record.optimum is None:
-        curve = averaged_curve(label, record.returns[None, :])
-        return curves_chart([curve], title="Realised returns", y_title="mean return of a block of episodes")
+        curve = charts.averaged_curve(label, record.returns[None, :])
+        return charts.curves_chart([curve], title="Realised returns", y_title="mean return of a block of episodes")
     values, best = record.quantile(record.tau), record.optimum.quantile(record.tau)
-    return curves_chart(
+    return charts.curves_chart(
         [Curve(label, np.arange(1.0, values.size + 1.0), values)],
         title="What the policy in force promises",
-        y_title=promise_axis(record.tau, Words("")),
+        y_title=charts.promise_axis(record.tau, Words("")),
         references=[("best possible", best)],
     )
 
@@ -101,16 +83,17 @@ def experiment_view(experiment: Experiment, measure: str | None = None) -> Any:
     if len(experiment.learners) > 1 and measure != "regret":
         verdict = "ends with the smallest gap" if experiment.exact else "has the largest late return"
         title = f"{experiment.rows()[0]['learner']} {verdict} at τ = {experiment.tau:g}"
-    curves = [mean_curve(one.label, experiment.values(one.label, measure)) for one in experiment.learners]
-    band, note = experiment.band if len(experiment.seeds) > 1 else "", thinning(experiment.episodes, MAX_POINTS)
-    return curves_chart(curves, title=title, y_title=y_title, band=band, note=note)
+    curves = [charts.mean_curve(one.label, experiment.values(one.label, measure)) for one in experiment.learners]
+    band = experiment.band if len(experiment.seeds) > 1 else ""
+    note = charts.thinning(experiment.episodes, charts.MAX_POINTS)
+    return charts.curves_chart(curves, title=title, y_title=y_title, band=band, note=note)
 
 
 def comparison_view(comparison: Comparison) -> Any:
     """Chart of the quantiles of several plans."""
     curves = [Steps.of(plan.law).curve(name) for name, plan in zip(_names(comparison), comparison.plans, strict=True)]
-    drawn = lines(curves, LEVEL_TITLE, "quantile of the return", colours=PALETTE, step=True)
-    return with_title(altair().layer(*drawn.layers), "What each plan promises at each level", drawn.note)
+    drawn = charts.lines(curves, charts.LEVEL_TITLE, "quantile of the return", colours=charts.PALETTE, step=True)
+    return charts.with_title(altair().layer(*drawn.layers), "What each plan promises at each level", drawn.note)
 
 
 def mdp_view(mdp: MDP) -> Any:
@@ -123,14 +106,14 @@ def mdp_view(mdp: MDP) -> Any:
             if probability.size:
                 rows.append([mdp.state_label(s), mdp.action_label(a), float(probability @ reward)])
     axes = {"labelLimit": 110, "labelOverlap": True}
-    chart = alt.Chart(csv_data(["state", "action", "reward"], rows, texts=("state", "action"))).mark_rect()
+    chart = alt.Chart(charts.csv_data(["state", "action", "reward"], rows, texts=("state", "action"))).mark_rect()
     chart = chart.encode(
         x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axes, "labelAngle": 0}),
         y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axes),
         color=alt.Color("reward:Q", title="reward", scale={"scheme": "viridis"}),
     )
     note = f"{len(states)} of {mdp.S} states." if len(states) < mdp.S else ""
-    return with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
+    return charts.with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
 
 
 def policy_view(policy: Policy) -> Any | None:
@@ -144,7 +127,7 @@ def policy_view(policy: Policy) -> Any | None:
     note += f" {states.size} of {policy.S} states." if states.size < policy.S else ""
     played = np.eye(int(table.max()) + 1)[table[:, states]]
     names = [str(s) for s in states.tolist()]
-    return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note)
+    return charts.policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note)
 
 
 def _actions(policy: Policy) -> IntArray | None:
@@ -213,7 +196,7 @@ def html(rows: Sequence[Mapping[str, Any]], draw: Callable[[], Any | None], capt
     try:
         chart = draw()
         spec = {} if chart is None else chart.to_dict()
-        svg = image(spec | {"config": spec.get("config", {}) | {"aria": False}}, "svg") if spec else b""
+        svg = charts.image(spec | {"config": spec.get("config", {}) | {"aria": False}}, "svg") if spec else b""
     except ImportError:
         return table
     source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"

@@ -123,15 +123,13 @@ def runs(tau: float) -> str:
     return f"{number(100.0 * share, TABLE_DIGITS if share >= 1e-4 else RARE_DIGITS)} % of runs"
 
 
-def fixed(x: float | None, decimals: int = 2) -> str:
-    """A number with a fixed number of decimals.
+def fixed(x: float) -> str:
+    """A number with two decimals.
 
     >>> fixed(1.149), fixed(-0.0001)
     ('1.15', '0.00')
     """
-    if x is None:
-        return "\N{EN DASH}"
-    text = f"{x:.{decimals}f}"
+    text = f"{x:.2f}"
     return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
 
 
@@ -180,12 +178,7 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
 def meaning(level: Mapping[str, Any], words: Words | None = None) -> str:
     """One or two sentences on one level of a plan: what the policy gives, and what any policy could give.
 
-    Parameters
-    ----------
-    level
-        The plan's `summary()` with `risk_neutral` (value and upper, or None) and `randomized_upper`.
-    words
-        The problem's words; without them numbers have no unit.
+    `level` is the plan's `summary()` with `risk_neutral` (value and upper, or None) and `randomized_upper`.
     """
     tau, beta, attitude = level["tau"], level["beta"], level["attitude"]
     value, upper, neutral = level["value"], level["upper"], level["risk_neutral"]

@@ -1,0 +1,94 @@
+"""Runs as a result: its numbers are those of the records, and its files those that were announced."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bqrl
+from bqrl.results.learning import (
+    Learned,
+    file_stem,
+    learner_table,
+    learning_document,
+    learning_files,
+    learning_result,
+    optimal_after,
+    random_law,
+    seed_table,
+)
+from bqrl.results.result import file_names
+from bqrl.results.words import Words
+from bqrl.study.compare import beats
+
+MODEL = bqrl.envs.make("AssetSelling", offers=5, horizon=3, start=2)
+WORDS = Words("Sale", unit="EUR")
+
+
+@pytest.fixture(scope="module")
+def found():
+    experiment = bqrl.compare(MODEL, ["q-learning", "ucbvi"], tau=0.3, episodes=40, seeds=3, workers=1)
+    sizes = {"states": MODEL.S, "actions": MODEL.A, "horizon": MODEL.H, "start": "2", "discount": 1.0}
+    return Learned(experiment, WORDS, sizes, MODEL, random_law(MODEL))
+
+
+@pytest.fixture(scope="module")
+def document(found):
+    return learning_document(found)
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5]), min_size=1, max_size=8))
+def test_optimal_after_is_the_first_episode_of_the_last_stretch_without_a_gap(gaps):
+    found = optimal_after(np.array(gaps), 1.0)
+    candidates = [k for k in range(len(gaps)) if not any(gaps[k:])]
+    assert found == (candidates[0] if candidates else None)
+
+
+def test_the_document_holds_the_numbers_of_the_records(found, document):
+    for one in document["learners"]:
+        records = found.experiment.records[one["label"]]
+        assert [row["gap"] for row in one["runs"]] == [pytest.approx(record.gap(0.3).sum()) for record in records]
+        finals = [bqrl.evaluate(MODEL, record.final_policy).quantile(0.3) for record in records]
+        assert [row["quantile"] for row in one["runs"]] == finals
+        assert one["std"]["gap"] == pytest.approx(np.std([row["gap"] for row in one["runs"]], ddof=1))
+    assert document["best"]["quantile"] == bqrl.guarantee_curve(MODEL)(0.3)
+    assert document["random"]["gap"] == pytest.approx(
+        40 * (document["best"]["quantile"] - document["random"]["quantile"])
+    )
+    pair = document["beats"][0]
+    gaps = {one["label"]: np.array([row["gap"] for row in one["runs"]]) for one in document["learners"]}
+    assert pair["probability"] == beats(gaps[pair["learner"]], gaps[pair["other"]])
+
+
+def test_tables_begin_with_the_best_learner_and_say_what_follows_the_sign(document):
+    table = learner_table(document)
+    assert table.caption == "Mean ± standard deviation over 3 seeds."
+    gaps = [row["gap"] for row in table.rows]
+    assert gaps[0] <= gaps[1]
+    assert [row["learner"] for row in table.rows[2:]] == ["best possible", "random play"]
+    alone = document | {"learners": document["learners"][:1]}
+    seeds = seed_table(alone, WORDS)
+    assert [row["seed"] for row in seeds.rows] == ["0", "1", "2", "mean"]
+    assert seeds.caption.endswith("EUR.")
+
+
+def test_a_result_writes_only_files_that_were_announced(found, document):
+    result, left_out = learning_result(found, document, {})
+    assert left_out == []
+    stems = [
+        file_stem(one.learner, one.params, seed, alone=False) for one in found.experiment.learners for seed in range(3)
+    ]
+    assert set(file_names(result)) - {"result.json", "manifest.json"} <= set(learning_files(0.3, stems))
+    for spec in result.charts.values():
+        said = " ".join(spec["title"]["subtitle"])
+        assert said == "Band: 95 % confidence band of the mean, percentile bootstrap over 3 seeds."
+    last = [row for row in result.tables["curves"].rows if row["episode"] == 40]
+    means = {one["label"]: one["mean"]["gap"] for one in document["learners"]}
+    assert {row["learner"]: row["gap_mean"] for row in last} == pytest.approx(means)
+    assert result.tables["curves"].caption == f"Low and high: {found.experiment.band}."
+
+
+def test_names_of_files_hold_no_separator():
+    assert file_stem("ucb-bqrl", {"planner": "greedy"}, 3, alone=False) == "ucb-bqrl_planner-greedy_seed3"
+    assert file_stem("../x", {"a": "b/c"}, 1, alone=False).count("/") == 0
+    assert file_stem("ucbvi", {}, 7, alone=True) == "seed7"

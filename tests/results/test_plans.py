@@ -1,0 +1,76 @@
+"""Plans as a result: what is shown is what was planned, and the slider, the sentence and the charts agree."""
+
+import pytest
+
+import bqrl
+from bqrl.planners.occupancy import play_shares
+from bqrl.planners.target import risk_neutral
+from bqrl.results.plans import Solved, level_table, plan_charts, plan_document, plan_files, plan_result, saved
+from bqrl.results.result import file_names
+from bqrl.results.words import Words
+
+MODEL = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
+WORDS = Words("Sale", unit="EUR", stage="week")
+
+
+def solved(taus=(0.2, 0.5), others=(0.8,), **options):
+    curve = bqrl.guarantee_curve(MODEL)
+    plans, more = ([bqrl.solve(MODEL, tau, **options) for tau in some] for some in (taus, others))
+    policy, law, _ = risk_neutral(MODEL, 0)
+    shares = {plan.tau: play_shares(MODEL, plan.policy) for plan in [*plans, *more]}
+    return Solved(
+        WORDS, MODEL, tuple(plans), tuple(more), (policy, law, law), {"tau": list(taus), "gap": None}, curve, shares
+    )
+
+
+def test_a_result_writes_only_files_that_were_announced():
+    result, left_out = plan_result(solved())
+    assert left_out == []
+    assert set(file_names(result)) - {"result.json", "manifest.json"} <= set(plan_files([0.2, 0.5]))
+    assert result.settings == {"size": "7 states, 2 actions, 4 weeks, start 2", "tau": [0.2, 0.5]}
+    assert list(result.charts) == ["guarantee_curve", "return_law", "policy_map"]
+
+
+def test_every_level_of_the_slider_has_its_sentence_its_law_and_its_mark(embedded):
+    given = solved()
+    result, _ = plan_result(given)
+    tau = result.choices[0]
+    assert (tau.values, tau.values[tau.start]) == ([0.2, 0.5, 0.8], 0.2)
+    for plan in given.all:
+        texts = {line.when["policy"]: line.text for line in result.lines if line.when["tau"] == plan.tau}
+        assert set(texts) == {"best", "risk-neutral"}
+        assert texts["risk-neutral"].startswith("Shown: the risk-neutral policy.")
+        charts = {name: chart.to_dict() for name, chart in plan_charts(given).items()}
+        (mark,) = [row for row in embedded(charts["guarantee_curve"], "tau") if float(row["tau"]) == plan.tau]
+        assert float(mark["y"]) == pytest.approx(plan.value, rel=1e-5)
+        bars = [row for row in embedded(charts["return_law"], "share") if float(row["tau"]) == plan.tau]
+        for policy in ("best", "risk-neutral"):
+            assert sum(float(row["share"]) for row in bars if row["policy"] == policy) == pytest.approx(1.0, abs=1e-4)
+        short = sum(
+            float(row["share"]) for row in bars if (row["policy"], row["kind"]) == ("best", "below the promise")
+        )
+        assert short == pytest.approx(plan.law.cdf(plan.value - 1e-9), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "present", "absent"),
+    [
+        ({}, {"below", "above", "upper", "gap", "neutral"}, {"nominal", "neutral_upper"}),
+        ({"beta": 0.1}, {"upper", "gap"}, {"below", "above", "nominal"}),
+        ({"planner": "greedy"}, {"below", "above"}, {"upper", "gap", "nominal"}),
+        ({"radius": 0.1, "attitude": "robust"}, {"nominal"}, {"below", "above"}),
+    ],
+    ids=str,
+)
+def test_the_table_of_levels_has_the_columns_that_mean_something(options, present, absent):
+    document = plan_document(solved((0.2,), (), **options))
+    table = level_table(document, WORDS)
+    assert present <= set(table.columns)
+    assert not absent & set(table.columns)
+    assert table.rows[0]["value"] == document["levels"][0]["value"]
+
+
+def test_a_policy_from_a_file_has_the_table_of_the_policy_that_was_saved(tmp_path):
+    policy = bqrl.solve(MODEL, 0.2).policy
+    (tmp_path / "p.npz").write_bytes(saved(policy))
+    assert bqrl.load(tmp_path / "p.npz").table(MODEL) == policy.table(MODEL)
