@@ -130,7 +130,9 @@ def test_malformed_cluster_addresses_are_one_line_at_once(address, capsys, study
     out, err = capsys.readouterr()
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-    assert err.startswith("bqrl: --cluster must be PROTOCOL://HOST:PORT with protocol tcp, tls, ws, wss, ucx, ucxx, got ")
+    assert err.startswith(
+        "bqrl: --cluster must be PROTOCOL://HOST:PORT with protocol tcp, tls, ws, wss, ucx, ucxx, got "
+    )
     assert f"got {address!r}; " in err
     assert err.endswith("give for example tcp://10.0.0.5:8786\n")
     assert time.monotonic() - begun < 5.0
