@@ -261,6 +261,14 @@ def test_kills_at_any_moment_change_nothing(cli, tiny, tmp_path, command):
     assert written(out) == written(tmp_path / "whole")
 
 
+def test_an_environment_that_cannot_be_identified_is_learned_without_a_store(cli, tmp_path):
+    gym.register("bqrl-test/Odd-v0", lambda odd: Corridor(), max_episode_steps=6, kwargs={"odd": {1, 2}})
+    asked = ("learn", "bqrl-test/Odd-v0", "--learner", "sarsa", *SHORT, "--out", tmp_path / "o")
+    assert cli(*asked)[::2] == (0, "")
+    assert not (tmp_path / "o" / "runs").exists()
+    assert (tmp_path / "o" / "record_seed42.npz").is_file()
+
+
 def test_two_commands_do_not_share_a_folder(cli, tiny, tmp_path):
     with Store(tmp_path / "o"):
         code, out, err = cli("learn", tiny, "--episodes", 5, "--out", tmp_path / "o")

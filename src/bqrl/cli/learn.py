@@ -35,6 +35,7 @@ from bqrl.results.learning import (
 from bqrl.results.plans import in_one_line
 from bqrl.results.result import check_folder, to_json, write
 from bqrl.study.compare import compare as run_all
+from bqrl.study.problems import source_of
 from bqrl.study.workers import Workers
 
 Tau = Annotated[float, typer.Option("--tau", help="Quantile level in (0, 1).")]
@@ -43,6 +44,7 @@ Seeds = Annotated[int, typer.Option("--seeds", help="Number of runs: with the se
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the first run.")]
 Processes = Annotated[int, typer.Option("--workers", help="Processes; the results do not depend on it.")]
 Delta = Annotated[float, typer.Option("--delta", help="Error probability of the confidence radii.")]
+MAX_SEEDS = 1_000_000
 Entry = tuple[str, dict[str, Any]]  # a learner and its parameters
 
 
@@ -94,7 +96,7 @@ def run_learners(
 ) -> None:  # fmt: skip
     """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
     tau, first = settings["tau"], whole(settings["seed"], "seed", 0)
-    seeds = list(range(first, first + whole(settings["seeds"], "seeds", 1)))
+    seeds = list(range(first, first + whole(settings["seeds"], "seeds", 1, MAX_SEEDS)))
     check_levels(tau, 0.0)
     whole(workers, "workers", 1)
     if out is not None:
@@ -102,10 +104,11 @@ def run_learners(
         check_folder(out, [*learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)])
     problem, begun = read_problem(asked), time.perf_counter()
     inline = problem.mdp is None or len(entries) * len(seeds) == 1  # an environment cannot be sent to another process
+    stored = out if problem.mdp is not None or source_of(problem.source).key else None  # runs that can be identified
     with ProgressBar(notice=problem.assumed) as watch:
         experiment = run_all(
             problem.source, [(label_of(*entry), *entry) for entry in entries], tau, settings["episodes"], seeds,
-            board or (1 if inline else workers), delta=settings["delta"], horizon=problem.horizon, folder=out, watch=watch,
+            board or (1 if inline else workers), delta=settings["delta"], horizon=problem.horizon, folder=stored, watch=watch,
         )  # fmt: skip
         watch.phase("comparing with the optimum and with random play")
         found = Learned(

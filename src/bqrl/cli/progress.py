@@ -26,7 +26,7 @@ class ProgressBar(Watch):
         self.console, self.notice = paper(error=True), notice  # the notice is printed once runs begin
         self.lines = lines or self.console.is_terminal
         self.engine: Engine | None = None
-        self.phase("")
+        self.phase("starting")
         self._live: Any = None
         self._lock = threading.Lock()
         self._over = not self.console.is_terminal
