@@ -275,9 +275,13 @@ class Estimate:
         place += "" if row["stage"] is None else f" at stage {row['stage']}"
         if not row["visits"]:
             return f"{place} was never tried"
+        costs = self._shares(tau)[0]
+        many = row["cost"] < costs.sum() / 2.0
+        others = f"; it is the costliest of {np.count_nonzero(costs > 0.0)} uncertain rows" if many else ""
+        times = "once" if row["visits"] == 1 else f"{row['visits']} times"
         return (
-            f"{place} was tried {row['visits']} times: with the radius {row['radius']:.2g} a mass of "
-            f"{row['radius'] / 2:.2g} may lie on worse outcomes than those seen"
+            f"{place} was tried {times}: with the radius {row['radius']:.2g} a mass of {row['radius'] / 2:.2g} may lie on "
+            f"worse outcomes than those seen{others}"
         )
 
     def _untried(self) -> BoolArray:
