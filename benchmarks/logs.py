@@ -3,6 +3,7 @@
     python benchmarks/logs.py                              read and fit a log of a million steps
     python benchmarks/logs.py coverage FILE.csv [500]      append one line per simulated log to FILE.csv; resumes
     python benchmarks/logs.py table FILE.csv [CHART.png]   summarise FILE.csv, and draw the promise against the episodes
+    python benchmarks/logs.py icu                          10,000 episodes of ICU-Sepsis under the expert policy
 
 Coverage is the share of simulated logs whose promise the true model keeps; it must be at least the confidence.
 Five problems, two kinds of logging policy: "fixed" plays every action alike; "adaptive" replans after each tenth of the log
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 
 import bqrl
+from bqrl.envs.icu_sepsis import _folder as data_folder
 from bqrl.logs.estimate import Estimate
 from bqrl.logs.fit import fit
 from bqrl.mdp.model import MDP
@@ -219,6 +221,33 @@ def large_file(steps: int) -> None:
     print(f"{steps} steps: read and fitted in {seconds:.1f} s, peak memory {peak:.2f} GiB")
 
 
+def icu(episodes: int = 10_000) -> None:
+    """Promises of a log of the expert policy, restricted to admissible actions, where outcomes and rewards are known."""
+    mdp, begun = bqrl.envs.make("ICUSepsis"), time.perf_counter()
+    with np.load(data_folder() / "dynamics.npz", allow_pickle=False) as data:
+        expert = np.where(mdp.available[0], data["expert_policy"], 0.0)
+    total = expert.sum(axis=1, keepdims=True)
+    policy = np.broadcast_to(
+        np.where(total > 0, expert / np.where(total > 0, total, 1.0), uniform(mdp)[0]), uniform(mdp).shape
+    )
+    log = labelled(mdp, played(mdp, policy, episodes, np.random.default_rng(0)))
+    estimate = fit(log, CONFIDENCE, model=mdp)
+    print(estimate)
+    for tau in (0.1, 0.3, 0.5):
+        plan, logged = estimate.solve(tau), estimate.logged(tau)["value"]
+        truth, best = bqrl.evaluate(mdp, plan.policy).quantile(tau), bqrl.guarantee_curve(mdp)(tau)
+        later = [one["value"] for one in estimate.projection(tau, (10, 100, 1000))]
+        print(
+            f"tau {tau}: promise {plan.value:g}, true value of its plan {truth:g}, logging policy {logged:g}, optimum {best:g}"
+        )
+        print(
+            f"  plug-in plan claims {estimate.plug_in(tau).value:g}; projections for 10, 100, 1000 times the data {later}"
+        )
+        print(f"  {estimate.reason(tau)}", flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{time.perf_counter() - begun:.0f} s, peak memory {peak:.1f} GiB")
+
+
 def draw(rows: list[tuple[object, ...]], path: Path) -> None:
     """The median promise against the number of episodes, beside the optimum and the plug-in plan's true value."""
     import altair as alt
@@ -237,7 +266,7 @@ def draw(rows: list[tuple[object, ...]], path: Path) -> None:
         x=alt.X("episodes:Q", scale=alt.Scale(type="log"), axis=alt.Axis(values=sorted(EPISODES)), title="logged episodes"),
         y=alt.Y("value:Q", scale=alt.Scale(zero=False), title=f"{TAU:g}-quantile"),
         color=alt.Color("line:N", sort=order, title=None, legend=alt.Legend(orient="top", columns=3, labelLimit=300)),
-        strokeDash=alt.StrokeDash("line:N", sort=order, title=None),
+        strokeDash=alt.StrokeDash("line:N", sort=order, legend=None),
     )  # fmt: skip
     chart = base.mark_line(point=True).properties(width=220, height=160)
     facets = chart.facet(alt.Facet("problem:N", title=None, sort=list(problems())), columns=3)
@@ -259,6 +288,8 @@ def main() -> None:
         table(f"medians, tau {TAU}, confidence {CONFIDENCE}", head, rows)
         if words[2:]:
             draw(rows, Path(words[2]))
+    elif words[:1] == ["icu"]:
+        icu()
     else:
         print(machine())
         large_file(1_000_000)

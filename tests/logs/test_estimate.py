@@ -6,10 +6,8 @@ import pickle
 import numpy as np
 import pytest
 from logged_problems import coin, simulated, study
-from scipy.stats import binom
 
 import bqrl
-from bqrl.errors import FileFormatError
 from bqrl.logs.fit import fit
 
 
@@ -86,20 +84,6 @@ def test_the_sentence_names_what_it_rests_on():
     assert nothing.notes[0].startswith("No promise is possible")
 
 
-@pytest.mark.parametrize("tau", [0.05, 0.1, 0.5, 0.9])
-@pytest.mark.parametrize("n", [3, 20, 200])
-def test_order_statistics_cover_the_quantile(tau, n):
-    """Against the binomial law: the ends are the tightest that keep each tail at 0.025."""
-    log = coin(n, n) | {"reward": np.arange(n, dtype=float)}
-    found = fit(log, reward_range=(0, n)).logged(tau)
-    tail = 0.025
-    below = max((i for i in range(1, n + 1) if binom.cdf(i - 1, n, tau) <= tail), default=0)
-    above = min((i for i in range(1, n + 1) if binom.sf(i - 1, n, tau) <= tail), default=n + 1)
-    assert found["lower"] == (below - 1 if below else -np.inf)
-    assert found["upper"] == (above - 1 if above <= n else np.inf)
-    assert found["value"] == np.ceil(n * tau) - 1
-
-
 def test_buffered_promises_hold_and_need_a_lowest_reward():
     mdp, log = simulated("random", 3000)
     estimate = study.fitted(mdp, log, "nothing known")
@@ -118,26 +102,6 @@ def test_projections_grow_and_start_at_the_promise():
     assert values == sorted(values)
     assert values[0] == estimate.solve(0.1).value
     assert values[0] < values[-1] <= estimate.plug_in(0.1).value
-
-
-@pytest.mark.parametrize("way", study.WAYS)
-def test_estimates_are_saved_and_loaded(tmp_path, way):
-    mdp, log = simulated("machine", 300)
-    estimate = study.fitted(mdp, log, way)
-    bqrl.save(estimate, tmp_path / "estimate.npz")
-    again = bqrl.load(tmp_path / "estimate.npz")
-    assert str(again) == str(estimate)
-    assert again.rows() == estimate.rows()
-    assert again.solve(0.1).value == estimate.solve(0.1).value
-    assert again.solve(0.1).notes == estimate.solve(0.1).notes
-    assert again.logged(0.1) == estimate.logged(0.1)
-    assert len(again.to_frame()) == len(estimate.rows())
-
-
-def test_files_that_are_no_estimates_are_one_line(tmp_path):
-    np.savez(tmp_path / "other.npz", bqrl_estimate=1)
-    with pytest.raises(FileFormatError, match="the array 'H' is missing"):
-        bqrl.load(tmp_path / "other.npz")
 
 
 def late_log(n=300, tried=()):

@@ -4,9 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import achievable_laws, best_objective, fraction, random_mdp, small_mdps
 from planner_problems import FAIR, RISKY
+from scipy.optimize import linprog
 
 import bqrl
 from bqrl import MDP, evaluate, simulate, solve
+from bqrl.mdp.build import from_columns
+from bqrl.mdp.find_grid import lattice
+from bqrl.planners.sweep import ROBUST, sweep
 from bqrl.planners.uncertain import half_radius, robust_value
 
 LEVELS = st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9])
@@ -184,3 +188,61 @@ def test_a_law_rounded_up_is_bracketed_from_above():
     returns = simulate(mdp, plan.policy, 20_000, seed=0)
     assert plan.law.mean() < returns.mean() < plan.law_upper.mean()
     assert plan.value < np.quantile(returns, 0.3)
+
+
+@pytest.mark.parametrize("path", ["one call", "rows", "products"])
+@pytest.mark.parametrize("seed", range(3))
+def test_missing_mass_against_a_linear_programme(monkeypatch, path, seed):
+    """Per row: the greatest expectation if at most `half` leaves the seen outcomes and the last one has at most `missing`."""
+    S, A, H, rng = 4, 2, 3, np.random.default_rng(seed)
+    rows = []
+    for s in range(S - 1):
+        for a in range(A):
+            p = rng.dirichlet(np.ones(S - 1))
+            rows += [(s, a, t, p[t], float(s + a)) for t in range(S - 1)] + [(s, a, S - 1, 0.0, float(s + a))]
+    rows += [(S - 1, a, S - 1, 1.0, 0.0) for a in range(A)]
+    mdp = zero_model(rows, S, A, H)
+    half = np.where(np.arange(S * A) < (S - 1) * A, rng.random((H, S * A)) * 0.3, 0.0)
+    missing = half * rng.random((H, S * A))
+    if path != "one call":
+        monkeypatch.setattr("bqrl.planners.sweep.SMALL_WORK", 0)
+    monkeypatch.setattr("bqrl.planners.sweep.SMALL_STATES", 1 if path == "products" else 10**6)
+    columns = lattice(mdp)
+    found = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
+    value = np.zeros((S, int(columns.size[H]) + 1))
+    value[:, 1:] = 1.0
+    for h in range(H - 1, -1, -1):
+        stage, shift, width = mdp.stage(h), columns.moves(mdp, h).shift, int(columns.size[h]) + 1
+        now = np.full((S, width), np.inf)
+        for q in range(S * A):
+            i = np.arange(stage.row_start[q], stage.row_start[q + 1])
+            for c in range(width):
+                reached = value[stage.successor[i], np.clip(c + shift[i], 0, value.shape[1] - 1)]
+                worst = greatest(reached, stage.probability[i], half[h, q], missing[h, q])
+                now[q // A, c] = min(now[q // A, c], worst)
+        value = now
+    assert found.root == pytest.approx(mdp.mu @ value, abs=1e-9)
+    plan = bqrl.solve(mdp, 0.3, radius=2 * half.reshape(H, S, A), attitude="robust", missing=missing.reshape(H, S, A))
+    assert plan.value == columns.points(0)[np.flatnonzero((mdp.mu @ value)[:-1] < 0.3)[-1]]
+
+
+def zero_model(rows, S, A, H):
+    """A model that keeps possible outcomes of probability zero."""
+    s, a, t, p, r = (np.array(column) for column in zip(*rows, strict=True))
+    table, _ = from_columns(np.zeros(s.size, int), s, a, t, p, r, H, S=S, A=A, keep_zeros=True)
+    return bqrl.MDP.from_table(table, H, np.eye(S)[0], 1.0)
+
+
+def greatest(reached, p, half, missing):
+    """The linear programme in the law and in what leaves each outcome."""
+    k = p.size
+    if k == 1:
+        return reached[0]
+    limits = [(0, 1)] * (k - 1) + [(0, missing or 1)]
+    leaves = np.hstack([-np.eye(k), -np.eye(k)])  # leaves >= p - law
+    total = np.r_[np.zeros(k), np.ones(k)]
+    best = linprog(
+        -np.r_[reached, np.zeros(k)], A_ub=np.vstack([leaves, total]), b_ub=np.r_[-p, half],
+        A_eq=[np.r_[np.ones(k), np.zeros(k)]], b_eq=[1.0], bounds=[*limits, *[(0, None)] * k],
+    )  # fmt: skip
+    return -best.fun

@@ -15,22 +15,21 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from bqrl.checks import shown, whole
+from bqrl.checks import whole
 from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.logs.archive import fields, stored
 from bqrl.logs.balls import Balls
+from bqrl.logs.interval import quantile_interval
 from bqrl.logs.limits import next_target, shares
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.files.atomic import replacing
-from bqrl.mdp.files.npz import OPTIONAL, STORED, stored_model
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan, check_levels, objective_name
 from bqrl.planners.solve import solve
-
-FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -70,6 +69,9 @@ class Estimate:
     lowest: float
     added: tuple[int, ...]
     refits: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
+    _memo: dict[Any, Any] = field(
+        default_factory=dict, repr=False
+    )  # plans and limits by level: large ones take minutes
 
     @property
     def counts(self) -> IntArray:
@@ -126,7 +128,11 @@ class Estimate:
         'With 95 % confidence, in 1 of 2 episodes you get at least 1,'
         """
         tau, beta = check_levels(tau, beta)
-        return self._solved(tau, beta, 1, options)
+        if options:
+            return self._solved(tau, beta, 1, options)
+        if (tau, beta) not in self._memo:
+            self._memo[tau, beta] = self._solved(tau, beta, 1, options)
+        return cast(Plan, self._memo[tau, beta])
 
     def plug_in(self, tau: float, beta: float = 0.0, **options: Any) -> Plan:
         """The plan that takes the empirical model as the truth; its value is not a promise."""
@@ -221,18 +227,19 @@ class Estimate:
             the worst-case and the empirical probability of missing the target. The costs of all rows add up to it.
         """
         tau, _ = check_levels(tau)
-        return self._costly(tau)[1][: whole(top, "top", 1)]
+        costs, _, target = self._shares(tau)
+        order = np.argsort(-costs, axis=None, kind="stable")[: whole(top, "top", 1)]
+        rows = (tuple(map(int, np.unravel_index(q, costs.shape))) for q in order if costs.flat[q] > 0.0)
+        radii = self.radii
+        return [self._described(row, radii) | {"cost": float(costs[row]), "target": target} for row in rows]
 
-    def _costly(self, tau: float) -> tuple[FloatArray, list[dict[str, Any]]]:
-        """How often states are met while the lowest target that is not promised is open, and the rows that cost most."""
-        radius, missing = self._ball(1)
-        target = next_target(self.mdp, radius, max(tau - self.start_error(), 1e-12), missing)
-        costs, met = shares(self.mdp, radius, target, missing)
-        found = [
-            self._described(k, s, a) | {"cost": float(costs[k, s, a]), "target": target}
-            for k, s, a in np.argwhere(costs > 0.0).tolist()
-        ]
-        return met, sorted(found, key=lambda row: -row["cost"])
+    def _shares(self, tau: float) -> tuple[FloatArray, FloatArray, float]:
+        """Costs of rows, how often states are met, and the lowest target that is not promised."""
+        if tau not in self._memo:
+            radius, missing = self._ball(1)
+            target = next_target(self.mdp, radius, max(tau - self.start_error(), 1e-12), missing)
+            self._memo[tau] = *shares(self.mdp, radius, target, missing), target
+        return cast(tuple[FloatArray, FloatArray, float], self._memo[tau])
 
     def reason(self, tau: float) -> str | None:
         """Why no useful promise is possible, in one line that names the decisive row; None if there is a useful promise.
@@ -252,7 +259,7 @@ class Estimate:
             return None
         if self.start_error() >= tau:
             return f"the law of the first state is known only up to a mass of {self.start_error():.3g}; declare start"
-        met, rows = self._costly(tau)
+        met, rows = self._shares(tau)[1], self.limits(tau, top=1)
         untried = np.broadcast_to(self._untried(), met.shape) * met
         h, s = (int(i) for i in np.unravel_index(untried.argmax(), met.shape))
         if untried[h, s] > max(0.0, rows[0]["cost"] if rows else 0.0):
@@ -268,9 +275,13 @@ class Estimate:
         place += "" if row["stage"] is None else f" at stage {row['stage']}"
         if not row["visits"]:
             return f"{place} was never tried"
+        costs = self._shares(tau)[0]
+        many = row["cost"] < costs.sum() / 2.0
+        others = f"; it is the costliest of {np.count_nonzero(costs > 0.0)} uncertain rows" if many else ""
+        times = "once" if row["visits"] == 1 else f"{row['visits']} times"
         return (
-            f"{place} was tried {row['visits']} times: with the radius {row['radius']:.2g} a mass of "
-            f"{row['radius'] / 2:.2g} may lie on worse outcomes than those seen"
+            f"{place} was tried {times}: with the radius {row['radius']:.2g} a mass of {row['radius'] / 2:.2g} may lie on "
+            f"worse outcomes than those seen{others}"
         )
 
     def _untried(self) -> BoolArray:
@@ -344,45 +355,28 @@ class Estimate:
         dict
             value, lower and upper; an end is infinite if there are too few episodes for it.
         """
-        from scipy.stats import binom
-
         tau, _ = check_levels(tau)
         if not self.returns.size:
             raise ArgumentError("every logged episode was cut off, so that no return is known; pass ends='terminal'")
-        sorted_returns = np.r_[-math.inf, np.sort(self.returns), math.inf]
-        n, alpha = self.returns.size, (1.0 - self.confidence) / 2.0
-        below = int(binom.ppf(alpha, n, tau))  # P(Bin < below) < alpha, so that position `below` is safe
-        below = below if binom.cdf(below - 1, n, tau) <= alpha else below - 1
-        above = int(binom.isf(alpha, n, tau)) + 1  # P(Bin >= above) <= alpha
-        middle = max(1, math.ceil(n * tau - 1e-9))
-        return {
-            "value": float(sorted_returns[middle]),
-            "lower": float(sorted_returns[max(0, below)]),
-            "upper": float(sorted_returns[min(n + 1, above)]),
-        }
+        return quantile_interval(self.returns, tau, self.confidence)
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------
 
-    def _described(self, k: int, s: int, a: int) -> dict[str, Any]:
+    def _described(self, row: tuple[int, ...], radii: FloatArray) -> dict[str, Any]:
         """One row in words and numbers."""
-        pooled = self.mdp.stationary
+        k, s, a = row
         return {
-            "stage": None if pooled else k, "state": self.mdp.state_label(s), "action": self.mdp.action_label(a),
-            "visits": int(self.counts[0 if pooled else k, s, a]), "radius": float(self.radii[0 if pooled else k, s, a]),
+            "stage": None if self.mdp.stationary else k, "state": self.mdp.state_label(s),
+            "action": self.mdp.action_label(a), "visits": int(self.counts[row]), "radius": float(radii[row]),
         }  # fmt: skip
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict per row that the log shows: stage, state, action, visits, outcomes and radius."""
+        """One dict per row that the log shows: stage, state, action, visits, radius and number of outcomes."""
         radii = self.radii
-        found = []
-        for k, s, a in np.argwhere(self.seen).tolist():
-            row = {
-                "stage": None if self.mdp.stationary else k, "state": self.mdp.state_label(s),
-                "action": self.mdp.action_label(a), "visits": int(self.counts[k, s, a]),
-                "outcomes": int(self.balls.outcomes[k, s, a]), "radius": float(radii[k, s, a]),
-            }  # fmt: skip
-            found.append(row)
-        return found
+        return [
+            self._described((k, s, a), radii) | {"outcomes": int(self.balls.outcomes[k, s, a])}
+            for k, s, a in np.argwhere(self.seen).tolist()
+        ]
 
     def to_frame(self) -> Any:
         """`rows` as a pandas frame."""
@@ -424,59 +418,12 @@ class Estimate:
     def __repr__(self) -> str:
         return f"Estimate({self.episodes} episodes, {int(self.seen.sum())} rows seen, confidence={self.confidence:g})"
 
-    def arrays(self) -> dict[str, Any]:
-        """The estimate as arrays without objects, for an .npz archive."""
-        mdp, balls = self.mdp, self.balls
-        found = {
-            "bqrl_estimate": np.array(FORMAT), "H": mdp.H, "discount": mdp.discount, "mu": mdp.mu, "row_start": mdp.row_start,
-            "successor": mdp.successor, "probability": mdp.probability, "known": mdp.known, "visits": balls.visits,
-            "outcomes": balls.outcomes, "most": balls.most, "exact": balls.exact, "returns": self.returns,
-            "assumptions": np.array(self.assumptions, np.str_), "added": np.array(self.added, np.int64),
-            "whole": np.array([balls.rows, balls.free, self.episodes, self.steps, self.counted, self.start_atoms]),
-            "numbers": np.array([balls.delta, self.confidence, self.floor, self.lowest]),
-        }  # fmt: skip
-        found["reward" if mdp.row_reward is None else "row_reward"] = (
-            mdp.reward if mdp.row_reward is None else mdp.row_reward
-        )
-        for name in ("state_names", "action_names"):
-            if getattr(mdp, name) is not None:
-                found[name] = np.array(getattr(mdp, name), np.str_)
-        return {name: np.asarray(array) for name, array in found.items()}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:
-        """The estimate that `arrays` describes."""
-        try:
-            return cls._checked(arrays)
-        except (KeyError, IndexError, TypeError, OverflowError, AttributeError) as fault:
-            raise FileFormatError(f"expected a saved estimate, got damaged arrays ({shown(str(fault))})") from None
-
-    @classmethod
-    def _checked(cls, arrays: Mapping[str, Any]) -> Estimate:
-        """The estimate, with its model checked like any other and every array of the shape that the model asks for."""
-        if arrays["bqrl_estimate"].shape != () or int(arrays["bqrl_estimate"]) != FORMAT:
-            raise FileFormatError(f"expected an estimate of format {FORMAT}, got {shown(arrays['bqrl_estimate'])}")
-        mdp = stored_model({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays})
-        per_row = {name: np.asarray(arrays[name]) for name in ("visits", "outcomes", "most", "exact")}
-        for name, kinds in (("visits", "iu"), ("outcomes", "iu"), ("most", "fiu"), ("exact", "b")):
-            found = per_row[name]
-            if found.shape != mdp.known.shape or found.dtype.kind not in kinds or np.any(found < 0):
-                raise FileFormatError(f"the array {name!r} must have one entry per row, shape {mdp.known.shape}")
-        rows, free, episodes, steps, counted, atoms = (int(x) for x in arrays["whole"].tolist())
-        delta, confidence, floor, lowest = (float(x) for x in arrays["numbers"].tolist())
-        returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
-        if returns.ndim != 1 or added.ndim != 1 or added.dtype.kind not in "iu" or np.any(added >= mdp.S):
-            raise FileFormatError("the arrays 'returns' and 'added' must be lists of returns and of states")
-        if min(rows, episodes, steps, counted, atoms) < 0 or not (0.0 < delta < 1.0 and 0.0 < confidence < 1.0):
-            raise FileFormatError("the arrays 'whole' and 'numbers' must hold counts, delta and the confidence")
-        balls = Balls(**per_row, free=bool(free), rows=rows, delta=delta)
-        assumptions = tuple(map(str, arrays["assumptions"].tolist()))
-        return cls(
-            mdp=mdp, balls=balls, confidence=confidence, assumptions=assumptions, returns=returns, episodes=episodes,
-            steps=steps, counted=counted, start_atoms=atoms, floor=floor, lowest=lowest, added=tuple(added.tolist()),
-        )  # fmt: skip
-
     def save(self, path: str | Path) -> None:
         """Write the estimate to an .npz file, whole or not at all."""
         with replacing(path) as file:
-            np.savez_compressed(file, **self.arrays())
+            np.savez_compressed(file, **stored(self))
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:
+        """The estimate that the arrays of a saved one describe."""
+        return cls(**fields(arrays))

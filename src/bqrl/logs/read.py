@@ -304,6 +304,8 @@ def near(text: str, labels: Iterable[str]) -> str:
     """The end of a message: the nearest of many labels, or the first and the last of them."""
     known = list(labels)
     found = get_close_matches(text, known, n=1, cutoff=0.5)
+    if not found and len(known) == 1:
+        return f"; there is only {known[0]!r}"
     return f"; did you mean {found[0]!r}?" if found else f"; there are {len(known)}, from {known[0]!r} to {known[-1]!r}"
 
 

@@ -1,0 +1,73 @@
+"""Estimates as arrays without objects, for .npz archives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bqrl.checks import shown
+from bqrl.errors import FileFormatError
+from bqrl.logs.balls import Balls
+from bqrl.mdp.files.npz import OPTIONAL, STORED, stored_model
+
+if TYPE_CHECKING:
+    from bqrl.logs.estimate import Estimate
+
+FORMAT = 1
+
+
+def stored(estimate: Estimate) -> dict[str, Any]:
+    """The estimate as arrays; refits are not stored."""
+    mdp, balls = estimate.mdp, estimate.balls
+    found = {
+        "bqrl_estimate": np.array(FORMAT), "H": mdp.H, "discount": mdp.discount, "mu": mdp.mu, "row_start": mdp.row_start,
+        "successor": mdp.successor, "probability": mdp.probability, "known": mdp.known, "visits": balls.visits,
+        "outcomes": balls.outcomes, "most": balls.most, "exact": balls.exact, "returns": estimate.returns,
+        "assumptions": np.array(estimate.assumptions, np.str_), "added": np.array(estimate.added, np.int64),
+        "whole": np.array(
+            [balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.counted, estimate.start_atoms]
+        ),
+        "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest]),
+    }  # fmt: skip
+    found["reward" if mdp.row_reward is None else "row_reward"] = (
+        mdp.reward if mdp.row_reward is None else mdp.row_reward
+    )
+    for name in ("state_names", "action_names"):
+        if getattr(mdp, name) is not None:
+            found[name] = np.array(getattr(mdp, name), np.str_)
+    return {name: np.asarray(array) for name, array in found.items()}
+
+
+def fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the estimate that `arrays` describes; FileFormatError if they are damaged."""
+    try:
+        return _checked(arrays)
+    except (KeyError, IndexError, TypeError, OverflowError, AttributeError) as fault:
+        raise FileFormatError(f"expected a saved estimate, got damaged arrays ({shown(str(fault))})") from None
+
+
+def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields, with the model checked like any other and every array of the shape that the model asks for."""
+    if arrays["bqrl_estimate"].shape != () or int(arrays["bqrl_estimate"]) != FORMAT:
+        raise FileFormatError(f"expected an estimate of format {FORMAT}, got {shown(arrays['bqrl_estimate'])}")
+    mdp = stored_model({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays})
+    per_row = {name: np.asarray(arrays[name]) for name in ("visits", "outcomes", "most", "exact")}
+    for name, kinds in (("visits", "iu"), ("outcomes", "iu"), ("most", "fiu"), ("exact", "b")):
+        found = per_row[name]
+        if found.shape != mdp.known.shape or found.dtype.kind not in kinds or np.any(found < 0):
+            raise FileFormatError(f"the array {name!r} must have one entry per row, shape {mdp.known.shape}")
+    rows, free, episodes, steps, counted, atoms = (int(x) for x in arrays["whole"].tolist())
+    delta, confidence, floor, lowest = (float(x) for x in arrays["numbers"].tolist())
+    returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
+    if returns.ndim != 1 or added.ndim != 1 or added.dtype.kind not in "iu" or np.any(added >= mdp.S):
+        raise FileFormatError("the arrays 'returns' and 'added' must be lists of returns and of states")
+    if min(rows, episodes, steps, counted, atoms) < 0 or not (0.0 < delta < 1.0 and 0.0 < confidence < 1.0):
+        raise FileFormatError("the arrays 'whole' and 'numbers' must hold counts, delta and the confidence")
+    return {
+        "mdp": mdp, "balls": Balls(**per_row, free=bool(free), rows=rows, delta=delta), "confidence": confidence,
+        "assumptions": tuple(map(str, arrays["assumptions"].tolist())), "returns": returns, "episodes": episodes,
+        "steps": steps, "counted": counted, "start_atoms": atoms, "floor": floor, "lowest": lowest,
+        "added": tuple(added.tolist()),
+    }  # fmt: skip

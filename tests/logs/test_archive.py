@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+from logged_problems import coin, simulated, study
+
+import bqrl
+from bqrl.errors import FileFormatError
+from bqrl.logs.archive import fields, stored
+from bqrl.logs.fit import fit
+
+
+@pytest.mark.parametrize("way", study.WAYS)
+def test_estimates_are_saved_and_loaded(tmp_path, way):
+    mdp, log = simulated("machine", 300)
+    estimate = study.fitted(mdp, log, way)
+    bqrl.save(estimate, tmp_path / "estimate.npz")
+    again = bqrl.load(tmp_path / "estimate.npz")
+    assert str(again) == str(estimate)
+    assert again.rows() == estimate.rows()
+    assert again.solve(0.1).value == estimate.solve(0.1).value
+    assert again.solve(0.1).notes == estimate.solve(0.1).notes
+    assert again.logged(0.1) == estimate.logged(0.1)
+    assert len(again.to_frame()) == len(estimate.rows())
+
+
+def test_files_that_are_no_estimates_are_one_line(tmp_path):
+    np.savez(tmp_path / "other.npz", bqrl_estimate=1)
+    with pytest.raises(FileFormatError, match="the array 'H' is missing"):
+        bqrl.load(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"bqrl_estimate": np.array(9)}, "expected an estimate of format 1"),
+        ({"visits": np.zeros(3, int)}, "'visits' must have one entry per row"),
+        ({"most": np.array([["x"]])}, "'most' must have one entry per row"),
+        ({"added": np.array([99])}, "'returns' and 'added'"),
+        ({"numbers": np.array([2.0, 0.95, 0.0, 0.0])}, "'whole' and 'numbers'"),
+    ],
+)
+def test_damaged_arrays_are_one_line(changes, words):
+    arrays = stored(fit(coin(20, 20), reward_range=(0, 1)))
+    assert fields(arrays)["episodes"] == 20
+    with pytest.raises(FileFormatError, match=words) as caught:
+        fields(arrays | changes)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,111 @@
+"""Estimates as documents, tables and charts."""
+
+import numpy as np
+import pytest
+from logged_problems import coin, simulated
+
+from bqrl.logs.fit import fit
+from bqrl.results.charts import image
+from bqrl.results.estimates import (
+    CHARTS,
+    FILES,
+    MAX_ROWS,
+    coverage_chart,
+    estimate_view,
+    fit_document,
+    fit_result,
+    gain_sentence,
+    promise_chart,
+)  # fmt: skip
+from bqrl.results.result import file_names
+
+
+@pytest.fixture(scope="module")
+def estimate():
+    mdp, log = simulated("machine", 800)
+    return fit(log, stationary=True, reward_range=(float(mdp.reward.min()), float(mdp.reward.max())))
+
+
+def test_the_document_has_three_policies_the_reason_and_the_gains(estimate):
+    plan = estimate.solve(0.1)
+    content = fit_document(estimate, plan)
+    logged, plug_in, robust = content["policies"]
+    assert logged["lower"] <= logged["value"] <= logged["upper"]
+    assert (plug_in["meaning"], robust["meaning"]) == ("not a promise", "promise")
+    assert robust["value"] == plan.value <= plug_in["value"]
+    assert content["useful"] == (content["reason"] is None) == (estimate.reason(0.1) is None)
+    assert content["gains"] == estimate.gains(0.1)
+    assert content["sentence"].startswith("With 95 % confidence")
+
+
+def test_a_result_writes_the_files_that_were_announced(estimate):
+    plan = estimate.solve(0.1)
+    result, left_out = fit_result(fit_document(estimate, plan), "title", {"tau": 0.1, "start": None}, estimate, plan)
+    assert left_out == []
+    assert set(result.charts) == set(CHARTS)
+    assert set(file_names(result)) - {"result.json", "manifest.json"} == set(FILES)
+    assert "start" not in result.settings
+    assert any("Declaring stationary raises the promise" in str(line) for line in result.sentences)
+    plain, _ = fit_result(fit_document(estimate, plan), "title", {}, estimate, plan, draw=False)
+    assert plain.charts == {}
+
+
+def test_the_reason_is_a_sentence_of_the_result():
+    estimate = fit(coin(5, 5), reward_range=(0, 1))
+    plan = estimate.solve(0.1)
+    result, _ = fit_result(fit_document(estimate, plan), "title", {}, estimate, plan, draw=False)
+    assert any(
+        str(line).startswith("No useful promise is possible: action 'a' in state 's'") for line in result.sentences
+    )
+    assert "gains" not in result.tables
+
+
+@pytest.mark.parametrize(
+    ("without", "value", "words"),
+    [
+        (14.0, 16.0, "raises the promise from 14 to 16."),
+        (-np.inf, 16.0, "raises the promise from none to 16."),
+        (16.0, 16.0, "does not change the promise (16)."),
+        (16.0, 14.0, "lowers the promise from 16 to 14."),
+    ],
+)
+def test_gains_in_words(without, value, words):
+    gain = {"declaration": "support", "without": without, "value": value, "note": ""}
+    assert gain_sentence(gain) == f"Declaring support {words}"
+    assert gain_sentence(gain | {"without": None, "note": "x"}) == "The promise without support cannot be computed: x."
+
+
+def test_the_chart_of_promises_leaves_out_what_is_not_finite():
+    rows = [
+        {"policy": "logging policy", "value": 1.0, "lower": -np.inf, "upper": 2.0, "meaning": "estimate with an interval"},
+        {"policy": "robust plan", "value": -np.inf, "lower": None, "upper": None, "meaning": "promise"},
+    ]  # fmt: skip
+    spec = promise_chart(rows, [{"factor": 2, "episodes": 8, "value": 3.0}], 0.1).to_dict()
+    shown = spec["layer"][0]["data"]["values"] if "data" in spec["layer"][0] else spec["data"]["values"]
+    assert [(row["policy"], row["low"], row["high"]) for row in shown] == [
+        ("logging policy", 1.0, 2.0),
+        ("2 times the data", 3.0, 3.0),
+    ]
+    assert "No promise is possible" in " ".join(spec["title"]["subtitle"])
+
+
+def test_the_chart_of_rows_marks_those_that_limit_the_promise(estimate):
+    spec = coverage_chart(estimate, estimate.limits(0.1, top=3)).to_dict()
+    rows = spec["data"]["values"]
+    assert len(rows) == int(estimate.seen.sum()) <= MAX_ROWS
+    assert sum(row["kind"] == "limits the promise" for row in rows) == 3
+    assert all(0.0 <= row["radius"] <= 2.0 for row in rows)
+
+
+def test_long_charts_of_rows_are_thinned(estimate, monkeypatch):
+    monkeypatch.setattr("bqrl.results.estimates.MAX_ROWS", 5)
+    spec = coverage_chart(estimate, estimate.limits(0.1, top=2)).to_dict()
+    assert len(spec["data"]["values"]) <= 7
+    assert sum(row["kind"] == "limits the promise" for row in spec["data"]["values"]) == 2
+    assert "5 of " in " ".join(spec["title"]["subtitle"])
+
+
+def test_estimates_draw_themselves(estimate):
+    assert image(estimate.chart(), "svg").startswith(b"<svg")
+    assert image(estimate.chart(0.1), "png")[1:4] == b"PNG"
+    assert len(estimate_view(estimate, 0.1).to_dict()["vconcat"]) == 2
