@@ -109,6 +109,15 @@ class SharedNoise:
         return all(bool(np.all(np.isfinite(p))) for p in self.probabilities)
 
     @cached_property
+    def event_names(self) -> tuple[tuple[str, ...], ...]:
+        """The events of every law as text, as files write them; 3.0 is 3."""
+
+        def text(event: Any) -> str:
+            return str(int(event)) if isinstance(event, float) and event.is_integer() else str(event)
+
+        return tuple(tuple(map(text, labels)) for labels in self.events)
+
+    @cached_property
     def law_start(self) -> IntArray:
         """Place of the first event of every law in the laws written one after the other, shape (laws + 1,)."""
         return np.cumsum([0, *(len(labels) for labels in self.events)])
