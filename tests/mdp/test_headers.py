@@ -43,6 +43,12 @@ def test_other_columns_are_ignored_with_one_notice():
         match_columns([*USUAL, "", " "], None)  # cells without a header are no columns
 
 
+def test_a_column_of_laws_means_nothing_without_events():
+    with pytest.warns(ModelWarning, match=r"^columns ignored: 'law'$"):
+        assert "law" not in match_columns([*USUAL, "law"], None)
+    assert match_columns([*USUAL, "law", "event"], None)["law"] == 5
+
+
 def test_the_caller_chooses_in_any_case():
     header = ["here", "what", "There", "how likely", "gain"]
     chosen = {"state": "here", "action": "What", "next_state": "there", "probability": "how likely", "reward": "gain"}

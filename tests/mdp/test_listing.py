@@ -41,6 +41,7 @@ FAULTS = [
     ("an empty id", lambda: MDP(table(next_state=["Sick", "", "Well"]), horizon=2), "row 1: the state is empty", "next_state"),
     ("an unknown name", lambda: MDP(TABLE, horizon=2, state_names=["Well", "Sik"]), "row 2: there is no state 'Sick'; did you mean 'Sik'?", "state"),
     ("ids from 2", lambda: MDP(table(state=[2, 2, 3], next_state=[3, 2, 2]), horizon=2), "the smallest state id is 2", "state"),
+    ("a name in another case", lambda: MDP(table(state=["Well", "Well", "sick"]), horizon=2), "state Sick is reachable at stage 1 but has no action; is it the state sick?", None),
     ("half an id", lambda: MDP(table(action=[0.5, 0.5, 1]), horizon=2), "row 0: the action must be a name or a whole number", "action"),
     ("a NaN id", lambda: MDP(table(action=[0.0, 0.0, np.nan]), horizon=2), "row 2: the action is empty", "action"),
     ("percentages", lambda: MDP(table(probability=[25, 75, 100]), horizon=2), "the row sums to 100: percentages? divide them by 100", "probability"),
@@ -128,7 +129,7 @@ def test_an_event_of_probability_zero_stays_possible():
 
 
 EVENT_FAULTS = [
-    ("two probabilities", {"probability": [0.3, 0.7, 0.6, 0.4, 1.0]}, "row 2: the event 'dry' has the probability 0.6 here and 0.7 in row 1; give rows with other probabilities another law in a column 'law'"),
+    ("two probabilities", {"probability": [0.3, 0.7, 0.6, 0.4, 1.0]}, "row 2: the event 'dry' has the probability 0.6 here and 0.7 in row 1; give rows with other probabilities another law in a column 'law', or rename the column"),
     ("an event twice", {"event": ["rain", "rain", "dry", "rain", ""], "probability": [0.5, 0.5, 0.5, 0.5, 1.0]}, "must list every event of one law once"),
     ("a line without its event", {"event": ["rain", "", "dry", "rain", ""]}, "must list every event of one law once"),
     ("an event that is missing", {"event": ["rain", "dry", "dry", "rain", "rain"], "probability": [0.3, 0.7, 0.7, 0.3, 0.3], "state": ["empty", "empty", "full", "full", "mud"], "next_state": ["full", "empty", "full", "full", "mud"]}, "sums to 0.3"),

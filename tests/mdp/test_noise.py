@@ -207,5 +207,12 @@ def test_noise_must_fit_the_rows():
         mdp.noise.image([])
 
 
+def test_whole_numbers_have_one_name():
+    mdp = bqrl.from_step(
+        lambda s, a, e: (0, float(e)), ["go"], {0: 0.25, 1.0: 0.25, 2.5: 0.25, np.float64(4): 0.25}, 1, 0
+    )
+    assert mdp.noise.event_names == (("0", "1", "2.5", "4"),)
+
+
 def test_doctests():
     assert doctest.testmod(bqrl.mdp.noise).failed == 0

@@ -48,6 +48,8 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
             )
         if near:
             found[role] = (exact or near)[0]
+    if EVENT not in found:
+        found.pop(LAW, None)  # it only tells laws of events apart
     extra = [name for i, name in enumerate(names) if name and i not in found.values()]
     for role in ROLES:
         if role not in found:

@@ -131,7 +131,7 @@ def _read_events(listing: Listing, row: IntArray, s_next: IntArray, table: Table
         raise listing.error(
             i,
             f"the event {shown(event.labels[event.code[i]])} has the probability {p[i]:.12g} here and {p[j]:.12g} in"
-            f" {listing.where(j)}; give rows with other probabilities another law in a column 'law'",
+            f" {listing.where(j)}; give rows with other probabilities another law in a column 'law', or rename the column",
             "probability",
         )
     opening = np.unique(first[named])  # one line per event of a law, in order of appearance

@@ -235,10 +235,13 @@ class MDP:
         """Raise ModelError if a reachable state has no action."""
         stuck = self.reachable[:-1] & ~self.available.any(axis=2)
         if stuck.any():
-            h, s = np.argwhere(stuck)[0]
-            raise ModelError(
-                f"state {self.state_label(int(s))} is reachable at stage {h} but has no action; give it one (a loop will do)"
+            h, s = (int(i) for i in np.argwhere(stuck)[0])
+            name = self.state_label(s)
+            twin = next(
+                (other for other in self.state_names or () if other != name and other.lower() == name.lower()), None
             )
+            remedy = f"is it the state {twin}?" if twin else "give it one (a loop will do)"
+            raise ModelError(f"state {name} is reachable at stage {h} but has no action; {remedy}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an MDP is frozen; build a new one to change {name}")

@@ -78,7 +78,8 @@ class SharedNoise:
     def __repr__(self) -> str:
         sizes = ", ".join(str(len(labels)) for labels in self.events[:4]) + (", ..." if len(self.events) > 4 else "")
         rows = np.count_nonzero(self.row_law >= 0)
-        text = f"SharedNoise({len(self.events)} law(s) of {sizes} events drive {rows} rows"
+        laws = "1 law" if len(self.events) == 1 else f"{len(self.events)} laws"
+        text = f"SharedNoise({laws} of {sizes} events behind {rows} rows"
         text += "" if self.events_observed else ", events not observed"
         if any(self.cut):
             text += f", at most {max(self.cut):.3g} of a law's mass cut off"
@@ -107,6 +108,15 @@ class SharedNoise:
     def known(self) -> bool:
         """Whether the laws are known."""
         return all(bool(np.all(np.isfinite(p))) for p in self.probabilities)
+
+    @cached_property
+    def event_names(self) -> tuple[tuple[str, ...], ...]:
+        """The events of every law as text, as files write them; 3.0 is 3."""
+
+        def text(event: Any) -> str:
+            return str(int(event)) if isinstance(event, float) and event.is_integer() else str(event)
+
+        return tuple(tuple(map(text, labels)) for labels in self.events)
 
     @cached_property
     def law_start(self) -> IntArray:

@@ -16,7 +16,7 @@ PREFIX = "noise_"
 def to_arrays(noise: SharedNoise) -> dict[str, Any]:
     """The record as plain arrays under names that begin with `noise_`; events become strings."""
     return {
-        "noise_events": np.array([str(event) for labels in noise.events for event in labels], dtype=np.str_),
+        "noise_events": np.array([name for names in noise.event_names for name in names], dtype=np.str_),
         "noise_probability": np.concatenate([*noise.probabilities, np.empty(0)]),
         "noise_law_start": noise.law_start,
         "noise_row_law": noise.row_law,

@@ -45,24 +45,16 @@ def write_csv(mdp: MDP, *, plain: bool = False) -> bytes:
     if not plain:
         text.writelines(f"# {key}: {value}\n" for key, value in _stated(mdp, shared, ends))
     state, action = _ids(mdp.state_names, S, plain), _ids(mdp.action_names, A, plain)
-    columns: dict[str, Any] = {
-        STAGE: (row // (S * A)).tolist(),
-        "state": [state[i] for i in s.tolist()],
-        "action": [action[i] for i in a.tolist()],
-        LAW: shared and [law if law >= 0 else "" for law in shared.row_law.reshape(-1)[row].tolist()],
-        EVENT: shared and [label for labels in shared.events for label in labels] + [""],
-        "next_state": [state[i] for i in s_next.tolist()],
-        "probability": map(repr, probability.tolist()),
-        "reward": map(repr, mdp.reward[0, outcome].tolist()),
-    }
-    if mdp.stationary:
-        del columns[STAGE]
-    if shared is None or len(shared.events) == 1:
-        del columns[LAW]
-    if shared is None:
-        del columns[EVENT]
-    else:
-        columns[EVENT] = [columns[EVENT][i] for i in event.tolist()]
+    columns: dict[str, Any] = {} if mdp.stationary else {STAGE: (row // (S * A)).tolist()}
+    columns |= {"state": [state[i] for i in s.tolist()], "action": [action[i] for i in a.tolist()]}
+    if shared is not None:
+        if len(shared.events) > 1:
+            columns[LAW] = [law if law >= 0 else "" for law in shared.row_law.reshape(-1)[row].tolist()]
+        names = [*(name for names in shared.event_names for name in names), ""]
+        columns[EVENT] = [names[i] for i in event.tolist()]
+    columns["next_state"] = [state[i] for i in s_next.tolist()]
+    columns["probability"] = map(repr, probability.tolist())
+    columns["reward"] = map(repr, mdp.reward[0, outcome].tolist())
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([PLAIN.get(role, role) if plain else role for role in columns])
     writer.writerows(zip(*columns.values(), strict=True))
@@ -86,7 +78,7 @@ def _lines(mdp: MDP, noise: SharedNoise | None) -> tuple[IntArray, IntArray, Flo
 def _refuse(mdp: MDP, noise: SharedNoise | None, ends: Ends, plain: bool) -> None:
     """Raise ArgumentError if the columns cannot hold the model."""
     names = (mdp.state_names or ()) + (mdp.action_names or ())
-    events = [] if noise is None else [[str(event) for event in labels] for labels in noise.events]
+    events = () if noise is None else noise.event_names
     single = np.diff(mdp.row_start) == 1
     zero = mdp.probability == 0
     for refused, what in (

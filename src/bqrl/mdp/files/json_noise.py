@@ -30,8 +30,8 @@ from bqrl.mdp.validation import percentages
 def noise_lines(noise: SharedNoise, place: list[list[Any]]) -> list[str]:
     """The lines of the key `noise`, one per law and one per row with a law."""
     laws = [
-        {"events": list(map(str, events)), "probabilities": p.tolist() if noise.known else None, "cut": cut}
-        for events, p, cut in zip(noise.events, noise.probabilities, noise.cut, strict=True)
+        {"events": list(events), "probabilities": p.tolist() if noise.known else None, "cut": cut}
+        for events, p, cut in zip(noise.event_names, noise.probabilities, noise.cut, strict=True)
     ]
     driven = [(q, law) for q, law in enumerate(noise.row_law.reshape(-1).tolist()) if law >= 0]
     rows = [[*place[q], law, noise.outcome_of(q).tolist()] for q, law in driven]
