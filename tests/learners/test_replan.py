@@ -41,12 +41,15 @@ def test_cold_and_warm_plans_agree_with_solve(seed):
     mdp, rng = wide_problem(seed), np.random.default_rng(seed)
     assert lattice(mdp).size[0] <= 2_000
     tau, beta = LEVELS[seed % len(LEVELS)]
-    warm = Replanner(mdp)
+    warm, coarse = Replanner(mdp, tolerance=0.0), Replanner(mdp)
     warm.window(near(mdp, rng), tau, beta)
     for kernel in (np.array(mdp.probability), near(mdp, rng), near(mdp, rng, 0.5)):
         plan = bqrl.solve(mdp.with_probability(kernel), tau, beta=beta)
-        for found in (Replanner(mdp).window(kernel, tau, beta), warm.window(kernel, tau, beta)):
-            scale = max(1.0, abs(plan.upper))
+        scale = max(1.0, abs(plan.upper))
+        found = coarse.window(kernel, tau, beta)
+        assert -1e-9 * scale <= found.bound - plan.upper <= coarse.tolerance
+        assert abs(found.nominal - plan.value) <= coarse.tolerance
+        for found in (Replanner(mdp, tolerance=0.0).window(kernel, tau, beta), warm.window(kernel, tau, beta)):
             assert found.bound == pytest.approx(plan.upper, abs=1e-9 * scale)
             assert found.nominal == pytest.approx(plan.value, abs=1e-9 * scale)
             law = evaluate(mdp.with_probability(kernel), found.policy)
@@ -79,7 +82,7 @@ def deep_sea(N=8, prize=100.0, cost=1.0, success=0.95):
 def test_deep_sea_with_uniform_rows_is_planned_as_solve_plans_it():
     model = blank_model(deep_sea())
     plan = bqrl.solve(model, 0.5, beta=0.5)
-    found = Replanner(model).window(np.array(model.probability), 0.5, 0.5)
+    found = Replanner(model, tolerance=0.0).window(np.array(model.probability), 0.5, 0.5)
     assert found.bound == pytest.approx(plan.upper, abs=1e-9)
     assert found.nominal == pytest.approx(plan.value, abs=1e-9)
     assert evaluate(model, found.policy).buffered_quantile(0.5, 0.5) == pytest.approx(plan.value, abs=1e-9)

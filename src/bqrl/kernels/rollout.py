@@ -68,6 +68,14 @@ def play_chances(stages, probability, reward, chance, u, v, trace):
 
 
 @njit(cache=True)
+def add_run(after, t, to, here, s, g, count, p):
+    """after[t, to + c] += p * here[s, g + c] for c below `count`; unsigned indices, so that it runs on vectors."""
+    r, m, j, at = np.uint64(t), np.uint64(s), np.uint64(to), np.uint64(g)
+    for c in range(np.uint64(count)):
+        after[r, j + c] += here[m, at + c] * p
+
+
+@njit(cache=True)
 def push_stages(stages, sums, probability, tables, target, work):
     """Return the mass of every final sum under action tables as in `play_tables`; `work` (2, S, sums) is overwritten."""
     H, S = stages.size.size - 1, stages.mu.size
@@ -77,21 +85,32 @@ def push_stages(stages, sums, probability, tables, target, work):
     rows = S * stages.A
     now = 0
     for h in range(H):
-        after = work[1 - now]
+        here, after = work[now], work[1 - now]
         after[:, : sums.count[h + 1]] = 0.0
         base = 0 if stages.start.size - 1 == rows else h * rows
         first = stages.start[base]
         columns = (tables.begin[h + 1] - tables.begin[h]) // S
         moved = sums.lowest[h] - sums.lowest[h + 1]
+        highest = target - sums.lowest[h] - stages.lowest[h]  # column of the sum 0
         for s in range(S):
-            for g in range(sums.count[h]):
-                mass = work[now, s, g]
-                if mass == 0.0:
+            actions = tables.flat[tables.begin[h] + s * columns : tables.begin[h] + (s + 1) * columns]
+            end = 0
+            while end < sums.count[h]:
+                g, end = end, end + 1
+                if here[s, g] == 0.0:
                     continue
-                c = min(max(target - g - sums.lowest[h] - stages.lowest[h], 0), columns - 1)
-                q = base + s * stages.A + tables.flat[tables.begin[h] + s * columns + c]
+                a = actions[min(max(highest - g, 0), columns - 1)]
+                while end < sums.count[h] and here[s, end] != 0.0:  # a run of sums that play the same action
+                    if actions[min(max(highest - end, 0), columns - 1)] != a:
+                        break
+                    end += 1
+                q = base + s * stages.A + a
                 for i in range(stages.start[q], stages.start[q + 1]):
-                    after[stages.successor[i], g + moved + stages.gain[h, i - first]] += mass * probability[i]
+                    t, to, p = stages.successor[i], g + moved + stages.gain[h, i - first], probability[i]
+                    if end == g + 1:
+                        after[t, to] += here[s, g] * p
+                    else:
+                        add_run(after, t, to, here, s, g, end - g, p)
         now = 1 - now
     law = np.zeros(sums.count[H])
     for s in range(S):

@@ -25,6 +25,7 @@ from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic
 
 MAX_COLUMNS = 20_000  # a finer lattice is replaced by a rounded grid
 ROUNDED_POINTS = 2_000  # of that grid
+PLAN_TOL = 1e-3  # a plan this close to its bound, relative to the range of returns, ends the search over widths
 
 
 @per_structure
@@ -61,13 +62,17 @@ class Replanner:
 
     On a problem without a lattice of moderate size, returns are rounded down to a grid of 2,000 points: the learner then
     plans for slightly smaller rewards than it collects.
+
+    The search over widths ends once value and bound of a plan are within `tolerance` of each other, relative to the range of
+    the returns. Both remain what they are called: the value is that of the policy, and no policy exceeds the bound.
     """
 
-    def __init__(self, model: MDP) -> None:
+    def __init__(self, model: MDP, tolerance: float = PLAN_TOL) -> None:
         self.model, self.grid = model, planning_grid(model)
         self.layout = Layout(model, self.grid)
         self.follower = Follower(self.layout)
         self.points = self.grid.points(0)
+        self.tolerance = max(tolerance * float(np.ptp(self.points)), LINE_TOL * size_of(self.points))
         self.width: float | None = None  # where the last search ended, in steps
 
     def score(self, policy: TargetPolicy, probability: FloatArray, tau: float, beta: float) -> float:
@@ -92,13 +97,12 @@ class Replanner:
             mdp=self.model, grid=self.grid, tau=tau, beta=beta, half=half, probability=probability,
             layout=self.layout, follower=self.follower, begin=self.width, refine=False,
         )  # fmt: skip
-        bound, column, width = search.upper()
+        bound, column, width = search.upper(self.tolerance)
         self.width = width
         if half is None:  # without a ball the policy's own score decides
-            enough = bound - LINE_TOL * size_of(self.points)
-            policy, nominal = best_deterministic(search, column, width, enough)
+            policy, nominal = best_deterministic(search, column, width, bound - self.tolerance)
             bound = max(bound, nominal)  # they differ by rounding where the policy attains the bound
         else:
             found = search.policy(width, column)
-            policy, nominal = found.policy, float(buffered_rows(self.points, found.mass[None], tau, beta)[0])
+            policy, nominal = found.policy, found.value
         return Choice(policy, bound, nominal, len(search.sweeps))

@@ -85,10 +85,15 @@ class Layout:
         self._table_starts: dict[int, IntArray] = {}
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
+        self._dense = any(by_products(mdp, grid, mdp.stage(h)) for h in range(1 if mdp.stationary else H))
         self._fixed_means = None
         if mdp.row_reward is not None:
             by_stage = np.broadcast_to(mdp.row_reward.reshape(-1, rows), (H, rows))
             self._fixed_means = np.ascontiguousarray(self._worth * by_stage)
+
+    def in_one_call(self, columns: int) -> bool:
+        """Return whether one call is best for so many columns: neither matrix products nor threads would help."""
+        return not self._dense and self.stages.shift.shape[1] * columns <= THREADS_FROM
 
     def reserve(self, cells: int) -> FloatArray:
         """Return work arrays for so many numbers per stage; the same ones as last time where they are large enough."""
@@ -173,7 +178,9 @@ def sweep(
         largest = size_of(grid.points(0)[[0, -1]]) if layout is None else layout.largest
     rule = Goal(NO_TABLE, weight, tie, 1e-12 * largest)
     widest = int(grid.size.max()) + extra
-    if isinstance(grid, Lattice) and second is None and not keep and tick is None and fits_one_call(mdp, widest):
+    plain = isinstance(grid, Lattice) and second is None and not keep and tick is None
+    if plain and (fits_one_call(mdp, widest) or (layout is not None and layout.in_one_call(widest))):
+        assert isinstance(grid, Lattice)
         layout = Layout(mdp, grid) if layout is None else layout
         return _in_one_call(layout, kernel, cost, extra, rule, policy, half, sense, missing)
     layers = 2 if policy else 1  # values of all columns, then their means

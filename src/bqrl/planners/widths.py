@@ -30,6 +30,7 @@ from bqrl.planners.follow import Follower, law_on_points
 from bqrl.planners.sweep import OPTIMISTIC, Layout, Sweep, fits_one_call, sweep
 from bqrl.planners.target import MAX_BYTES
 
+FULL_SET = 2  # sweeps after which the shortfalls themselves, at width 1, are swept for
 LINE_TOL = 1e-12  # bounds closer than this, relative to the size of the returns, count as equal in the search
 
 
@@ -40,6 +41,7 @@ class Found:
     policy: TargetPolicy
     points: FloatArray
     mass: FloatArray
+    value: float  # its buffered quantile on the grid
 
     @property
     def law(self) -> Law:
@@ -115,7 +117,8 @@ class WidthSearch:
                 mass = self.follower.law(policy, self.probability)
             else:
                 mass = law_on_points(self.mdp, policy, self.grid)
-            self.found[d, column] = Found(policy=policy, points=self.targets, mass=mass)
+            value = float(buffered_rows(self.targets, mass[None], self.tau, self.beta)[0])
+            self.found[d, column] = Found(policy=policy, points=self.targets, mass=mass, value=value)
         return self.found[d, column]
 
     def line(self, found: Found, column: int) -> FloatArray:
@@ -128,50 +131,64 @@ class WidthSearch:
         widths = np.arange(column + 1.0)
         return self.targets[column] + ((self.tau - self.beta) * widths - short) * (self.grid.step / self.beta)
 
-    def upper(self) -> tuple[float, int, float]:
-        """Return U, its target column and its width."""
-        size = size_of(self.targets[[0, -1]])
+    def upper(self, tolerance: float | None = None) -> tuple[float, int, float]:
+        """Return U, its target column and its width; U is at most `tolerance` above min_d F(z, d), or above a policy found.
+
+        The default tolerance is rounding error. Over a ball it is not used: there the search ends at the best lattice width.
+        """
+        if tolerance is None:
+            tolerance = LINE_TOL * size_of(self.targets[[0, -1]])
         longest = float(max(self.targets.size - 1, 1))
         first = math.sqrt(longest) if self.begin is None else self.begin
         self.bound(float(min(max(math.floor(first), 1), longest)))
         while True:
             widths = sorted(self.bounds)
             table = np.array([self.bounds[d] for d in widths])
-            ceiling = self._ceiling(table)
-            column = int(ceiling.argmax())
+            ceiling, column = self._ceiling(table, tolerance)
             best = widths[int(table[:, column].argmin())]
-            enough = float(ceiling[column]) - LINE_TOL * size
+            enough = ceiling - tolerance
             if self.half is None:
                 following = self._lowest(column, enough)
-                if following is not None and len(self.sweeps) == 2 and 1.0 not in self.sweeps:
+                if following is not None and len(self.sweeps) == FULL_SET and 1.0 not in self.sweeps:
                     following = 1.0
             else:
                 following = self._neighbour(best, column)
                 if following is None and self.refine:
                     following = self._between(best, column, enough)
             if following is None or any(abs(following - d) < 1e-9 for d in widths):
-                return float(ceiling[column]), column, best
+                return ceiling, column, best
             self.bound(following)
 
-    def _ceiling(self, table: FloatArray) -> FloatArray:
-        """Return the lowest bound of each target, tightened by the shortfalls W of a sweep at width 1 if there is one.
+    def _ceiling(self, table: FloatArray, tolerance: float) -> tuple[float, int]:
+        """Return the largest of the lowest bounds of all targets, and the target to refine.
 
-        E[clip(z + 1 - G, 0, d + 1)] is at least J_d(z) + W(z + 1), so a bound at z holds at z + 1 if tau - W(z + 1) is added.
-        Without this, each of the targets between two atoms of a law would need a sweep of its own.
+        A bound at one target holds at its neighbours, too, with an allowance: E[clip(z + 1 - G, 0, d + 1)] exceeds
+        E[clip(z - G, 0, d)] by P(G < z + 1), which lies between W(z + 1) and 1, and W(z) is at least J_d(z) / d. Without this,
+        each of the targets between two atoms of a law would need a sweep of its own. Among targets of nearly the largest
+        bound, the one whose own bound is tightest is refined: the others borrow theirs from it.
         """
-        ceiling = table.min(axis=0)
-        if 1.0 not in self.sweeps or self.half is not None:
-            return ceiling
-        shortfall = self.sweeps[1.0].root[: ceiling.size]
-        rise = np.cumsum((self.tau - shortfall) * (self.grid.step / self.beta))
-        return rise + np.minimum.accumulate(ceiling - rise)
+        own = table.min(axis=0)
+        if self.half is not None:
+            return float(own.max()), int(own.argmax())
+        unit, narrowest = self.grid.step / self.beta, min(self.sweeps)
+        shortfall = self.sweeps[narrowest].root[: own.size] / narrowest
+        rise = np.cumsum((self.tau - shortfall) * unit)
+        shared = rise + np.minimum.accumulate(own - rise)
+        fall = np.arange(own.size) * ((self.tau - 1.0) * unit)
+        shared = fall + np.minimum.accumulate((shared - fall)[::-1])[::-1]
+        ceiling = float(shared.max())
+        column = np.where(shared >= ceiling - 0.1 * tolerance, own - shared, np.inf).argmin()
+        return ceiling, int(column)
 
     def _lowest(self, column: int, enough: float) -> float | None:
-        """Return the width at which the policies met leave F(z, .) lowest; None if that is not below `enough`.
+        """Return the width at which the policies met leave F(z, .) lowest; None if that, or a policy met, is `enough`.
 
         Between lattice widths the functions are lines, so the lowest point lies on the lattice or where two lines meet.
         """
-        lines = np.array([self.line(self.policy(d, column), column) for d in self.sweeps])
+        met = [self.policy(d, column) for d in self.sweeps]
+        if max(found.value for found in self.found.values()) >= enough:
+            return None
+        lines = np.array([self.line(found, column) for found in met])
         envelope = lines.max(axis=0)
         i = int(envelope.argmin())
         lowest, place = float(envelope[i]), float(i)
@@ -270,7 +287,7 @@ def _score(search: WidthSearch, found: Found, scored: MDP | None) -> float:
     """Return the buffered quantile of a policy."""
     if scored is not None:
         return evaluate(scored, found.policy).buffered_quantile(search.tau, search.beta)
-    return float(buffered_rows(found.points, found.mass[None], search.tau, search.beta)[0])
+    return found.value
 
 
 def best_mix(search: WidthSearch, column: int) -> tuple[MixturePolicy | TargetPolicy, float]:
