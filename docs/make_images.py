@@ -15,6 +15,7 @@ import altair as alt
 import numpy as np
 
 import bqrl
+from bqrl.learners.replan import centred_window
 from bqrl.results.charts import BLUE, GREEN, GREY, RED, Steps, guarantee_chart, image, titled
 
 IMAGES = Path(__file__).parent / "images"
@@ -144,9 +145,38 @@ def buffer_dial() -> Any:
     return titled(chart, "One dial from the quantile (VaR) to CVaR", note).configure_view(stroke=None)
 
 
+def window() -> Any:
+    """The windows of levels for which the default learner plans, over the shortfall of every target."""
+    tau, curve = 0.5, bqrl.guarantee_curve(bqrl.envs.make("AssetSelling", distribution="two-humped"))
+    first = int(np.searchsorted(curve.points, 10 / OFFERS - 1e-9))
+    pairs = zip(curve.points[first:-1].tolist(), curve.shortfall[first:-1].tolist(), strict=False)
+    bars = [{"x": round(x * OFFERS), "short": short, "best": abs(x - curve(tau)) < 1e-9} for x, short in pairs]
+    bands = []
+    for t in (10, 100, 1000):
+        level, buffer = centred_window(tau, t)
+        bands.append({"low": level - buffer, "high": level, "label": f"episode {t}", "t": t})
+    x = alt.X("x:O", title="target offer", axis=alt.Axis(labelAngle=0))
+    y = alt.Y("short:Q", title="chance to fall short", axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1]))
+    chosen = alt.condition("datum.best", alt.value(GREEN), alt.value("#BFBFBF"))
+    band, high = alt.Chart(alt.Data(values=bands)), alt.Y("high:Q", title="chance to fall short")
+    chart = alt.layer(
+        band.mark_rect(opacity=0.13, color=BLUE).encode(y=alt.Y("low:Q", title="chance to fall short"), y2="high:Q"),
+        alt.Chart(alt.Data(values=bars)).mark_bar().encode(x=x, y=y, color=chosen),
+        alt.Chart(alt.Data(values=[{"short": tau}])).mark_rule(color=RED, strokeWidth=1.5).encode(y=y),
+        band.mark_text(align="left", baseline="top", dx=6, dy=4, color=BLUE).encode(
+            x=alt.value(0), y=high, text="label:N"
+        ),
+    ).properties(width=520, height=300)
+    note = (
+        "Two-humped offers, τ = 50 % (red). Bars: smallest chance to fall short of each target; green: the best target."
+    )
+    return titled(chart, "The window narrows to the level as the shortfalls become known", note)
+
+
 def learning() -> Any:
-    """Cumulative gap of UCB-BQRL with both planners and of UCBVI."""
+    """Cumulative gap of the default learner, of UCB-BQRL with both planners and of UCBVI."""
     learners = [
+        ("PSRL", "psrl", {}),
         ("UCB-BQRL", "ucb-bqrl", {"planner": "target"}),
         ("UCB-BQRL, greedy planner", "ucb-bqrl", {"planner": "greedy"}),
         ("UCBVI", "ucbvi", {}),
@@ -160,6 +190,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "guarantee_curve": guarantee_curve,
     "target_space": target_space,
     "buffer_dial": buffer_dial,
+    "window": window,
     "learning": learning,
 }
 

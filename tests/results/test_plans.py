@@ -60,7 +60,7 @@ def test_every_level_of_the_slider_has_its_sentence_its_law_and_its_mark(embedde
         ({"planner": "greedy"}, {"below", "above"}, {"upper", "gap", "nominal"}),
         ({"radius": 0.1, "attitude": "robust"}, {"nominal"}, {"below", "above"}),
     ],
-    ids=str,
+    ids=["target", "buffered", "greedy", "robust"],
 )
 def test_the_table_of_levels_has_the_columns_that_mean_something(options, present, absent):
     document = plan_document(solved((0.2,), (), **options))
