@@ -141,9 +141,7 @@ class Work:
         """Calls that have ended, after at most `timeout` seconds."""
         for note in self.workers.notes():
             self.say(note)
-        while self._queue and len(self._running) < self.workers.capacity:
-            call = self._queue.popleft()
-            self._running[self.workers.submit(call.function, *call.arguments)] = call
+        self._hand_out()
         outcomes = []
         for future in wait_for(list(self._running), timeout, FIRST_COMPLETED).done:
             call = self._running.pop(future)
@@ -155,7 +153,15 @@ class Work:
             except Exception as error:
                 outcomes.append(Outcome(call.key, error=error))
                 self._vain = 0
+        if self.workers.capacity > 1:  # the processes proceed while the caller stores the outcomes
+            self._hand_out()
         return outcomes
+
+    def _hand_out(self) -> None:
+        """Submit calls as long as workers are free."""
+        while self._queue and len(self._running) < self.workers.capacity:
+            call = self._queue.popleft()
+            self._running[self.workers.submit(call.function, *call.arguments)] = call
 
     def _after_death(self, call: _Call) -> list[Outcome]:
         """Repeat a call whose process died, unless it has failed for good."""
