@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from bqrl.errors import ArgumentError, ArgumentTypeError
 
-
 MAX_LISTED = 24  # options in one message
 
 
