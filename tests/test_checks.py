@@ -79,6 +79,9 @@ def test_a_choice_names_the_nearest_option():
     with pytest.raises(ArgumentTypeError, match="planner must be one of 'target', 'greedy', got 3"):
         choice(3, "planner", ["target", "greedy"])
     assert nearest("zzz", ["a", "b"]) == "; choose from a, b"
+    assert nearest("zzz", ["a", "b"], listed=False) == ""
+    assert nearest("zzz", [f"a{i}" for i in range(1000)]).endswith(", a23, ...")
+    assert len(nearest("zzz", ["9" * 5000])) < 60
 
 
 def test_a_seed_is_used_as_given_or_drawn():

@@ -24,6 +24,9 @@ MAX_GROWTH = 1500 * 2**20  # of the process
 REFUSALS = (FileFormatError, ArgumentError, ArgumentTypeError, SizeError, OSError)
 
 MODEL = bqrl.envs.make("AssetSelling", offers=4, start=1, horizon=3)
+SHARED = bqrl.from_step(
+    lambda s, a, e: (min(s + a * e, 2), float(e)), [0, 1], [{0: 0.5, 1: 0.5}, {0: 1.0, 2: 0.0}], 2, 0
+)
 TABLE = """\
 # horizon: 3
 # discount: 0.5
@@ -65,6 +68,8 @@ def seeds(tmp_path_factory):
     (folder / "numbers.csv").write_text(NUMBERS)
     MODEL.save(folder / "model.npz")
     MODEL.save(folder / "model.json")
+    for ending in ("csv", "json", "npz"):
+        SHARED.save(folder / f"shared.{ending}")
     (folder / "table.csv.gz").write_bytes(gzip.compress(TABLE.encode()))
     for name, policy in policies():
         policy.save(folder / f"{name}.npz")
@@ -156,6 +161,7 @@ def used(thing):
     if isinstance(thing, bqrl.MDP):
         rows = thing.available[0].reshape(-1)
         assert thing.S > 100 or abs(thing.dense(0).sum(axis=1)[rows] - 1).max() < 1e-9
+        assert thing.noise is None or thing.noise.outcome_event.size == thing.successor.size
     elif isinstance(thing, bqrl.Record):
         assert repr(thing.settings)
     elif thing.S == MODEL.S and thing.H == MODEL.H:
@@ -172,7 +178,7 @@ CASES = [
     ("model.npz", mutated_bytes), ("model.npz", mutated_arrays), ("record.npz", mutated_arrays),
     ("checkpoint.npz", mutated_bytes), ("checkpoint.npz", mutated_arrays),
     *((f"{name}.npz", mutated_arrays) for name in ("markov", "target", "rounded", "label", "level", "mixture")),
-    ("target.npz", mutated_bytes),
+    ("target.npz", mutated_bytes), ("shared.csv", mutated_words), ("shared.json", mutated_words), ("shared.npz", mutated_arrays),
 ]  # fmt: skip
 
 

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from bqrl.errors import ArgumentError, ArgumentTypeError
 
+MAX_LISTED = 24  # options in one message
+
 
 def shown(value: Any) -> str:
     """`value` on one short line, for a message."""
@@ -31,8 +33,11 @@ def nearest(given: Any, options: Iterable[str], *, listed: bool = True) -> str:
     valid = {option.lower(): option for option in options}
     near = difflib.get_close_matches(str(given).lower(), valid, n=1, cutoff=0.5)
     if near:
-        return f"; did you mean {valid[near[0]]!r}?"
-    return f"; choose from {', '.join(valid.values())}" if listed else ""
+        return f"; did you mean {valid[near[0]][:80]!r}?"
+    names = [option[:40] for option in valid.values()]
+    return (
+        f"; choose from {', '.join(names[:MAX_LISTED])}{', ...' if len(names) > MAX_LISTED else ''}" if listed else ""
+    )
 
 
 def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf, ends: str = "[]") -> float:
