@@ -73,7 +73,7 @@ def test_the_model_and_the_environment_have_the_same_law():
 def test_an_episode_that_ends_stays_where_the_model_says():
     work = Run(lake(desc=["SF", "FG"]), "q-learning", 0.5, 50, 0, horizon=6, epsilon=(1.0, 1.0))
     for _ in range(50):
-        states, actions, rewards = work.world.play(work.learner.plan(), work.chance)
+        states, actions, rewards = work.world.play(work.learner.plan(), work.chance)[:3]
         for h in range(6):
             after, p, r = work.mdp.outcomes(h, states[h], actions[h])
             assert (states[h + 1], rewards[h]) in [(s, x) for s, q, x in zip(after, p, r, strict=True) if q > 0]
@@ -96,7 +96,7 @@ def test_the_last_state_of_a_plain_environment_means_over():
     assert work.learner.task.S == 5
     ended = 0
     for _ in range(30):
-        states, _, rewards = work.world.play(work.learner.plan(), work.chance)
+        states, _, rewards = work.world.play(work.learner.plan(), work.chance)[:3]
         assert rewards.sum() <= 1.0
         if rewards.any():
             end = int(rewards.argmax())
