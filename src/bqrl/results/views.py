@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import choice
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import IntArray
@@ -79,7 +80,7 @@ def experiment_view(experiment: Experiment, measure: str | None = None) -> Any:
         "regret": ("How far the policies fall short of the best mean", "cumulative regret of the mean"),
         "return": ("What was earned", "cumulative return"),
     }
-    title, y_title = titles[measure]
+    title, y_title = titles[choice(measure, "measure", titles)]
     if len(experiment.learners) > 1 and measure != "regret":
         verdict = "ends with the smallest gap" if experiment.exact else "has the largest late return"
         title = f"{experiment.rows()[0]['learner']} {verdict} at τ = {experiment.tau:g}"
