@@ -1,3 +1,5 @@
+"""Values and greedy actions of learners that plan for the mean."""
+
 import numpy as np
 import pytest
 from learner_problems import optimal_values
@@ -9,7 +11,7 @@ from bqrl.learners.run import Run, learn
 
 
 @pytest.mark.parametrize(
-    ("values", "best"), [([1.0, 2.0], 1), ([1.0, 1.0 + 1e-13], 0), ([-np.inf, -5.0], 1), ([-np.inf, -np.inf], 0)]
+    ("values", "best"), [([1.0, 2.0], 1), ([1.0, 1.0 + 1e-13], 0), ([-np.inf, -np.inf], 0)]
 )
 def test_the_first_of_equal_actions_is_best(values, best):
     assert best_action(np.array(values)) == best
@@ -58,3 +60,14 @@ def test_bounds_hold_the_values_of_every_kernel():
                 after, p, r = other.outcomes(h, s, a)
                 value = p @ (r + other.discount * V[h + 1, after])
                 assert learner.floor[h, s, a] - 1e-9 <= value <= learner.ceiling[h, s, a] + 1e-9
+
+
+def test_an_action_that_does_not_exist_is_never_best():
+    assert best_action(np.array([-np.inf, -3.0, -2.0])) == 2
+    assert best_action(np.array([-np.inf, 0.0])) == 1
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e6])
+def test_ties_do_not_depend_on_the_scale_of_rewards(scale):
+    assert best_action(scale * np.array([1.0, 1.0 + 1e-9])) == 1
+    assert best_action(scale * np.array([1.0, 1.0 + 1e-14])) == 0

@@ -6,10 +6,28 @@ Mass half the radius moves from the least favoured outcomes to the most favoured
 of a stage, which is twice as fast where rows are dense and share their successors (benchmarks/uncertain.py).
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import njit, prange
 
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+
+
+class Support(NamedTuple):
+    """The outcomes of one row: outcome j has the values values[rows[j], c] in the columns c."""
+
+    values: Any  # (states, columns)
+    rows: Any  # (k,) unsigned
+    probability: Any  # (k,)
+
+
+class Apart(NamedTuple):
+    """The columns begin .. end - 1, in which outcomes differ by more than `slack`."""
+
+    begin: int
+    end: int
+    slack: float
 
 
 @njit(cache=True)
@@ -179,12 +197,14 @@ def misplaced(values, rows, c, edge, side, slack, first):
 
 
 @njit(cache=True)
-def last_givers(values, rows, probability, half, sense, begin, end, slack, out):
-    """out[c] = value of the last giver in each of the columns begin .. end - 1.
+def last_givers(support, half, sense, apart, out):
+    """out[c] = value of the last giver in each of the columns that are apart.
 
     Neighbouring columns mostly agree on who gives, so the givers are followed from column to column: an outcome on the
     wrong side of the last giver changes sides.
     """
+    values, rows, probability = support
+    begin, end, slack = apart
     k = np.uint64(rows.size)
     order, column, side = np.arange(rows.size), np.empty(rows.size), np.empty(rows.size)
     # The first columns mostly tie, so an order from further on serves them, too.
@@ -223,16 +243,18 @@ def last_givers(values, rows, probability, half, sense, begin, end, slack, out):
 
 
 @njit(cache=True)
-def sums_beside(values, rows, probability, sense, begin, end, slack, edge, kept, mass, best):
-    """Of each column begin .. end - 1: the expectation over outcomes favoured over the edge, the mass of the others, the best.
+def sums_beside(support, sense, apart, edge, kept, mass, best):
+    """Per column that is apart: the expectation over outcomes favoured over the edge, the mass of the others, the best value.
 
-    All times sense, so that less is better. Several outcomes at a time: sums are then fetched and stored less often.
+    Values are multiplied by `sense`, so that less is better. Four outcomes are added at a time, which saves memory traffic.
     """
+    values, rows, probability = support
+    begin, end, slack = apart
     at, n, k = np.uint64(begin), np.uint64(end - begin), np.uint64(rows.size)
     for j in range(np.uint64(0), k, FOUR):
         i, m, o = min(j + ONE, k - ONE), min(j + TWO, k - ONE), min(j + THREE, k - ONE)
         r, s, t, u = rows[j], rows[i], rows[m], rows[o]
-        # Behind the last outcome it comes again, without weight.
+        # Beyond the last outcome, it is repeated with weight 0.
         p, q = probability[j], probability[i] if i > j else 0.0
         y, z = probability[m] if m > i else 0.0, probability[o] if o > m else 0.0
         for c in range(n):
@@ -266,9 +288,10 @@ def l1_columns(values, rows, probability, half, sense, out):
         out[c] = values[at[0], c]
     if begin == end:
         return
-    last_givers(values, at, probability, half, sense, begin, end, slack, out)
+    support, apart = Support(values, at, probability), Apart(begin, end, slack)
+    last_givers(support, half, sense, apart, out)
     kept, mass, best = np.zeros(end - begin), np.zeros(end - begin), np.full(end - begin, np.inf)
-    sums_beside(values, at, probability, sense, begin, end, slack, out, kept, mass, best)
+    sums_beside(support, sense, apart, out, kept, mass, best)
     for c in range(begin, end):
         i = c - begin
         out[c] = sense * (kept[i] + half * best[i]) + part_kept(mass[i], half, at.size) * out[c]

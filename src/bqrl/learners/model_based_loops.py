@@ -49,11 +49,13 @@ class Bonus(NamedTuple):
 
 @njit(cache=True)
 def best_action(q_values):
-    """First action whose value is the largest up to TIE_TOL; actions that do not exist hold -inf."""
-    best = 0
+    """First action whose value is the largest up to TIE_TOL, relative to the values; actions that do not exist hold -inf."""
+    best, largest = 0, 0.0
+    for a in range(q_values.size):
+        if q_values[a] > -math.inf:
+            largest = max(largest, abs(q_values[a]))
     for a in range(1, q_values.size):
-        slack = TIE_TOL * max(1.0, abs(q_values[best])) if q_values[best] > -math.inf else 0.0
-        if q_values[a] > q_values[best] + slack:
+        if q_values[a] > q_values[best] + TIE_TOL * largest:
             best = a
     return best
 

@@ -3,8 +3,9 @@
 F(z, d) of buffered.py is convex in the width d. A sweep at one width gives F(z, d) for every target z and a policy that
 attains it, and the law of that policy gives F_pi(z, .) <= F(z, .) at every width. So at the target with the largest bound
 the search sweeps where the maximum of the functions F_pi met so far is lowest, until that maximum and the bound agree: the
-bound is then exactly min_d F(z, d). A sweep at width 1, whose J is W, tightens the bounds of neighbouring targets. Few sweeps
-are needed from a cold start, and one to four if the search begins at the width at which an earlier one ended.
+bound is then exactly min_d F(z, d). It also ends once a policy attains the bound. A bound at one target bounds its neighbours
+as well, and a sweep at width 1, whose J is W, makes that sharper. Learners accept a stated tolerance in place of rounding
+error, and begin at the width at which their last search ended: one to four sweeps then suffice.
 
 Over an l1 ball the law of a policy says little about F, so there the search moves on the lattice of widths until both
 neighbours of the best one have been swept, and then refines between them. Any set of widths gives a valid bound.
@@ -30,7 +31,7 @@ from bqrl.planners.follow import Follower, law_on_points
 from bqrl.planners.sweep import OPTIMISTIC, Layout, Sweep, fits_one_call, sweep
 from bqrl.planners.target import MAX_BYTES
 
-FULL_SET = 2  # sweeps after which the shortfalls themselves, at width 1, are swept for
+SHORTFALLS_AFTER = 2  # sweeps; the next one is at width 1, for the shortfalls W
 LINE_TOL = 1e-12  # bounds closer than this, relative to the size of the returns, count as equal in the search
 
 
@@ -149,7 +150,7 @@ class WidthSearch:
             enough = ceiling - tolerance
             if self.half is None:
                 following = self._lowest(column, enough)
-                if following is not None and len(self.sweeps) == FULL_SET and 1.0 not in self.sweeps:
+                if following is not None and len(self.sweeps) == SHORTFALLS_AFTER and 1.0 not in self.sweeps:
                     following = 1.0
             else:
                 following = self._neighbour(best, column)
