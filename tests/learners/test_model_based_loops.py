@@ -10,9 +10,7 @@ from bqrl.learners.model_based_loops import Model, Values, best_action, sampled_
 from bqrl.learners.run import Run, learn
 
 
-@pytest.mark.parametrize(
-    ("values", "best"), [([1.0, 2.0], 1), ([1.0, 1.0 + 1e-13], 0), ([-np.inf, -np.inf], 0)]
-)
+@pytest.mark.parametrize(("values", "best"), [([1.0, 2.0], 1), ([1.0, 1.0 + 1e-13], 0), ([-np.inf, -np.inf], 0)])
 def test_the_first_of_equal_actions_is_best(values, best):
     assert best_action(np.array(values)) == best
 
