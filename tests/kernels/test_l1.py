@@ -65,7 +65,7 @@ def test_moving_mass_after_a_product_equals_sorting_the_row(kind, half, sense):
         product = (p @ values)[None, :]
         order = np.argsort(values.T, axis=1, kind="stable")
         chance, plain = np.where(possible, p, -1.0), p @ values
-        l1_dense_rows(chance[None, :], Ball(np.array([half]), sense, order, values.T.copy()), product)
+        l1_dense_rows(chance[None, :], Ball(np.array([half]), sense, order, values.T.copy(), np.zeros(0)), product)
         wanted = reference(values[possible], p[possible], half, sense)
         np.testing.assert_allclose(product[0], wanted, rtol=1e-12, atol=1e-14)
         assert not product[0, wanted == 0.0].any()  # ties stay ties

@@ -39,8 +39,8 @@ def test_the_draws_have_the_moments_of_the_posterior(episode):
     psrl.counts.seen[:] = [6, 2, 30, 10]
     psrl.counts.visits[:] = [[[8, 40]]]
     draws = np.array([psrl.draw() for _ in range(20_000)])
-    for row, n in ((slice(0, 2), 8), (slice(2, 4), 40)):
-        shapes = 0.5 + psrl.counts.seen[row] * (1 + 9 * n / (n + 20))
+    for row in (slice(0, 2), slice(2, 4)):
+        shapes = 0.5 + psrl.counts.seen[row]
         total = shapes.sum()
         mean = shapes / total
         assert draws[:, row].mean(axis=0) == pytest.approx(mean, abs=5e-3)
@@ -81,6 +81,31 @@ def test_the_first_plan_is_risk_neutral_and_later_ones_aim_at_the_quantile():
     policy = psrl.plan()
     model = SMALL.with_probability(drawn[1])
     assert evaluate(model, policy).quantile(0.3) == bqrl.solve(model, 0.3).value
+
+
+@pytest.mark.parametrize(
+    ("episode", "chance", "explores"), [(0, 0.71, True), (10**6, 0.75, False), (10**6, 0.86, True)]
+)
+def test_a_draw_is_played_if_its_gain_outweighs_its_cost(monkeypatch, episode, chance, explores):
+    """Success has the posterior mean 0.7 for one arm and 0.6 for the other, whose draw must in the end exceed 0.8."""
+    monkeypatch.setattr("bqrl.learners.psrl.centred_window", lambda tau, t: (1.0, 1.0))  # the mean
+    psrl = learner(two_arms(), prior=1e-9)
+    psrl.t = episode
+    pays = psrl.replanner.model.reward[0] == 1.0
+    psrl.counts.seen[:] = np.where(pays, [70, 70, 60, 60], [30, 30, 40, 40])
+    psrl.counts.visits[:] = 100
+    rate = np.array([0.7, 0.7, chance, chance])
+    psrl.draw = lambda: np.where(pays, rate, 1.0 - rate)
+    policy = psrl.plan()
+    assert policy.act(0, 0, policy.start()) == int(explores)
+    assert psrl.notes()["explores"] == explores
+
+
+def test_the_posterior_mean_is_the_share_of_successes():
+    psrl = learner(two_arms(), prior=2.0)
+    psrl.counts.seen[:] = [6, 2, 30, 10]
+    psrl.counts.visits[:] = [[[8, 40]]]
+    assert psrl.mean() == pytest.approx([7 / 10, 3 / 10, 31 / 42, 11 / 42])
 
 
 @pytest.mark.parametrize("window", ["centred", "lower"])
