@@ -4,8 +4,8 @@
 
 Learners that plan on a model also run asset selling with one law of offers behind all rows; these rows are outside the mean.
 A run is stuck if the mean gap of its last 200 episodes exceeds a tenth of what random play loses. Bands are 95 % bootstrap
-intervals over seeds. `--json FILE` writes every run; `baselines/learner_suite.json` holds the runs of 2026-11-15, before the
-core was rebuilt.
+intervals over seeds. `--json FILE` writes every run, `--load FILE` reads such a file instead of running, and `--out DIR` writes a
+page with the profile over rows. `baselines/learner_suite.json` holds the runs of 2026-11-15, before the core was rebuilt.
 """
 
 from __future__ import annotations
@@ -89,6 +89,49 @@ def report(runs: list[dict[str, Any]], titles: list[str]) -> None:
             print(f"{'worst row':32}{table.mean(axis=1).max():8.3f}  ({list(shares)[worst]})", flush=True)
 
 
+def profile(runs: list[dict[str, Any]], titles: list[str], folder: Path) -> None:
+    """Write a folder with the share of every learner on every row as a table, a chart and a page."""
+    from bqrl.results.charts import altair, learner_colours, specified, with_title
+    from bqrl.results.page import page
+    from bqrl.results.result import Result, Table, add_files, write
+
+    rng, rows = np.random.default_rng(0), []
+    for title in titles:
+        for problem, _, tau in rows_of(title):
+            mine = [r for r in runs if (r["problem"], r["tau"], r["learner"]) == (problem, tau, title)]
+            if mine:
+                share, stuck = np.array([r["share"] for r in mine]), np.mean([r["last"] > STUCK for r in mine])
+                low, high = band(share, rng)
+                row = {"row": f"{problem}, {tau:g}", "learner": title, "share": float(share.mean())}
+                rows.append(row | {"low": low, "high": high, "stuck": float(stuck), "runs": len(mine)})
+    names = list(dict.fromkeys(row["row"] for row in rows))
+
+    def charts() -> dict[str, Any]:
+        alt = altair()
+        scale = alt.Scale(domain=titles, range=learner_colours(titles))
+        colour = alt.Color("learner:N", title=None, scale=scale, legend=alt.Legend(orient="top", columns=4))
+        loss = "share of what random play loses"
+        base = alt.Chart(alt.Data(values=rows)).encode(
+            y=alt.Y("row:N", title=None, sort=names, axis=alt.Axis(labelLimit=260)), color=colour
+        )
+        layers = alt.layer(
+            base.mark_rule(opacity=0.5, clip=True).encode(x=alt.X("low:Q", title=loss), x2="high:Q"),
+            base.mark_point(filled=True, size=60, opacity=0.9).encode(x=alt.X("share:Q", title=loss)),
+        )
+        note = "Sum of gaps over what uniformly random play loses. Rule: 95 % bootstrap band of the mean over seeds."
+        return {"profile": with_title(layers, "What each learner loses on each row", note, height=26 * len(names))}
+
+    heads = {"low": "95 % band, low", "high": "95 % band, high", "stuck": "share of runs that are stuck"}
+    drawn = specified(charts)
+    table = Table(rows=rows, titles=heads, caption="What the learners lose, one row per problem, level and learner")
+    result = Result(
+        kind="suite", title="Learners on sixteen rows", settings={"stuck above": STUCK, "last episodes": LAST},
+        tables={"shares": table}, charts=drawn.specs, sentences=drawn.left_out, files=drawn.files,
+    )  # fmt: skip
+    write(result, folder)
+    add_files(folder, {"index.html": page(result).encode()})
+
+
 def main() -> None:
     """Run, print and save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -98,19 +141,27 @@ def main() -> None:
     parser.add_argument("--learner", action="append", choices=list(LEARNERS), help="only this one; may be repeated")
     parser.add_argument("--row", action="append", help="only rows whose name contains this text; may be repeated")
     parser.add_argument("--json", type=Path, help="write every run here")
+    parser.add_argument("--load", type=Path, action="append", help="read runs from this file; nothing is run")
+    parser.add_argument("--out", type=Path, help="write the profile over rows as a page into this folder")
     given = parser.parse_args()
     titles = given.learner or list(LEARNERS)
+    if given.load:
+        runs = [run for path in given.load for run in json.loads(path.read_text(encoding="utf-8"))["runs"]]
+        titles = [title for title in titles if any(run["learner"] == title for run in runs)]
     seeds = range(FIRST_SEED, FIRST_SEED + given.seeds)
-    jobs = [
-        (i, title, given.episodes, seed)
-        for title in titles
-        for i, (problem, _, _) in enumerate(rows_of(title))
-        if not given.row or any(text in problem for text in given.row)
-        for seed in seeds
-    ]
-    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
-        runs = list(pool.map(one, jobs, chunksize=5))
+    if not given.load:
+        jobs = [
+            (i, title, given.episodes, seed)
+            for title in titles
+            for i, (problem, _, _) in enumerate(rows_of(title))
+            if not given.row or any(text in problem for text in given.row)
+            for seed in seeds
+        ]
+        with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
+            runs = list(pool.map(one, jobs, chunksize=5))
     report(runs, titles)
+    if given.out:
+        profile(runs, titles, given.out)
     if given.json:
         settings = {"episodes": given.episodes, "seeds": list(seeds), "last": LAST, "stuck": STUCK}
         lines = ",\n".join(json.dumps(run) for run in runs)
