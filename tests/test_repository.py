@@ -61,3 +61,10 @@ def test_lock_pins_every_dependency():
 
 def test_all_is_plots_cluster_and_tensorboard():
     assert EXTRAS["all"] == ["bqrl[plots,cluster,tensorboard]"]
+
+
+def test_every_module_has_its_test_file():
+    package = ROOT / "src" / "bqrl"
+    modules = [path.relative_to(package) for path in package.rglob("*.py") if not path.name.startswith("__")]
+    missing = [str(each) for each in modules if not (ROOT / "tests" / each.parent / f"test_{each.name}").exists()]
+    assert not missing
