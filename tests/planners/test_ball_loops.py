@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from bqrl.kernels.layout import Moves, Rows
+from bqrl.kernels.layout import Ball, Moves, Rows
 from bqrl.planners.ball_loops import follow, improve_rows, push_needs, robust_stage
+from bqrl.planners.sweep import NO_ORDER, NO_TABLE, NONE_MISSING, ROBUST
 
 NO_JUMPS = np.empty((0, 0), np.int64)
 
@@ -49,7 +50,8 @@ def test_the_worst_case_is_the_expectation_without_a_ball_and_grows_with_it(stag
     found = []
     for half in (0.0, 0.1, 2.0):
         value = np.empty((3, 5, 2))
-        robust_stage(rows, np.full(6, half), gain, action, column, costs, value)
+        ball = Ball(np.full(6, half), ROBUST, NO_ORDER, NO_TABLE, NONE_MISSING)
+        robust_stage(rows, ball, gain, action, column, costs, value)
         found.append(value)
     plain = np.empty((3, 5))
     follow(rows, Moves(gain, NO_JUMPS), action, value_next, plain)

@@ -16,7 +16,8 @@ what it would gain under P outweighs what it would cost under M,
 and the plan m of the mean otherwise. At first every draw is played, so no alternative is given up after a few bad episodes. Later
 only draws near the mean and draws that promise much at a small price are: between two arms the drawn difference must then exceed
 the mean difference, as in a posterior with half the standard deviation. Plain posterior sampling plays the plan of every draw,
-and where rows are many, some row always looks better than it is.
+and where rows are many, some row always looks better than it is. To save time, m is made again only after a quarter of the
+episodes so far; its values are those under the present kernels.
 
 In every other episode rows are drawn together: each row is drawn RANKS times, its draws are ranked by the mean of an optimistic
 value of the successor, and one rank, drawn uniformly, is taken in every row. Each row alone still has its posterior law, but good
@@ -33,17 +34,18 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import choice, number
-from bqrl.errors import ArgumentError
+from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.learners.model_based_loops import Bounds, Model, value_bounds
-from bqrl.learners.protocol import Episode, Learner, Task
-from bqrl.learners.replan import Replanner, centred_window
+from bqrl.learners.protocol import Episode, Learner, Task, stored_array
+from bqrl.learners.replan import Choice, Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.policy import TargetPolicy
+from bqrl.mdp.policy import TargetPolicy, action_dtype
 from bqrl.planners.confidence import log_buffer
 
 WINDOWS = ("centred", "lower")
 PATIENCE = 100.0  # episodes after which the expected cost weighs half
+STALE = 4  # the plan on the mean is made again after a quarter of the episodes so far
 RANKS = 4  # draws per row, of which one rank is taken
 
 
@@ -87,6 +89,8 @@ class PSRL(Learner):
         self._sizes, self._starts = self._units.sizes, self._units.starts
         self._worth = self._optimistic_worth(task)
         self._widths: dict[str, float | None] = {"drawn": None, "mean": None}  # where the last searches ended
+        self._settled: TargetPolicy | None = None  # the last plan on the posterior mean
+        self._made = 0  # its episode
         self._notes: dict[str, float] = {}
 
     def _optimistic_worth(self, task: Task) -> FloatArray:
@@ -111,21 +115,27 @@ class PSRL(Learner):
         """Return the plan on a kernel drawn from the posterior, or that on the posterior mean if the former costs too much."""
         tau = self.task.tau
         level, buffer = centred_window(tau, self.t) if self.window == "centred" else (tau, log_buffer(tau)(self.t))
-        kernels = {"drawn": self.draw(), "mean": self.mean()}
-        plans = {}
-        for name, kernel in kernels.items():
-            self.replanner.width = self._widths[name]
-            plans[name] = self.replanner.window(kernel, level, buffer)
-            self._widths[name] = self.replanner.width
-        drawn, mean = plans["drawn"], plans["mean"]
-        gain = drawn.nominal - self.replanner.score(mean.policy, kernels["drawn"], level, buffer)
-        cost = mean.nominal - self.replanner.score(drawn.policy, kernels["mean"], level, buffer)
-        found = drawn if gain >= self.t / (self.t + PATIENCE) * cost else mean
+        drawn, mean = self.draw(), self.mean()
+        found, sweeps = self._search("drawn", drawn, level, buffer), 0
+        if self._settled is None or self.t > self._made + self.t // STALE:
+            fresh = self._search("mean", mean, level, buffer)
+            self._settled, self._made, sweeps = fresh.policy, self.t, fresh.sweeps
+        value = self.replanner.score(self._settled, mean, level, buffer)
+        gain = found.nominal - self.replanner.score(self._settled, drawn, level, buffer)
+        cost = value - self.replanner.score(found.policy, mean, level, buffer)
+        explores = gain >= self.t / (self.t + PATIENCE) * cost
         self._notes = {
-            "level": level, "beta": buffer, "planned_value": found.nominal, "explores": float(found is drawn),
-            "sweeps": float(drawn.sweeps + mean.sweeps),
+            "level": level, "beta": buffer, "planned_value": found.nominal if explores else value,
+            "explores": float(explores), "sweeps": float(found.sweeps + sweeps),
         }  # fmt: skip
-        return found.policy
+        return found.policy if explores else self._settled
+
+    def _search(self, name: str, kernel: FloatArray, level: float, buffer: float) -> Choice:
+        """Return the plan on a kernel; the search begins where the last one for this kind of kernel ended."""
+        self.replanner.width = self._widths[name]
+        found = self.replanner.window(kernel, level, buffer)
+        self._widths[name] = self.replanner.width
+        return found
 
     def mean(self) -> FloatArray:
         """Return the mean of the posterior."""
@@ -166,9 +176,13 @@ class PSRL(Learner):
         return self._notes
 
     def state(self) -> dict[str, Any]:
-        """Return the counts, the number of episodes, and where the last searches ended."""
+        """Return the counts, the number of episodes, the plan on the mean, and where the last searches ended."""
         widths = {f"{name}_width": np.nan if width is None else width for name, width in self._widths.items()}
-        return self.counts.state() | {"t": self.t} | widths
+        found = self.counts.state() | {"t": self.t} | widths
+        if self._settled is not None:
+            settled = {"actions": self._settled.flat()[0], "target": self._settled.target, "extra": self._settled.extra}
+            found |= {f"settled_{name}": value for name, value in settled.items()} | {"settled_made": self._made}
+        return found
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
@@ -177,3 +191,14 @@ class PSRL(Learner):
         for name in self._widths:
             width = float(state[f"{name}_width"])
             self._widths[name] = None if np.isnan(width) else width
+        self._settled = None
+        if "settled_made" in state:
+            self._made, extra = int(state["settled_made"]), int(state["settled_extra"])
+            starts = self.replanner.layout.table_starts(extra)
+            table = stored_array(state, "settled_actions", np.zeros(int(starts[-1]), action_dtype(self.task.A)))
+            if table.size and not 0 <= table.min() <= table.max() < self.task.A:
+                raise FileFormatError(
+                    f"settled_actions must lie in 0 .. {self.task.A - 1}, got {table.min()} .. {table.max()}"
+                )
+            actions = [table[starts[h] : starts[h + 1]].reshape(self.task.S, -1) for h in range(self.task.H)]
+            self._settled = TargetPolicy(self.replanner.grid, actions, float(state["settled_target"]), extra)
