@@ -178,7 +178,7 @@ def test_memory_does_not_grow_with_the_run(name):
         run.step()
         if t in (5, 149):
             sizes.append(sum(np.asarray(value).nbytes for value in run.learner.state().values()))
-    assert sizes[0] == sizes[1]
+    assert sizes[1] <= sizes[0]  # the table of a plan has as many columns as its width needs
 
 
 # -- every kind of problem --------------------------------------------------------------------------------------------

@@ -179,10 +179,15 @@ class PSRL(Learner):
         """Return the counts, the number of episodes, the plan on the mean, and where the last searches ended."""
         widths = {f"{name}_width": np.nan if width is None else width for name, width in self._widths.items()}
         found = self.counts.state() | {"t": self.t} | widths
-        if self._settled is not None:
-            settled = {"actions": self._settled.flat()[0], "target": self._settled.target, "extra": self._settled.extra}
-            found |= {f"settled_{name}": value for name, value in settled.items()} | {"settled_made": self._made}
-        return found
+        if self._settled is None:
+            return found | {
+                "settled_actions": np.zeros(0, np.int16),
+                "settled_target": 0.0,
+                "settled_extra": 0,
+                "made": -1,
+            }
+        table, target, extra = self._settled.flat()[0], self._settled.target, self._settled.extra
+        return found | {"settled_actions": table, "settled_target": target, "settled_extra": extra, "made": self._made}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
@@ -191,14 +196,14 @@ class PSRL(Learner):
         for name in self._widths:
             width = float(state[f"{name}_width"])
             self._widths[name] = None if np.isnan(width) else width
-        self._settled = None
-        if "settled_made" in state:
-            self._made, extra = int(state["settled_made"]), int(state["settled_extra"])
-            starts = self.replanner.layout.table_starts(extra)
-            table = stored_array(state, "settled_actions", np.zeros(int(starts[-1]), action_dtype(self.task.A)))
-            if table.size and not 0 <= table.min() <= table.max() < self.task.A:
+        self._settled, self._made, extra = None, int(state["made"]), int(state["settled_extra"])
+        target, starts = float(state["settled_target"]), self.replanner.layout.table_starts(max(extra, 0))
+        size = int(starts[-1]) if self._made >= 0 else 0
+        table = stored_array(state, "settled_actions", np.zeros(size, action_dtype(self.task.A)))
+        if size:
+            if not 0 <= table.min() <= table.max() < self.task.A:
                 raise FileFormatError(
                     f"settled_actions must lie in 0 .. {self.task.A - 1}, got {table.min()} .. {table.max()}"
                 )
             actions = [table[starts[h] : starts[h + 1]].reshape(self.task.S, -1) for h in range(self.task.H)]
-            self._settled = TargetPolicy(self.replanner.grid, actions, float(state["settled_target"]), extra)
+            self._settled = TargetPolicy(self.replanner.grid, actions, target, extra)
