@@ -9,15 +9,15 @@ too long if rows are many and visits few. Where rows share a law of events, that
 
 Two plans are made for the mean V of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is
 [0, 1] at first and narrows to tau: one on the drawn kernel P and one on the posterior mean M. The plan d of the draw is played if
-what it would gain under P outweighs what it would cost under M,
+what it would gain under P is at least what it would cost under M,
 
-    V(d; P) - V(m; P)  >=  kappa_t (V(m; M) - V(d; M)),    kappa_t = t / (t + 100),
+    V(d; P) - V(m; P)  >=  V(m; M) - V(d; M),
 
-and the plan m of the mean otherwise. At first every draw is played, so no alternative is given up after a few bad episodes. Later
-only draws near the mean and draws that promise much at a small price are: between two arms the drawn difference must then exceed
-the mean difference, as in a posterior with half the standard deviation. Plain posterior sampling plays the plan of every draw,
-and where rows are many, some row always looks better than it is. To save time, m is made again only after a quarter of the
-episodes so far; its values are those under the present kernels.
+and the plan m of the mean otherwise. Draws near the mean and draws that promise much at a small price are played, and draws that
+risk much for little are not: between two arms the drawn difference must exceed the mean difference, as in a posterior with half
+the standard deviation. Plain posterior sampling plays the plan of every draw, and where rows are many, some row always looks
+better than it is. To save time, m is made again only after an eighth of the episodes so far; its values are those under the
+present kernels.
 
 In every other episode rows are drawn together: each row is drawn RANKS times, its draws are ranked by the mean of an optimistic
 value of the successor, and one rank, drawn uniformly, is taken in every row. Each row alone still has its posterior law, but good
@@ -44,8 +44,7 @@ from bqrl.mdp.policy import TargetPolicy, action_dtype
 from bqrl.planners.confidence import log_buffer
 
 WINDOWS = ("centred", "lower")
-PATIENCE = 100.0  # episodes after which the expected cost weighs half
-STALE = 4  # the plan on the mean is made again after a quarter of the episodes so far
+STALE = 8  # the plan on the mean is made again after one in STALE of the episodes so far
 RANKS = 4  # draws per row, of which one rank is taken
 
 
@@ -123,7 +122,7 @@ class PSRL(Learner):
         value = self.replanner.score(self._settled, mean, level, buffer)
         gain = found.nominal - self.replanner.score(self._settled, drawn, level, buffer)
         cost = value - self.replanner.score(found.policy, mean, level, buffer)
-        explores = gain >= self.t / (self.t + PATIENCE) * cost
+        explores = gain >= cost
         self._notes = {
             "level": level, "beta": buffer, "planned_value": found.nominal if explores else value,
             "explores": float(explores), "sweeps": float(found.sweeps + sweeps),
