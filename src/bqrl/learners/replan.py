@@ -25,7 +25,7 @@ from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic
 
 MAX_COLUMNS = 20_000  # a finer lattice is replaced by a rounded grid
 ROUNDED_POINTS = 2_000  # of that grid
-PLAN_TOL = 1e-3  # a plan this close to its bound, relative to the range of returns, ends the search over widths
+PLAN_TOL = 2e-3  # a plan this close to its bound, relative to the range of returns, ends the search over widths
 
 
 @per_structure
