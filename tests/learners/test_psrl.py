@@ -84,11 +84,14 @@ def test_the_first_plan_is_risk_neutral_and_later_ones_aim_at_the_quantile():
     assert evaluate(model, policy).quantile(0.3) == bqrl.solve(model, 0.3).value
 
 
-@pytest.mark.parametrize(("chance", "explores"), [(0.75, False), (0.79, False), (0.81, True)])
-def test_a_draw_is_played_if_its_gain_outweighs_its_cost(monkeypatch, chance, explores):
-    """Success has the posterior mean 0.7 for one arm and 0.6 for the other, whose draw must exceed 0.8."""
+@pytest.mark.parametrize(
+    ("t", "chance", "explores"), [(3, 0.75, False), (8, 0.79, False), (8, 0.81, True), (9, 0.75, True)]
+)
+def test_a_draw_is_played_if_its_gain_outweighs_its_cost(monkeypatch, t, chance, explores):
+    """Success has the posterior mean 0.7 for one arm and 0.6 for the other, whose draw must exceed 0.8 unless t is a square."""
     monkeypatch.setattr("bqrl.learners.psrl.centred_window", lambda tau, t: (1.0, 1.0))  # the mean
     psrl = learner(two_arms(), prior=1e-9)
+    psrl.t = t
     pays = psrl.replanner.model.reward[0] == 1.0
     psrl.counts.seen[:] = np.where(pays, [70, 70, 60, 60], [30, 30, 40, 40])
     psrl.counts.visits[:] = 100

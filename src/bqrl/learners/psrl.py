@@ -13,11 +13,11 @@ what it would gain under P is at least what it would cost under M,
 
     V(d; P) - V(m; P)  >=  V(m; M) - V(d; M),
 
-and the plan m of the mean otherwise. Draws near the mean and draws that promise much at a small price are played, and draws that
-risk much for little are not: between two arms the drawn difference must exceed the mean difference, as in a posterior with half
-the standard deviation. Plain posterior sampling plays the plan of every draw, and where rows are many, some row always looks
-better than it is. To save time, m is made again only after an eighth of the episodes so far; its values are those under the
-present kernels.
+or if t is a square number, so that no alternative is given up for good; otherwise the plan m of the mean is played. Draws near
+the mean and draws that promise much at a small price are played, and draws that risk much for little are not: between two arms
+the drawn difference must exceed the mean difference, as in a posterior with half the standard deviation. Plain posterior sampling
+plays the plan of every draw, and where rows are many, some row always looks better than it is. To save time, m is made again only
+after an eighth of the episodes so far; its values are those under the present kernels.
 
 In every other episode rows are drawn together: each row is drawn RANKS times, its draws are ranked by the mean of an optimistic
 value of the successor, and one rank, drawn uniformly, is taken in every row. Each row alone still has its posterior law, but good
@@ -29,6 +29,7 @@ No regret bound is claimed.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ class PSRL(Learner):
         value = self.replanner.score(self._settled, mean, level, buffer)
         gain = found.nominal - self.replanner.score(self._settled, drawn, level, buffer)
         cost = value - self.replanner.score(found.policy, mean, level, buffer)
-        explores = gain >= cost
+        explores = gain >= cost or math.isqrt(self.t) ** 2 == self.t
         self._notes = {
             "level": level, "beta": buffer, "planned_value": found.nominal if explores else value,
             "explores": float(explores), "sweeps": float(found.sweeps + sweeps),
