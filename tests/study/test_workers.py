@@ -22,10 +22,11 @@ BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]
 
 
 def begin(study, folder, *options):
-    """A study in a process group of its own."""
+    """A study in a process group of its own, which receives SIGINT also if the tests run in the background."""
     return subprocess.Popen(
         [*BQRL, "--study", str(study), "--out", str(folder), "--workers", "2", *options],
         start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
 
 
