@@ -329,6 +329,7 @@ def test_start_and_horizon_replace_those_of_the_problem():
         ({"tau": "x"}, ArgumentTypeError, "tau must be a number"),
         ({"seed": 1.5}, ArgumentTypeError, "seed must be a whole number"),
         ({"learner": "ucb-bqlr"}, ArgumentError, "did you mean 'ucb-bqrl'"),
+        ({"events_observed": "no"}, ArgumentTypeError, "events_observed must be True, False or None, got 'no'"),
         ({"bufer": "log"}, ArgumentTypeError, "does not have a parameter 'bufer'; did you mean 'buffer'"),
     ],
 )

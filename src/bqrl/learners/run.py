@@ -153,6 +153,9 @@ class Run:
         self.world: World
         facts = {"tau": tau, "episodes": self.total, "delta": delta}
         world_rng = np.random.default_rng(world_seed)
+        if events_observed is not None and not isinstance(events_observed, bool):
+            text = f"events_observed must be True, False or None, got {shown(events_observed)}"
+            raise ArgumentTypeError(text, name="events_observed", value=events_observed)
         self.mdp, task, self.world = _task(problem, maker, horizon, start, world_rng, facts, events_observed)
         self.learner = maker(task, rng, **params)
         if not isinstance(self.learner, Learner):
