@@ -90,7 +90,7 @@ def test_the_headline_of_the_hard_family_follows_the_numbers(found, tables):
     tables["hard_slopes"][0]["exponent_of_inverse_rho"] = 1.0
     headline = HARD.sentences(found)[0]
     assert "multiplies the regret of SARSA by 2 and the proven lower bound by 4" in headline
-    assert "the closest learner stays " in headline
+    assert " times this bound" in headline
     tables["hard"][0]["regret"] = 0.0
     assert HARD.sentences(found)[0].endswith("one mean lies below it")
     for row in tables["hard_slopes"]:

@@ -87,7 +87,7 @@ def _sentences(found: shared.Found) -> list[str]:
         remarks.append(
             f"{name}: regret {number(last['regret'], 3)} (largest {number(last['regret_most'], 3)}) after"
             f" {last['episodes']} episodes, at most {number(last['trivial'], 4)} possible; below the trivial bound from"
-            f" T = {'; '.join(f'{bound} {T}' for bound, T in starts.items())}."
+            f" {', '.join(f'{T} episodes ({bound})' for bound, T in starts.items())}."
         )
     if not any(row["informative"] for row in found["tables"]["bounds"]):
         remarks.append(

@@ -91,7 +91,7 @@ def _charts(found: shared.Found, title: str) -> dict[str, Any]:
     rules = alt.Chart(csv_data(["which", "edge", "x"], edges, texts=("edge",))).transform_filter(chosen(selectors))
     names = rules.mark_text(angle=270, align="right", dx=-4, dy=-6).encode(x=drawn.x, y=alt.value(0), text="edge:N")
     chart = alt.layer(*drawn.layers, rules.mark_rule(strokeDash=[3, 3]).encode(x=drawn.x), names)
-    note = f"Dotted: the margin {RHO}* and the plateau {RHO}τ. Shaded: between the proven ends of a gap."
+    note = f"Dashed: the margin {RHO}* and the plateau {RHO}τ. Shaded: between the proven ends of a gap."
     return {"buffer": with_title(chart, [title] * len(cases), note, selectors=selectors)}
 
 

@@ -113,7 +113,8 @@ def _charts(found: Found, title: str) -> dict[str, Any]:
     scales, colours = {"x": {"domain": [0, top]}, "y": {"domain": [0, 1]}}, PALETTE[: len(cases)]
     drawn = lines(curves, *titles, scales=scales, colours=colours, step=True)
     label, colour = by_label([curve.label for curve in curves], colours)
-    marks = [[k, 1.0 + 0.02 * (k - 1), case["share"], case["low"], case["high"]] for k, case in enumerate(cases)]
+    beside = 0.02 * (np.arange(len(cases)) - (len(cases) - 1) / 2)
+    marks = [[k, 1.0 + x, cases[k]["share"], cases[k]["low"], cases[k]["high"]] for k, x in enumerate(beside.tolist())]
     ends = alt.Chart(csv_data(["k", "x", "y", "low", "high"], marks)).transform_calculate(line=label)
     ends, tips = ends.encode(x=drawn.x, color=colour), ["y:Q", "low:Q", "high:Q"]
     promise = alt.Chart(csv_data(["y"], [[cases[0]["promised"]]])).mark_rule(strokeDash=[4, 2])

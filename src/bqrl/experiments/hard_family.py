@@ -151,7 +151,7 @@ def growth_exponent(at: IntArray, curves: FloatArray, scale: float) -> Exponent:
 def _sentences(found: Found) -> list[str]:
     points, slopes = found["tables"]["hard"], found["tables"]["hard_slopes"]
     lowest = min(row["regret"] / row["lower_bound"] for row in points)
-    above = f"the closest learner stays {number(lowest, 2)} times above it"
+    above = f"the smallest mean is {number(lowest, 2)} times this bound"
     closest = above if lowest >= 1.0 else "one mean lies below it"
     fitted = [row for row in slopes if row["exponent_of_inverse_rho"] is not None]
     headline = f"Regret on the hard family and its proven lower bound: {closest}"
@@ -160,8 +160,8 @@ def _sentences(found: Found) -> list[str]:
         growth = f"multiplies the regret of {learner} by {factor} and the proven lower bound by 4"
         headline = f"Halving {RHO} {growth}; {closest}"
     remarks = [
-        f"{row['learner']}: regret ~ (1/{RHO})^{signed(row, 'inverse_rho')} at T = A / {RHO}²; ~"
-        f" T^{signed(row, 'episodes')} beyond, at {RHO} = {number(found['growth_rho'])}."
+        f"{row['learner']}: regret ~ (1/{RHO})^{signed(row, 'inverse_rho')} at T = A / {RHO}², and"
+        f" ~ T^{signed(row, 'episodes')} beyond, at {RHO} = {number(found['growth_rho'])}."
         for row in slopes
     ]
     note = "Exponents with standard errors. If the runs of a learner are either stuck or quick, a few of them determine its mean."
@@ -184,12 +184,12 @@ def signed(row: Found, name: str) -> str:
     """An exponent of a row with its standard error.
 
     >>> signed({"exponent_of_x": 1.92477, "exponent_of_x_error": 0.25}, "x"), signed({"exponent_of_x": None}, "x")
-    ('1.92 ± 0.25', '(not fitted)')
+    ('(1.92 ± 0.25)', '(not fitted)')
     """
     slope = row[f"exponent_of_{name}"]
     if slope is None:
         return "(not fitted)"
-    return f"{slope + 0.0:.2f} ± {row[f'exponent_of_{name}_error']:.2f}".replace("-0.00", "0.00")
+    return f"({slope + 0.0:.2f} ± {row[f'exponent_of_{name}_error']:.2f})".replace("-0.00", "0.00")
 
 
 def _charts(found: Found, title: str) -> dict[str, Any]:

@@ -116,7 +116,8 @@ def dashes(field: str, names: Iterable[str]) -> Any:
     """The dash pattern of a line: solid, dashed or dotted."""
     domain = list(names)
     scale = {"domain": domain, "range": [[1, 0], [6, 3], [2, 2]][: len(domain)]}
-    return altair().StrokeDash(f"{field}:N", title=None, scale=scale, legend={"orient": "bottom"})
+    legend = {"orient": "bottom", "symbolType": "stroke", "symbolSize": 900}  # long enough to show the pattern
+    return altair().StrokeDash(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
 def rough(x: float | None, *, least: bool = False) -> str:
