@@ -20,6 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from bqrl.checks import whole
+from bqrl.display import Charted, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.logs.archive import fields, stored
 from bqrl.logs.balls import Balls
@@ -33,7 +34,7 @@ from bqrl.planners.solve import solve
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Estimate:
+class Estimate(Charted):
     """An empirical model with confidence balls; made by `fit`.
 
     Attributes
@@ -378,20 +379,12 @@ class Estimate:
             for k, s, a in np.argwhere(self.seen).tolist()
         ]
 
-    def to_frame(self) -> Any:
-        """`rows` as a pandas frame."""
-        import pandas
-
-        return pandas.DataFrame(self.rows())
-
     def chart(self, tau: float | None = None) -> Any:
         """Visits and radii of the rows, and with a level also the promise beside other plans, as an Altair chart.
 
         Requires the extra "plots".
         """
-        from bqrl.results.estimates import estimate_view
-
-        return estimate_view(self, tau)
+        return views().draw(self, tau)
 
     def coverage(self) -> dict[str, Any]:
         """How much the log shows: episodes, steps, rows and the range of their visits."""

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number, shown, whole
+from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin, reaches
 from bqrl.mdp.arrays import FloatArray
@@ -38,7 +39,7 @@ NEUTRAL_WINS = "the risk-neutral policy has the best value proven on this grid"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class GuaranteeCurve:
+class GuaranteeCurve(Charted):
     """The best achievable tau-quantile for every tau, from one sweep; call it with a level.
 
     If the problem has no exact grid of returns, the values are proven lower values and `upper` gives proven upper values.
@@ -142,23 +143,6 @@ class GuaranteeCurve:
     def rows(self) -> list[dict[str, float]]:
         """One row per step: `value` is the best quantile for levels above `level_above`."""
         return [{"level_above": float(a), "value": float(b)} for a, b in zip(*self.steps, strict=True)]
-
-    def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.rows())
-
-    def chart(self) -> Any:
-        """The curve as an Altair chart; requires the extra "plots"."""
-        from bqrl.results.views import curve_view
-
-        return curve_view(self)
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import curve_html
-
-        return curve_html(self)
 
     def __repr__(self) -> str:
         levels, values = self.steps

@@ -151,7 +151,7 @@ def _tables(content: Mapping[str, Any], tau: float, estimate: Estimate) -> dict[
     return {name: found[name] for name in TABLES if name in found}
 
 
-def estimate_view(estimate: Estimate, tau: float | None) -> Any:
+def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
     """Charts of an estimate: the rows and, at a level, the promise beside other plans."""
     if tau is None:
         return coverage_chart(estimate, [])

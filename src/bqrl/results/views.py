@@ -1,13 +1,14 @@
-"""What a notebook shows: charts, small HTML tables with a small picture, and data frames of the library's objects.
+"""What a notebook shows of the library's objects: charts, small HTML tables with a small picture, and data frames.
 
-The objects import this module only when one of these is asked for. A picture is a static SVG within an image element, in
-which no script runs; without the extra "plots" the table stands alone.
+`draw` and `summary` have one function per class; a class without a `summary` is shown by its rows. A picture is a static SVG
+within an image element, in which no script runs; without the extra "plots" the table stands alone.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import singledispatch
 from html import escape
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from bqrl.checks import choice
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
+from bqrl.logs.estimate import Estimate
 from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
@@ -23,6 +25,9 @@ from bqrl.planners.plan import Comparison, Plan
 from bqrl.planners.target import GuaranteeCurve
 from bqrl.results import charts
 from bqrl.results.charts import Curve, Steps, altair
+from bqrl.results.decisions import decision_rows as decision_rows
+from bqrl.results.decisions import wide_rows as wide_rows
+from bqrl.results.estimates import estimate_view
 from bqrl.results.result import Table
 from bqrl.results.words import Words, displayed, number, runs
 from bqrl.study.compare import Experiment, evenly
@@ -33,17 +38,29 @@ MAX_PICTURE = 72_000  # bytes of a picture in a notebook
 # -- charts ---------------------------------------------------------------------------------------------------------------
 
 
+@singledispatch
+def draw(thing: Any) -> Any | None:
+    """The Altair chart of an object; None if it has none."""
+    raise NotImplementedError(f"draw has no function for {type(thing).__name__}")
+
+
+draw.register(Estimate, estimate_view)
+
+
+@draw.register
 def law_view(law: Law) -> Any:
     """Chart of one law."""
     return charts.law_chart({0.0: law}, {})
 
 
+@draw.register
 def curve_view(curve: GuaranteeCurve, marks: Sequence[tuple[float, float]] = ()) -> Any:
     """Chart of a guarantee curve."""
     upper = None if curve.optimistic is None else Steps.best(curve.optimistic[1], curve.optimistic[0])
     return charts.guarantee_chart(Steps(*curve.steps), upper=upper, marks=marks)
 
 
+@draw.register
 def plan_view(plan: Plan) -> Any:
     """Charts of a plan: the law of its return, and beside it the guarantee curve if the planner made one."""
     promise = plan.value if plan.beta == 0.0 and plan.attitude == "nominal" else plan.law.quantile(plan.tau)
@@ -57,6 +74,7 @@ def plan_view(plan: Plan) -> Any:
     return alt.hconcat(*parts).resolve_scale(color="independent").configure_view(stroke=None)
 
 
+@draw.register
 def record_view(record: Record) -> Any:
     """Chart of one run: what each evaluated policy promises, or the realised returns where no law is known."""
     label = str(record.settings.get("learner", "learner"))
@@ -72,6 +90,7 @@ def record_view(record: Record) -> Any:
     )
 
 
+@draw.register
 def experiment_view(experiment: Experiment, measure: str | None = None) -> Any:
     """Learning curves of an experiment with their bands: "gap", "regret" or "return", summed over the episodes."""
     measure = measure or ("gap" if experiment.exact else "return")
@@ -90,6 +109,7 @@ def experiment_view(experiment: Experiment, measure: str | None = None) -> Any:
     return charts.curves_chart(curves, title=title, y_title=y_title, band=band, note=note)
 
 
+@draw.register
 def comparison_view(comparison: Comparison) -> Any:
     """Chart of the quantiles of several plans."""
     curves = [Steps.of(plan.law).curve(name) for name, plan in zip(_names(comparison), comparison.plans, strict=True)]
@@ -97,6 +117,7 @@ def comparison_view(comparison: Comparison) -> Any:
     return charts.with_title(altair().layer(*drawn.layers), "What each plan promises at each level", drawn.note)
 
 
+@draw.register
 def mdp_view(mdp: MDP) -> Any:
     """Map of the mean reward by state and action at the first stage."""
     alt, states, actions = altair(), evenly(mdp.S, MAX_CELLS).tolist(), evenly(mdp.A, MAX_CELLS).tolist()
@@ -117,6 +138,7 @@ def mdp_view(mdp: MDP) -> Any:
     return charts.with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
 
 
+@draw.register
 def policy_view(policy: Policy) -> Any | None:
     """Map of the actions by stage and state; None for labels, which have no such map."""
     table, note = _actions(policy), "States and actions by number."
@@ -167,27 +189,12 @@ def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def comparison_frame(comparison: Comparison) -> Any:
-    """Plans beside each other as a pandas DataFrame."""
-    return frame(comparison_rows(comparison))
-
-
-def mdp_rows(mdp: MDP) -> list[dict[str, Any]]:
-    """One row per outcome of a model, with its names."""
-    fixed = mdp.stationary and len(mdp.reward) == 1
-    rows = []
-    for h, s, a in np.ndindex(1 if fixed else mdp.H, mdp.S, mdp.A):
-        where = ({} if fixed else {"stage": h + 1}) | {"state": mdp.state_label(s), "action": mdp.action_label(a)}
-        for t, p, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
-            rows.append(where | {"next_state": mdp.state_label(t), "probability": p, "reward": r})
-    return rows
-
-
 # -- HTML -----------------------------------------------------------------------------------------------------------------
 
 
-def html(rows: Sequence[Mapping[str, Any]], draw: Callable[[], Any | None], caption: str = "") -> str:
+def html(thing: Any) -> str:
     """A small table, of a long one the first rows, and a small picture below it."""
+    rows, caption = summary(thing)
     titles, cells = displayed(Table(rows[:MAX_ROWS]))
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
@@ -195,7 +202,7 @@ def html(rows: Sequence[Mapping[str, Any]], draw: Callable[[], Any | None], capt
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
     table = f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     try:
-        chart = draw()
+        chart = draw(thing)
         spec = {} if chart is None else chart.to_dict()
         svg = charts.image(spec | {"config": spec.get("config", {}) | {"aria": False}}, "svg") if spec else b""
     except ImportError:
@@ -204,62 +211,76 @@ def html(rows: Sequence[Mapping[str, Any]], draw: Callable[[], Any | None], capt
     return f'{table}<img alt="chart" style="max-width:100%" src="{source}">' if 0 < len(svg) <= MAX_PICTURE else table
 
 
-def facts(title: str, pairs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of a table with a few facts."""
-    return [{"": key, title: value} for key, value in pairs.items()]
+Summary = tuple[Sequence[Mapping[str, Any]], str]  # rows and caption of a small table
 
 
-def law_html(law: Law) -> str:
-    """Summary of a law."""
+def _facts(title: str, pairs: Mapping[str, Any]) -> Summary:
+    """A few facts as a table without a caption."""
+    return [{"": key, title: value} for key, value in pairs.items()], ""
+
+
+@singledispatch
+def summary(thing: Any) -> Summary:
+    """What the small table of an object holds: its rows, unless its class has a function of its own."""
+    return thing.rows(), ""
+
+
+@summary.register
+def _law_summary(law: Law) -> Summary:
     levels = {f"{tau:g}-quantile": law.quantile(tau) for tau in (0.05, 0.1, 0.5, 0.9)}
-    return html(facts("Law", {"atoms": len(law), "mean": law.mean(), **levels}), lambda: law_view(law))
+    return _facts("Law", {"atoms": len(law), "mean": law.mean(), **levels})
 
 
-def mdp_html(mdp: MDP) -> str:
-    """Summary of a problem."""
+@summary.register
+def _mdp_summary(mdp: MDP) -> Summary:
     sizes = {"states": mdp.S, "actions": mdp.A, "stages": mdp.H, "discount": mdp.discount}
-    return html(facts("MDP", {**sizes, "transitions": int(mdp.successor.size)}), lambda: mdp_view(mdp))
+    return _facts("MDP", {**sizes, "transitions": int(mdp.successor.size)})
 
 
-def plan_html(plan: Plan) -> str:
-    """Summary of a plan."""
+@summary.register
+def _plan_summary(plan: Plan) -> Summary:
     pairs: dict[str, Any] = {"objective": plan.objective, "value": plan.value, "upper bound": plan.upper}
     pairs |= {"certain": plan.certain, "mean": plan.mean, "policy": plan.policy.kind}
     if plan.beta == 0.0:
         pairs["meaning"] = f"in {runs(plan.tau)} at least {number(plan.value, 4)}"
-    return html(facts("Plan", pairs), lambda: plan_view(plan))
+    return _facts("Plan", pairs)
 
 
-def curve_html(curve: GuaranteeCurve) -> str:
-    """The best quantile at common levels."""
+@summary.register
+def _curve_summary(curve: GuaranteeCurve) -> Summary:
     levels = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
-    return html([{"level": tau, "best quantile": curve(tau)} for tau in levels], lambda: curve_view(curve))
+    return [{"level": tau, "best quantile": curve(tau)} for tau in levels], ""
 
 
-def comparison_html(comparison: Comparison) -> str:
-    """The laws of several plans beside each other."""
-    return html(comparison_rows(comparison), lambda: comparison_view(comparison))
+@summary.register
+def _comparison_summary(comparison: Comparison) -> Summary:
+    return comparison_rows(comparison), ""
 
 
-def experiment_html(experiment: Experiment) -> str:
-    """Final values of the learners."""
+@summary.register
+def _experiment_summary(experiment: Experiment) -> Summary:
     left_out = ("tau", "episodes", "seeds", "band")
     rows = [
         {key: x for key, x in row.items() if key not in left_out and "beats" not in key} for row in experiment.rows()
     ]
-    caption = f"{experiment!r}; low and high: {experiment.band}."
-    return html(rows, lambda: experiment_view(experiment), caption)
+    return rows, f"{experiment!r}; low and high: {experiment.band}."
 
 
-def record_html(record: Record) -> str:
-    """Summary of a run."""
+@summary.register
+def _record_summary(record: Record) -> Summary:
     pairs = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}
     pairs |= {"episodes": record.returns.size, "mean return": float(record.returns.mean())}
     pairs |= {} if record.optimum is None else {"cumulative gap": float(record.gap().sum())}
-    return html(facts("Record", pairs), lambda: record_view(record))
+    return _facts("Record", pairs)
 
 
-def policy_html(policy: Policy) -> str:
-    """Summary of a policy."""
+@summary.register
+def _estimate_summary(estimate: Estimate) -> Summary:
+    pairs = {key.replace("_", " "): value for key, value in estimate.coverage().items()}
+    return _facts("Estimate", pairs | {"confidence": estimate.confidence})
+
+
+@summary.register
+def _policy_summary(policy: Policy) -> Summary:
     pairs = {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"}
-    return html(facts(type(policy).__name__, pairs), lambda: policy_view(policy))
+    return _facts(type(policy).__name__, pairs)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import choice, number, shown, whole
+from bqrl.display import Charted, views
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
@@ -50,7 +51,7 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Experiment:
+class Experiment(Charted):
     """Runs of several learners on one problem, with the same seeds for each."""
 
     problem: Any
@@ -155,22 +156,9 @@ class Experiment:
             rows.append(row | {"band": self.band})
         return rows
 
-    def to_frame(self) -> Any:
-        """The final values as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.rows())
-
     def chart(self, measure: str | None = None) -> Any:
         """Learning curves with their bands, as an Altair chart; the measure is "gap" where runs are scored exactly."""
-        from bqrl.results.views import experiment_view
-
-        return experiment_view(self, measure)
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import experiment_html
-
-        return experiment_html(self)
+        return views().draw(self, measure)
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for one in self.learners)
