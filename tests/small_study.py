@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from bqrl.results.result import write
-from bqrl.results.study import StudyView
+from bqrl.results.study_view import StudyView
 from bqrl.study.papers import paper_view
 from bqrl.study.spec import read_spec
 from bqrl.study.study import run_study

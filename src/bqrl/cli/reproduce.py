@@ -13,7 +13,7 @@ from bqrl.cli.output import Json, Out, paper, print_json
 from bqrl.cli.progress import ProgressBar
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Result, add_files, check_folder, write
-from bqrl.results.study import StudyView
+from bqrl.results.study_view import StudyView
 from bqrl.study.cluster import ClusterWorkers
 from bqrl.study.papers import paper_file, paper_view
 from bqrl.study.runner import FailedRunsError
