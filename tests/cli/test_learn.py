@@ -218,7 +218,7 @@ def test_finished_runs_are_not_repeated(cli, tiny, tmp_path, monkeypatch):
     asked = ("learn", tiny, "--tau", 0.4, "--episodes", 30, "--log")
     assert cli(*asked, "--seeds", 4, "--out", tmp_path / "whole")[0] == 0
     played = []
-    monkeypatch.setattr("bqrl.study.store.complete", lambda run, *rest: played.append(run) or complete(run, *rest))
+    monkeypatch.setattr("bqrl.study.runs.complete", lambda run, *rest: played.append(run) or complete(run, *rest))
     assert cli(*asked, "--seeds", 2, "--out", tmp_path / "parts")[0] == 0
     assert cli(*asked, "--seeds", 4, "--out", tmp_path / "parts")[0] == 0
     assert [run.settings["seed"] for run in played] == [42, 43, 44, 45]
@@ -231,7 +231,7 @@ def test_finished_runs_are_not_repeated(cli, tiny, tmp_path, monkeypatch):
 
 def test_other_parameters_or_problems_take_no_stored_run(cli, tiny, tmp_path, monkeypatch):
     played = []
-    monkeypatch.setattr("bqrl.study.store.complete", lambda run, *rest: played.append(run) or complete(run, *rest))
+    monkeypatch.setattr("bqrl.study.runs.complete", lambda run, *rest: played.append(run) or complete(run, *rest))
     asked = ("learn", tiny, "--episodes", 5, "--seeds", 1, "--learner", "q-learning", "--out", tmp_path / "o")
     more = ([], ["--set", "learning_rate=0.2"], ["--horizon", 3], ["--tau", 0.3], ["--delta", 0.1], ["--discount", 0.9])
     for one in more:
@@ -280,7 +280,7 @@ def test_an_error_within_a_run_is_one_line(cli, tiny, tmp_path, monkeypatch):
     def fail(run, callback):
         raise ValueError("the environment has gone")
 
-    monkeypatch.setattr("bqrl.study.store.complete", fail)
+    monkeypatch.setattr("bqrl.study.runs.complete", fail)
     code, out, err = cli("learn", tiny, "--episodes", 5, "--out", tmp_path / "o")
     assert (code, out, err) == (2, "", "bqrl: the environment has gone\n")
 

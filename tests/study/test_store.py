@@ -11,9 +11,8 @@ from bqrl.learners.run import learn
 from bqrl.mdp.files.npz import pack, unpack
 from bqrl.study import store
 from bqrl.study.problems import problem_of
-from bqrl.study.runs import RunSpec, Timing, fingerprint
+from bqrl.study.runs import RunSpec, Timing, execute
 from bqrl.study.store import Store
-from bqrl.study.store import execute as execute_with
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
 RUN = RunSpec(PROBLEM, "q-learning", (), 0.5, 20, 0.05, 7)
@@ -26,10 +25,6 @@ OTHERS = [
     replace(RUN, learner="sarsa"),
     replace(RUN, problem=PROBLEM.changed({"start": 2})),
 ]
-
-
-def execute(run):
-    return execute_with(run, fingerprint())
 
 
 @pytest.fixture
@@ -138,9 +133,8 @@ def test_two_studies_do_not_share_a_folder(kept, tmp_path):
 WRITER = """
 import sys, time
 from bqrl.study.problems import problem_of
-from bqrl.study.runs import RunSpec, Timing
-from bqrl.study.store import Store, to_bytes
-from bqrl.study.runs import complete
+from bqrl.study.runs import RunSpec, Timing, complete, to_bytes
+from bqrl.study.store import Store
 
 problem = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
 runs = [RunSpec(problem, "q-learning", (), 0.5, 3, 0.05, seed) for seed in range(20)]

@@ -6,9 +6,8 @@ from small_study import RUNS, SMALL, Heard, make, results_of
 
 from bqrl.study.papers import paper_file
 from bqrl.study.runner import FailedRunsError
-from bqrl.study.runs import fingerprint
+from bqrl.study.runs import digest_of, execute
 from bqrl.study.spec import read_spec
-from bqrl.study.store import digest_of, execute
 from bqrl.study.workers import Workers
 
 MAIN = "AssetSelling_tau0p2_plot.csv"
@@ -125,7 +124,7 @@ def test_learners_trained_once_do_not_see_the_level():
     for entry in spec.entries:
         if not entry.per_level:
             runs = [replace(spec.run(entry, tau, 5), episodes=60) for tau in (0.1, 0.9)]
-            arrays = [unpack(execute(run, fingerprint())[0]) for run in runs]
+            arrays = [unpack(execute(run)[0]) for run in runs]
             for one in arrays:
                 one.pop("settings")
             assert digest_of(arrays[0]) == digest_of(arrays[1]), entry.key

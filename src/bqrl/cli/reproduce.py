@@ -16,11 +16,10 @@ from bqrl.results.result import Result, add_files, check_folder, write
 from bqrl.results.study import StudyView
 from bqrl.study.cluster import ClusterWorkers
 from bqrl.study.papers import paper_file, paper_view
-from bqrl.study.runner import FailedRunsError
+from bqrl.study.runner import FailedRunsError, in_words
 from bqrl.study.spec import read_spec
 from bqrl.study.study import LOG, run_study
 from bqrl.study.tables import file_name, level_name
-from bqrl.study.watch import in_words
 from bqrl.study.workers import LocalWorkers
 
 MAX_LISTED = 50  # failed runs; the log has all

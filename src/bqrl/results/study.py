@@ -15,12 +15,13 @@ import numpy as np
 
 from bqrl.results import study_charts as charts
 from bqrl.results.charts import specified
-from bqrl.results.result import Result, Table
+from bqrl.results.result import Result, Table, versions
 from bqrl.results.words import fixed, listed, number
+from bqrl.study.runner import in_words
+from bqrl.study.runs import fingerprint
 from bqrl.study.scores import MEASURES
-from bqrl.study.study import Study, versions
+from bqrl.study.study import Study
 from bqrl.study.tables import level_name, policy_table, study_tables
-from bqrl.study.watch import in_words
 
 QUICK = "quick run: few episodes and seeds; these are not the numbers of the study"
 MEASURED = {
@@ -231,6 +232,7 @@ class StudyView:
         by_part, each = session["core_seconds_by_part"].items(), session["milliseconds_per_episode"].items()
         facts = {
             **versions(),
+            "code": fingerprint(),
             "runs": f"{session['runs']}: {made}",
             "episodes": session["episodes"],
             "last session": f"{in_words(session['seconds'])} with {session['workers']} workers",
@@ -333,7 +335,7 @@ class StudyView:
             "orderings": orderings,
             "final_policies": policies,
             "tuning": {f"{key} {tau!r}": asdict(tuned) for key, tau, tuned in self.study.tunings()},
-            "versions": versions(),
+            "versions": versions() | {"code": fingerprint()},
             "session": self.study.session,
         }
 
