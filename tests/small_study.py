@@ -7,7 +7,7 @@ from pathlib import Path
 from bqrl.results.result import write
 from bqrl.results.study import StudyView
 from bqrl.study.papers import paper_view
-from bqrl.study.runner import Watch
+from bqrl.study.watch import Watch
 from bqrl.study.spec import read_spec
 from bqrl.study.study import run_study
 from bqrl.study.workers import Workers

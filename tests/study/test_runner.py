@@ -6,9 +6,10 @@ import pytest
 from small_study import RUNS, Heard, make
 
 from bqrl.study.problems import problem_of
-from bqrl.study.runner import Batch, Engine, FailedRunsError, Job, Watch, in_words
+from bqrl.study.runner import Batch, Engine, FailedRunsError, Job
 from bqrl.study.runs import RunSpec, Timing
 from bqrl.study.store import Memory
+from bqrl.study.watch import Watch
 from bqrl.study.workers import LostWorkersError, Workers
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
@@ -134,32 +135,6 @@ def test_the_first_estimate_of_the_time_left_is_near_the_truth(study_file, tmp_p
     rest = study.session["seconds"] - begun
     assert begun < study.session["seconds"]
     assert first < 3.0 * rest + 1.0  # compilation does not enter, so the first estimate is not far too long
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.2, "0 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 0 s"),
-        (75, "1 min 15 s"),
-        (3599.4, "59 min 59 s"),
-        (4000, "1 h 7 min"),
-    ],
-)
-def test_durations(seconds, words):
-    assert in_words(seconds) == words
-
-
-def test_the_plain_watch_takes_everything_and_says_nothing(capsys):
-    watch = Watch()
-    watch.say("a")
-    watch.step("b")
-    watch.note("c")
-    watch.phase("d", 3)
-    watch.tick()
-    watch.show(None)
-    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("error", [BrokenExecutor(), CancelledError()])

@@ -7,9 +7,9 @@ from small_theory import SMALL, small_theory, theory_of
 
 from bqrl import theory
 from bqrl.learners.run import Run
-from bqrl.study.runner import Watch
 from bqrl.study.theory_runs import RUN, coverage_numbers, run_theory, worst_ratio
 from bqrl.study.theory_spec import EXPERIMENTS
+from bqrl.study.watch import Watch
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from bqrl.errors import ArgumentError
 from bqrl.results.result import Table, plain
 from bqrl.results.words import displayed
 
@@ -30,6 +32,20 @@ Title = Annotated[str | None, typer.Option("--title", help="Title of tables, cha
 Unit = Annotated[str | None, typer.Option("--unit", help="Unit of the returns, such as EUR or QALY.")]
 StageName = Annotated[str | None, typer.Option("--stage-name", help="What one stage is called, such as year.")]
 PIPED_WIDTH = 140  # columns where no window limits them
+
+
+def column_names(text: str | None) -> dict[str, str] | None:
+    """Headers by role from the option --columns "state=from,next_state=to"."""
+    if text is None:
+        return None
+    pairs = [[part.strip() for part in pair.partition("=")] for pair in text.split(",")]
+    wrong = next(("".join(pair) for pair in pairs if not all(pair)), None)
+    if wrong is not None:
+        raise ArgumentError(
+            f"--columns must hold ROLE=HEADER pairs, got {wrong[:60]!r}; write e.g. state=from,next_state=to",
+            name="columns",
+        )
+    return {role: header for role, _, header in pairs}
 
 
 def looked_at(stream: TextIO | None) -> bool:
@@ -86,8 +102,6 @@ def _across(widths: Sequence[int]) -> int:
 
 def print_json(document: Any) -> None:
     """Print one JSON document in ASCII, which every terminal and pipe can carry."""
-    import json
-
     typer.echo(json.dumps(plain(document), indent=2, allow_nan=False))
 
 

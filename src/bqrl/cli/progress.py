@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bqrl.cli.output import paper
-from bqrl.study.runner import Watch, in_words
+from bqrl.study.watch import Watch, in_words
 
 if TYPE_CHECKING:
     from rich.console import Group

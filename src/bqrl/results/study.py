@@ -17,11 +17,11 @@ from bqrl.results import study_charts as charts
 from bqrl.results.charts import specified
 from bqrl.results.result import Result, Table, versions
 from bqrl.results.words import fixed, listed, number
-from bqrl.study.runner import in_words
 from bqrl.study.runs import fingerprint
 from bqrl.study.scores import MEASURES
 from bqrl.study.study import Study
 from bqrl.study.tables import level_name, policy_table, study_tables
+from bqrl.study.watch import in_words
 
 QUICK = "quick run: few episodes and seeds; these are not the numbers of the study"
 MEASURED = {

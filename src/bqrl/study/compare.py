@@ -21,9 +21,10 @@ from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.study.problems import Source, frozen, source_of
-from bqrl.study.runner import Batch, Engine, Job, Steps, Watch
+from bqrl.study.runner import Batch, Engine, Job, Steps
 from bqrl.study.runs import RunSpec
 from bqrl.study.store import Memory, Store
+from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
 
 CONFIDENCE = 0.95

@@ -2,7 +2,7 @@
 
 A job is a generator that yields a `Batch` of runs and is resumed once all of them are in the store, so tuning can decide from one
 batch what the next one is. Many jobs proceed at once, and none depends on the order of the others. Studies, comparisons and
-single learners all run here, and report their progress to a `Watch`.
+single learners all run here.
 """
 
 from __future__ import annotations
@@ -17,32 +17,11 @@ from typing import Any, NamedTuple
 
 from bqrl.study.runs import RunSpec, Timing, execute
 from bqrl.study.store import Memory
+from bqrl.study.watch import Watch, in_words
 from bqrl.study.workers import LostWorkersError, Workers
 
 LOOK_SECONDS = 0.25
 EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace says something
-
-
-class Watch:
-    """Who is informed of the progress of studies, comparisons and theory experiments; this class does nothing."""
-
-    def say(self, text: str) -> None:
-        """A line that the user should read."""
-
-    def step(self, text: str) -> None:
-        """A line about the progress, for places without a live display."""
-
-    def note(self, text: str) -> None:
-        """A line for the log only."""
-
-    def phase(self, text: str, total: int | None = None) -> None:
-        """What is being done now, and in how many steps."""
-
-    def tick(self) -> None:
-        """One more step is done."""
-
-    def show(self, state: Engine) -> None:
-        """Called a few times per second with the state of a study."""
 
 
 class Batch(NamedTuple):
@@ -233,16 +212,3 @@ class Engine:
     def _left(self) -> str:
         left = self.seconds_left()
         return "" if left is None else f" ({in_words(self.seconds)} elapsed, about {in_words(left)} left)"
-
-
-def in_words(seconds: float) -> str:
-    """A duration for people.
-
-    >>> in_words(3.2), in_words(75), in_words(4000)
-    ('3 s', '1 min 15 s', '1 h 7 min')
-    """
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    if seconds < 3599.5:
-        return "{} min {} s".format(*divmod(round(seconds), 60))
-    return "{} h {} min".format(*divmod(round(seconds / 60), 60))

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bqrl.study.runner import Batch, Engine, Job, Watch
+from bqrl.study.runner import Batch, Engine, Job
 from bqrl.study.runs import RunSpec
 from bqrl.study.scores import Scores, criterion, reference
 from bqrl.study.spec import Entry, Spec
 from bqrl.study.store import Store
 from bqrl.study.tune import Rung, Score, Tuned, halving
+from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
 
 LOG = "study.log"

@@ -14,9 +14,9 @@ import numpy as np
 from bqrl import theory
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.study.runner import Watch
 from bqrl.study.runs import complete
 from bqrl.study.theory_spec import Found, HardSpec, LearnerSpec, Rows, TheorySpec, run_seed
+from bqrl.study.watch import Watch
 
 
 def hard(own: HardSpec, spec: TheorySpec, watch: Watch) -> Found:

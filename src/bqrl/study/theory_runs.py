@@ -35,7 +35,6 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.confidence import log_buffer, power_buffer
 from bqrl.planners.solve import solve
-from bqrl.study.runner import Watch
 from bqrl.study.runs import complete
 from bqrl.study.theory_hard import hard
 from bqrl.study.theory_spec import (
@@ -49,6 +48,7 @@ from bqrl.study.theory_spec import (
     TheorySpec,
     run_seed,
 )
+from bqrl.study.watch import Watch
 
 ROUNDING = 1e-12
 STATEMENTS = ("theorem 1", "corollary 1", "ours")

@@ -1,0 +1,53 @@
+"""Who is informed of the progress of long work; the base class does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from bqrl.study.runner import Engine
+
+T = TypeVar("T")
+
+
+class Watch:
+    """Listens to studies, comparisons and theory experiments."""
+
+    def say(self, text: str) -> None:
+        """A line that the user should read."""
+
+    def step(self, text: str) -> None:
+        """A line about the progress, for places without a live display."""
+
+    def note(self, text: str) -> None:
+        """A line for the log only."""
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """What is being done now, and in how many steps."""
+
+    def tick(self) -> None:
+        """One more step is done."""
+
+    def track(self, items: Sequence[T], text: str) -> Iterator[T]:
+        """The items, one step each; a single one is a phase without steps."""
+        self.phase(text, len(items) if len(items) > 1 else None)
+        for item in items:
+            yield item
+            self.tick()
+
+    def show(self, state: Engine) -> None:
+        """Called a few times per second with the state of a study."""
+
+
+def in_words(seconds: float) -> str:
+    """A duration for people.
+
+    >>> in_words(3.2), in_words(75), in_words(4000)
+    ('3 s', '1 min 15 s', '1 h 7 min')
+    """
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    if seconds < 3599.5:
+        return "{} min {} s".format(*divmod(round(seconds), 60))
+    return "{} h {} min".format(*divmod(round(seconds / 60), 60))
