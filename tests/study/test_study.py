@@ -1,8 +1,7 @@
-import csv
 import json
 
 import pytest
-from small_study import RUNS, SMALL, Heard, make, results_of
+from small_study import RUNS, SMALL, Heard, details_of, make, read_table, results_of
 
 from bqrl.study.papers import paper_file
 from bqrl.study.runner import FailedRunsError
@@ -13,23 +12,13 @@ from bqrl.study.workers import Workers
 MAIN = "AssetSelling_tau0p2_plot.csv"
 
 
-def read(path):
-    with path.open() as file:
-        rows = list(csv.reader(file))
-    return rows[0], rows[1:]
-
-
-def found(folder):
-    return json.loads((folder / "result.json").read_text())["details"]
-
-
 def test_every_run_is_one_file(made):
     assert len(list((made / "runs").iterdir())) == RUNS
-    assert found(made)["session"]["runs"] == RUNS
+    assert details_of(made)["session"]["runs"] == RUNS
 
 
 def test_orderings_and_references_hold(made, finished):
-    details = found(made)
+    details = details_of(made)
     order = details["orderings"]["AssetSelling"]["0.5"]["exact"]
     assert [row["mean"] for row in order] == sorted(row["mean"] for row in order)
     against = finished[0].scores.reference(0.5)
@@ -86,10 +75,10 @@ def test_quick_marks_every_output(study_file, tmp_path):
     tables = [path for path in tmp_path.rglob("*.csv") if path.parent != tmp_path or "tau" in path.name]
     assert len(tables) > 20
     for path in tables:
-        header, rows = read(path)
+        header, rows = read_table(path)
         assert header[-1] == "quick"
         assert {row[-1] for row in rows} == {"1"}
-    assert read(tmp_path / MAIN)[1][-1][0] == "20"
+    assert read_table(tmp_path / MAIN)[1][-1][0] == "20"
 
 
 class Failing(Workers):
@@ -158,7 +147,7 @@ def test_a_study_of_another_problem_speaks_of_its_states_and_actions(tmp_path):
     (tmp_path / "roads.toml").write_text(OTHER)
     make(tmp_path / "roads.toml", tmp_path / "out")
     result = read_result(tmp_path / "out")
-    header, rows = read(tmp_path / "out" / "two_roads_tau0p3_SARSA_final_policy.csv")
+    header, rows = read_table(tmp_path / "out" / "two_roads_tau0p3_SARSA_final_policy.csv")
     assert header == ["state", "stage_1", "stage_2", "stage_3"]
     assert [row[0] for row in rows] == ["0", "1"]
     assert {"figure1_tau0p3", "final_policy_tau0p3", "every_measure", "seeds", "promises", "return_laws"} == set(
