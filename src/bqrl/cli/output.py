@@ -6,16 +6,17 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
 
 from bqrl.errors import ArgumentError
 from bqrl.results.result import Table, plain
 from bqrl.results.words import displayed
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def _folder(given: str) -> Path:
@@ -55,8 +56,6 @@ def looked_at(stream: TextIO | None) -> bool:
 
 def paper(*, error: bool = False) -> Console:
     """A console that prints text as it stands: names may look like markup."""
-    from rich.console import Console
-
     stream = sys.stderr if error else sys.stdout  # None if the caller has closed it
     width = None if looked_at(stream) else PIPED_WIDTH
     return Console(stderr=error, markup=False, highlight=False, emoji=False, width=width)
@@ -64,18 +63,12 @@ def paper(*, error: bool = False) -> Console:
 
 def say(console: Console, text: str, *, indent: str = "", style: str | None = None) -> None:
     """Print a sentence over as many lines as it takes, without trailing blanks."""
-    from rich.text import Text
-
     for line in Text(text).wrap(console, max(20, console.width - len(indent))):
         console.print(f"{indent}{line.plain.rstrip()}", style=style, soft_wrap=True)
 
 
 def show_table(console: Console, table: Table, bold: str = "") -> None:
     """Print a table, or, on a screen that is too narrow for it, one line per number."""
-    from rich import box
-    from rich.table import Table as Grid
-    from rich.text import Text
-
     titles, cells = displayed(table)
     columns = list(zip(titles, zip(*cells, strict=True), strict=True))
     widths = [max(map(len, [title, *column])) for title, column in columns]
