@@ -62,7 +62,7 @@ def test_a_message_names_the_option_of_its_argument():
     assert message_of(ArgumentError("c_conf must be above 0", name="c_conf"), "learn") == "c_conf must be above 0"
     assert message_of(SizeError("raise max_bytes", name="max_bytes"), "solve") == "raise max_bytes (--max-memory)"
     assert message_of(SizeError("raise max_bytes", name="max_bytes"), "learn") == "raise max_bytes"  # no such option
-    assert message_of(ArgumentError("there is no problem", name="problem"), "solve") == "there is no problem"
+    assert message_of(ArgumentError("no such thing", name="problem"), "solve") == "no such thing"
     assert message_of(ValueError("rows sum to 0.9"), "solve") == "rows sum to 0.9"
     assert message_of(FileNotFoundError(2, "No such file", "x.csv"), "solve") == "x.csv: No such file"
 

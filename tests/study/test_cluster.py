@@ -110,8 +110,8 @@ def test_without_workers_it_waits_and_a_lost_scheduler_is_one_line(scheduler, st
 
 def test_a_cluster_out_of_reach_is_one_line(monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
-    told = r"^no Dask scheduler answers at tcp://127\.0\.0\.1:9 \(.*`dask scheduler`$"
-    with pytest.raises(ConnectionError, match=told) as error:
+    said = r"^no Dask scheduler answers at tcp://127\.0\.0\.1:9 \(.*`dask scheduler`$"
+    with pytest.raises(ConnectionError, match=said) as error:
         ClusterWorkers("tcp://127.0.0.1:9")
     assert "\n" not in str(error.value)
 

@@ -30,8 +30,8 @@ def test_a_second_call_makes_nothing_and_says_so(made, study_file, tmp_path):
 
     shutil.copytree(made, tmp_path / "again")
     heard = Heard()
-    told = make(study_file, tmp_path / "again", watch=heard).session
-    assert (told["runs_made"], told["runs_skipped"]) == (0, RUNS)
+    session = make(study_file, tmp_path / "again", watch=heard).session
+    assert (session["runs_made"], session["runs_skipped"]) == (0, RUNS)
     assert f"0 runs made, {RUNS} skipped because they were finished before" in heard.lines
     assert results_of(tmp_path / "again") == results_of(made)
 
@@ -43,11 +43,11 @@ def test_a_changed_study_reuses_only_what_is_the_same(made, tmp_path):
     (tmp_path / "small.toml").write_text(
         SMALL.replace("replication_seeds = [3, 4, 5]", "replication_seeds = [3, 4, 6]")
     )
-    told = make(tmp_path / "small.toml", tmp_path / "again").session
-    assert told["runs_made"] == 5  # the new seed of every learner and level
+    session = make(tmp_path / "small.toml", tmp_path / "again").session
+    assert session["runs_made"] == 5  # the new seed of every learner and level
     (tmp_path / "small.toml").write_text(SMALL.replace("offers = 6", "offers = 7"))
-    told = make(tmp_path / "small.toml", tmp_path / "again").session
-    assert told["runs_skipped"] == 0
+    session = make(tmp_path / "small.toml", tmp_path / "again").session
+    assert session["runs_skipped"] == 0
 
 
 def test_damaged_results_are_made_again(made, study_file, tmp_path):
@@ -59,8 +59,8 @@ def test_damaged_results_are_made_again(made, study_file, tmp_path):
     names[1].write_bytes(names[2].read_bytes())
     names[3].unlink()
     heard = Heard()
-    told = make(study_file, tmp_path / "again", watch=heard).session
-    assert told["runs_made"] == 3
+    session = make(study_file, tmp_path / "again", watch=heard).session
+    assert session["runs_made"] == 3
     assert sum("the run is repeated" in line for line in heard.lines) == 2
     assert results_of(tmp_path / "again") == results_of(made)
 

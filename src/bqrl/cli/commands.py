@@ -148,6 +148,6 @@ def message_of(fault: BaseException, command: str = "") -> str:
     message, name = str(fault) or type(fault).__name__, getattr(fault, "name", None)
     if name is None or command not in COMMANDS:
         return message
-    options = {one.name: max(one.opts, key=len) for one in command_of(command).params}
+    options = {one.name: max(one.opts, key=len) for one in command_of(command).params if one.opts[0].startswith("-")}
     option = options.get(name, RENAMED.get(name, ""))
     return message if option not in options.values() or option in message else f"{message} ({option})"

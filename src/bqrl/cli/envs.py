@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table as Grid
 
 from bqrl.checks import choice
-from bqrl.cli.output import Json, Out, looked_at, paper, print_json
+from bqrl.cli.output import Json, Out, is_terminal, paper, print_json
 from bqrl.envs import about, make
 from bqrl.envs import names as known
 from bqrl.planners.target import guarantee_curve, plan_from_curve
@@ -38,7 +38,7 @@ def envs(
         typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
         return
 
-    listed, at_terminal = [about(name) for name in names or known()], looked_at(sys.stdout)
+    listed, at_terminal = [about(name) for name in names or known()], is_terminal(sys.stdout)
     if out is not None:
         check_folder(out, ["problems.csv"])
     if not (as_json or out is not None or at_terminal):

@@ -49,7 +49,7 @@ def column_names(text: str | None) -> dict[str, str] | None:
     return {role: header for role, _, header in pairs}
 
 
-def looked_at(stream: TextIO | None) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
     """Whether the stream is a terminal."""
     return stream is not None and stream.isatty()
 
@@ -57,7 +57,7 @@ def looked_at(stream: TextIO | None) -> bool:
 def paper(*, error: bool = False) -> Console:
     """A console that prints text as it stands: names may look like markup."""
     stream = sys.stderr if error else sys.stdout  # None if the caller has closed it
-    width = None if looked_at(stream) else PIPED_WIDTH
+    width = None if is_terminal(stream) else PIPED_WIDTH
     return Console(stderr=error, markup=False, highlight=False, emoji=False, width=width)
 
 

@@ -55,10 +55,10 @@ def reproduce(
     levels = [f"{file_name(spec.problem.name)}_tau{level_name(tau)}_plot.csv" for tau in spec.levels]
     check_folder(folder, [PAGE, *levels])
     _check_quick(folder, quick)
-    hands = LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
+    pool = LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
     try:
         with ProgressBar(lines=not as_json) as watch:
-            finished = run_study(spec, folder, hands, watch)
+            finished = run_study(spec, folder, pool, watch)
             watch.phase("drawing the charts and the page")
             view = paper_view().View if settings.resolve() == own.resolve() else StudyView
             result, left_out = view(finished).result()
