@@ -167,9 +167,9 @@ def _session(engine: Engine, finals: dict[tuple[str, float], Final], store: Stor
     by_learner: dict[str, float] = defaultdict(float)
     episodes: dict[str, int] = defaultdict(int)
     for name, run in engine.used.items():
-        planner = dict(run.params).get("planner")
-        learner = f"{run.learner} ({planner})" if planner else run.learner
         if name in times:
+            planner = dict(run.params).get("planner")
+            learner = f"{run.learner} ({planner})" if planner else run.learner
             by_learner[learner] += times[name].core
             by_part[parts.get(name, "tuning")] += times[name].core
             episodes[learner] += run.episodes
