@@ -172,7 +172,9 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
     try:
         place = match_columns(header, columns)
     except ModelError as error:
-        raise FileFormatError(f"line {head + 1}: {error}", line=head + 1, column=error.column) from None
+        raise FileFormatError(
+            f"line {head + 1}: {error}", line=head + 1, column=error.column, name=error.name
+        ) from None
     filled = [n for n, line in enumerate(lines[head + 1 :], head + 2) if line.strip(BLANK)]
     if not filled:
         raise FileFormatError(
