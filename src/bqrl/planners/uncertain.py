@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, GridError, SizeError
+from bqrl.checks import numbers
+from bqrl.errors import ArgumentError, GridError, SizeError
 from bqrl.kernels.layout import Ball, Rows
 from bqrl.laws.law import reaches, size_of
 from bqrl.mdp.arrays import FloatArray
@@ -46,27 +46,12 @@ ROBUST_WORK = 20_000_000_000  # elementary steps of one robust evaluation
 
 def half_radius(mdp: MDP, radius: Any) -> FloatArray:
     """Return half the l1 radius of every row, shape (H, S*A), from a number or an array; known rows have radius 0."""
-    try:
-        eps = np.asarray(radius)
-    except ValueError:
-        eps = np.asarray(None)
-    if eps.dtype.kind not in "fiu":
-        raise ArgumentTypeError(
-            f"radius must be a number or an array of numbers of one shape, got {shown(radius)}",
-            name="radius",
-            value=radius,
-        )
-    eps = eps.astype(np.float64)
+    eps = numbers(radius, "radius", 0.0)
     if eps.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
         raise ArgumentError(
             f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}, got {eps.shape}",
             name="radius", value=eps.shape,
         )  # fmt: skip
-    wrong = ~(np.isfinite(eps) & (eps >= 0.0))
-    if wrong.any():
-        raise ArgumentError(
-            f"radius must be finite and not negative, got {eps[wrong].flat[0]:g}", name="radius", value=radius
-        )
     full = np.where(mdp.known, 0.0, np.broadcast_to(eps, (mdp.H, mdp.S, mdp.A)))
     return np.minimum(full, 2.0).reshape(mdp.H, mdp.S * mdp.A) / 2.0
 
