@@ -18,7 +18,7 @@ from bqrl.cli.problem import ProblemOptions, discount_question, read_problem
 from bqrl.cli.progress import QUIET_SECONDS, ProgressBar
 from bqrl.errors import ArgumentError
 from bqrl.mdp.model import MDP
-from bqrl.planners.occupancy import play_shares
+from bqrl.planners.follow import play_shares
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels
 from bqrl.planners.solve import solve as solve_one
 from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve, risk_neutral
