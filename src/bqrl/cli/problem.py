@@ -165,7 +165,8 @@ def _from_file(path: Path, asked: ProblemOptions, factor: float | None) -> MDP:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
-            mdp = load(path, asked.horizon, first_states(asked.start), factor, columns=column_names(asked.columns))
+            stated = {"horizon": asked.horizon, "start": first_states(asked.start), "discount": factor}
+            mdp = load(path, columns=column_names(asked.columns), **stated)
     except FileNotFoundError as error:
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         hint = "" if path.is_symlink() or not beside else nearest(path.name, beside)

@@ -19,8 +19,7 @@ import numpy as np
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import LabelPolicy, TargetPolicy
-from bqrl.mdp.unroll import label_graph
+from bqrl.mdp.policy import LabelPolicy, TargetPolicy, label_graph
 from bqrl.planners.sweep import sweep
 
 LEVEL_TIE = 1e-11  # relative: the width is known only up to rounding, and so are the values of actions that tie at it
