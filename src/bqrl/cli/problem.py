@@ -153,7 +153,8 @@ def _from_file(path: Path, asked: ProblemOptions, factor: float | None) -> MDP:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
-            mdp = load(path, asked.horizon, asked.first_states, factor, columns=column_names(asked.columns))
+            stated = {"horizon": asked.horizon, "start": asked.first_states, "discount": factor}
+            mdp = load(path, columns=column_names(asked.columns), **stated)
     except FileNotFoundError as error:
         beside = [other.name for other in path.parent.glob("*")] if not path.is_symlink() else []
         raise FileNotFoundError(f"{error}{nearest(path.name, beside, listed=False)}") from None

@@ -25,8 +25,7 @@ from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import LabelPolicy
-from bqrl.mdp.unroll import label_graph
+from bqrl.mdp.policy import LabelPolicy, label_graph
 
 MAX_NODES = 20_000
 MAX_MOVES = 2_000_000  # outcomes between all (state, sum) pairs

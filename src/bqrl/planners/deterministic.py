@@ -23,8 +23,7 @@ from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import LabelPolicy, Policy, TargetPolicy
-from bqrl.mdp.unroll import label_graph
+from bqrl.mdp.policy import LabelPolicy, Policy, TargetPolicy, label_graph
 from bqrl.planners.branch import begin
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
