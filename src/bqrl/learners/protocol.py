@@ -121,7 +121,9 @@ class Learner(ABC):
     def state(self) -> dict[str, Any]:
         """Return everything learned so far as plain arrays and numbers, for a checkpoint: by default the `stored` ones."""
         if not self.stored:
-            raise NotImplementedError(f"{type(self).__name__} has no state() method, so its runs cannot be checkpointed")
+            raise NotImplementedError(
+                f"{type(self).__name__} has no state() method, so its runs cannot be checkpointed"
+            )
         return {name: copy(getattr(self, name)) for name in self.stored}
 
     def restore(self, state: dict[str, Any]) -> None:
