@@ -14,7 +14,7 @@ from bqrl.checks import nearest, number
 from bqrl.cli.output import StageName, Title, Unit, column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
-from bqrl.learners.gymnasium import HARMLESS, wrappers
+from bqrl.learners.task import HARMLESS, wrappers
 from bqrl.mdp.build import check_horizon
 from bqrl.mdp.files import ending, load, states_horizon
 from bqrl.mdp.files.csv import parse_start
