@@ -20,7 +20,7 @@ Two plans are made for the mean V of the quantiles over the window [tau - b_t, t
 [0, 1] at first and narrows to tau: the plan d on the draw P and the plan m on the posterior mean M. The plan d is played if what
 it would gain under P is at least what it would cost under M,
 
-    (V(d; P) - V(m; P)) (1 + w / PATIENCE)  >=  V(m; M) - V(d; M),
+    (V(d; P) - V(m; P)) (1 + (w / PATIENCE)^2)  >=  V(m; M) - V(d; M),
 
 where w is the number of episodes since a plan with a positive cost was played; otherwise m is played. The longer nothing else was
 tried, the higher the accepted price, so no alternative is given up for good. To save time, m is made again only after an eighth
@@ -128,7 +128,7 @@ class PSRL(Learner):
         value = self.replanner.score(self._settled, mean, level, buffer)
         gain = found.nominal - self.replanner.score(self._settled, drawn, level, buffer)
         cost = value - self.replanner.score(found.policy, mean, level, buffer)
-        explores = gain * (1.0 + (self.t - self._explored) / PATIENCE) >= cost
+        explores = gain * (1.0 + ((self.t - self._explored) / PATIENCE) ** 2) >= cost
         if explores and cost > 0.0:
             self._explored = self.t
         self._notes = {
