@@ -18,7 +18,8 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy, policy_from_arrays
+from bqrl.mdp.policy import Policy
+from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.frontier import plan_capped
 

@@ -40,6 +40,7 @@ class Table:
     reward: FloatArray | None = None  # (1 or H, nnz)
     row_reward: FloatArray | None = None  # (1 or H, S, A)
     infer_available: bool = False  # a row without outcomes is an action that does not exist
+    line_outcome: IntArray | None = None  # outcome of every listed line
 
 
 def read(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
@@ -71,6 +72,7 @@ def check_horizon(horizon: Any) -> int:
             f"horizon={shown(stages)} is too long: at most {MAX_STAGES} stages fit; give a shorter horizon",
             needed=stages,
             limit=MAX_STAGES,
+            name="horizon",
         )
     return stages
 
@@ -122,7 +124,12 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
     flat = np.flatnonzero(possible.reshape(-1))
     counts = np.count_nonzero(possible.reshape(K * S * A, S), axis=1)
     table = Table(
-        S=S, A=A, K=K, row_start=_starts(counts), successor=(flat % S).astype(np.int32), probability=P.reshape(-1)[flat]
+        S=S,
+        A=A,
+        K=K,
+        row_start=np.r_[0, np.cumsum(counts)],
+        successor=(flat % S).astype(np.int32),
+        probability=P.reshape(-1)[flat],
     )
     _attach_rewards(table, rewards, H, four_dimensional=np.ndim(transitions) == 4)
     return table, H
@@ -166,7 +173,7 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
         S=S,
         A=rows // S,
         K=len(matrices),
-        row_start=_starts(counts),
+        row_start=np.r_[0, np.cumsum(counts)],
         successor=np.concatenate([m.indices for m in matrices]).astype(np.int32),
         probability=np.concatenate([m.data for m in matrices]).astype(np.float64),
     )
@@ -227,6 +234,17 @@ def are_ids(numbers: FloatArray) -> BoolArray:
     return (numbers >= 0) & (numbers < MAX_ID) & (numbers == np.rint(numbers))
 
 
+def row_place(
+    q: int, shape: tuple[int, int], staged: bool, names: tuple[Any, Any] = (None, None), first_stage: int = 0
+) -> tuple[tuple[int | None, int, int], str]:
+    """Row number `q` as (stage or None, state, action), and as text for a message; `shape` is (S, A)."""
+    S, A = shape
+    h, s, a = int(q) // (S * A), int(q) // A % S, int(q) % A
+    labels = [i if given is None else str(given[i])[:40] for given, i in zip(names, (s, a), strict=True)]
+    text = f"s={labels[0]}, a={labels[1]}"
+    return ((h, s, a), f"(h={h + first_stage}, {text})") if staged else ((None, s, a), f"({text})")
+
+
 def check_gaps(K: int, S: int, A: int, listed: int) -> None:
     """Raise SizeError if rows without transitions would fill the memory."""
     limit = max(2**24, 100 * listed)
@@ -274,21 +292,21 @@ def from_columns(
     first = np.flatnonzero(new)
     counts = np.bincount(row[first], minlength=K * S * A)
     if not counts[every_row].all():
-        q = int(every_row[counts[every_row] == 0][0])
-        raise ModelError(
-            f"row (s={q // A % S}, a={q % A}) sums to 0; leave out actions that do not exist",
-            row=(q // (S * A) if staged else None, q // A % S, q % A),
-        )
+        place, text = row_place(int(every_row[counts[every_row] == 0][0]), (S, A), staged)
+        raise ModelError(f"row {text} sums to 0; leave out actions that do not exist", row=place)
     mass = np.add.reduceat(probability, first) if first.size else probability
+    line_outcome = np.full(every_row.size, -1)
+    line_outcome[np.flatnonzero(possible)[order]] = np.cumsum(new) - 1
     table = Table(
         S=S,
         A=A,
         K=K,
-        row_start=_starts(counts),
+        row_start=np.r_[0, np.cumsum(counts)],
         successor=s_next[first].astype(np.int32),
         probability=mass,
         reward=reward[first][None],
         infer_available=True,
+        line_outcome=line_outcome,
     )
     _rewards_by_row(table)
     return table, H
@@ -332,12 +350,6 @@ def _rewards_by_row(table: Table) -> None:
         full[:, rows] = first
         table.row_reward = full.reshape(-1, table.S, table.A)
         table.reward = None
-
-
-def _starts(counts: Any) -> IntArray:
-    starts = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
 
 
 def _is_sparse(thing: Any) -> bool:

@@ -15,8 +15,10 @@ from bqrl.display import Tabular
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import MAX_ID, Table, check_horizon, names, read
+from bqrl.mdp.columns import is_frame
 from bqrl.mdp.derived import per_model, per_structure
-from bqrl.mdp.frame import is_frame, read_frame
+from bqrl.mdp.listing import read_frame
+from bqrl.mdp.noise import SharedNoise, repeated
 from bqrl.mdp.validation import (
     ROW_TOL,
     check_length,
@@ -30,8 +32,6 @@ from bqrl.mdp.validation import (
 
 if TYPE_CHECKING:
     import gymnasium
-
-    from bqrl.mdp.noise import SharedNoise
 
 __all__ = ["MDP", "ROW_TOL", "Stage", "Structure"]
 
@@ -384,7 +384,6 @@ class MDP(Tabular):
                 needed=H * max(rows, nnz),
                 limit=MAX_ID,
             )
-        starts = np.r_[np.tile(self.row_start[:-1], H) + np.repeat(np.arange(H) * nnz, rows), H * nnz]
         by_row, by_outcome = self.row_reward, self._reward
         if by_row is not None:
             by_row = np.array(np.broadcast_to(by_row, (H, self.S, self.A)))
@@ -393,7 +392,7 @@ class MDP(Tabular):
         table = replace(
             self._table(),
             K=H,
-            row_start=starts,
+            row_start=repeated(self.row_start, H),
             successor=np.tile(self.successor, H),
             probability=np.tile(self.probability, H),
             reward=by_outcome,

@@ -18,9 +18,8 @@ from bqrl.checks import number, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import check_horizon, from_columns
-from bqrl.mdp.event_law import EventLaw, event_laws
 from bqrl.mdp.model import MDP
-from bqrl.mdp.noise import LAW_TOL, outcome_numbers, shared_noise
+from bqrl.mdp.noise import LAW_TOL, EventLaw, event_laws, shared_noise
 from bqrl.mdp.progress import Progress
 from bqrl.mdp.step_arrays import Found, fault_text, follow_arrays
 
@@ -319,9 +318,11 @@ def _model(
         found.stage, found.s, found.a, found.s_next, p, found.reward, H, staged=per_stage, S=S, A=A, keep_zeros=True
     )
     noise = shared_noise(
-        (row, outcome_numbers(row, found.s_next, found.reward), found.stage, event),
-        table.row_start,
-        (K, S, A),
+        table,
+        row,
+        table.line_outcome,
+        found.stage,
+        event,
         events=tuple(law.events for law in laws),
         probabilities=tuple(law.probabilities for law in laws),
         events_observed=bool(events_observed),

@@ -16,7 +16,7 @@ import numpy as np
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.event_law import EventLaw
+from bqrl.mdp.noise import EventLaw
 from bqrl.mdp.progress import Progress
 
 CHUNK = 1_000_000  # triples (state, action, event) per call of step

@@ -11,7 +11,7 @@ import numpy as np
 from bqrl.checks import nearest, number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray
-from bqrl.mdp.build import MAX_STAGES, Table
+from bqrl.mdp.build import MAX_STAGES, Table, row_place
 
 ROW_TOL = 1e-9  # a row may miss 1 by this much before it is rejected
 SUM_RULE = f"the probabilities of a row must sum to 1 (tolerance {ROW_TOL:g})"
@@ -28,6 +28,7 @@ def check_length(H: int, S: int) -> None:
             f"horizon={H} is too long: at most {longest} stages fit with {S} states; give a shorter horizon",
             needed=H,
             limit=longest,
+            name="horizon",
         )
 
 
@@ -52,11 +53,9 @@ def without_rows(table: Table, drop: BoolArray) -> Table:
     """The table without the outcomes of some rows."""
     sizes = np.diff(table.row_start)
     keep = np.repeat(~drop, sizes)
-    starts = np.zeros(sizes.size + 1, np.int64)
-    np.cumsum(np.where(drop, 0, sizes), out=starts[1:])
     return replace(
         table,
-        row_start=starts,
+        row_start=np.r_[0, np.cumsum(np.where(drop, 0, sizes))],
         successor=table.successor[keep],
         probability=table.probability[keep],
         reward=None if table.reward is None else table.reward[:, keep],
@@ -65,8 +64,7 @@ def without_rows(table: Table, drop: BoolArray) -> Table:
 
 def place(q: int, table: Table) -> tuple[tuple[int | None, int, int], str]:
     """Row number `q` as (stage, state, action) and as text for a message."""
-    h, s, a = int(q) // (table.S * table.A), int(q) // table.A % table.S, int(q) % table.A
-    return ((h, s, a), f"(h={h}, s={s}, a={a})") if table.K > 1 else ((None, s, a), f"(s={s}, a={a})")
+    return row_place(q, (table.S, table.A), table.K > 1)
 
 
 def check_table(table: Table, H: int) -> None:
@@ -158,9 +156,8 @@ def _state(given: Any, S: int, labels: tuple[str, ...] | None) -> int:
         labels = labels or tuple(map(str, range(S)))
         if given in labels:
             return labels.index(given)
-        near = (
-            "" if given.lstrip("-").isdigit() else nearest(given, labels, listed=False)
-        )  # numbers have no near spelling
+        is_number = given.lstrip("-").isdigit()  # numbers have no near spelling
+        near = "" if is_number else nearest(given, labels, listed=False)
         near = near or f"; states run from {shown(labels[0])} to {shown(labels[-1])}"
         raise ArgumentError(f"start: there is no state {shown(given)}{near}", name="start", value=given)
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)):

@@ -126,19 +126,7 @@ class Plan(Charted):
 
     def summary(self) -> dict[str, Any]:
         """The numbers of the plan, ready for JSON."""
-        names = (
-            "objective",
-            "tau",
-            "beta",
-            "planner",
-            "attitude",
-            "value",
-            "upper",
-            "gap",
-            "nominal",
-            "certain",
-            "exact",
-        )
+        names = "objective tau beta planner attitude value upper gap nominal certain exact".split()
         return {name: getattr(self, name) for name in names} | {
             "margin": self.policy_margin._asdict(),
             "mean": self.mean,
@@ -160,7 +148,7 @@ class Plan(Charted):
             optimal = nominal and equal_values(self.value, self.upper, self.law)
             lines.append(f"  upper    {self.upper:.6g}" + ("  (optimal)" if optimal else ""))
         if not nominal:
-            lines.append(f"  nominal  {self.nominal:.6g}  (the same policy in the model as given)")
+            lines.append(f"  nominal  {self.nominal:.6g}  (the same policy in the nominal model)")
         below, above = self.policy_margin
         lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
         lines.append(f"  certain  {'yes' if self.certain else f'no: {TIED}'}")
