@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 # For loops that only other loops call: without the wrappers for calls from Python they compile faster.
-inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
 ZERO = np.int64(0)  # as an argument, a literal 0 would compile the callee once more for itself
 
 
