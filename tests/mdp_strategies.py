@@ -9,6 +9,11 @@ from bqrl.mdp.step import from_step
 FIELDS = ("H", "S", "A", "discount", "state_names", "action_names")
 ARRAYS = ("mu", "row_start", "successor", "probability", "reward", "available", "known")
 
+P = np.array(
+    [[[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]], [[0.0, 1.0, 0.0], [0.1, 0.2, 0.7]], [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]]
+)  # a kernel (S, A, S)
+R = np.array([[0.0, 1.0], [-2.0, 0.5], [1 / 3, 0.0]])
+
 rewards = st.one_of(
     st.integers(-3, 3).map(float),
     st.sampled_from([0.1, 1 / 3, 1 / 24, -0.7, 86.2971023227292]),
