@@ -28,8 +28,8 @@ class ArgumentTypeError(TypeError):
 class ModelError(ValueError):
     """A model is not valid.
 
-    `row` is (stage, state, action) as indices, with stage None for a stationary kernel; `file`, `line` and `column` say where
-    the fault stands in a file.
+    `row` is (stage, state, action) as indices, with stage None for a stationary kernel; `file`, `line` and `column` locate
+    the fault in a file.
     """
 
     def __init__(

@@ -130,7 +130,7 @@ def _stage_numbers(columns: Columns) -> IntArray:
 
 
 def _whole_number(text: str) -> int:
-    """A text as a whole number, -1 where it is none."""
+    """A text as a whole number; -1 if it is not one."""
     return int(text) if text.isdecimal() else -1
 
 

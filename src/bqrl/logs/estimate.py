@@ -6,7 +6,7 @@ value for every kernel of the balls, hence for the true one:
     W_rob(x) < tau   implies   Q_tau(G) >= x,   for all levels and targets at once.
 
 If the law of the first state is estimated too, it may differ from the frequencies by a mass of at most `start_error`, which
-is taken off the level: W_rob(x) < tau - start_error.
+is subtracted from the level: W_rob(x) < tau - start_error.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Estimate:
         return float(np.sum(paid))
 
     def trivial(self, value: float) -> bool:
-        """Whether a promise says nothing: there is none, or it is the lowest possible return."""
+        """Whether a promise is useless: there is none, or it is the lowest possible return."""
         return value == -math.inf or (
             math.isfinite(self.floor) and value <= self.floor + 1e-9 * max(1.0, abs(self.floor))
         )

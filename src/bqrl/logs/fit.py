@@ -166,7 +166,7 @@ def _range(given: Any) -> tuple[float, float] | None:
 
 
 def _check_model(declared: Declared, discount: float) -> None:
-    """Refuse what is not a model, and arguments that a model already answers."""
+    """Refuse what is not a model, and arguments that a model already determines."""
     model = declared.model
     if not isinstance(model, MDP):
         raise ArgumentTypeError(
@@ -180,7 +180,7 @@ def _check_model(declared: Declared, discount: float) -> None:
     given += ["discount"] if discount not in (1.0, model.discount) else []
     if given:
         raise ArgumentError(
-            f"{given[0]} must not be given with model=, which answers it; drop one of them", name=given[0]
+            f"{given[0]} must not be given with model=, which determines it; drop one of them", name=given[0]
         )
 
 

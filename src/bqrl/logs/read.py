@@ -287,7 +287,7 @@ def _numbers(source: Source, column: Sequence[Any], done: int, header: str) -> F
 
 
 def _float(value: Any) -> float:
-    """A number, or NaN where `value` is none."""
+    """`value` as a float; NaN if it is not a number."""
     try:
         return float(value)
     except (TypeError, ValueError):
