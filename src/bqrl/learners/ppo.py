@@ -10,15 +10,13 @@ share no parameters.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.learners.actor_critic import ActorCritic
 from bqrl.learners.actor_critic_loops import Batch
 from bqrl.learners.ppo_loops import Adam, Rule, ppo_epochs
-from bqrl.learners.protocol import Task, stored_array
+from bqrl.learners.protocol import Task
 
 
 class PPO(ActorCritic):
@@ -26,6 +24,7 @@ class PPO(ActorCritic):
 
     name = "ppo"
     tuned = "learning_rate"
+    stored = (*ActorCritic.stored, "mean", "square", "steps")
 
     def __init__(
         self, task: Task, rng: np.random.Generator, learning_rate: float = 0.01, batch: int = 20, epochs: int = 6,
@@ -33,26 +32,14 @@ class PPO(ActorCritic):
         sharing: float = 2.0, discount: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, rng, batch, trace, value_rate, sharing, discount)
-        self.learning_rate = number(learning_rate, "learning_rate", 0.0, ends="()")
-        self.epochs, self.minibatch = whole(epochs, "epochs", 1), whole(minibatch, "minibatch", 1)
-        self.clip = number(clip, "clip", 0.0, ends="()")
-        self.entropy = number(entropy, "entropy", 0.0)
+        rate = number(learning_rate, "learning_rate", 0.0, ends="()")
+        self.epochs, size = whole(epochs, "epochs", 1), whole(minibatch, "minibatch", 1)
+        clip, entropy = number(clip, "clip", 0.0, ends="()"), number(entropy, "entropy", 0.0)
+        self.rule = Rule(self.sharing, size, clip, entropy, rate)
         self.mean, self.square, self.steps = np.zeros(self.parts.size), np.zeros(self.parts.size), 0
 
     def improve(self, batch: Batch) -> None:
         """Run some epochs of minibatches in random order."""
         orders = np.tile(np.arange(batch.advantage.size), (self.epochs, 1))
         self.rng.permuted(orders, axis=1, out=orders)
-        rule = Rule(self.sharing, self.minibatch, self.clip, self.entropy, self.learning_rate)
-        self.steps = ppo_epochs(self.parts, batch, orders, rule, Adam(self.mean, self.square), self.steps)
-
-    def state(self) -> dict[str, Any]:
-        """Return the state of an actor-critic and Adam's moments."""
-        moments = {"mean": self.mean.copy(), "square": self.square.copy(), "steps": self.steps}
-        return super().state() | moments
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from what `state()` returned."""
-        super().restore(state)
-        self.mean, self.square = (stored_array(state, name, self.mean) for name in ("mean", "square"))
-        self.steps = int(state["steps"])
+        self.steps = ppo_epochs(self.parts, batch, orders, self.rule, Adam(self.mean, self.square), self.steps)

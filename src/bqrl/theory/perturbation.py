@@ -23,7 +23,7 @@ import numpy as np
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, Policy, TargetPolicy
-from bqrl.planners.occupancy import play_shares
+from bqrl.planners.follow import play_shares
 from bqrl.theory.inputs import as_problem, exact_law, reachable_outcomes, read_only
 from bqrl.theory.total_variation import total_variation
 

@@ -1,11 +1,12 @@
-"""Headers of tables: usual names, the caller's choice, and the nearest header where one is missing."""
+"""Columns of tables: usual headers, the caller's choice, the nearest header where one is missing, and labels."""
 
 import warnings
 
+import numpy as np
 import pytest
 
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, ModelWarning
-from bqrl.mdp.headers import ROLES, SYNONYMS, match_columns
+from bqrl.mdp.columns import ROLES, SYNONYMS, coded, frame_columns, label_text, match_columns
 
 USUAL = list(ROLES)
 
@@ -91,3 +92,23 @@ def test_a_bad_choice_gets_one_line(columns, phrase):
 def test_columns_must_be_a_dict():
     with pytest.raises(ArgumentTypeError, match=r"columns must be a dict such as \{'state': 'from'\}, got 'state'"):
         match_columns(USUAL, "state")
+
+
+# -- labels ------------------------------------------------------------------------------------------------------------
+
+
+def test_labels_that_mean_the_same_are_one():
+    found = coded([3, "3", 3.0, np.float32(3), " 3 ", "x", None, float("nan"), "", 2.5, [1], [1]])
+    assert found.labels == ["3", "x", "", "2.5", "[1]"]
+    assert found.code.tolist() == [0, 0, 0, 0, 0, 1, 2, 2, 2, 3, 4, 4]
+
+
+def test_missing_values_of_pandas_are_empty():
+    pandas = pytest.importorskip("pandas")
+    assert [label_text(cell) for cell in (pandas.NA, pandas.NaT, 1e300, -0.0)] == ["", "", "1e+300", "0"]
+
+
+def test_two_columns_with_one_header_are_both_listed():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([[1, 2]], columns=["s", "s"])
+    assert [header for header, _ in frame_columns(frame)] == ["s", "s"]
