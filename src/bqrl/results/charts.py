@@ -235,7 +235,8 @@ class Lines(NamedTuple):
 def by_label(labels: Sequence[str], colours: Sequence[str] | None = None, symbol: str = "stroke") -> tuple[str, Any]:
     """The expression that turns the column `k` into a label, and the colour of each label."""
     scale = {"domain": list(labels), "range": list(colours or learner_colours(labels))}
-    legend = {"orient": "top", "symbolOpacity": 1, "symbolType": symbol, "symbolStrokeWidth": 3}
+    size = 300 if symbol == "stroke" else 100  # long enough to show dashes
+    legend = {"orient": "top", "symbolOpacity": 1, "symbolType": symbol, "symbolSize": size, "symbolStrokeWidth": 3}
     colour = altair().Color("line:N", title=None, scale=scale, legend=legend if len(labels) > 1 else None)
     return f"{json.dumps(list(labels))}[datum.k]", colour
 

@@ -141,7 +141,7 @@ class StudyView(StudyWords):
             marks = marks.transform_filter(chosen(selectors)).transform_calculate(line=label)
             cross = marks.mark_point(shape="cross", angle=45, size=90, color=charts.RED, filled=True)
             layers.append(cross.encode(x=x, y=y, tooltip=tips(("value:Q", "published value"))))
-            note += "; red cross: the published value, a mean over the held-out seeds"
+            note += "; red cross: the published value, if there is one, a mean over the held-out seeds"
 
         def title(tau: float, measure: str, variant: str = variants[0]) -> str:
             return self.marked(self.order(tau, measure, variant))
