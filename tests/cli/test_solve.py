@@ -175,6 +175,22 @@ def test_bad_input_is_one_line_and_exit_code_2(cli, tiny, tmp_path, monkeypatch,
     assert set(os.listdir(tmp_path)) == {"tiny.json", "empty.csv", "nan.csv", "folder.csv"}
 
 
+OFF_GRID = {
+    "--planner greedy": "use planner='target', which brackets the optimum, or planner='expected' (--planner)",
+    "--arithmetic rational": "arithmetic='rational' requires undiscounted returns on a lattice or in a small set (--arithmetic)",
+    "--beta 0.1 --no-randomized": "requires returns on a lattice; this problem has none of a suitable size (--randomized)",
+    "--beta 0.1 --radius 0.1 --attitude robust": "use beta=0 or round the rewards (--beta)",
+}
+
+
+@pytest.mark.parametrize("asked", OFF_GRID)
+def test_methods_that_require_a_grid_name_the_option_that_chose_them(cli, tmp_path, asked):
+    path = tmp_path / "odd.csv"
+    path.write_text(TINY_CSV.replace("3.0", "3.1415926").replace("0.0", "0.2718281"))
+    answer = cli("solve", path, "--tau", 0.4, "--horizon", 30, "--discount", 0.97, *asked.split())
+    assert_refused(answer, OFF_GRID[asked])
+
+
 def test_a_radius_above_the_diameter_is_taken_and_remarked_on(cli, tiny):
     ball = ["solve", tiny, "--tau", 0.4, "--attitude", "robust", "--json"]
     code, widest, err = cli(*ball, "--radius", 2)
