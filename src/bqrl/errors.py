@@ -28,8 +28,8 @@ class ArgumentTypeError(TypeError):
 class ModelError(ValueError):
     """A model is not valid.
 
-    `row` is (stage, state, action) as indices, with stage None for a stationary kernel; `file`, `line` and `column` say where
-    the fault stands in a file; `name` is the argument that would mend it.
+    `row` is (stage, state, action) as indices, with stage None for a stationary kernel; `file`, `line` and `column` locate
+    the fault in a file; `name` is the argument that would correct it.
     """
 
     def __init__(

@@ -4,6 +4,7 @@
 
 import numpy as np
 import pytest
+from helpers import assert_one_line
 from mdp_strategies import assert_same
 
 from bqrl import MDP
@@ -58,11 +59,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("call", "phrase", "column"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
 def test_a_bad_table_gets_one_line(call, phrase, column):
-    with pytest.raises(ModelError) as caught:
-        call()
-    assert phrase in str(caught.value)
-    assert caught.value.column == column
-    assert len(str(caught.value).splitlines()) == 1
+    assert_one_line(call, ModelError, phrase, column)
 
 
 ARGUMENTS = [
@@ -77,10 +74,7 @@ ARGUMENTS = [
 
 @pytest.mark.parametrize(("options", "phrase"), [row[1:] for row in ARGUMENTS], ids=[row[0] for row in ARGUMENTS])
 def test_bad_options_of_a_table_get_one_line(options, phrase):
-    with pytest.raises(ArgumentError) as caught:
-        MDP(**{"transitions": TABLE, "horizon": 2} | options)
-    assert phrase in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
+    assert_one_line(lambda: MDP(**{"transitions": TABLE, "horizon": 2} | options), ArgumentError, phrase)
 
 
 # -- events ----------------------------------------------------------------------------------------------------------
@@ -140,10 +134,7 @@ EVENT_FAULTS = [
 
 @pytest.mark.parametrize(("changes", "phrase"), [row[1:] for row in EVENT_FAULTS], ids=[row[0] for row in EVENT_FAULTS])
 def test_bad_events_get_one_line(changes, phrase):
-    with pytest.raises(ModelError) as caught:
-        shared(**changes)
-    assert phrase in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
+    assert_one_line(lambda: shared(**changes), ModelError, phrase)
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------

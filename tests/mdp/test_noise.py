@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import assert_one_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mdp_strategies import laws, step_models
+from mdp_strategies import COIN, inventory, laws, step_models
 from scipy import stats
 
 import bqrl
@@ -228,13 +229,6 @@ def test_doctests():
 
 # -- laws of events as callers give them -------------------------------------------------------------------------------
 
-COIN = {0: 0.5, 1: 0.5}
-
-
-def inventory(stock, order, demand):
-    sold = min(stock + order, demand)
-    return stock + order - sold, 5 * sold - 2 * order
-
 
 def model(noise=COIN, horizon=2, **options):
     return bqrl.from_step(lambda s, a, e: (s, float(e)), ["go"], noise, horizon, 0, **options)
@@ -289,7 +283,4 @@ BAD = [
 
 @pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_a_bad_law_gets_one_clear_line(call, exception, message):
-    with pytest.raises(exception) as caught:
-        call()
-    assert message in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
+    assert_one_line(call, exception, message)

@@ -46,12 +46,12 @@ def asset_selling(
         Law of the next offer: "uniform", "geometric" (proportional to ratio**offer), "two-humped" (see `offer_law`), or
         one probability per offer.
     ratio : float
-        Of geometric offers.
+        Ratio of geometric offers.
     stop_at_end : bool
-        Whether Continue is taken away at the last stage: no loss, since what comes after it cannot be sold. The kernel
-        is then stored stage by stage.
+        Whether Continue is unavailable at the last stage, after which no offer can be sold. The kernel is then stored
+        stage by stage.
     shared : bool
-        Whether learners know that one law of offers drives every row; the paper's study does not tell them.
+        Whether learners know that one law of offers drives every row; not so in the paper's study.
 
     Returns
     -------

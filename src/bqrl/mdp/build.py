@@ -142,7 +142,7 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
     given = list(transitions) if per_stage else [transitions]
     if not all(_is_sparse(m) and not np.iscomplexobj(m) for m in given):
         raise ArgumentTypeError("transitions must be real SciPy matrices at every stage", name="transitions")
-    matrices = [sparse.csr_array(m, copy=True) for m in given]  # modified below; the caller keeps the original
+    matrices = [sparse.csr_array(m, copy=True) for m in given]  # modified below
     H = _settle_horizon(len(matrices) if per_stage else None, horizon, "transitions")
     rows, S = matrices[0].shape
     if S < 1 or rows < S or rows % S:
@@ -186,25 +186,14 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
     if isinstance(paid, (list, tuple)) and paid and _is_sparse(paid[0]):
         if len(paid) not in (1, H) or any(not _is_sparse(m) or m.shape != (rows, S) for m in paid):
             raise ModelError(f"sparse rewards must be one or {H} matrices of shape {(rows, S)}")
-        _attach_sparse_rewards(table, [sparse.csr_array(m) for m in paid], H)
+        stored = paid if table.K == 1 else [sparse.vstack(paid)]  # entries that are not stored are zero
+        row = np.repeat(np.arange(table.K * rows), counts)
+        found = [sparse.csr_array(m)[row % m.shape[0], table.successor] for m in stored]
+        table.reward = np.stack([np.asarray(reward).ravel() for reward in found])
+        _rewards_by_row(table)
     else:
         _attach_rewards(table, rewards, H, four_dimensional=per_stage)
     return table, H
-
-
-def _attach_sparse_rewards(table: Table, matrices: list[Any], H: int) -> None:
-    """Attach rewards given as matrices of the kernel's shape; entries that are not stored are zero."""
-    rows = np.repeat(np.arange(table.K * table.S * table.A), np.diff(table.row_start)) % (table.S * table.A)
-    if table.K == 1:
-        table.reward = np.stack([np.asarray(m[rows, table.successor]).ravel() for m in matrices])
-    else:
-        stage_of = np.repeat(np.arange(H), np.diff(table.row_start[:: table.S * table.A]))
-        picked = np.empty(table.successor.size)
-        for h in range(H):
-            here = stage_of == h
-            picked[here] = np.asarray(matrices[h % len(matrices)][rows[here], table.successor[here]]).ravel()
-        table.reward = picked[None]
-    _rewards_by_row(table)
 
 
 def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:

@@ -120,7 +120,7 @@ def is_frame(thing: Any) -> bool:
 
 
 def frame_columns(frame: Any) -> list[tuple[str, Any]]:
-    """Headers and columns of a frame; a list of dicts is transposed, a lazy frame collected, a named index a column."""
+    """Headers and columns of a frame; a list of dicts is transposed, a lazy frame collected, a named index reset."""
     if isinstance(frame, (list, tuple)):
         frame = {name: [row.get(name) for row in frame] for name in dict.fromkeys(key for row in frame for key in row)}
     elif hasattr(frame, "collect"):

@@ -58,7 +58,7 @@ class Policy(Displayed, ABC):
         return memory
 
     def _check(self, h: int, s: int, memory: Any) -> None:
-        """Raise PolicyError for a stage or state outside the policy (negative ones would count from the end) or no memory."""
+        """Raise PolicyError if stage, state or memory is not valid; a negative index would count from the end."""
         if not 0 <= h < self.H:
             raise PolicyError(f"there is no stage {h}; this policy has the stages 0 to {self.H - 1}", stage=h)
         if not 0 <= s < self.S:
@@ -268,14 +268,14 @@ class LabelPolicy(Policy):
         return -1
 
     def node(self, s: int, memory: int) -> int:
-        """The label in force."""
+        """The current label."""
         v = int(self.root[s]) if memory < 0 else memory
         if v < 0:
             raise PolicyError(f"this label policy has no label for starting in state {s}", stage=0, state=s)
         return v
 
     def act(self, h: int, s: int, memory: Any) -> int:
-        """Action of the label in force."""
+        """Action of the current label."""
         self._check(h, s, memory)
         return int(self.action[self.node(s, memory)])
 
@@ -286,7 +286,7 @@ class LabelPolicy(Policy):
         misses = np.abs(self.reward[here] - reward) + np.where(self.successor[here] == s_next, 0.0, np.inf)
         if misses.size == 0 or not np.isfinite(misses.min()):
             raise PolicyError(
-                f"state {s_next} cannot follow state {s} under the label in force at stage {h}", stage=h, state=s
+                f"state {s_next} cannot follow state {s} under the current label at stage {h}", stage=h, state=s
             )
         return int(self.child[here][misses.argmin()])
 

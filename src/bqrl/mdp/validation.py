@@ -11,7 +11,7 @@ import numpy as np
 from bqrl.checks import nearest, number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray
-from bqrl.mdp.build import MAX_STAGES, Table, row_place
+from bqrl.mdp.build import MAX_STAGES, Table, check_horizon, names, row_place
 
 ROW_TOL = 1e-9  # a row may miss 1 by this much before it is rejected
 SUM_RULE = f"the probabilities of a row must sum to 1 (tolerance {ROW_TOL:g})"
@@ -20,7 +20,56 @@ MAX_SHARE = 1e6  # larger entries are no percentages either; sums stay finite
 MAX_RETURN = 1e300  # sums and differences of returns stay finite
 
 
-def check_length(H: int, S: int) -> None:
+def checked(
+    table: Table, H: int, start: Any, discount: float, *, available: Any = None, known: Any = None, state_names: Any = None,
+    action_names: Any = None, units: str | None = None, noise: Any = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The fields of a model, each checked."""
+    S, A, K = table.S, table.A, table.K
+    H = check_horizon(H)
+    _check_length(H, S)
+    if units is not None and not (isinstance(units, str) and units.isprintable()):
+        raise ArgumentTypeError(f"units must be a word such as 'EUR', got {units!r}", name="units", value=units)
+    labels = names(state_names, S, "state_names")
+    mask = mask_of(available, (K, S, A), "available")
+    if mask is not None:
+        table = _without_rows(table, ~mask.reshape(-1))
+    sizes = np.diff(table.row_start)
+    listed = (sizes > 0).reshape(K, S, A)
+    if not table.infer_available:
+        empty = np.flatnonzero(~listed if mask is None else mask & ~listed)
+        if empty.size:
+            row, text = place(empty[0], table)
+            raise ModelError(f"row {text} sums to 0; mask actions that do not exist with available=", row=row)
+    if table.row_reward is not None and not listed.all():  # rewards of absent actions have no meaning
+        table.row_reward = np.where(np.broadcast_to(listed, table.row_reward.shape), table.row_reward, 0.0)
+    check_table(table, H)
+    probability = normalised(table)
+    if noise is not None:
+        noise.check(table.row_start, probability)
+    single = (sizes == 1).reshape(K, S, A)
+    given = mask_of(known, (K, S, A), "known")
+    return {
+        "H": H,
+        "S": S,
+        "A": A,
+        "discount": number(discount, "discount", 0.0, 1.0, "(]"),
+        "mu": first_state(start, S, labels),
+        "state_names": labels,
+        "action_names": names(action_names, A, "action_names"),
+        "units": units,
+        "available": listed,
+        "known": single if given is None else (given | single) & listed,
+        "row_start": table.row_start,
+        "successor": table.successor,
+        "probability": probability,
+        "noise": noise,
+        "row_reward": table.row_reward,
+        "_reward": table.reward,
+    }
+
+
+def _check_length(H: int, S: int) -> None:
     """Raise SizeError if the (stage, state) pairs are too many to list."""
     longest = min(MAX_STAGES, max(1, MAX_PLACES // S))
     if H > longest:
@@ -49,9 +98,11 @@ def mask_of(given: Any, shape: tuple[int, int, int], what: str) -> BoolArray | N
     return np.array(np.broadcast_to(mask, shape))
 
 
-def without_rows(table: Table, drop: BoolArray) -> Table:
+def _without_rows(table: Table, drop: BoolArray) -> Table:
     """The table without the outcomes of some rows."""
     sizes = np.diff(table.row_start)
+    if not sizes[drop].any():
+        return table
     keep = np.repeat(~drop, sizes)
     return replace(
         table,

@@ -241,7 +241,7 @@ def _columns(lines: list[str], sign: str, width: int) -> list[list[str]]:
 
 
 def _floats(cells: list[str], sign: str, decimal: str | None) -> tuple[FloatArray, str | None]:
-    """Numbers of a column and the decimal sign; raises ValueError if a cell is none, or if decimal signs are mixed."""
+    """Numbers of a column and the decimal sign; ValueError if a cell is not a number or signs are mixed."""
     style = "." if any("." in cell for cell in cells) else None
     try:
         numbers = np.fromiter(map(float, cells), np.float64, len(cells))

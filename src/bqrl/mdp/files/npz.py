@@ -49,6 +49,11 @@ def read_npz(arrays: Arrays, horizon: int | None = None, start: Any = None, disc
 
 def write_npz(mdp: MDP) -> bytes:
     """Archive of a model, compressed."""
+    return pack(model_arrays(mdp))
+
+
+def model_arrays(mdp: MDP) -> Arrays:
+    """The model as named arrays."""
     arrays: Arrays = {name: np.asarray(getattr(mdp, name)) for name in STORED}
     if mdp.row_reward is not None:
         arrays["row_reward"] = mdp.row_reward
@@ -59,7 +64,7 @@ def write_npz(mdp: MDP) -> bytes:
             arrays[name] = np.array(getattr(mdp, name), dtype=np.str_)
     if mdp.noise is not None:
         arrays |= noise_arrays(mdp.noise)
-    return pack(arrays)
+    return arrays
 
 
 # -- archives --------------------------------------------------------------------------------------------------------------
