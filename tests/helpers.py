@@ -31,28 +31,6 @@ TINY_CSV = """idstatefrom,idaction,idstateto,probability,reward
 2,1,2,1.0,1.0
 """
 
-# Bad input of both learn and compare: arguments, and what the one line says.
-BAD_LEARNING = {
-    "AssetSeling": "did you mean 'AssetSelling'?",
-    "FrozenLake-v9": "did you mean 'FrozenLake-v1'?",
-    "nothing.csv": "there is no file nothing.csv",
-    "no_module_here:Env-v0": "No module named 'no_module_here'",
-    "CartPole-v1": "are Box; learners need Discrete ones",
-    "Blackjack-v1": "are Tuple; learners need Discrete ones",
-    "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2",
-    "tiny.json --episodes 0": "at least 1, got 0",
-    "tiny.json --seeds 0": "seeds must be a whole number from 1 to 1000000, got 0 (--seeds)",
-    "tiny.json --seeds 1000000000000": "seeds must be a whole number from 1 to 1000000",
-    "tiny.json --seed -3": "seed must be a whole number at least 0, got -3 (--seed)",
-    "tiny.json --workers 0": "workers must be a whole number at least 1, got 0 (--workers)",
-    "tiny.json --workers two": "--workers must be a whole number, got 'two'",
-    "tiny.json --delta 1.5": "delta must be a number in (0, 1), got 1.5",
-    "tiny.json --horizon 0": "horizon must be a whole number at least 1",
-    "tiny.json --start inn": "there is no state 'inn'; did you mean '<in>'?",
-    "tiny.json --discount 2": "discount must be a number in (0, 1]",
-    "tiny.json --out tiny.json/here": "cannot write to the folder",
-}
-
 
 def one_line(err):
     return err.startswith("bqrl: ") and err.count("\n") == 1 and "Traceback" not in err

@@ -10,10 +10,15 @@ from bqrl import errors
 FIELDS = [
     (errors.ArgumentError, ValueError, {"name": "tau", "value": 2.0}),
     (errors.ArgumentTypeError, TypeError, {"name": "tau", "value": "x"}),
-    (errors.ModelError, ValueError, {"row": (None, 1, 2), "file": "m.csv", "line": 3, "column": "reward"}),
+    (
+        errors.ModelError,
+        ValueError,
+        {"row": (None, 1, 2), "file": "m.csv", "line": 3, "column": "reward", "name": "columns"},
+    ),
     (errors.FileFormatError, errors.ModelError, {"row": None, "file": "m.npz", "line": None, "column": None}),
     (errors.PolicyError, ValueError, {"stage": 1, "state": 2, "action": 3}),
     (errors.SizeError, ValueError, {"needed": 2.0, "limit": 1.0, "name": "max_bytes"}),
+    (errors.GridError, ValueError, {"name": "planner"}),
     (errors.EpisodeError, ValueError, {"episode": 4, "step": 5, "value": -1}),
 ]
 

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from helpers import BAD_LEARNING, SHORT, assert_refused, strict
+from helpers import SHORT, strict
 
 import bqrl
 from bqrl.cli.compare import EVERYONE, read_learners, spelled
@@ -57,19 +57,3 @@ def test_learners_are_compared_on_common_noise(cli, tmp_path):
     returns = [bqrl.Record.load(tmp_path / "o" / f"record_{name}_seed42.npz").returns for name in LEARNERS]
     assert np.ptp(returns[0]) > 0
     assert all(np.array_equal(returns[0], other) for other in returns[1:])
-
-
-BAD = BAD_LEARNING | {
-    "tiny.json --learner ucbvi --learner ucbvy": "did you mean 'ucbvi'?",
-    "tiny.json --learner ucbvi --learner ucbvi": "the learner 'ucbvi' is given twice",
-    "tiny.json --learner ucbvi --learner ppo:bach=3": "did you mean 'batch'?",
-    "tiny.json --learner ucbvi --learner ppo:batch=0": "batch must be a whole number at least 1, got 0",
-    "tiny.json --learner :planner=greedy": "learner must be one of",
-    "tiny.json --learner ucbvi:scale": "given as name=value",
-}
-
-
-@pytest.mark.parametrize("arguments", BAD)
-def test_bad_input_is_one_line_and_exit_code_2(cli, tiny, tmp_path, monkeypatch, arguments):
-    monkeypatch.chdir(tmp_path)
-    assert_refused(cli("compare", *arguments.split()), BAD[arguments])

@@ -13,7 +13,7 @@ import types
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers import BAD_LEARNING, SHORT, Corridor, assert_refused, one_line, strict
+from helpers import SHORT, Corridor, one_line, strict
 
 import bqrl
 from bqrl.planners.convert import uniform
@@ -321,32 +321,6 @@ def test_an_environment_without_a_kernel_has_returns_only(cli, tmp_path):
     code, _, err = cli("learn", *asked, "--learner", "ppo", "--start", "1")
     assert code == 2
     assert "--start needs a model" in err
-
-
-BAD = BAD_LEARNING | {
-    "tiny.json --learner ucb-bqlr": "did you mean 'ucb-bqrl'?",
-    "tiny.json --learner ucb-bqrl --set c_cnf=1": "does not have a parameter 'c_cnf'; did you mean 'c_conf'?",
-    "tiny.json --learner ucb-bqrl --set c_conf": "given as name=value",
-    "tiny.json --learner ucb-bqrl --set c_conf=1 --set c_conf=2": "c_conf is given twice, as '1' and as '2'",
-    "tiny.json --planner greedy --set planner=target": "planner is given twice",
-    "tiny.json --learner ucb-bqrl --set c_conf=-1": "c_conf must be a number of at least 0, got -1",
-    "tiny.json --set stationary=maybe": "stationary must be true or false, got 'maybe'",
-    "tiny.json --learner ucb-bqrl --set replan_factor=often": "replan_factor must be a number, got 'often'",
-    "tiny.json --set tau=0.5": "does not have a parameter 'tau'",
-    "tiny.json --learner ppo --set batch=2.5": "batch must be a whole number, got '2.5'",
-    "tiny.json --learner ucbvi --planner greedy": "learner 'ucbvi' does not have a parameter 'planner'",
-    "tiny.json --learner ucb-bqrl --planner gredy": "planner must be one of 'target', 'greedy', 'frontier'",
-    "tiny.json --log": "--log writes into a folder; name it with --out DIR",
-    "tiny.json --tensorboard --out o --workers 2": "it requires --workers 1, got 2",
-    "tiny.json --tensorboard": "--tensorboard writes into a folder; name it with --out DIR",
-}
-
-
-@pytest.mark.parametrize("json_too", [[], ["--json"]], ids=["", "json"])
-@pytest.mark.parametrize("arguments", BAD)
-def test_bad_input_is_one_line_and_exit_code_2(cli, tiny, tmp_path, monkeypatch, arguments, json_too):
-    monkeypatch.chdir(tmp_path)
-    assert_refused(cli("learn", *arguments.split(), *json_too), BAD[arguments])
 
 
 def test_help_names_the_problems_that_can_be_learned(cli):

@@ -77,7 +77,8 @@ def plan_buffered(
     if columns is None or points is not None:
         if randomized is not None:
             raise GridError(
-                f"randomized={randomized} requires returns on a lattice; this problem has none of a suitable size"
+                f"randomized={randomized} requires returns on a lattice; this problem has none of a suitable size",
+                name="randomized",
             )
         return _narrow_bracket(mdp, tau, beta, points or BRACKET_POINTS, gap, max_bytes, columns is not None)
     curve = guarantee_curve(mdp, max_bytes=max_bytes, tick=tick)

@@ -82,7 +82,7 @@ def _unproven(value: float, upper: float, reason: str, remedy: str) -> SizeError
     """The error of a search without result; its fields are the value of the best policy found and the open bound."""
     return SizeError(
         f"the best deterministic policy has a value between {value:.10g} and {upper:.10g}, and {reason}; {remedy} "
-        f"gap={_rounded_up(upper - value)} or use randomized=True", needed=upper, limit=value,
+        f"gap={_rounded_up(upper - value)} or use randomized=True", needed=upper, limit=value, name="gap",
     )  # fmt: skip
 
 

@@ -136,6 +136,7 @@ class EveryLaw:
             f"{f'max_laws={self.max_laws}' if many else f'max_bytes={self.max_bytes}'}; raise it"
             f"{'' if self.dominance else ', set dominance=True'} or use planner='target', which needs no frontier",
             needed=laws if many else needed, limit=self.max_laws if many else self.max_bytes,
+            name="planner",
         )  # fmt: skip
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
@@ -206,7 +207,7 @@ def rounded_columns(mdp: MDP, decimals: int) -> Columns:
         if needed > MAX_SUMS:
             raise SizeError(
                 f"stage {h} has too many returns with {decimals} decimals; use planner='target' or fewer decimals",
-                needed=needed, limit=MAX_SUMS,
+                needed=needed, limit=MAX_SUMS, name="planner",
             )  # fmt: skip
         sums = np.round(worth[:, None] + found.points[0], decimals) + 0.0
         found.points.insert(0, np.unique(sums))

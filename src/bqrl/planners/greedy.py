@@ -116,7 +116,8 @@ def exact_columns(mdp: MDP) -> Grid:
     if columns is None:
         raise GridError(
             "this planner requires an exact grid of returns, and this problem has none (a discount, or rewards without a "
-            "common step); use planner='target', which brackets the optimum, or planner='expected'"
+            "common step); use planner='target', which brackets the optimum, or planner='expected'",
+            name="planner",
         )
     return columns
 
@@ -125,7 +126,8 @@ def exact_columns(mdp: MDP) -> Grid:
 def _stages(mdp: MDP, columns: Grid) -> Stages:
     """Return the problem on an exact grid as the compiled loops need it; computed once."""
     if not columns.exact:
-        raise GridError("the greedy planner requires an exact grid; use planner='target', which brackets the optimum")
+        text = "the greedy planner requires an exact grid; use planner='target', which brackets the optimum"
+        raise GridError(text, name="planner")
     check_memory(mdp, columns, MAX_BYTES)
     width = -(-int(columns.size.max()) // LANES) * LANES
     points = np.empty((mdp.H + 1, width))

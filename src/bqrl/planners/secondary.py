@@ -36,7 +36,8 @@ def plan_best_mean(
     margin = number(margin, "margin", 0.0, tau, "[)")
     base = plan_target(mdp, tau, points=points, gap=gap, max_bytes=max_bytes, tick=tick)
     if base.law_upper is not None or not isinstance(base.policy, TargetPolicy):
-        raise GridError("secondary='mean' requires an exact grid of returns; this problem has none of a suitable size")
+        text = "secondary='mean' requires an exact grid of returns; this problem has none of a suitable size"
+        raise GridError(text, name="secondary")
     columns, target = base.policy.grid, base.policy.target
     column = int(columns.column(0, target))
     allowed = tau - margin + MASS_TOL

@@ -81,7 +81,8 @@ def plan_uncertain(
     if columns is None or points is not None:
         asked = "" if points is None else f", not on points={points}"
         raise GridError(
-            f"a buffered quantile over a ball requires returns on a lattice{asked}; use beta=0 or round the rewards"
+            f"a buffered quantile over a ball requires returns on a lattice{asked}; use beta=0 or round the rewards",
+            name="beta",
         )
     check_memory(mdp, columns, max_bytes // 2)
     if attitude == "optimistic":
@@ -202,14 +203,15 @@ def robust_value(
     """Return L(pi), a lower bound on the buffered quantile of a fixed policy under every kernel in the ball."""
     columns = lattice(mdp)
     if columns is None:
-        raise GridError("robust evaluation of a buffered quantile requires returns on a lattice; use beta=0")
+        text = "robust evaluation of a buffered quantile requires returns on a lattice; use beta=0"
+        raise GridError(text, name="beta")
     targets = columns.points(0)
     sums = sums_on(mdp, columns)
     work = sum(int(mdp.stage(h).successor.size) * sums.count(h) for h in range(mdp.H)) * targets.size
     if work > ROBUST_WORK:
         raise SizeError(
             f"robust evaluation needs {work:.1e} steps per target, the limit is {ROBUST_WORK:.0e}; use beta=0, which needs "
-            "one sweep, or coarser rewards", needed=work, limit=ROBUST_WORK,
+            "one sweep, or coarser rewards", needed=work, limit=ROBUST_WORK, name="beta",
         )  # fmt: skip
     middle = int(columns.column(0, policy.target))
     spread = targets.size if targets.size <= 40 else 12
