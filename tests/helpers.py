@@ -58,6 +58,14 @@ def one_line(err):
     return err.startswith("bqrl: ") and err.count("\n") == 1 and "Traceback" not in err
 
 
+def assert_refused(answer, phrase):
+    """A command ended with exit code 2 and one line on standard error that holds the phrase."""
+    code, out, err = answer
+    assert (code, out) == (2, "")
+    assert one_line(err), err
+    assert phrase in err
+
+
 def strict(text):
     return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 

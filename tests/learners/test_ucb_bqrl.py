@@ -85,6 +85,38 @@ def test_radii_in_closed_form():
     assert theory.half_radius()[0, 11] == 1.0  # the full simplex before the first visit
 
 
+def test_by_default_the_radius_falls_with_the_visits_of_its_row_and_returns_with_the_logarithm_of_time():
+    ucb, small = learner(MODEL, T=2000), learner(MODEL, T=2000, c_conf=0.008)
+    row, log = 2 * 5 + 1, np.log(2 * 26 * 2 * 2000 * 10 / 0.05)
+    assert ucb.half_radius()[0, row] == pytest.approx(0.5 * np.sqrt(log / 10))  # no visits: 1 / sqrt(H)
+    ucb.counts.visits[0, 5, 1] = small.counts.visits[0, 5, 1] = 40
+    ucb.t = 1000
+    c = 0.008 + (10**-0.5 - 0.008) / (1 + 40 / np.log(np.e + 1000))
+    assert ucb.half_radius()[0, row] == pytest.approx(0.5 * c * np.sqrt(log / 40))
+    ucb.counts.visits[0, 5, 1] = small.counts.visits[0, 5, 1] = 10**7
+    assert ucb.half_radius()[0, row] == pytest.approx(small.half_radius()[0, row], rel=1e-4)
+
+
+def test_the_planners_of_the_paper_keep_the_constant_multiplier():
+    assert learner(MODEL, planner="greedy").c_conf == learner(MODEL, planner="frontier").c_conf == 0.008
+    assert learner(MODEL).c_conf == "visits"
+
+
+def test_an_arm_that_was_unlucky_at_first_is_tried_again():
+    bandit = bqrl.envs.make("Bandit", probabilities=(0.7,), sure=3.0, high=9.0, low=0.0)
+    tried = []
+    for c_conf in (0.008, "visits"):
+        ucb = learner(bandit, tau=0.4, T=400, c_conf=c_conf)
+        for _ in range(2):
+            ucb.observe(Episode(np.array([0, 0]), np.array([1]), np.array([0.0])))
+        world = ModelWorld(bandit, np.random.default_rng(0))
+        for _ in range(100):
+            ucb.observe(world.play(ucb.plan(), ucb.rng))
+        tried.append(int(ucb.counts.visits[0, 0, 1]) - 2)
+    assert tried[0] == 0
+    assert tried[1] >= 10  # it pays 9 in 7 of 10 cases, and level 0.4 requires 6 of 10
+
+
 def test_the_centred_window_starts_at_the_mean_and_ends_at_the_quantile():
     record = learn(MODEL, "ucb-bqrl", 0.3, 60, 3, window="centred")
     b = 4 * np.sqrt(0.3 * 0.7 / (np.arange(60) + 1))
@@ -130,7 +162,7 @@ def test_schedules(buffer, values):
         ({"planner": "targit"}, "planner must be one of 'target', 'greedy', 'frontier'"),
         ({"window": "upper"}, "window must be one of 'lower', 'centred'"),
         ({"c_conf": -1.0}, "c_conf must be a number of at least 0"),
-        ({"c_conf": "paper"}, "c_conf must be one of 'theory'"),
+        ({"c_conf": "paper"}, "c_conf must be one of 'visits', 'theory'"),
         ({"buffer": "linear"}, "buffer must be 'log', 'adaptive', 'point'"),
         ({"buffer": 0.4}, "must be in (0, tau]"),
         ({"buffer": lambda t: 0.1 + t / 100}, "must not increase"),
@@ -160,7 +192,7 @@ def test_the_adaptive_buffer_never_grows_and_stays_above_what_the_counts_resolve
 def test_the_adaptive_buffer_narrows_once_both_margins_are_clear(below, above, t, narrowed):
     ucb = learner(MODEL, tau=0.5, buffer="adaptive")
     ucb.t = t - t % 50
-    ucb._engine.margin = lambda probability: Margin(below, above)
+    ucb._margins = lambda: Margin(below, above)
     log = 0.5 / np.log(np.e + ucb.t)
     assert ucb._next_beta() == pytest.approx(below if narrowed else log)
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bqrl.checks import number, shown, whole
+from bqrl.display import Charted
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
 
@@ -62,7 +63,7 @@ def check_level(tau: Any, name: str = "tau") -> float:
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class Law:
+class Law(Charted):
     """A finite probability law with increasing values and positive probabilities.
 
     Values that are equal, or closer than VALUE_TOL * max(min(1, size), |value|), are merged into the smaller one, where
@@ -290,23 +291,6 @@ class Law:
             dict(zip(names, map(float, row), strict=True))
             for row in zip(self.values, self.probabilities, self.running, strict=True)
         ]
-
-    def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.rows())
-
-    def chart(self) -> Any:
-        """The law as an Altair chart; requires the extra "plots"."""
-        from bqrl.results.views import law_view
-
-        return law_view(self)
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import law_html
-
-        return law_html(self)
 
     def __len__(self) -> int:
         return self.values.size

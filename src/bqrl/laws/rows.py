@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bqrl.errors import ArgumentError
-from bqrl.kernels import law as kernels
+from bqrl.kernels import masses as kernels
 from bqrl.laws.law import MASS_TOL, FloatArray, check_level
 
 

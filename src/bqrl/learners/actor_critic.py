@@ -22,14 +22,14 @@ import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.learners.actor_critic_loops import Batch, add_parts, advantages, fit_values, softmax_table
-from bqrl.learners.protocol import Episode, Learner, Randomised, Task, stored_array
+from bqrl.learners.protocol import Episode, Learner, Randomised, Task
 from bqrl.mdp.policy import MarkovPolicy
-
-STATE = ("parts", "value_parts", "V", "states", "actions", "rewards")  # the arrays of a checkpoint
 
 
 class ActorCritic(Learner):
     """A learner that improves a randomised policy after each batch of episodes."""
+
+    stored = ("parts", "value_parts", "V", "states", "actions", "rewards", "filled")
 
     def __init__(
         self, task: Task, rng: np.random.Generator, batch: int, trace: float, value_rate: float, sharing: float,
@@ -90,13 +90,7 @@ class ActorCritic(Learner):
             self.improve(Batch(self.states, self.actions, scaled, self.chances, self.available))
             self._update_policy()
 
-    def state(self) -> dict[str, Any]:
-        """Return the parts of the policy and of the values, and the batch so far."""
-        return {name: getattr(self, name).copy() for name in STATE} | {"filled": self.filled}
-
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
-        for name in STATE:
-            setattr(self, name, stored_array(state, name, getattr(self, name)))
-        self.filled = int(state["filled"])
+        super().restore(state)
         self._update_policy()

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 FLUSH_EVERY = 100  # episodes between two writes for TensorBoard, which reads its files every few seconds
 
@@ -24,7 +24,20 @@ class Callback(Protocol):
         """Take the numbers of an episode, counted from 0."""
 
 
-class JsonLines:
+class _Log:
+    """A callback that writes to files, which `with` or `close()` closes."""
+
+    def close(self) -> None:
+        """Write what is left and close the files."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class JsonLines(_Log):
     """Writes {"episode": 0, "return": 1.5, ...}, one line per episode, each flushed at once; NaN becomes null.
 
     A run that starts at episode 0 overwrites the file. A run that continues from a checkpoint keeps the lines before its
@@ -66,14 +79,8 @@ class JsonLines:
         """Close the file."""
         self._file.close()
 
-    def __enter__(self) -> JsonLines:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class TensorBoard:
+class TensorBoard(_Log):
     """Writes every number of an episode as a scalar into a folder that `tensorboard --logdir` reads.
 
     Needs the extra "tensorboard", and neither TensorFlow nor PyTorch.
@@ -97,12 +104,6 @@ class TensorBoard:
     def close(self) -> None:
         """Write what is left and close the files."""
         self._writer.close()
-
-    def __enter__(self) -> TensorBoard:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def together(*callbacks: Callback) -> Callback | None:

@@ -87,10 +87,13 @@ class Counts:
             )
         return np.ascontiguousarray(reward)
 
+    def tally(self) -> Tally:
+        """Return the counts for the compiled loops."""
+        return Tally(self.row_start, self.successor, self.seen, self.visits, self.probability, self.known)
+
     def observe(self, episode: Episode) -> None:
         """Count one episode; EpisodeError if it holds a transition outside the known support."""
-        tally = Tally(self.row_start, self.successor, self.seen, self.visits, self.probability, self.known)
-        h = count_episode(tally, self._rewards, episode)
+        h = count_episode(self.tally(), self._rewards, episode)
         if h < self.structure.H:
             s, a, s_next = int(episode.states[h]), int(episode.actions[h]), int(episode.states[h + 1])
             raise EpisodeError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from bqrl.errors import ArgumentError
 from bqrl.learners.model_based_loops import Bounds, Model, Values, value_bounds
-from bqrl.learners.protocol import Episode, Learner, Task, stored_array
+from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.shared_counts import counts_of
 from bqrl.mdp.policy import MarkovPolicy
 
@@ -21,6 +21,7 @@ class ModelBased(Learner):
     """
 
     needs_rewards = True
+    stored = ("Q", "V", "actions")
 
     def __init__(self, task: Task, rng: np.random.Generator, stationary: bool | None = None) -> None:
         super().__init__(task, rng)
@@ -65,11 +66,10 @@ class ModelBased(Learner):
 
     def state(self) -> dict[str, Any]:
         """Return the counts and the current plan."""
-        return {**self.counts.state(), "Q": self.Q.copy(), "V": self.V.copy(), "actions": self.actions.copy()}
+        return self.counts.state() | super().state()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
         self.counts.restore(state)
-        for name in ("Q", "V", "actions"):
-            setattr(self, name, stored_array(state, name, getattr(self, name)))
+        super().restore(state)
         self._planned()

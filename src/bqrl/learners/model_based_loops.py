@@ -48,6 +48,15 @@ class Bonus(NamedTuple):
 
 
 @njit(cache=True)
+def find_row(model, h, s, a):
+    """Return the stored kernel m of a stage, the reward table k of it, and the first and last + 1 outcome of a row."""
+    M, S, A = model.known.shape
+    m, k = (h if M > 1 else 0), (h if model.reward.shape[0] > 1 else 0)
+    q = (m * S + s) * A + a
+    return m, k, model.row_start[q], model.row_start[q + 1]
+
+
+@njit(cache=True)
 def best_action(q_values):
     """First action whose value is the largest up to TIE_TOL, relative to the values; actions that do not exist hold -inf."""
     best, largest = 0, 0.0
@@ -72,16 +81,13 @@ def take_best(values, h, s):
 def value_bounds(model, bounds):
     """Least and largest value that each row can have under optimal play, over all kernels that the known rows allow."""
     H, S, A = bounds.floor.shape
-    M = model.known.shape[0]
     low, high = [0.0] * S, [0.0] * S
     for h in range(H - 1, -1, -1):
-        m, k = (h if M > 1 else 0), (h if model.reward.shape[0] > 1 else 0)
         low_here, high_here = [0.0] * S, [0.0] * S
         for s in range(S):
             met = False
             for a in range(A):
-                q = (m * S + s) * A + a
-                begin, end = model.row_start[q], model.row_start[q + 1]
+                m, k, begin, end = find_row(model, h, s, a)
                 if begin == end:
                     bounds.floor[h, s, a] = bounds.ceiling[h, s, a] = -math.inf
                     continue
@@ -112,12 +118,13 @@ def row_value(model, begin, end, k, after):
 
 
 @njit(cache=True)
-def row_spread(model, visits, h, q, value, values, L):
+def row_spread(model, visits, h, s, a, value, values, L):
     """Return the variance of a row's values, and the mean over successors of a bound that shrinks with their visits."""
     H, S, A = values.Q.shape
-    m, k = (h + 1 if visits.shape[0] > 1 else 0), (h if model.reward.shape[0] > 1 else 0)
+    m, k, begin, end = find_row(model, h, s, a)
+    after = m + 1 if visits.shape[0] > 1 else 0
     spread, rare = 0.0, 0.0
-    for i in range(model.row_start[q], model.row_start[q + 1]):
+    for i in range(begin, end):
         p, s_next = model.probability[i], model.successor[i]
         if p > 0.0:
             away = model.reward[k, i] + model.discount * values.V[h + 1, s_next] - value
@@ -125,7 +132,7 @@ def row_spread(model, visits, h, q, value, values, L):
             met = 0
             if h + 1 < H:
                 for b in range(A):
-                    met += visits[m, s_next, b]
+                    met += visits[after, s_next, b]
             rare += p * min(1e4 * H * S * S * A * L * L / max(met, 1), 1.0)
     return spread, rare
 
@@ -137,13 +144,11 @@ def ucbvi_values(model, visits, bounds, bonus, values):
     The bonuses are those of Azar et al. (2017), Algorithms 3 and 4, with the range of a row's values in place of H.
     """
     H, S, A = values.Q.shape
-    M, L = visits.shape[0], bonus.log_term
+    L = bonus.log_term
     for h in range(H - 1, -1, -1):
-        m, k = (h if M > 1 else 0), (h if model.reward.shape[0] > 1 else 0)
         for s in range(S):
             for a in range(A):
-                q = (m * S + s) * A + a
-                begin, end = model.row_start[q], model.row_start[q + 1]
+                m, k, begin, end = find_row(model, h, s, a)
                 if begin == end:
                     continue
                 n, top = visits[m, s, a], bounds.ceiling[h, s, a]
@@ -154,7 +159,7 @@ def ucbvi_values(model, visits, bounds, bonus, values):
                     value = row_value(model, begin, end, k, values.V[h + 1])
                     if not model.known[m, s, a] and width > 0.0:
                         if bonus.bernstein:
-                            spread, rare = row_spread(model, visits, h, q, value, values, L)
+                            spread, rare = row_spread(model, visits, h, s, a, value, values, L)
                             extra = math.sqrt(8.0 * L * spread / n) + 14.0 * width * L / (3.0 * n)
                             extra += width * math.sqrt(8.0 * rare / n)
                         else:
@@ -171,19 +176,16 @@ def sampled_values(model, place, gammas, values):
     Rows with place -1 keep their probabilities, and so does a row whose variates all vanished.
     """
     H, S, A = values.Q.shape
-    M = model.known.shape[0]
     for h in range(H - 1, -1, -1):
-        m, k = (h if M > 1 else 0), (h if model.reward.shape[0] > 1 else 0)
         after = values.V[h + 1]
         for s in range(S):
             for a in range(A):
-                q = (m * S + s) * A + a
-                begin, end = model.row_start[q], model.row_start[q + 1]
+                m, k, begin, end = find_row(model, h, s, a)
                 if begin == end:
                     continue
-                value, mass = 0.0, 0.0
-                if place[q] >= 0:
-                    shift = place[q] - begin
+                value, mass, own = 0.0, 0.0, place[(m * S + s) * A + a]
+                if own >= 0:
+                    shift = own - begin
                     for i in range(begin, end):
                         value += gammas[i + shift] * (model.reward[k, i] + model.discount * after[model.successor[i]])
                         mass += gammas[i + shift]

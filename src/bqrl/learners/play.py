@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -19,17 +20,22 @@ from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout
 
 
-class World(Protocol):
-    """Plays episodes of the given behaviour; `chance` is the learner's own stream, for behaviour that draws."""
+class World(ABC):
+    """Where episodes are played; `rng` is the world's own random stream."""
 
+    rng: np.random.Generator
+
+    @abstractmethod
     def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
-        """Play one episode."""
+        """Play one episode of the given behaviour; `chance` is the learner's own stream, for behaviour that draws."""
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the world's own random stream."""
+        """Return the state of the world's stream."""
+        return dict(self.rng.bit_generator.state)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue the stream."""
+        self.rng.bit_generator.state = state
 
 
 def blank_episode(H: int) -> Episode:
@@ -37,7 +43,7 @@ def blank_episode(H: int) -> Episode:
     return Episode(np.empty(H + 1, np.int64), np.empty(H, np.int64), np.zeros(H))
 
 
-class ModelWorld:
+class ModelWorld(World):
     """Episodes of an MDP. Each takes H + 1 uniforms from the world's stream, whatever the learner does.
 
     Episodes report their events if the problem has shared noise whose events are observed. States and rewards do not depend
@@ -77,16 +83,8 @@ class ModelWorld:
             memory = policy.next(memory, h, s, a, float(episode.rewards[h]), after)
             s = after
 
-    def state(self) -> dict[str, Any]:
-        """Return the state of the stream."""
-        return dict(self.rng.bit_generator.state)
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue the stream."""
-        self.rng.bit_generator.state = state
-
-
-class GymWorld:
+class GymWorld(World):
     """Episodes of a Gymnasium environment with discrete observations and actions, cut or extended to H stages.
 
     `ends[s]` is the state in which an episode that ended in observation s stays, with reward 0, for the stages that are
@@ -158,12 +156,12 @@ class GymWorld:
 
     def state(self) -> dict[str, Any]:
         """Return the state of the stream; the environment itself starts afresh with each episode."""
-        return dict(self.rng.bit_generator.state) | {"episode": self._episode}
+        return super().state() | {"episode": self._episode}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue the stream."""
         self._episode = int(state["episode"])
-        self.rng.bit_generator.state = {key: value for key, value in state.items() if key != "episode"}
+        super().restore({key: value for key, value in state.items() if key != "episode"})
 
 
 def _start(policy: Policy, chance: np.random.Generator) -> Any:

@@ -10,15 +10,13 @@ share no parameters.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.learners.actor_critic import ActorCritic
 from bqrl.learners.actor_critic_loops import Batch
 from bqrl.learners.ppo_loops import Adam, Rule, ppo_epochs
-from bqrl.learners.protocol import Task, stored_array
+from bqrl.learners.protocol import Task
 
 
 class PPO(ActorCritic):
@@ -26,6 +24,7 @@ class PPO(ActorCritic):
 
     name = "ppo"
     tuned = "learning_rate"
+    stored = (*ActorCritic.stored, "mean", "square", "steps")
 
     def __init__(
         self, task: Task, rng: np.random.Generator, learning_rate: float = 0.01, batch: int = 20, epochs: int = 6,
@@ -45,14 +44,3 @@ class PPO(ActorCritic):
         self.rng.permuted(orders, axis=1, out=orders)
         rule = Rule(self.sharing, self.minibatch, self.clip, self.entropy, self.learning_rate)
         self.steps = ppo_epochs(self.parts, batch, orders, rule, Adam(self.mean, self.square), self.steps)
-
-    def state(self) -> dict[str, Any]:
-        """Return the state of an actor-critic and Adam's moments."""
-        moments = {"mean": self.mean.copy(), "square": self.square.copy(), "steps": self.steps}
-        return super().state() | moments
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from what `state()` returned."""
-        super().restore(state)
-        self.mean, self.square = (stored_array(state, name, self.mean) for name in ("mean", "square"))
-        self.steps = int(state["steps"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -96,6 +97,7 @@ class Learner(ABC):
     name: ClassVar[str] = ""
     needs_rewards: ClassVar[bool] = False  # plans on a model, so it is granted the reward function
     tuned: ClassVar[str | None] = None  # the one parameter that a study tunes
+    stored: ClassVar[tuple[str, ...]] = ()  # the arrays and whole numbers that hold all that was learned
 
     def __init__(self, task: Task, rng: np.random.Generator) -> None:
         self.task, self.rng = task, rng
@@ -117,12 +119,20 @@ class Learner(ABC):
         return {}
 
     def state(self) -> dict[str, Any]:
-        """Return everything learned so far as plain arrays and numbers, for a checkpoint."""
-        raise NotImplementedError(f"{type(self).__name__} has no state() method, so its runs cannot be checkpointed")
+        """Return everything learned so far as plain arrays and numbers, for a checkpoint: by default the `stored` ones."""
+        if not self.stored:
+            raise NotImplementedError(
+                f"{type(self).__name__} has no state() method, so its runs cannot be checkpointed"
+            )
+        return {name: copy(getattr(self, name)) for name in self.stored}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
-        raise NotImplementedError(f"{type(self).__name__} has no restore() method, so its runs cannot be continued")
+        if not self.stored:
+            raise NotImplementedError(f"{type(self).__name__} has no restore() method, so its runs cannot be continued")
+        for name in self.stored:
+            now = getattr(self, name)
+            setattr(self, name, stored_array(state, name, now) if isinstance(now, np.ndarray) else int(state[name]))
 
 
 def stored_array(state: dict[str, Any], name: str, like: np.ndarray) -> Any:

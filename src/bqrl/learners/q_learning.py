@@ -21,7 +21,7 @@ import numpy as np
 
 from bqrl.checks import number
 from bqrl.errors import ArgumentTypeError
-from bqrl.learners.protocol import Episode, Learner, Randomised, Task, stored_array
+from bqrl.learners.protocol import Episode, Learner, Randomised, Task
 from bqrl.learners.q_learning_loops import Tables, explore, td_episode
 from bqrl.mdp.policy import MarkovPolicy
 
@@ -33,6 +33,7 @@ class QLearning(Learner):
 
     name = "q-learning"
     tuned = "learning_rate"
+    stored = ("Q", "visits", "actions", "t")
     on_policy = False
 
     def __init__(
@@ -82,13 +83,7 @@ class QLearning(Learner):
         """Return the greedy policy."""
         return self._policy
 
-    def state(self) -> dict[str, Any]:
-        """Return the tables and the number of episodes."""
-        return {"Q": self.Q.copy(), "visits": self.visits.copy(), "actions": self.actions.copy(), "t": self.t}
-
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
-        for name in ("Q", "visits", "actions"):
-            setattr(self, name, stored_array(state, name, getattr(self, name)))
-        self.t = int(state["t"])
+        super().restore(state)
         self._policy = MarkovPolicy(self.actions)

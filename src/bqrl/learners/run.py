@@ -16,19 +16,17 @@ from rich.console import Console
 from rich.progress import Progress
 
 from bqrl.checks import choice, nearest, number, random_seed, shown, whole
-from bqrl.envs import make, names
 from bqrl.errors import ArgumentTypeError, FileFormatError
 from bqrl.laws.rows import mean_rows, quantile_rows
-from bqrl.learners.gymnasium import gym_task
-from bqrl.learners.play import ModelWorld, World
 from bqrl.learners.ppo import PPO
-from bqrl.learners.protocol import Learner, Randomised, Task, blank_model, with_events
+from bqrl.learners.protocol import Learner, Randomised
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.q_learning import QLearning
 from bqrl.learners.record import Record
 from bqrl.learners.sarsa import Sarsa
 from bqrl.learners.sb3 import SB3
 from bqrl.learners.score import Scorer, optimum
+from bqrl.learners.task import pose
 from bqrl.learners.thompson import Thompson
 from bqrl.learners.trpo import TRPO
 from bqrl.learners.ucb_bqrl import UCBBQRL
@@ -151,13 +149,12 @@ class Run:
         check_params(maker, params)
         world_seed, learner_seed = np.random.SeedSequence(seed).spawn(2)
         rng = np.random.default_rng(learner_seed)
-        self.world: World
         facts = {"tau": tau, "episodes": self.total, "delta": delta}
         world_rng = np.random.default_rng(world_seed)
         if events_observed is not None and not isinstance(events_observed, bool):
             text = f"events_observed must be True, False or None, got {shown(events_observed)}"
             raise ArgumentTypeError(text, name="events_observed", value=events_observed)
-        self.mdp, task, self.world = _task(problem, maker, horizon, start, world_rng, facts, events_observed)
+        self.mdp, task, self.world = pose(problem, maker, horizon, start, world_rng, facts, events_observed)
         self.learner = maker(task, rng, **params)
         if not isinstance(self.learner, Learner):
             raise ArgumentTypeError(
@@ -334,26 +331,6 @@ def check_params(maker: Maker, params: dict[str, Any]) -> None:
             who = getattr(maker, "name", "") or getattr(maker, "__name__", "learner")
             hint = nearest(name, known) if known else "; it takes no parameters"
             raise ArgumentTypeError(f"learner {who!r} does not have a parameter {name!r}{hint}", name=name)
-
-
-def _task(
-    problem: Any, maker: Maker, horizon: int | None, start: Any, rng: np.random.Generator, facts: dict[str, Any],
-    events_observed: bool | None,
-) -> tuple[MDP | None, Task, World]:  # fmt: skip
-    """Return the problem that scores policies if its kernel is known, what the learner knows, and where episodes are played."""
-    # A function of the caller's own is granted the rewards where they are known.
-    grant = bool(getattr(maker, "needs_rewards", True))
-    require = grant and inspect.isclass(maker)
-    if isinstance(problem, str) and problem in names():
-        problem = make(problem)
-    if not isinstance(problem, MDP):
-        return gym_task(problem, maker, grant, require, horizon, start, rng, facts, events_observed)
-    problem = with_events(problem, events_observed)
-    if (horizon is not None and horizon != problem.H) or start is not None:
-        problem = problem.replace(horizon=horizon, start=start)
-    model = blank_model(problem) if grant else None
-    task = Task(structure=problem.structure, model=model, discount=problem.discount, **facts)
-    return problem, task, ModelWorld(problem, rng)
 
 
 def _plain(value: Any) -> Any:

@@ -101,10 +101,6 @@ class SB3(Learner):
         """Raise ValueError: the training loop of the algorithm cannot be saved."""
         raise ValueError("a run of an sb3 algorithm cannot be checkpointed; run it in one go")
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Raise ValueError: see above."""
-        raise ValueError("a run of an sb3 algorithm cannot be continued; run it in one go")
-
 
 class Bridge(gym.Env[Any, Any]):
     """The environment that the algorithm sees; it waits for the episode that is played in the real environment."""

@@ -24,7 +24,7 @@ import numpy as np
 
 from bqrl.errors import EpisodeError
 from bqrl.learners.counts import Counts, Units
-from bqrl.learners.counts_loops import Laws, Tally, count_events
+from bqrl.learners.counts_loops import Laws, count_events
 from bqrl.learners.protocol import Episode, Task, stored_array
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import Structure
@@ -86,13 +86,12 @@ class SharedCounts(Counts):
     def observe(self, episode: Episode) -> None:
         """Count one episode; EpisodeError if a transition is impossible or contradicts its event."""
         self._own.observe(episode)
-        own, noise = self._own, self.noise
-        tally = Tally(own.row_start, own.successor, own.seen, own.visits, own.probability, own.known)
+        noise = self.noise
         laws = Laws(
             self.row_law, noise.law_start, self.event_class, self._outcome_class, noise.pair_start, noise.pair_outcome,
             self.class_seen,
         )  # fmt: skip
-        h = count_events(tally, own._rewards, laws, episode)
+        h = count_events(self._own.tally(), self._own._rewards, laws, episode)
         if h < self.structure.H:
             s, a, event = (int(array[h]) for array in (episode.states, episode.actions, episode.events))
             raise EpisodeError(

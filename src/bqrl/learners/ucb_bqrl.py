@@ -3,6 +3,14 @@
     radius   eps_h(s, a) = c sqrt(log(2 S A T H / delta) / max{1, N_h(s, a)})        (Equation confset)
     plan     (P, pi) in argmax over the ball and over policies of Q^{beta_t}_tau      (Line 10)
 
+With a small constant c the learner settles on the first plan that looks good; with c near 1 it explores for thousands of
+episodes where plans visit many rows. With the target planner c therefore falls with the visits n of the row by default,
+
+    c = c_0 + (1 / sqrt(H) - c_0) / (1 + n / log(e + t)),      c_0 = 0.008.
+
+A row visited rarely has a radius of the size of its error (errors of H independent rows add up like sqrt(H)), and a row visited
+often has the small radius. The logarithm returns to every row in the end, so no alternative is given up for good.
+
 The planner is a parameter: "target" bounds the whole ball and acts on the remaining need; "greedy" is the experiment of the
 paper (Algorithm 3 over six candidate kernels); "frontier" is EVI-BQ over the same candidates, for tiny problems.
 Deviation: rows never visited are uniform over their known support, where the paper's formula gives a zero row.
@@ -11,6 +19,7 @@ Deviation: the support size of a row replaces S in the theoretical constant; a k
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -30,9 +39,10 @@ from bqrl.planners.frontier import plan_frontier
 from bqrl.planners.greedy import greedy_policies, optimistic_greedy
 from bqrl.planners.target import guarantee_curve
 
-PLANNERS = ("target", "greedy", "frontier")
 WINDOWS = ("lower", "centred")
 CLEAR = 2.0  # standard errors that both margins must have before the adaptive buffer narrows
+MULTIPLIERS = ("visits", "theory")
+SMALL = 0.008  # multiplier of the radius of rows visited often; chosen on asset selling
 RANDOM_CANDIDATES = 4  # beside the empirical kernel and the directed one: the paper's six
 
 
@@ -46,7 +56,8 @@ class UCBBQRL(Learner):
     planner
         "target", "greedy" or "frontier".
     c_conf
-        Multiplier of the radius; "theory" uses the constant of the paper.
+        Multiplier c of the radius: a number, "visits" (falls with the visits of the row, see above) or "theory" (the constant
+        of the paper). By default "visits" with the target planner and 0.008 with the others.
     window
         "lower" averages the quantiles over [tau - beta_t, tau], as in the paper; "centred" over [tau - b_t, tau + b_t] with
         b_t = 4 sqrt(tau (1 - tau) / (t + 1)), cut at 0 and 1.
@@ -70,7 +81,7 @@ class UCBBQRL(Learner):
         rng: np.random.Generator,
         *,
         planner: str = "target",
-        c_conf: float | str = 0.008,
+        c_conf: float | str | None = None,
         window: str = "lower",
         buffer: str | float | Callable[[int], float] = "log",
         stationary: bool | None = None,
@@ -79,8 +90,13 @@ class UCBBQRL(Learner):
         super().__init__(task, rng)
         if task.model is None:
             raise ArgumentError("ucb-bqrl needs the rewards, and task.model is None; learn on an MDP", name="task")
-        self.planner, self.window = choice(planner, "planner", PLANNERS), choice(window, "window", WINDOWS)
-        self.c_conf, self.replan_factor = _multiplier(c_conf), number(replan_factor, "replan_factor", 1.0)
+        self.planner, self.window = choice(planner, "planner", _PLANNERS), choice(window, "window", WINDOWS)
+        if c_conf is None:
+            c_conf = "visits" if planner == "target" else SMALL
+        self.c_conf = (
+            choice(c_conf, "c_conf", MULTIPLIERS) if isinstance(c_conf, str) else number(c_conf, "c_conf", 0.0)
+        )
+        self.replan_factor = number(replan_factor, "replan_factor", 1.0)
         self.counts = counts_of(task, stationary)
         self.model = task.model if self.counts.M == 1 and task.model.stationary else task.model.staged()
         self.schedule, self.adaptive = read_buffer(buffer, task.tau)
@@ -92,9 +108,7 @@ class UCBBQRL(Learner):
         self._notes: dict[str, float] = {}
         self._half_unknown = 0.5 * (~self.counts.known & self.counts.available).reshape(self.counts.M, -1)
         self._log_term = log_term(task.S, task.A, task.episodes, task.H, task.delta)
-        self._engine = _ENGINES[planner](self)
-
-    # -- the protocol -----------------------------------------------------------------------------------------------
+        self._replanner = Replanner(self.model) if planner == "target" else None
 
     def plan(self) -> Policy:
         """Return the optimistic policy for the next episode."""
@@ -103,7 +117,7 @@ class UCBBQRL(Learner):
         else:
             self.beta = self._next_beta()
         if self._policy is None or self._grown():
-            self._policy, self._notes = self._engine.plan(self.counts.probability, self.half_radius())
+            self._policy, self._notes = _PLANNERS[self.planner](self, self.half_radius())
             self._planned_visits = self.counts.visits.copy()
         return self._policy
 
@@ -123,7 +137,7 @@ class UCBBQRL(Learner):
             "beta": self.beta,
             "margin": self.margin,
             "planned_visits": self._planned_visits,
-            "width": np.nan if self._width is None else self._width,
+            "width": np.nan if self._replanner is None or self._replanner.width is None else self._replanner.width,
         }
         if self._policy is not None and self.replan_factor > 1.0:
             found["policy_bqrl_policy"] = np.array(self._policy.kind)
@@ -136,8 +150,8 @@ class UCBBQRL(Learner):
         self.counts.restore(state)
         self.t, self.beta, self.margin = int(state["t"]), float(state["beta"]), float(state["margin"])
         self._planned_visits = stored_array(state, "planned_visits", self._planned_visits)
-        width = float(state["width"])
-        self._width = None if np.isnan(width) else width
+        if self._replanner is not None:
+            self._replanner.width = None if np.isnan(state["width"]) else float(state["width"])
         inner = {k.removeprefix("policy_"): v for k, v in state.items() if k.startswith("policy_")}
         if inner:
             self._policy = policy_from_arrays(inner)
@@ -145,18 +159,6 @@ class UCBBQRL(Learner):
             self._notes = {
                 k.removeprefix(prefix): float(v) for k, v in state.items() if k.startswith(prefix) and v.ndim == 0
             }
-
-    @property
-    def _width(self) -> float | None:
-        """Where the last search over widths ended, if the planner searches over widths."""
-        return self._engine.replanner.width if isinstance(self._engine, _TargetEngine) else None
-
-    @_width.setter
-    def _width(self, value: float | None) -> None:
-        if isinstance(self._engine, _TargetEngine):
-            self._engine.replanner.width = value
-
-    # -- pieces -----------------------------------------------------------------------------------------------------
 
     def _grown(self) -> bool:
         if self.replan_factor == 1.0:
@@ -188,10 +190,19 @@ class UCBBQRL(Learner):
         """
         tau, looks = self.task.tau, self.t & (self.t - 1) == 0 or self.t % 50 == 0
         if looks:
-            margin = self._engine.margin(self.counts.probability)
+            margin = self._margins()
             clear = CLEAR * np.sqrt(tau * (1.0 - tau) / self.t)
             self.margin = margin.below if min(margin) >= clear else tau
         return self.margin
+
+    def _margins(self) -> Margin:
+        """Return the margins of the best target under the empirical kernel."""
+        kernel, tau = self.counts.probability, self.task.tau
+        if self._replanner is None:
+            return guarantee_curve(self.model.with_probability(kernel)).margin(tau)
+        found = self._replanner.point(kernel, tau).margin
+        assert found is not None
+        return found
 
     def half_radius(self) -> FloatArray:
         """Half the l1 radius of every row, shape (H, S*A); 0 where the row is known."""
@@ -203,79 +214,63 @@ class UCBBQRL(Learner):
             eps = radius(visits, task.S, task.A, task.episodes, task.H, task.delta, np.maximum(sizes, 1))
             eps = np.where(visits == 0, 2.0, eps)  # the whole simplex before the first visit (Algorithm 1)
         else:
-            eps = float(self.c_conf) * np.sqrt(self._log_term / np.maximum(visits, 1))
+            c: Any = self.c_conf
+            if c == "visits":
+                first = max(self.task.H**-0.5, SMALL)
+                c = SMALL + (first - SMALL) / (1.0 + visits / math.log(math.e + self.t))
+            eps = c * np.sqrt(self._log_term / np.maximum(visits, 1))
         half = np.minimum(eps, 2.0) * self._half_unknown
         return half if half.shape[0] == self.task.H else np.repeat(half, self.task.H, axis=0)
 
 
-class _TargetEngine:
-    """Optimism over the whole ball, acting on the remaining need."""
-
-    def __init__(self, learner: UCBBQRL) -> None:
-        self.learner, self.replanner = learner, Replanner(learner.model)
-
-    def plan(self, probability: FloatArray, half: FloatArray) -> tuple[Policy, dict[str, float]]:
-        """Return the optimistic policy and notes on it.
-
-        The empirical kernel is in the ball, so what the policy attains there (`nominal`) is attained; the bound minus that
-        is the planner's gap.
-        """
-        ball, level, beta = half if half.any() else None, self.learner.level, self.learner.beta
-        if beta == 0.0:
-            found = self.replanner.point(probability, level, ball)
-        else:
-            found = self.replanner.window(probability, level, beta, ball)
-        gap = max(found.bound - found.nominal, 0.0)
-        notes = {"optimistic": found.bound, "bound": found.bound, "nominal": found.nominal, "planner_gap": gap}
-        return found.policy, notes | {"sweeps": found.sweeps}
-
-    def margin(self, probability: FloatArray) -> Margin:
-        """Return the margins of the best target under the empirical kernel."""
-        found = self.replanner.point(probability, self.learner.task.tau).margin
-        assert found is not None
-        return found
+Planned = tuple[Policy, dict[str, float]]  # a policy, and notes on it
 
 
-class _GreedyEngine:
+def _target(learner: UCBBQRL, half: FloatArray) -> Planned:
+    """Optimism over the whole ball, acting on the remaining need.
+
+    The empirical kernel is in the ball, so what the policy attains there (`nominal`) is attained; the bound minus that is
+    the planner's gap.
+    """
+    replanner, kernel, ball = learner._replanner, learner.counts.probability, half if half.any() else None
+    assert replanner is not None
+    if learner.beta == 0.0:
+        found = replanner.point(kernel, learner.level, ball)
+    else:
+        found = replanner.window(kernel, learner.level, learner.beta, ball)
+    gap = max(found.bound - found.nominal, 0.0)
+    notes = {"optimistic": found.bound, "bound": found.bound, "nominal": found.nominal, "planner_gap": gap}
+    return found.policy, notes | {"sweeps": found.sweeps}
+
+
+def _candidates(learner: UCBBQRL, half: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return half the radius of every row of the model, and the uniforms of the random candidates."""
+    rows = learner.model.row_start.size - 1
+    return (half if half.size == rows else half[:1]).reshape(-1), learner.rng.random((RANDOM_CANDIDATES, rows, 2))
+
+
+def _greedy(learner: UCBBQRL, half: FloatArray) -> Planned:
     """The experiment of the paper: Algorithm 3 over the empirical kernel, a directed one and four random ones."""
-
-    def __init__(self, learner: UCBBQRL) -> None:
-        self.learner = learner
-        self.rows = learner.model.row_start.size - 1
-        self.model = learner.model
-
-    def plan(self, probability: FloatArray, half: FloatArray) -> tuple[Policy, dict[str, float]]:
-        """Return the greedy policy of the candidate with the largest value."""
-        uniforms = self.learner.rng.random((RANDOM_CANDIDATES, self.rows, 2))
-        rows = half if half.size == self.rows else half[:1]
-        level, beta = self.learner.level, self.learner.beta
-        found = optimistic_greedy(self.model, probability, rows.reshape(-1), level, beta, uniforms)
-        return MarkovPolicy(found.actions), {"optimistic": found.value, "candidate": float(found.kernel)}
-
-    def margin(self, probability: FloatArray) -> Margin:
-        """Return the margins of the best target under the empirical kernel."""
-        return guarantee_curve(self.model.with_probability(probability)).margin(self.learner.task.tau)
+    rows, uniforms = _candidates(learner, half)
+    kernel, level, beta = learner.counts.probability, learner.level, learner.beta
+    found = optimistic_greedy(learner.model, kernel, rows, level, beta, uniforms)
+    return MarkovPolicy(found.actions), {"optimistic": found.value, "candidate": float(found.kernel)}
 
 
-class _FrontierEngine(_GreedyEngine):
+def _frontier(learner: UCBBQRL, half: FloatArray) -> Planned:
     """EVI-BQ (Algorithm 2) over the same candidates, its labels followed during the episode; for tiny problems."""
-
-    def plan(self, probability: FloatArray, half: FloatArray) -> tuple[Policy, dict[str, float]]:
-        """Return the label policy of the candidate with the largest value."""
-        uniforms = self.learner.rng.random((RANDOM_CANDIDATES, self.rows, 2))
-        rows = half if half.size == self.rows else half[:1]
-        level, beta = self.learner.level, self.learner.beta
-        retained = greedy_policies(self.model, probability[None], level, beta).retained[0]
-        kernels = candidate_kernels(self.model, probability, rows.reshape(-1), retained, uniforms)
-        plan = plan_frontier(self.model, level, beta, kernels=kernels)
-        assert plan.upper is not None
-        return plan.policy, {"optimistic": plan.upper, "candidate": float(plan.details["kernel"])}
+    rows, uniforms = _candidates(learner, half)
+    model, kernel, level, beta = learner.model, learner.counts.probability, learner.level, learner.beta
+    retained = greedy_policies(model, kernel[None], level, beta).retained[0]
+    plan = plan_frontier(model, level, beta, kernels=candidate_kernels(model, kernel, rows, retained, uniforms))
+    assert plan.upper is not None
+    return plan.policy, {"optimistic": plan.upper, "candidate": float(plan.details["kernel"])}
 
 
-_ENGINES: dict[str, Callable[[UCBBQRL], Any]] = {
-    "target": _TargetEngine,
-    "greedy": _GreedyEngine,
-    "frontier": _FrontierEngine,
+_PLANNERS: dict[str, Callable[[UCBBQRL, FloatArray], Planned]] = {
+    "target": _target,
+    "greedy": _greedy,
+    "frontier": _frontier,
 }
 
 
@@ -298,10 +293,3 @@ def read_buffer(buffer: str | float | Callable[[int], float], tau: float) -> tup
         f"buffer must be 'log', 'adaptive', 'point', 'power:0.5', a number or a function of the episode, got {shown(buffer)}",
         name="buffer", value=buffer,
     )  # fmt: skip
-
-
-def _multiplier(c_conf: Any) -> float | str:
-    """Return c_conf as "theory" or a number of at least 0."""
-    if isinstance(c_conf, str):
-        return choice(c_conf, "c_conf", ("theory",))
-    return number(c_conf, "c_conf", 0.0)

@@ -72,6 +72,7 @@ def check_horizon(horizon: Any) -> int:
             f"horizon={shown(stages)} is too long: at most {MAX_STAGES} stages fit; give a shorter horizon",
             needed=stages,
             limit=MAX_STAGES,
+            name="horizon",
         )
     return stages
 

@@ -53,7 +53,9 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
         if len(exact or near) > 1:
             both = " and ".join(shown(names[i]) for i in (exact or near)[:2])
             raise ModelError(
-                f"the columns {both} could both hold the {role}; choose with columns={{{role!r}: ...}}", column=role
+                f"the columns {both} could both hold the {role}; choose with columns={{{role!r}: ...}}",
+                column=role,
+                name="columns",
             )
         if near:
             found[role] = (exact or near)[0]
@@ -62,7 +64,7 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
     extra = [name for i, name in enumerate(names) if name and i not in found.values()]
     for role in ROLES:
         if role not in found:
-            raise ModelError(_missing(role, extra), column=role)
+            raise ModelError(_missing(role, extra), column=role, name="columns")
     if extra:
         listed = ", ".join(shown(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
         warnings.warn(f"columns ignored: {listed}", ModelWarning, stacklevel=2)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bqrl.display import Tabular
 from bqrl.errors import ArgumentError, ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import MAX_ID, Table, read
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["MDP", "ROW_TOL", "Stage", "Structure"]
 
 
-class MDP:
+class MDP(Tabular):
     """A finite-horizon MDP with known rewards.
 
     Parameters
@@ -166,20 +167,13 @@ class MDP:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per outcome: stage (from 1; absent if the kernel is the same at all stages), state, action and so on."""
-        from bqrl.results.views import mdp_rows
-
-        return mdp_rows(self)
-
-    def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.rows())
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import mdp_html
-
-        return mdp_html(self)
+        fixed = self.stationary and len(self.reward) == 1
+        rows = []
+        for h, s, a in np.ndindex(1 if fixed else self.H, self.S, self.A):
+            where = ({} if fixed else {"stage": h + 1}) | {"state": self.state_label(s), "action": self.action_label(a)}
+            for t, p, r in zip(*(column.tolist() for column in self.outcomes(h, s, a)), strict=True):
+                rows.append(where | {"next_state": self.state_label(t), "probability": p, "reward": r})
+        return rows
 
     def __repr__(self) -> str:
         possible = np.flatnonzero(self.mu)

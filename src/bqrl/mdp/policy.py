@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bqrl.checks import shown
+from bqrl.display import Displayed, views
 from bqrl.errors import ArgumentTypeError, PolicyError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
@@ -37,7 +38,7 @@ def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
     return np.int16 if A <= 2**15 else np.int32
 
 
-class Policy(ABC):
+class Policy(Displayed, ABC):
     """The protocol of every policy; `H` stages, `S` states."""
 
     kind: ClassVar[str]
@@ -121,24 +122,13 @@ class Policy(ABC):
         >>> bqrl.solve(mdp, 0.1).policy.table(mdp)[0]["action"]
         'Continue'
         """
-        from bqrl.results.decisions import decision_rows, wide_rows
-
-        return (
-            wide_rows(self, mdp)
-            if wide
-            else decision_rows(self, mdp, reachable=reachable, min_probability=min_probability)
-        )
+        if wide:
+            return views().wide_rows(self, mdp)
+        return views().decision_rows(self, mdp, reachable=reachable, min_probability=min_probability)
 
     def to_frame(self, mdp: MDP, **options: Any) -> Any:
         """The rows of `table` as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.table(mdp, **options))
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import policy_html
-
-        return policy_html(self)
+        return views().frame(self.table(mdp, **options))
 
     def to_markov(self, mdp: MDP) -> MarkovPolicy:
         """The same policy without memory; PolicyError if its action in a (stage, state) of `mdp` depends on the memory."""

@@ -77,6 +77,7 @@ def _check_length(H: int, S: int) -> None:
             f"horizon={H} is too long: at most {longest} stages fit with {S} states; give a shorter horizon",
             needed=H,
             limit=longest,
+            name="horizon",
         )
 
 

@@ -90,11 +90,10 @@ class WidthSearch:
         return self.bounds[d]
 
     def _sweep(self, d: float) -> Sweep:
-        extra = max(1, math.ceil(d))
-        cost = np.minimum(np.arange(extra + 1.0), d)
+        cost = clipped(d)
         return sweep(
-            self.mdp, self.grid, cost, extra=extra, half=self.half, sense=self.sense, probability=self.probability,
-            layout=self.layout,
+            self.mdp, self.grid, cost, extra=cost.size - 1, half=self.half, sense=self.sense,
+            probability=self.probability, layout=self.layout,
         )  # fmt: skip
 
     def _drop_tables(self) -> None:
@@ -237,6 +236,11 @@ class WidthSearch:
                 return max(best - step, 1.0)
             return float((best + left + 1) // 2)
         return None
+
+
+def clipped(d: float) -> FloatArray:
+    """Return the terminal cost clip(n, 0, d) of needs of n = 0, 1, ... steps, up to the first that costs d."""
+    return np.minimum(np.arange(max(1, math.ceil(d)) + 1.0), d)
 
 
 def _lowest_of_lines(lines: FloatArray) -> tuple[float, float]:

@@ -26,7 +26,7 @@ from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.planners.occupancy import play_shares, target_masses
+from bqrl.planners.follow import play_shares, target_masses
 
 MAX_ROWS = 1_000_000
 Row = dict[str, Any]

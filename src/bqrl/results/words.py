@@ -18,7 +18,7 @@ from bqrl.results.result import Table
 SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
 SPOKEN = (3, 4, 5, 10, 20, 100)  # denominators that are easier to imagine than a percentage
 DASH = "\N{EN DASH}"
-NO_LOSS = "Random play promises as much: at this level there is nothing to learn."
+AS_MUCH, EASY = "Random play promises as much", "at this level there is nothing to learn"
 LATE = 0.9  # share of the run after which a policy that has become optimal has only just done so
 
 
@@ -266,8 +266,15 @@ def learned(document: Mapping[str, Any], words: Words) -> str:
     else:
         mean = "" if len(rows) == 1 else " (mean over seeds)"
         head = f"{after}, in {runs(tau)} you get at least {value}{mean}, {short} less than the best promise, {top}."
-    easy = f" {NO_LOSS}" if _equal(document["random"]["quantile"], best) else ""
-    return f"{head} {_cost(learner['mean']['gap'], T, best)}{easy}"
+    text = f"{head} {_cost(learner['mean']['gap'], T, best)}"
+    if not _equal(document["random"]["quantile"], best):
+        return text
+    if len(optimal) == len(rows):
+        return f"{text} {AS_MUCH}: {EASY}."
+    worse = (
+        "the learned policy is" if len(rows) == 1 else f"{len(rows) - len(optimal)} of {len(rows)} learned policies are"
+    )
+    return f"{text} Random play makes the best promise, so {worse} worse than random play."
 
 
 def _cost(gap: float, T: int, size: float) -> str:
@@ -290,7 +297,10 @@ def compared(document: Mapping[str, Any], words: Words) -> str:
     best, random = document["best"]["quantile"], document["random"]["quantile"]
     top, chance = map(words.amount, apart(best, random))
     text = f"Over {words.count('episode', T)}, {ranking(document)}. In {runs(tau)} the best policy gives at least {top}"
-    return f"{text}. {NO_LOSS}" if _equal(random, best) else f"{text}, random play {chance}."
+    if not _equal(random, best):
+        return f"{text}, random play {chance}."
+    easy = all(row["settled"] is not None for one in document["learners"] for row in one["runs"])
+    return f"{text}. {AS_MUCH}{f': {EASY}' if easy else ', so a policy that falls short is worse than random play'}."
 
 
 def ranking(document: Mapping[str, Any]) -> str:

@@ -111,7 +111,12 @@ def naming(place: Path, options: Collection[str] = ()) -> Iterator[None]:
         raise SizeError(f"{place.name}: {error}", needed=error.needed, limit=error.limit) from None
     except ModelError as error:
         raise FileFormatError(
-            f"{place.name}: {error}", row=error.row, file=str(place), line=error.line, column=error.column
+            f"{place.name}: {error}",
+            row=error.row,
+            file=str(place),
+            line=error.line,
+            column=error.column,
+            name=error.name,
         ) from None
     except (ValueError, TypeError, OverflowError) as error:
         raise FileFormatError(f"{place.name}: {' '.join(str(error).split())}", file=str(place)) from None

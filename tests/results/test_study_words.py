@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from bqrl.results.study import StudyView
+from bqrl.results.study_words import StudyWords
 from bqrl.study.scores import MEASURES
 
 
 @pytest.fixture(scope="module")
 def view(study):
-    return StudyView(study)
+    return StudyWords(study)
 
 
 def test_tables_of_last_values_hold_mean_and_standard_deviation_and_say_so(study, view):
@@ -56,13 +56,3 @@ def test_the_settings_name_every_learner_and_what_is_tuned(study, view):
     )
     assert settings["levels"] == [0.2, 0.5]
     assert {entry.label for entry in study.spec.entries} <= set(settings)
-
-
-def test_without_altair_the_study_has_no_charts_and_says_why(view, monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "altair", None)
-    result, left_out = view.result()
-    assert result.charts == {}
-    assert left_out == ['charts need Altair and vl-convert; install them with: pip install "bqrl[plots]"']
-    assert "orderings" in result.tables

@@ -2,14 +2,20 @@ import math
 
 import numpy as np
 import pytest
-from small_theory import small_theory
+from small_theory import datasets, small_theory
 
-from bqrl.study.theory_hard import average, growth_exponent, power_of_rho
+from bqrl.experiments.hard_family import HARD, average, growth_exponent, growth_headline, power_of_rho
+from bqrl.experiments.shared import RHO
 
 
-@pytest.fixture(scope="module")
-def tables():
-    return small_theory()["hard"]["tables"]
+@pytest.fixture
+def found():
+    return small_theory("hard")
+
+
+@pytest.fixture
+def tables(found):
+    return found["tables"]
 
 
 def of(rows, learner):
@@ -78,3 +84,52 @@ def test_the_error_of_growth_is_the_jackknife():
     slope, error = growth_exponent(at, curves, 1.0)
     assert slope == pytest.approx(np.polyfit(np.log(at), np.log((at**0.4 + at**0.6) / 2), 1)[0])
     assert error == pytest.approx(math.sqrt(0.5 * 2 * 0.1**2))  # the runs alone have slopes 0.6 and 0.4
+
+
+def test_the_headline_of_the_hard_family_follows_the_numbers(found, tables):
+    tables["hard_slopes"][0]["exponent_of_inverse_rho"] = 1.0
+    headline = HARD.sentences(found)[0]
+    assert "multiplies the regret of SARSA by 2 and the proven lower bound by 4" in headline
+    assert " times this bound" in headline
+    tables["hard"][0]["regret"] = 0.0
+    assert HARD.sentences(found)[0].endswith("one mean lies below it")
+    for row in tables["hard_slopes"]:
+        row["exponent_of_inverse_rho"] = None
+    assert HARD.sentences(found)[0] == "Regret on the hard family and its proven lower bound: one mean lies below it"
+
+
+@pytest.mark.parametrize(
+    ("slope", "error", "kind"),
+    [(0.0, 0.1, "flattens"), (0.5, 0.1, "slows down"), (1.0, 0.0, "stays linear"), (0.5, 0.3, "stays linear")],
+)
+def test_growth_is_named_by_its_exponent(found, tables, slope, error, kind):
+    rows = tables["hard_slopes"]
+    for row, exponent in zip(rows, (slope, 1.0, None), strict=True):
+        row.update(exponent_of_episodes=exponent, exponent_of_episodes_error=error)
+    linear = kind == "stays linear"
+    parts = "stays linear for SARSA and again" if linear else f"{kind} for SARSA and stays linear for again"
+    expected = f"Beyond A / {RHO}² episodes regret {parts}"
+    assert growth_headline(found) == expected
+    assert HARD.sentences(found)[1] == f"{expected}."
+
+
+def test_exponents_are_put_in_words(found, tables):
+    tables["hard_slopes"][2].update(exponent_of_episodes=None)
+    remark = HARD.sentences(found)[4]
+    assert f"UCB: regret ~ (1/{RHO})^" in remark
+    assert "~ T^(not fitted) beyond" in remark
+
+
+def test_regret_that_is_zero_has_no_place_on_a_logarithmic_axis(found, tables):
+    tables["hard"][0]["regret"] = 0.0
+    tables["hard_growth"][0]["regret"] = 0.0
+    charts = HARD.charts(found, "title")
+    band, points, edges = datasets(charts["hard"])
+    assert band == points
+    assert len(points) == len(tables["hard"]) - 1
+    assert [float(row["x"]) for row in edges] == [16.0, 20.0] * 2
+    _, points, edges, scale = datasets(charts["hard_growth"])
+    assert len(points) == len(tables["hard_growth"]) - 1
+    assert all(0.0 < float(row["low"]) <= float(row["y"]) <= float(row["high"]) for row in points)
+    assert {row["bound"] for row in edges} == {"lower bound", "proven for UCB1", "always wrong"}
+    assert float(scale[0]["x"]) == 512.0

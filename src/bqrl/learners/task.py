@@ -1,6 +1,6 @@
-"""Gymnasium environments as problems to learn: what the learner knows, where episodes are played, and what scores policies.
+"""From a problem to a task: what the learner knows, where episodes are played, and what scores policies.
 
-There are three kinds of environment:
+An MDP is all of these. There are three kinds of Gymnasium environment:
 
 - `MDPEnv`: its MDP is the problem.
 - An environment with a transition table (FrozenLake, CliffWalking, Taxi, ...): episodes are played in the environment itself,
@@ -13,6 +13,7 @@ An environment with a wrapper that may change transitions or rewards is of the t
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit
 
+from bqrl.envs import make, names
 from bqrl.errors import ArgumentError
 from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model, with_events
@@ -33,21 +35,26 @@ HARMLESS = (OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimi
 MOST = 100_000_000  # possible transitions of an environment without a table
 
 
-def gym_task(
-    env: Any, maker: Any, grant: bool, require: bool, horizon: int | None, start: Any, rng: np.random.Generator,
-    facts: dict[str, Any], events_observed: bool | None = None,
+def pose(
+    problem: Any, maker: Any, horizon: int | None, start: Any, rng: np.random.Generator, facts: dict[str, Any],
+    events_observed: bool | None,
 ) -> tuple[MDP | None, Task, World]:  # fmt: skip
-    """Return the MDP that scores policies or None, the learner's task, and the world of an environment or its id.
+    """Return the MDP that scores policies or None, the learner's task, and where its episodes are played.
 
-    Episodes last `horizon` stages: by default as many as the environment's own time limit. `grant` gives the learner the
-    reward function where it is known; `require` refuses environments where it is not.
+    A learner that needs the reward function is granted it where it is known, and a class that needs it is refused elsewhere.
+    Episodes of an environment last `horizon` stages: by default as many as its own time limit. `facts` are the other fields
+    of the task.
     """
-    env = _environment(env)
+    grant = bool(getattr(maker, "needs_rewards", True))  # a function of the caller's own gets the rewards, too
+    if isinstance(problem, str) and problem in names():
+        problem = make(problem)
+    if isinstance(problem, MDP):
+        mdp = _changed(problem, horizon, start, events_observed)
+        return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
+    env = _environment(problem)
     core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
     if plain and isinstance(core, MDPEnv):
-        mdp = with_events(core.mdp, events_observed)
-        if (horizon is not None and horizon != mdp.H) or start is not None:
-            mdp = mdp.replace(horizon=horizon, start=start)
+        mdp = _changed(core.mdp, horizon, start, events_observed)
         _check_limit(env, mdp.H)
         return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
     if events_observed is not None:
@@ -69,7 +76,7 @@ def gym_task(
             f"start needs a transition table, which {type(core).__name__} does not expose; leave start out",
             name="start",
         )
-    if require:
+    if grant and inspect.isclass(maker):
         raise ArgumentError(
             f"{maker.name} needs the reward function, which {type(core).__name__} does not expose; "
             "use q-learning, sarsa, ppo or trpo, or build an MDP", name="learner",
@@ -77,6 +84,14 @@ def gym_task(
     S, A = int(env.observation_space.n), int(env.action_space.n)
     task = Task(structure=open_structure(S, A, H), model=None, discount=1.0, **facts)
     return None, task, GymWorld(env, H, rng, np.full(S, S))
+
+
+def _changed(mdp: MDP, horizon: int | None, start: Any, events_observed: bool | None) -> MDP:
+    """Return the problem with another horizon, start or setting of its events where one is given."""
+    mdp = with_events(mdp, events_observed)
+    if (horizon is None or horizon == mdp.H) and start is None:
+        return mdp
+    return mdp.replace(horizon=horizon, start=start)
 
 
 def open_structure(S: int, A: int, H: int) -> Structure:

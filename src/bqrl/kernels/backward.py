@@ -1,8 +1,7 @@
-"""The backward sweep over (state, column): the loops under every planner and every planning learner.
+"""Backward in time: one stage, or all stages, of the sweep over (state, column) under every planner and planning learner.
 
-`sweep_state` is the recursion for one state. It is driven in three ways that give the same bits: state by state
-(`sweep_rows`), over threads (`sweep_rows_threads`), and through all stages in one call (`sweep_stages`), which spares small
-problems the overhead of a Python call per stage.
+`sweep_state` is the recursion for one state. Three loops call it, with identical results: state by state (`sweep_rows`), over
+threads (`sweep_rows_threads`), and through all stages (`sweep_stages`), which saves small problems a Python call per stage.
 
 Columns are needs (see mdp/grid.py), and rewards move them (see columns.py). Where a policy is made, the row of a state
 holds the values of all columns and then their means: an outcome's two rows then lie together in memory, and memory is the
@@ -12,7 +11,7 @@ bottleneck of a sweep.
 import numpy as np
 from numba import njit, prange
 
-from bqrl.kernels.columns import ZERO, add_rows, inside, land, mean_of, one_shift, shifted, shifted_add
+from bqrl.kernels.columns import ZERO, add_rows, inner, inside, land, mean_of, one_shift, shifted, shifted_add
 from bqrl.kernels.l1 import l1_columns, l1_ordered, sorted_by_value
 from bqrl.kernels.layout import Ball, Goal, Moves, Pages, Rows
 
@@ -20,16 +19,16 @@ SMALL_ROW = 128  # columns up to which the value and the mean of a row are compu
 CHUNK = 256  # columns of a row whose extreme expectations are computed at once: small enough to stay in cache
 
 
-@njit(cache=True)
+@inner
 def keep_less(value, row_value, first):
-    """Per column the smaller value."""
+    """Keep the smaller value per column."""
     for c in range(value.size):
         value[c] = row_value[c] if first else min(value[c], row_value[c])
 
 
-@njit(cache=True)
+@inner
 def keep_better(value, mean, action, row_value, row_mean, a, first, goal):
-    """Per column: the smaller value wins; within goal.tie (relative) the larger mean; then the lower action."""
+    """Keep per column the smaller value, within goal.tie (relative) the larger mean, then the lower action."""
     if first:
         for c in range(value.size):
             value[c], mean[c], action[c] = row_value[c], row_mean[c], a
@@ -43,7 +42,7 @@ def keep_better(value, mean, action, row_value, row_mean, a, first, goal):
         action[c] = a if wins else action[c]
 
 
-@njit(cache=True)
+@inner
 def expectation(out, row, rows, moves, source, origin, n_next, spare):
     """Fill out[c] with E[source] over the outcomes of a row, each at the column where it takes column c.
 
@@ -77,50 +76,7 @@ def expectation(out, row, rows, moves, source, origin, n_next, spare):
                 shifted_add(out, p, source, s, origin, n_next, shift[i])
 
 
-@njit(cache=True)
-def extreme_expectation(out, row, rows, moves, ball, source, n_next, spare):
-    """`expectation` of the first `n_next` columns at its least (sense +1) or greatest (-1) over the l1 ball of the row."""
-    begin, end = rows.start[row], ball_end(row, rows, ball)
-    p, shift = rows.probability[begin:end], moves.shift
-    if one_shift(shift, begin, end):
-        whole = spare[:n_next]
-        whole[:] = 0.0
-        if ball.order.size > 0:
-            add_rows(whole, ZERO, n_next, begin, end, rows, source, ZERO)
-        row_extremes(whole, row, rows, ball, source, n_next, spare[n_next:])
-        land(out, whole, shift[begin], moves.jumps)
-        return
-    places = np.arange(end - begin).astype(rows.successor.dtype)
-    for first in range(0, out.size, CHUNK):
-        n = min(CHUNK, out.size - first)
-        landed = np.empty((end - begin, n))
-        for i in range(begin, end):
-            values = source[rows.successor[i], :n_next]
-            if moves.jumps.size > 0:
-                land(landed[i - begin], values, shift[i], moves.jumps[:, first : first + n])
-            else:
-                land(landed[i - begin], values, shift[i] + first, moves.jumps)
-        l1_columns(landed, places, p, ball.half[row], ball.sense, out[first : first + n])
-
-
-@njit(cache=True)
-def both_layers(row, rows, moves, ball, after, n, scratch):
-    """Fill value and mean of a row whose outcomes have one reward, in one pass: for few columns, where calls cost the most."""
-    begin, end, n_next = rows.start[row], rows.start[row + 1], after.shape[1] // 2
-    whole = scratch[2]
-    for c in range(2 * n_next):
-        whole[c] = 0.0
-    add_rows(whole, ZERO, 2 * n_next, begin, end, rows, after, ZERO)
-    if ball is not None:
-        if ball.half[row] > 0.0 and end > begin + 1:
-            row_extremes(whole, row, rows, ball, after, n_next, whole[2 * n_next :])
-    last = n_next - 1
-    for c in range(n):
-        j = min(max(c + moves.shift[begin], 0), last)
-        scratch[0, c], scratch[1, c] = whole[j], whole[n_next + j]
-
-
-@njit(cache=True)
+@inner
 def row_extremes(whole, row, rows, ball, source, n_next, chance):
     """Replace the expectations of a row by their extremes over its ball; `chance` (S,) is overwritten."""
     begin, end = rows.start[row], ball_end(row, rows, ball)
@@ -135,22 +91,36 @@ def row_extremes(whole, row, rows, ball, source, n_next, chance):
         l1_columns(source, rows.successor[begin:end], p, ball.half[row], ball.sense, whole[:n_next])
 
 
-@njit(cache=True)
+@inner
+def scattered_extremes(out, row, rows, moves, ball, source, n_next):
+    """Extreme expectations of a row whose outcomes move the columns differently, a chunk of columns at a time."""
+    begin, end = rows.start[row], ball_end(row, rows, ball)
+    places = np.arange(end - begin).astype(rows.successor.dtype)
+    for first in range(0, out.size, CHUNK):
+        n = min(CHUNK, out.size - first)
+        landed = np.empty((end - begin, n))
+        for i in range(begin, end):
+            for c in range(n):
+                landed[i - begin, c] = source[rows.successor[i], column_after(first + c, i, moves, n_next)]
+        l1_columns(landed, places, rows.probability[begin:end], ball.half[row], ball.sense, out[first : first + n])
+
+
+@inner
 def ball_end(row, rows, ball):
-    """End of the outcomes of a row that its ball covers: an outcome with missing mass comes behind them."""
+    """Return the end of the outcomes of a row that its ball covers: an outcome with missing mass follows them."""
     outside = ball.missing.size > 0 and ball.missing[row] > 0.0
     return rows.start[row + 1] - 1 if outside else rows.start[row + 1]
 
 
-@njit(cache=True)
+@inner
 def column_after(c, i, moves, n_next):
-    """Column of the next stage in which outcome i takes column c."""
+    """Return the column of the next stage to which outcome i takes column c."""
     if moves.jumps.size > 0:
         return moves.jumps[moves.shift[i], c]
     return min(max(c + moves.shift[i], 0), n_next - 1)
 
 
-@njit(cache=True)
+@inner
 def add_missing(out, row, rows, moves, mass, source, n_next):
     """Let the last outcome of a row take the given mass from the greatest of the others, to which the ball moved mass."""
     last = rows.start[row + 1] - 1
@@ -162,18 +132,21 @@ def add_missing(out, row, rows, moves, mass, source, n_next):
         out[c] += mass * max(lost - greatest, 0.0)
 
 
-@njit(cache=True)
+@inner
 def scratch_for(after, now):
-    """Work arrays of `sweep_state`: the value and mean of a row, and room for a row of the next stage and one per state."""
+    """Return the work arrays of `sweep_state`: value and mean of a row, and a row of the next stage with one entry per state."""
     return np.empty((3, max(after.shape[1] + after.shape[0], now.shape[1])))
 
 
-@njit(cache=True)
+@inner
 def sweep_state(s, rows, moves, ball, goal, pages, scratch):
     """One state of one stage: the least expected value over actions, with its mean and its action.
 
     Where actions are filled in, the pages hold values and the means behind them. `ball` is None without uncertainty, which
-    spares the compilation of the l1 step. `scratch` comes from `scratch_for`.
+    avoids compiling the l1 step. `scratch` comes from `scratch_for`.
+
+    If the outcomes of a row move the columns together, its expectations are computed on the columns of the next stage and
+    moved once: values and means in one pass where there are few columns, and the extremes over a ball in any case.
     """
     after, now, action = pages
     layers = 2 if action.size > 0 else 1
@@ -181,32 +154,44 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
     A = goal.mean_reward.size // now.shape[0]
     value, mean = now[s, :n], now[s, n:]
     row_value, row_mean, spare = scratch[0, :n], scratch[1, :n], scratch[2]
+    few = layers == 2 and n_next <= SMALL_ROW and moves.jumps.size == 0
     first = A > 0  # a literal True would compile the loops below a second time
     for a in range(A):
         q = s * A + a
-        if rows.start[q] == rows.start[q + 1]:
+        begin, end = rows.start[q], rows.start[q + 1]
+        if begin == end:
             continue
-        small = layers == 2 and n_next <= SMALL_ROW and moves.jumps.size == 0
-        small = small and one_shift(moves.shift, rows.start[q], rows.start[q + 1])
-        if small:
-            both_layers(q, rows, moves, ball, after, n, scratch)
-        else:
-            known = True
-            if ball is not None:
-                known = ball.half[q] <= 0.0 or rows.start[q + 1] == rows.start[q] + 1
-                if not known:
-                    extreme_expectation(row_value, q, rows, moves, ball, after, n_next, spare)
-            if known:
-                expectation(row_value, q, rows, moves, after, ZERO, n_next, spare)
+        uncertain, skip = A < 0, ZERO
         if ball is not None:
+            uncertain = ball.half[q] > 0.0 and end > begin + 1
+            skip = n_next if uncertain and ball.order.size == 0 else ZERO  # l1_columns needs no plain expectations
+        together = (few or uncertain) and one_shift(moves.shift, begin, end)
+        if together:
+            for c in range(layers * n_next):
+                spare[c] = 0.0
+            add_rows(spare, skip, layers * n_next - skip, begin, end, rows, after, skip)
+            if ball is not None:
+                if uncertain:
+                    row_extremes(spare, q, rows, ball, after, n_next, spare[layers * n_next :])
+            for c in range(n):
+                j = column_after(c, begin, moves, n_next)
+                row_value[c] = spare[j]
+                if layers == 2:
+                    row_mean[c] = spare[n_next + j]
+        else:
+            if not uncertain:
+                expectation(row_value, q, rows, moves, after, ZERO, n_next, spare)
+            if layers == 2:
+                expectation(row_mean, q, rows, moves, after, n_next, n_next, spare)
+        if ball is not None:
+            if uncertain and not together:
+                scattered_extremes(row_value, q, rows, moves, ball, after, n_next)
             if ball.missing.size > 0 and ball.missing[q] > 0.0:
                 add_missing(row_value, q, rows, moves, ball.missing[q], after, n_next)
         if goal.weight != 0.0:
             for c in range(n):
                 row_value[c] -= goal.weight * goal.mean_reward[q]
         if layers == 2:
-            if not small:
-                expectation(row_mean, q, rows, moves, after, n_next, n_next, spare)
             for c in range(n):
                 row_mean[c] += goal.mean_reward[q]
             keep_better(value, mean, action[s], row_value, row_mean, a, first, goal)
@@ -221,7 +206,7 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
 
 @njit(cache=True)
 def sweep_rows(rows, moves, ball, goal, after, now, action):
-    """`sweep_state` for every state."""
+    """Do `sweep_state` for every state."""
     pages, scratch = Pages(after, now, action), scratch_for(after, now)
     for s in range(now.shape[0]):
         sweep_state(s, rows, moves, ball, goal, pages, scratch)
@@ -229,14 +214,14 @@ def sweep_rows(rows, moves, ball, goal, after, now, action):
 
 @njit(cache=True, parallel=True)
 def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
-    """`sweep_state` for every state, over threads."""
+    """Do `sweep_state` for every state, over threads."""
     for s in prange(now.shape[0]):
         sweep_state(s, rows, moves, ball, goal, Pages(after, now, action), scratch_for(after, now))
 
 
 @njit(cache=True)
 def sweep_stages(stages, probability, ball, goal, work, extra, tables):
-    """All stages of a uniform grid in one call; returns the row of `work` that holds the first stage.
+    """Sweep all stages of a uniform grid in one call; return the row of `work` that holds the first stage.
 
     ball.half (H*S*A,), if there is a ball, and goal.mean_reward (H, S*A) hold all stages. `work` (2, cells) holds the
     terminal values, with the means behind them, in its first row. `tables` receives the actions; an empty buffer asks for
@@ -277,7 +262,7 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables):
     return now
 
 
-@njit(cache=True)
+@inner
 def sort_columns(after, order, values):
     """Fill values[c, s] = after[s, c], and order[c] with the states by rising value; neighbouring columns mostly agree."""
     items = np.arange(after.shape[0])
@@ -291,9 +276,9 @@ def sort_columns(after, order, values):
 
 @njit(cache=True)
 def reduce_rows(product, shift, exists, goal, now, action):
-    """After a matrix product: shift every row (s, a) by its reward, then the minimum over actions, as in `sweep_state`.
+    """Shift every row (s, a) of a matrix product by its reward, and take the minimum over actions as in `sweep_state`.
 
-    Not over threads: the product takes ten times as long, and its threads still hold the cores when this begins.
+    Without threads: the product takes ten times as long, and its threads still hold the cores when this begins.
     """
     S, A = exists.shape
     layers = 2 if action.size > 0 else 1

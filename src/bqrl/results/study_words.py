@@ -1,25 +1,22 @@
-"""A study as a Result: sentences, tables and charts in the words of its problem.
-
-`StudyView` speaks of states and actions by their own names. A published study has a view of its own, which replaces words and
-adds what was published.
-"""
+"""What a study says in the words of its problem: titles, sentences, tables, settings and numbers for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from bqrl.results import study_charts as charts
-from bqrl.results.charts import specified
-from bqrl.results.result import Result, Table
+from bqrl.laws.law import Law
+from bqrl.mdp.arrays import IntArray
+from bqrl.results.result import Table, versions
 from bqrl.results.words import fixed, listed, number
+from bqrl.study.runs import fingerprint
 from bqrl.study.scores import MEASURES
-from bqrl.study.study import Study, versions
-from bqrl.study.tables import level_name, policy_table, study_tables
+from bqrl.study.study import Study
+from bqrl.study.tables import level_name
 from bqrl.study.watch import in_words
 
 QUICK = "quick run: few episodes and seeds; these are not the numbers of the study"
@@ -29,38 +26,28 @@ MEASURED = {
     "expected": "expected-return regret",
 }
 SAME = 0.005  # values that print alike are called equal
-FIGURES = "figures"
 
 
-class StudyView:
-    """A study in the words of its problem."""
+class StudyWords:
+    """A study in words and tables; states and actions have the names of the problem."""
 
     state_title = "state"
     numbers = False  # whether tables of policies hold the numbers of actions instead of their names
 
     def __init__(self, study: Study) -> None:
         self.study, self.spec, self.scores = study, study.spec, study.scores
+        self.versions = versions() | {"code": fingerprint()}
 
-    def result(self, *, images: bool = True) -> tuple[Result, list[str]]:
-        """The study as a Result, with `images` of its charts, and one line for each part that is left out."""
-        drawn = specified(self.charts, f"{FIGURES}/", images=images)
-        files = study_tables(self.study)
-        for tau in self.spec.levels:
-            found = policy_table(self.study, tau, self.state_title, numbers=self.numbers)
-            files |= {} if found is None else dict([found])
-        result = Result(
-            kind="study",
-            title=self.marked(self.spec.study.title or self.spec.name),
-            settings=self.settings(),
-            tables=self.tables(),
-            charts=drawn.specs,
-            sentences=self.sentences(),
-            details=self.details(),
-            files=files | drawn.files,
-        )
-        return result, drawn.left_out
+    def final_laws(self, key: str, tau: float) -> list[Law]:
+        """Laws of the return under the final policies, one per held-out seed."""
+        laws = self.scores.laws["", key, tau]
+        return [Law(*laws[seed]) for seed in self.spec.study.seeds]
 
-    # -- words ------------------------------------------------------------------------------------------------------------
+    def shown_policy(self, tau: float) -> tuple[int, IntArray]:
+        """Seed and actions (H, S) of the final policy that is shown; some policy of the level must have been picked."""
+        seed = self.scores.picked(tau)
+        assert seed is not None
+        return seed, self.scores.policies[tau][seed]
 
     def label(self, key: str) -> str:
         """Name of a learner for people."""
@@ -108,7 +95,7 @@ class StudyView:
         reach = [
             entry.label
             for entry in self.spec.entries
-            if all(law.quantile(tau) >= best - 1e-9 for law in charts.final_laws(self.study, entry.key, tau))
+            if all(law.quantile(tau) >= best - 1e-9 for law in self.final_laws(entry.key, tau))
         ]
         who = listed(reach) if reach else "no learner"
         return self.marked(f"τ = {tau:g}: the best promise, {number(best)}, is reached on every held-out seed by {who}")
@@ -122,16 +109,15 @@ class StudyView:
         for key in keys:
             values = []
             for tau in self.spec.levels:
-                own = float(np.mean([law.quantile(tau) for law in charts.final_laws(self.study, key, tau)]))
+                own = float(np.mean([law.quantile(tau) for law in self.final_laws(key, tau)]))
                 values.append(f"{number(own, 3)} of {number(self.scores.reference(tau).exact, 3)} (τ = {tau:g})")
             parts.append(f"{self.label(key)} {', '.join(values)}")
         return self.marked(f"Final policies promise, of what can be promised: {'; '.join(parts)}")
 
     def policy_title(self, tau: float) -> str:
         """What the final policy of a level does at its first stage."""
-        seed, mdp = self.scores.picked(tau), self.scores.problem()
-        assert seed is not None
-        shares = np.bincount(self.scores.policies[tau][seed][0], minlength=mdp.A)
+        mdp, (_, actions) = self.scores.problem(), self.shown_policy(tau)
+        shares = np.bincount(actions[0], minlength=mdp.A)
         played = [mdp.action_label(a) for a in np.argsort(-shares, kind="stable").tolist() if shares[a]]
         return self.marked(
             f"τ = {tau:g}: the final policy plays {listed(played)} at the first stage, depending on the {self.state_title}"
@@ -230,7 +216,7 @@ class StudyView:
         made = f"{session['runs_made']} made in the last session, {session['runs_skipped']} before"
         by_part, each = session["core_seconds_by_part"].items(), session["milliseconds_per_episode"].items()
         facts = {
-            **versions(),
+            **self.versions,
             "runs": f"{session['runs']}: {made}",
             "episodes": session["episodes"],
             "last session": f"{in_words(session['seconds'])} with {session['workers']} workers",
@@ -240,57 +226,6 @@ class StudyView:
         }
         rows = [{"what": name, "value": str(value)} for name, value in facts.items()]
         return Table(rows, {"what": "", "value": ""}, "How the study was made: versions, runs and times.")
-
-    # -- charts -----------------------------------------------------------------------------------------------------------
-
-    def charts(self) -> dict[str, Any]:
-        """Charts of the page, by name."""
-        spec, study = self.spec, self.study
-        found: dict[str, Any] = {}
-        for i, (tau, measure) in enumerate(zip(spec.levels, spec.plot, strict=True), start=1):
-            title = self.curve_title(tau, measure, plotted=True)
-            found[f"figure{i}_tau{level_name(tau)}"] = charts.figure_curves(study, tau, measure, title)
-        found |= self.policy_charts()
-        variants = ["", *spec.variants]
-        names = [self.problem_title(variant) for variant in variants]
-
-        def by_problem(title: Any, tau: float, measure: str) -> Any:
-            return [title(tau, measure, variant) for variant in variants] if spec.variants else title(tau, measure)
-
-        titles = [[by_problem(self.curve_title, tau, measure) for measure in charts.ORDER] for tau in spec.levels]
-        found["every_measure"] = charts.all_curves(study, titles, names)
-        orders = self._orders("", charts.ORDER)
-        found["seeds"] = charts.strip(study, [""], names[:1], charts.ORDER, orders, self.published())
-        found["promises"] = charts.promises(study, self.promise_title())
-        found["return_laws"] = charts.return_laws(study, [self.laws_title(tau) for tau in spec.levels])
-        if spec.variants:
-            some = ("exact", "expected")
-            each = [self._orders(variant, some) for variant in spec.variants]
-            titles = each if len(each) > 1 else each[0]
-            found["variants"] = charts.strip(study, list(spec.variants), names[1:], some, titles, [])
-        if study.tunings():
-            labels = [f"{self.label(key)}, τ = {tau:g}" for key, tau, _ in study.tunings()]
-            verdicts = [f"{labels[i]}: {tuned.verdict()}" for i, (_, _, tuned) in enumerate(study.tunings())]
-            found["tuning"] = charts.tuning(study, labels, verdicts)
-        return found
-
-    def _orders(self, variant: str, measures: Sequence[str]) -> list[list[str]]:
-        return [[self.marked(self.order(tau, measure, variant)) for measure in measures] for tau in self.spec.levels]
-
-    def policy_charts(self) -> dict[str, Any]:
-        """Maps of the final policies."""
-        found = {}
-        for tau in self.spec.levels:
-            seed = self.scores.picked(tau)
-            if seed is not None:
-                note = f"Seed {seed}: of the held-out seeds the one with the smallest final quantile error, then buffered error."
-                chart = charts.policy_map(self.study, tau, self.state_title, self.policy_title(tau), note)
-                found[f"final_policy_tau{level_name(tau)}"] = chart
-        return found
-
-    def published(self) -> Sequence[Sequence[float]]:
-        """Published last values, as (level, measure, learner, value) with indices."""
-        return []
 
     # -- data -------------------------------------------------------------------------------------------------------------
 
@@ -333,7 +268,7 @@ class StudyView:
             "orderings": orderings,
             "final_policies": policies,
             "tuning": {f"{key} {tau!r}": asdict(tuned) for key, tau, tuned in self.study.tunings()},
-            "versions": versions(),
+            "versions": self.versions,
             "session": self.study.session,
         }
 

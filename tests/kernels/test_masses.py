@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from law_oracle import exact_buffered, exact_law, exact_laws, exact_quantile, levels_and_buffers
 
-from bqrl.kernels import law as kernels
+from bqrl.kernels import masses as kernels
 
 TOL = 1e-12
 

@@ -5,8 +5,8 @@ from gymnasium.spaces import Box, Discrete
 
 from bqrl.envs import asset_selling
 from bqrl.errors import ArgumentError
-from bqrl.learners.gymnasium import gym_task, open_structure
 from bqrl.learners.run import LEARNERS, Run, learn
+from bqrl.learners.task import open_structure, pose
 from bqrl.mdp.gymnasium import from_gymnasium
 
 MODEL_FREE = ("q-learning", "sarsa", "ppo", "trpo")
@@ -188,6 +188,6 @@ def test_the_open_structure_knows_only_that_the_end_absorbs():
     assert structure.successor.tolist() == [0, 1, 2] * 4 + [2, 2]
     assert structure.known.reshape(-1).tolist() == [False] * 4 + [True] * 2
     facts = {"tau": 0.5, "episodes": 5, "delta": 0.05}
-    mdp, task, _ = gym_task(Corridor(), LEARNERS["sarsa"], False, False, 3, None, np.random.default_rng(0), facts)
+    mdp, task, _ = pose(Corridor(), LEARNERS["sarsa"], 3, None, np.random.default_rng(0), facts, None)
     assert mdp is None
     assert task.model is None
