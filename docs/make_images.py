@@ -178,7 +178,7 @@ def learning() -> Any:
     """Cumulative gap of the default learner, of UCB-BQRL with both planners and of UCBVI."""
     learners = [
         ("PSRL", "psrl", {}),
-        ("UCB-BQRL", "ucb-bqrl", {"planner": "target"}),
+        ("UCB-BQRL", "ucb-bqrl", {"planner": "target", "c_conf": 0.008}),
         ("UCB-BQRL, greedy planner", "ucb-bqrl", {"planner": "greedy"}),
         ("UCBVI", "ucbvi", {}),
     ]

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.greedy import plan_greedy
-from bqrl.results.charts import BLUE, RED, altair, csv_data, lines, with_title
+from bqrl.results.charts import BLUE, RED, altair, csv_data, lines
 from bqrl.results.plan_charts import Steps
 from bqrl.results.result import Table
 from bqrl.results.study_view import ORDER, StudyView
@@ -297,4 +297,4 @@ def jumps_chart(tau: float = 0.5, rho: float = 0.0625, H: int = 2) -> Any:
     rule = alt.Chart(csv_data(["x"], [[tau]])).mark_rule(strokeDash=[4, 3]).encode(x=drawn.x)
     best = f"the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
     title = f"Within {rho_sign} = {rho:g} of τ {best}"
-    return with_title(alt.layer(*drawn.layers, rule), title, f"Dashed line: τ = {tau:g}.")
+    return drawn.chart(title, f"Dashed line: τ = {tau:g}.", rule)

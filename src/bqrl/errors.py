@@ -29,7 +29,7 @@ class ModelError(ValueError):
     """A model is not valid.
 
     `row` is (stage, state, action) as indices, with stage None for a stationary kernel; `file`, `line` and `column` locate
-    the fault in a file; `name` is the argument that would remove it.
+    the fault in a file; `name` is the argument that would correct it.
     """
 
     def __init__(

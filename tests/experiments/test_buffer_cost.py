@@ -5,7 +5,7 @@ import pytest
 from small_theory import datasets, small_theory, with_second_level
 
 from bqrl.experiments.buffer_cost import BUFFER
-from bqrl.experiments.shared import RHO
+from bqrl.experiments.experiment import RHO
 
 
 @pytest.fixture

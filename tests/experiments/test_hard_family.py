@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from small_theory import datasets, small_theory
 
+from bqrl.experiments.experiment import RHO
 from bqrl.experiments.hard_family import HARD, average, growth_exponent, growth_headline, power_of_rho
-from bqrl.experiments.shared import RHO
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from bqrl import theory
-from bqrl.experiments import shared
+from bqrl.experiments import experiment as base
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.planners.solve import solve
@@ -32,12 +32,12 @@ class BoundsSettings(Settings):
     runs: Count
     episodes: Annotated[tuple[Count, ...], Field(min_length=1)]
     delta: Level
-    cases: shared.Cases
-    params: shared.Params
+    cases: base.Cases
+    params: base.Params
 
 
-def _run(own: BoundsSettings, context: shared.Context) -> dict[str, Any]:
-    points, lines, cases = shared.Rows(), shared.Rows(), shared.Rows()
+def _run(own: BoundsSettings, context: base.Context) -> dict[str, Any]:
+    points, lines, cases = base.Rows(), base.Rows(), base.Rows()
     params = {**own.params, "delta": own.delta}
     for i, case in enumerate(own.cases):
         (mdp, head), named, tau = context.model(case), case.model_dump(), case.tau
@@ -79,11 +79,11 @@ def _sums(record: Record, best: Law, tau: float) -> list[float]:
     return [record.gap(tau).sum(), found.buffering.sum(), found.model.sum(), found.optimistic.mean()]
 
 
-def _sentences(found: shared.Found) -> list[str]:
-    cases = shared.by_case(found["cases"], found["tables"]["bounds"])
+def _sentences(found: base.Found) -> list[str]:
+    cases = base.by_case(found["cases"], found["tables"]["bounds"])
     remarks = []
     for name, rows in cases:
-        last, starts = rows[-1], {STATEMENTS[row["statement"]]: shared.rough(row["informative_from"]) for row in rows}
+        last, starts = rows[-1], {STATEMENTS[row["statement"]]: base.rough(row["informative_from"]) for row in rows}
         remarks.append(
             f"{name}: regret {number(last['regret'], 3)} (largest {number(last['regret_most'], 3)}) after"
             f" {last['episodes']} episodes, at most {number(last['trivial'], 4)} possible; below the trivial bound from"
@@ -101,35 +101,35 @@ def _sentences(found: shared.Found) -> list[str]:
     return [_headline(cases), *remarks]
 
 
-def _headline(cases: list[tuple[str, list[shared.Found]]]) -> str:
+def _headline(cases: list[tuple[str, list[base.Found]]]) -> str:
     over = {f"{STATEMENTS[row['statement']]} on {name}" for name, rows in cases for row in rows if not row["holds"]}
     if over:
         return f"Regret exceeds {listed(sorted(over))}"
     ours = [next(row for row in reversed(rows) if row["statement"] == "ours") for _, rows in cases]  # longest runs
     ratios = [row["ratio"] for row in ours if row["ratio"] is not None]
-    below = f", {shared.between(ratios)} times below ours at T = {ours[0]['episodes']}" if ratios else ""
+    below = f", {base.between(ratios)} times below ours at T = {ours[0]['episodes']}" if ratios else ""
     starts = [row["informative_from"] for row in ours if row["informative_from"] is not None]
-    when = f"from {shared.rough(min(starts))} episodes at the earliest" if starts else "beyond 1e90 episodes, if ever"
+    when = f"from {base.rough(min(starts))} episodes at the earliest" if starts else "beyond 1e90 episodes, if ever"
     return f"Regret stays under every bound{below}; ours is informative {when}"
 
 
-def _charts(found: shared.Found, title: str) -> dict[str, Any]:
+def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Measured regret under the bounds, drawn up to where they become informative."""
-    alt, cases, selectors = charts.altair(), found["cases"], shared.selector(found["cases"])
+    alt, cases, selectors = charts.altair(), found["cases"], base.selector(found["cases"])
     names = {key.replace(" ", "_"): name for key, name in STATEMENTS.items()} | {"trivial": "trivial: T H"}
     curves = [
-        charts.Curve(name, shared.column(rows, "episodes"), shared.column(rows, key), view=(i,))
-        for i, (_, rows) in enumerate(shared.by_case(cases, found["tables"]["bounds_lines"]))
+        charts.Curve(name, base.column(rows, "episodes"), base.column(rows, key), view=(i,))
+        for i, (_, rows) in enumerate(base.by_case(cases, found["tables"]["bounds_lines"]))
         for key, name in names.items()
     ]
     runs = [
         [i, row["episodes"], row["regret"], row["regret_most"]]
-        for i, (_, rows) in enumerate(shared.by_case(cases, found["tables"]["bounds"]))
+        for i, (_, rows) in enumerate(base.by_case(cases, found["tables"]["bounds"]))
         for row in rows
         if row["statement"] == "ours" and row["regret"] > 0.0
     ]
     colours = [charts.ORANGE, charts.RED, charts.GREEN, charts.GREY]
-    drawn = charts.lines(curves, "episodes T", "regret", selectors=selectors, scales=shared.LOG, colours=colours)
+    drawn = charts.lines(curves, "episodes T", "regret", selectors=selectors, scales=base.LOG, colours=colours)
     points = alt.Chart(charts.csv_data(["which", "x", "y", "most"], runs)).encode(x=drawn.x, y=drawn.y)
     points = points.transform_filter(charts.chosen(selectors))
     chart = alt.layer(
@@ -141,7 +141,7 @@ def _charts(found: shared.Found, title: str) -> dict[str, Any]:
     return {"bounds": charts.with_title(chart, [title] * len(cases), note, selectors=selectors)}
 
 
-BOUNDS = shared.Experiment(BoundsSettings, _run, _sentences, _charts, {
+BOUNDS = base.Experiment(BoundsSettings, _run, _sentences, _charts, {
     "bounds": "Measured regret beside the bounds.",
     "bounds_lines": "The bounds up to large numbers of episodes.",
 })  # fmt: skip

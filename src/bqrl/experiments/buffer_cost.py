@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from bqrl import theory
-from bqrl.experiments import shared
-from bqrl.experiments.shared import RHO
+from bqrl.experiments import experiment as base
+from bqrl.experiments.experiment import RHO
 from bqrl.planners.confidence import log_buffer, power_buffer
 from bqrl.results.charts import BLUE, ORANGE, Curve, altair, chosen, csv_data, lines, with_title
 from bqrl.results.words import listed, number
@@ -20,13 +20,13 @@ LEAST_SHARE = 1e-3  # of tau: smaller buffers are not examined
 class BufferSettings(Settings):
     """Buffering gaps by buffer, and the episode from which each schedule avoids them."""
 
-    points: shared.AtLeast3
-    powers: shared.Levels
-    cases: shared.Cases
+    points: base.AtLeast3
+    powers: base.Levels
+    cases: base.Cases
 
 
-def _run(own: BufferSettings, context: shared.Context) -> dict[str, Any]:
-    gaps, clears, cases = shared.Rows(), shared.Rows(), shared.Rows()
+def _run(own: BufferSettings, context: base.Context) -> dict[str, Any]:
+    gaps, clears, cases = base.Rows(), base.Rows(), base.Rows()
     for case in context.progress("buffering gaps", own.cases):
         (mdp, head), named, tau = context.model(case), case.model_dump(), case.tau
         schedules = {"log": log_buffer(tau)} | {f"power {a:g}": power_buffer(tau, a) for a in own.powers}
@@ -37,7 +37,7 @@ def _run(own: BufferSettings, context: shared.Context) -> dict[str, Any]:
         found = theory.gap_profile(mdp, tau, np.minimum(betas, tau), schedules)
         two = [None] * found.beta.size if found.two_sided is None else found.two_sided
         low, high = found.one_sided
-        gaps += shared.rows_of(named, beta=found.beta, two_sided=two, one_sided_low=low, one_sided_high=high)
+        gaps += base.rows_of(named, beta=found.beta, two_sided=two, one_sided_low=low, one_sided_high=high)
         clears += [
             {
                 **named, "schedule": schedule, "margin": margin, "episodes_until_margin": at_margin,
@@ -49,23 +49,23 @@ def _run(own: BufferSettings, context: shared.Context) -> dict[str, Any]:
     return {"tables": {"buffer": gaps, "buffer_clears": clears}, "cases": cases}
 
 
-def _sentences(found: shared.Found) -> list[str]:
+def _sentences(found: base.Found) -> list[str]:
     clears = found["tables"]["buffer_clears"]
     cases = [row for row in clears if row["schedule"] == "log"]
     times = [row["margin"] / row["plateau_high"] for row in cases]
     least = "at least " if any(row["plateau_low"] < row["plateau_high"] for row in cases) else ""
-    apart = f"{least}{shared.between(times)} times the plateau" if max(times) > 1.0 + 1e-9 else "equal to the plateau"
+    apart = f"{least}{base.between(times)} times the plateau" if max(times) > 1.0 + 1e-9 else "equal to the plateau"
     headline = (
         f"Up to the margin {RHO}*, {apart} {RHO}τ, a buffer costs the best policy nothing; the logarithmic schedule reaches the"
-        f" margin after {listed([shared.rough(row['episodes_until_margin']) for row in cases])} episodes"
+        f" margin after {listed([base.rough(row['episodes_until_margin']) for row in cases])} episodes"
     )
     remarks = []
-    for name, rows in shared.by_case(found["cases"], clears):
+    for name, rows in base.by_case(found["cases"], clears):
         margin, low, high = (rows[0][key] for key in ("margin", "plateau_low", "plateau_high"))
         known = number(high, 3) if low == high else f"between {number(low, 2)} and {number(high, 3)}"
         when = "; ".join(
-            f"{row['schedule']}: {shared.rough(row['episodes_until_margin'])}"
-            f" ({shared.rough(row['episodes_until_plateau_high'], least=low < high)})"
+            f"{row['schedule']}: {base.rough(row['episodes_until_margin'])}"
+            f" ({base.rough(row['episodes_until_plateau_high'], least=low < high)})"
             for row in rows
         )
         until = f"episodes until a schedule is below {RHO}* (below {RHO}τ)"
@@ -73,21 +73,21 @@ def _sentences(found: shared.Found) -> list[str]:
     return [headline, *remarks]
 
 
-def _charts(found: shared.Found, title: str) -> dict[str, Any]:
+def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Both buffering gaps by buffer, with plateau and margin."""
-    alt, cases, selectors = altair(), found["cases"], shared.selector(found["cases"])
-    clears = shared.by_case(cases, found["tables"]["buffer_clears"])
+    alt, cases, selectors = altair(), found["cases"], base.selector(found["cases"])
+    clears = base.by_case(cases, found["tables"]["buffer_clears"])
     curves, edges = [], []
-    for i, (_, rows) in enumerate(shared.by_case(cases, found["tables"]["buffer"])):
-        low, high, beta = (shared.column(rows, name) for name in ("one_sided_low", "one_sided_high", "beta"))
+    for i, (_, rows) in enumerate(base.by_case(cases, found["tables"]["buffer"])):
+        low, high, beta = (base.column(rows, name) for name in ("one_sided_low", "one_sided_high", "beta"))
         curves.append(Curve("best policy", beta, high, low, high, (i,)))
         if rows[0]["two_sided"] is not None:
-            curves.append(Curve("any policy", beta, shared.column(rows, "two_sided"), view=(i,)))
+            curves.append(Curve("any policy", beta, base.column(rows, "two_sided"), view=(i,)))
         clear = clears[i][1][0]
         places = {f"margin {RHO}*": clear["margin"], f"plateau {RHO}τ": clear["plateau_high"]}
         edges += [[i, name, place] for name, place in places.items() if place >= beta[0] / 1.1]
     axes, colours = ("buffer β", "return lost to the buffer"), [BLUE, ORANGE][: len({curve.label for curve in curves})]
-    drawn = lines(curves, *axes, selectors=selectors, scales={"x": shared.LOG["x"]}, colours=colours)
+    drawn = lines(curves, *axes, selectors=selectors, scales={"x": base.LOG["x"]}, colours=colours)
     rules = alt.Chart(csv_data(["which", "edge", "x"], edges, texts=("edge",))).transform_filter(chosen(selectors))
     names = rules.mark_text(angle=270, align="right", dx=-4, dy=-6).encode(x=drawn.x, y=alt.value(0), text="edge:N")
     chart = alt.layer(*drawn.layers, rules.mark_rule(strokeDash=[3, 3]).encode(x=drawn.x), names)
@@ -95,7 +95,7 @@ def _charts(found: shared.Found, title: str) -> dict[str, Any]:
     return {"buffer": with_title(chart, [title] * len(cases), note, selectors=selectors)}
 
 
-BUFFER = shared.Experiment(BufferSettings, _run, _sentences, _charts, {
+BUFFER = base.Experiment(BufferSettings, _run, _sentences, _charts, {
     "buffer": "Cost of a buffer: to the best policy (one-sided, bracketed) and to any policy (two-sided).",
     "buffer_clears": "The episode from which each schedule of buffers is below the margin and below the plateau.",
 })  # fmt: skip

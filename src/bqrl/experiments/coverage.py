@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bqrl import theory
-from bqrl.experiments.shared import Cases, Context, Experiment, Found, Params, Rows, between, by_case, column, rows_of
+from bqrl.experiments import experiment as base
 from bqrl.learners.run import Run
 from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.mdp.arrays import FloatArray
@@ -29,13 +29,13 @@ class CoverageSettings(Settings):
     runs: Count
     episodes: Count
     delta: Level
-    cases: Cases
+    cases: base.Cases
     confidence: Level = 0.95
-    params: Params
+    params: base.Params
 
 
-def _run(own: CoverageSettings, context: Context) -> dict[str, Any]:
-    cases, runs = Rows(), Rows()
+def _run(own: CoverageSettings, context: base.Context) -> dict[str, Any]:
+    cases, runs = base.Rows(), base.Rows()
     for i, case in enumerate(own.cases):
         mdp, head = context.model(case)
         seeds = [context.run_seed(1, i, j) for j in range(own.runs)]
@@ -45,7 +45,7 @@ def _run(own: CoverageSettings, context: Context) -> dict[str, Any]:
         ])  # fmt: skip
         cases.append(head | coverage_numbers(ratios, own.delta, own.confidence))
         inside = ratios <= 1.0 + ROUNDING
-        runs += rows_of(case.model_dump(), run=range(own.runs), largest_ratio=ratios, inside=inside)
+        runs += base.rows_of(case.model_dump(), run=range(own.runs), largest_ratio=ratios, inside=inside)
     facts = {"delta": own.delta, "confidence": own.confidence, "episodes": own.episodes}
     return {"tables": {"coverage": cases, "coverage_runs": runs}, **facts}
 
@@ -83,11 +83,11 @@ def worst_ratio(mdp: MDP, tau: float, episodes: int, delta: float, seed: int, pa
     return worst
 
 
-def _sentences(found: Found) -> list[str]:
+def _sentences(found: base.Found) -> list[str]:
     cases = found["tables"]["coverage"]
     share, promised = min(case["share"] for case in cases), percent(cases[0]["promised"])
     held = "in every run" if share == 1.0 else f"in at least {percent(round(share, 4))} of runs"
-    enough = between([case["enough"] for case in cases])
+    enough = base.between([case["enough"] for case in cases])
     headline = f"The confidence sets held {held}; radii {enough} times as wide would give the promised {promised}"
     broken = [case["label"] for case in cases if case["refuted"]]
     if broken:
@@ -102,12 +102,12 @@ def _sentences(found: Found) -> list[str]:
     return [headline, *remarks, note]
 
 
-def _charts(found: Found, title: str) -> dict[str, Any]:
+def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Share of runs whose sets hold, by the factor on the radii; the theoretical radii are at 1."""
     alt, cases, runs = altair(), found["tables"]["coverage"], found["tables"]["coverage_runs"]
     curves, top = [], max(1.15, 1.05 * max(row["largest_ratio"] for row in runs))
-    for label, rows in by_case(cases, runs):
-        ratios = np.sort(column(rows, "largest_ratio"))
+    for label, rows in base.by_case(cases, runs):
+        ratios = np.sort(base.column(rows, "largest_ratio"))
         curves.append(Curve(label, np.r_[0.0, ratios, top], np.r_[np.arange(ratios.size + 1) / ratios.size, 1.0]))
     titles = ("factor on the theoretical radii", "share of runs inside in every episode")
     scales, colours = {"x": {"domain": [0, top]}, "y": {"domain": [0, 1]}}, PALETTE[: len(cases)]
@@ -131,7 +131,7 @@ def _charts(found: Found, title: str) -> dict[str, Any]:
     return {"coverage": with_title(chart, title, note)}
 
 
-COVERAGE = Experiment(CoverageSettings, _run, _sentences, _charts, {
+COVERAGE = base.Experiment(CoverageSettings, _run, _sentences, _charts, {
     "coverage": "Share of runs in which the confidence sets contained the true kernel throughout, with its interval.",
     "coverage_runs": "The largest ratio of l1 error to radius in every run.",
 })  # fmt: skip

@@ -13,7 +13,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bqrl import theory
-from bqrl.experiments.shared import LOG, RHO, AtLeast3, Context, Experiment, Found, Levels, Params, Rows, column, dashes
+from bqrl.experiments import experiment as base
+from bqrl.experiments.experiment import RHO
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.results.charts import GREY, Curve, altair, csv_data, lines, with_title
@@ -30,7 +31,7 @@ class LearnerSettings(Settings):
 
     learner: Text
     label: Text
-    params: Params
+    params: base.Params
 
 
 class HardSettings(Settings):
@@ -39,13 +40,13 @@ class HardSettings(Settings):
     tau: Level
     actions: AtLeast2
     horizon: AtLeast2
-    rhos: Levels
+    rhos: base.Levels
     runs: Count
     learners: Annotated[tuple[LearnerSettings, ...], Field(min_length=1)]
     growth_rho: Level
     growth_factor: Annotated[float, Field(gt=1.0, lt=1e6)]
     growth_runs: AtLeast2
-    growth_points: AtLeast3
+    growth_points: base.AtLeast3
 
     @model_validator(mode="after")
     def _check(self) -> HardSettings:
@@ -60,14 +61,14 @@ class HardSettings(Settings):
         return self
 
 
-def _run(own: HardSettings, context: Context) -> dict[str, Any]:
+def _run(own: HardSettings, context: base.Context) -> dict[str, Any]:
     A, scale = own.actions, own.actions / own.growth_rho**2
     T = round(own.growth_factor * scale)
     at = np.unique(np.geomspace(min(50, T), T, own.growth_points).round()).astype(np.int64)
-    points, growth, slopes = Rows(), Rows(), Rows()
+    points, growth, slopes = base.Rows(), base.Rows(), base.Rows()
     for one in own.learners:
         context.watch.phase(f"hard family: {one.label}", A * (own.runs * len(own.rhos) + own.growth_runs))
-        here = Rows()
+        here = base.Rows()
         for k, rho in enumerate(own.rhos):
             here += _measured(own, context, one, rho, own.runs, (3, k), np.array([round(A / rho**2)]))[0]
         rows, regrets = _measured(own, context, one, own.growth_rho, own.growth_runs, (4,), at)
@@ -81,10 +82,10 @@ def _run(own: HardSettings, context: Context) -> dict[str, Any]:
 
 
 def _measured(
-    own: HardSettings, context: Context, one: LearnerSettings, rho: float, runs: int, place: tuple[int, ...], at: IntArray,
-) -> tuple[Rows, FloatArray]:  # fmt: skip
+    own: HardSettings, context: base.Context, one: LearnerSettings, rho: float, runs: int, place: tuple[int, ...], at: IntArray,
+) -> tuple[base.Rows, FloatArray]:  # fmt: skip
     """Mean regret after each number of episodes `at` beside its bounds, and the regret (best action, run, len(at))."""
-    A, H, rows = own.actions, own.horizon, Rows()
+    A, H, rows = own.actions, own.horizon, base.Rows()
     regrets = np.empty((A, runs, at.size))
     for best in range(A):
         mdp = theory.hard_instance(own.tau, rho, A, H, best)
@@ -101,7 +102,7 @@ def _measured(
     return rows, regrets
 
 
-def _without(row: Found, *names: str) -> dict[str, Any]:
+def _without(row: base.Found, *names: str) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in names}
 
 
@@ -112,14 +113,14 @@ def average(regrets: FloatArray) -> tuple[float, float]:
     return float(regrets.mean()), error
 
 
-def power_of_rho(points: Sequence[Found]) -> Exponent:
+def power_of_rho(points: Sequence[base.Found]) -> Exponent:
     """The exponent a of regret ~ (1 / rho)^a, from the points with positive regret.
 
     Runs at different rho are independent, so the error of the exponent follows from theirs; if one of them is zero (all runs
     equal), it follows from the scatter around the line.
     """
     positive = [point for point in points if point["regret"] > 0.0]
-    x, y, error = (column(positive, name) for name in ("rho", "regret", "error"))
+    x, y, error = (base.column(positive, name) for name in ("rho", "regret", "error"))
     scattered = min(error, default=0.0) > 0.0
     if len(positive) < (2 if scattered else 3):
         return None, None
@@ -148,7 +149,7 @@ def growth_exponent(at: IntArray, curves: FloatArray, scale: float) -> Exponent:
     return float(whole), float(np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()))
 
 
-def _sentences(found: Found) -> list[str]:
+def _sentences(found: base.Found) -> list[str]:
     points, slopes = found["tables"]["hard"], found["tables"]["hard_slopes"]
     lowest = min(row["regret"] / row["lower_bound"] for row in points)
     above = f"the smallest mean is {number(lowest, 2)} times this bound"
@@ -168,7 +169,7 @@ def _sentences(found: Found) -> list[str]:
     return [headline, f"{growth_headline(found)}.", *remarks, note]
 
 
-def growth_headline(found: Found) -> str:
+def growth_headline(found: base.Found) -> str:
     """Whose regret flattens in long runs and whose stays linear, with two standard errors allowed for."""
     kinds: dict[str, list[str]] = {"flattens": [], "slows down": [], "stays linear": []}
     for row in found["tables"]["hard_slopes"]:
@@ -180,7 +181,7 @@ def growth_headline(found: Found) -> str:
     return f"Beyond A / {RHO}² episodes regret {listed(parts)}" if parts else "Regret of long runs on the hard family"
 
 
-def signed(row: Found, name: str) -> str:
+def signed(row: base.Found, name: str) -> str:
     """An exponent of a row with its standard error.
 
     >>> signed({"exponent_of_x": 1.92477, "exponent_of_x_error": 0.25}, "x"), signed({"exponent_of_x": None}, "x")
@@ -192,7 +193,7 @@ def signed(row: Found, name: str) -> str:
     return f"({slope + 0.0:.2f} ± {row[f'exponent_of_{name}_error']:.2f})".replace("-0.00", "0.00")
 
 
-def _charts(found: Found, title: str) -> dict[str, Any]:
+def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Regret at T = A / rho^2 by rho, and in long runs by the number of episodes, each with its bounds."""
     alt, tables, bounds = altair(), found["tables"], {"lower_bound": "lower bound", "most": "always wrong"}
     rows = [row | {"inverse": 1.0 / row["rho"]} for row in tables["hard"]]
@@ -207,21 +208,23 @@ def _charts(found: Found, title: str) -> dict[str, Any]:
     return {"hard": hard, "hard_growth": with_title(alt.layer(*layers, scale), growth_headline(found), note)}
 
 
-def _regret_layers(rows: Sequence[Found], x: str, x_title: str, y_title: str, bounds: Mapping[str, str]) -> list[Any]:
+def _regret_layers(
+    rows: Sequence[base.Found], x: str, x_title: str, y_title: str, bounds: Mapping[str, str]
+) -> list[Any]:
     """Regret of every learner with a band of one standard error, and the bounds (names by column) as grey lines."""
     curves = []
     for learner in dict.fromkeys(row["learner"] for row in rows):
         own = [row for row in rows if row["learner"] == learner and row["regret"] > 0.0]
-        y, error = column(own, "regret"), column(own, "error")
-        curves.append(Curve(learner, column(own, x), y, np.maximum(y - error, 0.1 * y), y + error))
-    drawn = lines(curves, x_title, y_title, scales=LOG)
+        y, error = base.column(own, "regret"), base.column(own, "error")
+        curves.append(Curve(learner, base.column(own, x), y, np.maximum(y - error, 0.1 * y), y + error))
+    drawn = lines(curves, x_title, y_title, scales=base.LOG)
     first = [row for row in rows if row["learner"] == rows[0]["learner"]]
     edges = [[name, row[x], row[key]] for key, name in bounds.items() for row in first]
     edge = altair().Chart(csv_data(["bound", "x", "y"], edges, texts=("bound",))).mark_line(color=GREY)
-    return [*drawn.layers, edge.encode(x=drawn.x, y=drawn.y, strokeDash=dashes("bound", bounds.values()))]
+    return [*drawn.layers, edge.encode(x=drawn.x, y=drawn.y, strokeDash=base.dashes("bound", bounds.values()))]
 
 
-HARD = Experiment(HardSettings, _run, _sentences, _charts, {
+HARD = base.Experiment(HardSettings, _run, _sentences, _charts, {
     "hard": f"Regret on the hard family by {RHO} at T = A / {RHO}²; error: standard error of the mean.",
     "hard_growth": "Regret in long runs on the hard family; error: standard error of the mean.",
     "hard_slopes": "Fitted exponents with their standard errors.",

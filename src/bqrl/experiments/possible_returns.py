@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bqrl import theory
-from bqrl.experiments.shared import LOG, Context, Experiment, Found, Rows, dashes, rows_of
+from bqrl.experiments import experiment as base
 from bqrl.results.charts import GREY, PALETTE, altair, csv_data, with_title
 from bqrl.study.settings import Count, Settings
 
@@ -21,12 +21,12 @@ class KnapsackSettings(Settings):
     weights: Count
 
 
-def _run(own: KnapsackSettings, context: Context) -> dict[str, Any]:
-    sizes, families = Rows(), Rows()
+def _run(own: KnapsackSettings, context: base.Context) -> dict[str, Any]:
+    sizes, families = base.Rows(), base.Rows()
     weights = theory.knapsack_families(own.weights, context.run_seed(5))
     for name, w in context.progress("possible returns", weights.items()):
         growth, law, capacity = theory.support_growth(w), theory.knapsack_law(w, lattice=False), sum(w) // 2
-        sizes += rows_of({"weights": name}, **asdict(growth))
+        sizes += base.rows_of({"weights": name}, **asdict(growth))
         decisions: list[bool] = []
 
         def decide(*question: Any, law: Any = law, decisions: list[bool] = decisions) -> bool:
@@ -40,7 +40,7 @@ def _run(own: KnapsackSettings, context: Context) -> dict[str, Any]:
     return {"tables": {"knapsack": sizes}, "weights": own.weights, "families": families}
 
 
-def _sentences(found: Found) -> list[str]:
+def _sentences(found: base.Found) -> list[str]:
     ends = list({row["weights"]: row for row in found["tables"]["knapsack"]}.values())  # the last row of each family
     large = max(ends, key=lambda row: (row["support"] is None, row["support"] or 0))
     others = [row for row in ends if row["weights"] not in (large["weights"], "all equal")]
@@ -58,7 +58,7 @@ def _sentences(found: Found) -> list[str]:
     ]
 
 
-def _charts(found: Found, title: str) -> dict[str, Any]:
+def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Possible returns by horizon: histories, full support, lattice."""
     alt, table = altair(), found["tables"]["knapsack"]
     kinds = {"support": "returns", "lattice": "lattice", "histories": "histories"}
@@ -73,9 +73,9 @@ def _charts(found: Found, title: str) -> dict[str, Any]:
     data = csv_data(["weights", "kind", "horizon", "points"], rows, texts=("weights", "kind"))
     chart = alt.Chart(data).mark_line().encode(
         x=alt.X("horizon:Q"),
-        y=alt.Y("points:Q", title="number of points", scale=LOG["y"]),
+        y=alt.Y("points:Q", title="number of points", scale=base.LOG["y"]),
         color=alt.Color("weights:N", title=None, scale=colours, legend={"orient": "top"}),
-        strokeDash=dashes("kind", kinds.values()),
+        strokeDash=base.dashes("kind", kinds.values()),
         tooltip=["weights:N", "kind:N", "horizon:Q", "points:Q"],
     )  # fmt: skip
     note = (
@@ -85,4 +85,4 @@ def _charts(found: Found, title: str) -> dict[str, Any]:
 
 
 CAPTION = "Possible returns by horizon: histories, full support, lattice."
-KNAPSACK = Experiment(KnapsackSettings, _run, _sentences, _charts, {"knapsack": CAPTION})
+KNAPSACK = base.Experiment(KnapsackSettings, _run, _sentences, _charts, {"knapsack": CAPTION})

@@ -22,9 +22,9 @@ from bqrl.errors import ArgumentError
 from bqrl.experiments.bounds import BOUNDS
 from bqrl.experiments.buffer_cost import BUFFER
 from bqrl.experiments.coverage import COVERAGE
+from bqrl.experiments.experiment import RHO, Context, Found
 from bqrl.experiments.hard_family import HARD
 from bqrl.experiments.possible_returns import KNAPSACK
-from bqrl.experiments.shared import RHO, Context, Found
 from bqrl.results.charts import specified
 from bqrl.results.result import Result, Table, plain, read, versions
 from bqrl.study.problems import Problem, problem_of

@@ -16,7 +16,7 @@ Deviation: the critic is fitted before the advantages are computed, so that firs
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from bqrl.mdp.policy import MarkovPolicy
 class ActorCritic(Learner):
     """A learner that improves a randomised policy after each batch of episodes."""
 
-    stored = ("parts", "value_parts", "V", "states", "actions", "rewards", "filled")
+    stored: ClassVar[tuple[str, ...]] = ("parts", "value_parts", "V", "states", "actions", "rewards", "filled")
 
     def __init__(
         self, task: Task, rng: np.random.Generator, batch: int, trace: float, value_rate: float, sharing: float,

@@ -10,18 +10,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
+Callback = Callable[[int, dict[str, Any]], None]  # called with the episode, counted from 0, and its numbers
 FLUSH_EVERY = 100  # episodes between two writes for TensorBoard, which reads its files every few seconds
-
-
-class Callback(Protocol):
-    """What `learn` calls after every episode."""
-
-    def __call__(self, episode: int, numbers: dict[str, Any], /) -> None:
-        """Take the numbers of an episode, counted from 0."""
 
 
 class _Log:

@@ -32,15 +32,14 @@ class PPO(ActorCritic):
         sharing: float = 2.0, discount: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, rng, batch, trace, value_rate, sharing, discount)
-        self.learning_rate = number(learning_rate, "learning_rate", 0.0, ends="()")
-        self.epochs, self.minibatch = whole(epochs, "epochs", 1), whole(minibatch, "minibatch", 1)
-        self.clip = number(clip, "clip", 0.0, ends="()")
-        self.entropy = number(entropy, "entropy", 0.0)
+        rate = number(learning_rate, "learning_rate", 0.0, ends="()")
+        self.epochs, size = whole(epochs, "epochs", 1), whole(minibatch, "minibatch", 1)
+        clip, entropy = number(clip, "clip", 0.0, ends="()"), number(entropy, "entropy", 0.0)
+        self.rule = Rule(self.sharing, size, clip, entropy, rate)
         self.mean, self.square, self.steps = np.zeros(self.parts.size), np.zeros(self.parts.size), 0
 
     def improve(self, batch: Batch) -> None:
         """Run some epochs of minibatches in random order."""
         orders = np.tile(np.arange(batch.advantage.size), (self.epochs, 1))
         self.rng.permuted(orders, axis=1, out=orders)
-        rule = Rule(self.sharing, self.minibatch, self.clip, self.entropy, self.learning_rate)
-        self.steps = ppo_epochs(self.parts, batch, orders, rule, Adam(self.mean, self.square), self.steps)
+        self.steps = ppo_epochs(self.parts, batch, orders, self.rule, Adam(self.mean, self.square), self.steps)

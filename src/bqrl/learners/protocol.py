@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -143,6 +144,21 @@ def stored_array(state: dict[str, Any], name: str, like: np.ndarray) -> Any:
     if found.shape != like.shape or found.dtype.kind != like.dtype.kind:
         raise FileFormatError(f"{name} must have shape {like.shape}, got {found.shape} ({found.dtype})")
     return found.astype(like.dtype)
+
+
+def put_under(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays with a prefix before their names."""
+    return {prefix + name: values for name, values in arrays.items()}
+
+
+def taken_from(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays whose names have the prefix, without it."""
+    return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
+
+
+def policy_arrays(policy: Policy | None) -> dict[str, Any]:
+    """Return a policy as the arrays that `policy_from_arrays` reads; none for None."""
+    return {} if policy is None else {"bqrl_policy": np.array(policy.kind)} | policy.arrays()
 
 
 def blank_model(mdp: MDP) -> MDP:

@@ -13,6 +13,7 @@ from bqrl.display import Charted
 from bqrl.errors import FileFormatError
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
+from bqrl.learners.protocol import policy_arrays, put_under, taken_from
 from bqrl.learners.score import Optimum
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_model
@@ -101,7 +102,8 @@ class Record(Charted):
             return self.optimum.quantile(level) - values
         if isinstance(reference, str) and reference != "capped":
             raise ValueError(f"reference must be 'exact', 'capped' or a number, got {reference!r}")
-        best = self._capped(level) if reference == "capped" else float(reference)
+        capped = reference == "capped"
+        best = capped_reference(self._problem("the capped reference"), float(level)) if capped else float(reference)
         return np.maximum(best - values, 0.0)
 
     def buffered_error(self, tau: float, beta: float) -> FloatArray:
@@ -116,9 +118,6 @@ class Record(Charted):
         means = self.means()
         assert self.optimum is not None
         return self.optimum.best_mean - means
-
-    def _capped(self, tau: float) -> float:
-        return capped_reference(self._problem("the capped reference"), float(tau))
 
     def _need_laws(self) -> None:
         if self.optimum is None or self.pmf.size == 0 or np.any(self.law_of < 0):
@@ -143,13 +142,10 @@ class Record(Charted):
             "points": self.points,
             "pmf": self.pmf,
         }
-        flat |= {f"note_{name}": values for name, values in self.notes.items()}
+        flat |= put_under("note_", self.notes)
         if self.optimum is not None:
             flat |= self.optimum.arrays()
-        if self.final_policy is not None:
-            flat["final_bqrl_policy"] = np.array(self.final_policy.kind)
-            flat |= {f"final_{name}": values for name, values in self.final_policy.arrays().items()}
-        return flat
+        return flat | put_under("final_", policy_arrays(self.final_policy))
 
     @classmethod
     def load(cls, path: str | Path) -> Record:
@@ -199,7 +195,7 @@ def _from_arrays(arrays: dict[str, Any]) -> Record:
     settings = json.loads(str(arrays["settings"]))
     if not isinstance(settings, dict) or "tau" not in settings:
         raise ValueError("settings must hold tau")
-    policy = {k.removeprefix("final_"): v for k, v in arrays.items() if k.startswith("final_")}
+    policy = taken_from("final_", arrays)
     return Record(
         settings=settings,
         returns=returns,
@@ -207,6 +203,6 @@ def _from_arrays(arrays: dict[str, Any]) -> Record:
         points=points,
         pmf=pmf,
         optimum=Optimum.from_arrays(arrays) if "best_mean" in arrays else None,
-        notes={k.removeprefix("note_"): np.asarray(v) for k, v in arrays.items() if k.startswith("note_")},
+        notes={name: np.asarray(values) for name, values in taken_from("note_", arrays).items()},
         final_policy=policy_from_arrays(policy) if policy else None,
     )

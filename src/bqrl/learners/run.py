@@ -18,8 +18,9 @@ from rich.progress import Progress
 from bqrl.checks import choice, nearest, number, random_seed, shown, whole
 from bqrl.errors import ArgumentTypeError, FileFormatError
 from bqrl.laws.rows import mean_rows, quantile_rows
+from bqrl.learners.callbacks import Callback
 from bqrl.learners.ppo import PPO
-from bqrl.learners.protocol import Learner, Randomised
+from bqrl.learners.protocol import Learner, Randomised, policy_arrays, put_under, taken_from
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.q_learning import QLearning
 from bqrl.learners.record import Record
@@ -42,7 +43,6 @@ LEARNERS: dict[str, type[Learner]] = {
 }
 ADAPTERS: dict[str, type[Learner]] = {SB3.name: SB3}  # they need an extra
 
-Callback = Callable[[int, dict[str, Any]], None]
 Maker = Callable[..., Learner]  # a learner class, or a function (task, rng) -> Learner
 
 
@@ -249,10 +249,7 @@ class Run:
             "law_of": self.law_of,
             "pmf": np.array(self._rows) if self._rows else np.zeros((0, 0)),
         }
-        if self._policy is not None:
-            arrays["final_bqrl_policy"] = np.array(self._policy.kind)
-            arrays |= {f"final_{name}": values for name, values in self._policy.arrays().items()}
-        arrays |= {f"note_{name}": values for name, values in self._notes.items()}
+        arrays |= put_under("final_", policy_arrays(self._policy)) | put_under("note_", self._notes)
         return arrays | {f"learner_{name}": np.asarray(value) for name, value in self.learner.state().items()}
 
     def restore(self, arrays: dict[str, Any]) -> None:
@@ -282,13 +279,13 @@ class Run:
         world, chance = json.loads(str(arrays["streams"]))
         self.world.restore(world)
         self.chance.bit_generator.state = chance
-        final = {k.removeprefix("final_"): v for k, v in arrays.items() if k.startswith("final_")}
+        final = taken_from("final_", arrays)
         self._policy = policy_from_arrays(final) if final else None
-        self.learner.restore({k.removeprefix("learner_"): v for k, v in arrays.items() if k.startswith("learner_")})
+        self.learner.restore(taken_from("learner_", arrays))
         self.t, self.returns, self.law_of = t, returns, law_of
         self._rows = list(rows)
         self._laws = {row.tobytes(): i for i, row in enumerate(self._rows)}
-        notes = {k.removeprefix("note_"): np.array(v, np.float64) for k, v in arrays.items() if k.startswith("note_")}
+        notes = {name: np.array(values, np.float64) for name, values in taken_from("note_", arrays).items()}
         if any(values.shape != (self.total,) for values in notes.values()):
             raise FileFormatError("a note does not have one entry per episode")
         self._notes = notes

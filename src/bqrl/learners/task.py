@@ -46,6 +46,7 @@ def pose(
     of the task.
     """
     grant = bool(getattr(maker, "needs_rewards", True))  # a function of the caller's own gets the rewards, too
+    require = grant and inspect.isclass(maker)
     if isinstance(problem, str) and problem in names():
         problem = make(problem)
     if isinstance(problem, MDP):
@@ -76,7 +77,7 @@ def pose(
             f"start needs a transition table, which {type(core).__name__} does not expose; leave start out",
             name="start",
         )
-    if grant and inspect.isclass(maker):
+    if require:
         raise ArgumentError(
             f"{maker.name} needs the reward function, which {type(core).__name__} does not expose; "
             "use q-learning, sarsa, ppo or trpo, or build an MDP", name="learner",

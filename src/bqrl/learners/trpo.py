@@ -31,11 +31,9 @@ class TRPO(ActorCritic):
         discount: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, rng, batch, trace, value_rate, sharing, discount)
-        self.radius = number(radius, "radius", 0.0, ends="()")
-        self.damping = number(damping, "damping", 0.0, ends="()")
-        self.iterations = whole(iterations, "iterations", 1)
+        radius, damping = number(radius, "radius", 0.0, ends="()"), number(damping, "damping", 0.0, ends="()")
+        self.region = Region(self.sharing, radius, damping, whole(iterations, "iterations", 1), SHRINK, TRIES)
 
     def improve(self, batch: Batch) -> None:
         """Take one step, or none if the line search finds no gain."""
-        region = Region(self.sharing, self.radius, self.damping, self.iterations, SHRINK, TRIES)
-        trust_region_step(self.parts, batch, region)
+        trust_region_step(self.parts, batch, self.region)

@@ -28,7 +28,7 @@ import numpy as np
 from bqrl.checks import choice, number, shown
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Margin
-from bqrl.learners.protocol import Episode, Learner, Task, stored_array
+from bqrl.learners.protocol import Episode, Learner, Task, policy_arrays, put_under, stored_array, taken_from
 from bqrl.learners.replan import Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
 from bqrl.mdp.arrays import FloatArray
@@ -140,9 +140,7 @@ class UCBBQRL(Learner):
             "width": np.nan if self._replanner is None or self._replanner.width is None else self._replanner.width,
         }
         if self._policy is not None and self.replan_factor > 1.0:
-            found["policy_bqrl_policy"] = np.array(self._policy.kind)
-            found |= {f"policy_{key}": value for key, value in self._policy.arrays().items()}
-            found |= {f"planned_{key}": value for key, value in self._notes.items()}
+            found |= put_under("policy_", policy_arrays(self._policy)) | put_under("planned_", self._notes)
         return found
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -152,13 +150,10 @@ class UCBBQRL(Learner):
         self._planned_visits = stored_array(state, "planned_visits", self._planned_visits)
         if self._replanner is not None:
             self._replanner.width = None if np.isnan(state["width"]) else float(state["width"])
-        inner = {k.removeprefix("policy_"): v for k, v in state.items() if k.startswith("policy_")}
+        inner = taken_from("policy_", state)
         if inner:
             self._policy = policy_from_arrays(inner)
-            prefix = "planned_"
-            self._notes = {
-                k.removeprefix(prefix): float(v) for k, v in state.items() if k.startswith(prefix) and v.ndim == 0
-            }
+            self._notes = {name: float(v) for name, v in taken_from("planned_", state).items() if v.ndim == 0}
 
     def _grown(self) -> bool:
         if self.replan_factor == 1.0:

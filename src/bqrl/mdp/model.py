@@ -206,12 +206,14 @@ class MDP(Tabular):
         k, rows = (0 if self.stationary else h), self.S * self.A
         starts = self.row_start[k * rows : (k + 1) * rows + 1]
         here = slice(starts[0], starts[-1])
+        own = starts - starts[0] if starts[0] else starts
+        own.flags.writeable = False  # like the view of the first stage: loops are compiled for one kind of array
         rewards = self.reward
         by_row = None
         if self.row_reward is not None:
             by_row = self.row_reward[h if len(self.row_reward) > 1 else 0]
         return Stage(
-            row_start=starts - starts[0] if starts[0] else starts,
+            row_start=own,
             successor=self.successor[here],
             probability=self.probability[here],
             reward=rewards[h if len(rewards) > 1 else 0, here],

@@ -11,7 +11,8 @@ import numpy as np
 from bqrl.checks import number
 from bqrl.display import Charted, Tabular, views
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.laws.law import MASS_TOL, FloatArray, Law, Margin, size_of
+from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import ROUNDING
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy

@@ -224,6 +224,12 @@ class Lines(NamedTuple):
     x: Any
     y: Any
     note: str
+    selectors: Sequence[Selector] = ()
+
+    def chart(self, title: Any, note: str, *more: Any) -> Any:
+        """The finished chart with `more` layers above the lines; `title` as in `with_title`."""
+        said = " ".join(filter(None, (note, self.note)))
+        return with_title(altair().layer(*self.layers, *more), title, said, selectors=self.selectors)
 
 
 def by_label(labels: Sequence[str], colours: Sequence[str] | None = None, symbol: str = "stroke") -> tuple[str, Any]:
@@ -275,7 +281,7 @@ def lines(
         patterns = {"domain": labels, "range": [[1, 0], *[[6, 3]] * (len(labels) - 1)]}
         line = line.encode(strokeDash=alt.StrokeDash("line:N", title=None, scale=patterns))
     note = f"Drawn through {MAX_POINTS} of {longest} points." if longest > MAX_POINTS else ""
-    return Lines([*layers, line], x, y, note)
+    return Lines([*layers, line], x, y, note, selectors)
 
 
 def curves_chart(
@@ -283,12 +289,10 @@ def curves_chart(
     references: Sequence[tuple[str, float]] = (),
 ) -> Any:  # fmt: skip
     """Curves over episodes; `band` says what their bands are, `references` are dashed lines with a name and a value."""
-    alt, drawn = altair(), lines(curves, "episode", y_title)
-    layers = list(drawn.layers)
+    alt, drawn, layers = altair(), lines(curves, "episode", y_title), []
     for name, value in references:
         line = alt.Chart(csv_data(["y", "name"], [[value, f"{name}: {number(value, 5)}"]], texts=("name",)))
         text = {"align": "right", "dy": -6, "color": GREY, "fontWeight": "bold"}
         layers.append(line.mark_rule(strokeDash=[5, 3], color=GREY).encode(y=drawn.y))
         layers.append(line.mark_text(**text).encode(y=drawn.y, x=alt.value("width"), text="name:N"))
-    said = [f"Band: {band}." if band else "", note, drawn.note]
-    return with_title(alt.layer(*layers), title, " ".join(filter(None, said)))
+    return drawn.chart(title, " ".join(filter(None, (f"Band: {band}." if band else "", note))), *layers)

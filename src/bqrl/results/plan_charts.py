@@ -14,22 +14,10 @@ import numpy as np
 
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
-from bqrl.results.charts import (
-    BLUE,
-    BROWN,
-    GREY,
-    ORANGE,
-    PALETTE,
-    PURPLE,
-    RED,
-    Curve,
-    altair,
-    csv_data,
-    lines,
-    tips,
-    with_title,
-)  # fmt: skip
-from bqrl.results.words import Words
+from bqrl.results import charts
+from bqrl.results.charts import BLUE, ORANGE, PALETTE, RED, Curve, altair, csv_data, lines, tips, with_title
+from bqrl.results.words import PLAIN, Words
+from bqrl.study.compare import evenly
 
 MAX_BARS, MAX_STATES, MAX_STAGES = 60, 30, 30
 OUTSIDE = 0.005  # probability at either end of the returns that is shown in the last bar
@@ -73,24 +61,24 @@ def guarantee_chart(
     upper: Steps | None = None,
     others: Mapping[str, Steps] | None = None,
     marks: Sequence[tuple[float, float]] = (),
-    words: Words | None = None,
+    words: Words = PLAIN,
     name: str = "best policy for each level",
 ) -> Any:
     """The best guaranteed return at every level, up to `upper` where rounding leaves something open.
 
     `others` are dashed curves by name; of `marks`, level and value of each plan, the one at the parameter `tau` is shown.
     """
-    alt, words, others = altair(), words or Words(""), others or {}
-    values = [value for _, value in marks]
-    low = min([*values, *(float(steps.at(OUTSIDE)) for steps in (best, *others.values()))])
-    high = max([*values, *(float(steps.at(1.0 - OUTSIDE)) for steps in (best, *others.values()))])
+    alt, others = altair(), others or {}
+    values, drawn_steps = [value for _, value in marks], (best, *others.values())
+    low = min([*values, *(float(steps.at(OUTSIDE)) for steps in drawn_steps)])
+    high = max([*values, *(float(steps.at(1.0 - OUTSIDE)) for steps in drawn_steps)])
     room = 0.05 * ((high - low) or 1.0)
     drawn = lines(
         [best.curve(name, upper), *(steps.curve(label) for label, steps in others.items())],
         LEVEL_TITLE,
         words.titled("guaranteed return"),
         scales={"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}},
-        colours=[BLUE, *([GREY, BROWN, PURPLE] * 2)][: 1 + len(others)],
+        colours=[BLUE, *([charts.GREY, charts.BROWN, charts.PURPLE] * 2)][: 1 + len(others)],
         step=True,
         dashed=True,
     )
@@ -117,14 +105,14 @@ def law_chart(
     *,
     neutral: Law | None = None,
     bracketed: bool = False,
-    words: Words | None = None,
+    words: Words = PLAIN,
 ) -> Any:
     """The probability of each return by level, the part below the promise in another colour.
 
     The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy. The subtitle says if the
     laws are `bracketed`, that is, proven lower ends.
     """
-    alt, words = altair(), words or Words("")
+    alt = altair()
     edges, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])
     rows = []
     for tau, own in laws.items():
@@ -194,7 +182,7 @@ def policy_chart(
     actions: Sequence[str],
     *,
     neutral: FloatArray | None = None,
-    words: Words | None = None,
+    words: Words = PLAIN,
     title: str = "What the policy does",
     note: str = "Blank: never met. Paler: the action also depends on the rewards so far.",
     state: str = "state",
@@ -204,7 +192,7 @@ def policy_chart(
     `shares` are by level the probabilities, shape (H, S, A), of being in a state at a stage and playing an action;
     `neutral` are those of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral".
     """
-    alt, words = altair(), words or Words("")
+    alt = altair()
     maps = [(tau, "best", share) for tau, share in shares.items()]
     maps += [] if neutral is None else [(next(iter(shares)), "risk-neutral", neutral)]
     met = np.sum([share.sum(axis=2) for _, _, share in maps], axis=0)  # (H, S)
@@ -212,7 +200,7 @@ def policy_chart(
     if places.size > MAX_STATES:
         note += f" The {MAX_STATES} states met most often of {places.size}."
         places = np.sort(np.argsort(-met.sum(axis=0), kind="stable")[:MAX_STATES])
-    stages = np.unique(np.linspace(0, H - 1, min(H, MAX_STAGES)).round().astype(int))
+    stages = evenly(H, MAX_STAGES)
     note += f" {MAX_STAGES} of {words.count(words.stage, H)}." if stages.size < H else ""
     rows = [
         [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], float(share[h, s].max() / total), total]

@@ -106,7 +106,7 @@ class StudyView(StudyWords):
         band = BAND.format(seeds=len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
         note = f"Band: {band}. {charts.thinning(spec.episodes, POINTS)}"
-        return with_title(altair().layer(*drawn.layers), self.curve_title, note, selectors=selectors)
+        return drawn.chart(self.curve_title, note)
 
     def strip(self, variants: Sequence[str], measures: Sequence[str], published: Sequence[Sequence[float]] = ()) -> Any:
         """Last values of every run: one row per learner, one dot per seed; crosses mark what was `published`."""
@@ -173,8 +173,7 @@ class StudyView(StudyWords):
         marks = alt.Chart(csv_data(["level", "x", "y"], best)).transform_filter(chosen(selectors))
         rule = marks.mark_rule(strokeDash=[3, 3], color=charts.GREY)
         note = "Final policies of the held-out seeds, each seed equally likely. Dotted: the level and the best promise at it."
-        chart = alt.layer(*drawn.layers, rule.encode(x=drawn.x), rule.encode(y=drawn.y))
-        return with_title(chart, self.laws_title, f"{note} {drawn.note}", selectors=selectors)
+        return drawn.chart(self.laws_title, note, rule.encode(x=drawn.x), rule.encode(y=drawn.y))
 
     def promises(self) -> Any:
         """The best promise by level, and the promises of the final policies at the levels of the study."""
@@ -192,9 +191,9 @@ class StudyView(StudyWords):
         dots = alt.Chart(csv_data(["k", "tau", "x", "y"], rows)).transform_calculate(line=label)
         shown = tips(("line:N", "learner"), ("tau:Q", "level"), ("y:Q", "promise"))
         points = dots.mark_point(filled=True, size=50, opacity=0.8)
-        layers = [*drawn.layers, points.encode(x=drawn.x, y=drawn.y, color=colour, tooltip=shown)]
+        points = points.encode(x=drawn.x, y=drawn.y, color=colour, tooltip=shown)
         note = "Grey: the best promise of any policy. Dots: final policies of the held-out seeds, beside their level."
-        return with_title(alt.layer(*layers).resolve_scale(color="independent"), self.promise_title(), note)
+        return drawn.chart(self.promise_title(), note, points).resolve_scale(color="independent")
 
     def tuning(self) -> Any:
         """The criterion over each grid, rung by rung."""
@@ -212,4 +211,4 @@ class StudyView(StudyWords):
         ring = altair().Chart(csv_data(["search", "x", "y"], best)).transform_filter(chosen(selectors))
         ring = ring.mark_point(size=160, color=charts.BLUE, strokeWidth=2).encode(x=drawn.x, y=drawn.y)
         note = "Mean cumulative quantile gap over the validation seeds (capped reference). Ring: the winner."
-        return with_title(altair().layer(*drawn.layers, ring), verdicts, note, selectors=selectors)
+        return drawn.chart(verdicts, note, ring)

@@ -111,7 +111,7 @@ def comparison_view(comparison: Comparison) -> Any:
     """Chart of the quantiles of several plans."""
     curves = [Steps.of(plan.law).curve(name) for name, plan in zip(_names(comparison), comparison.plans, strict=True)]
     drawn = charts.lines(curves, LEVEL_TITLE, "quantile of the return", colours=charts.PALETTE, step=True)
-    return charts.with_title(altair().layer(*drawn.layers), "What each plan promises at each level", drawn.note)
+    return drawn.chart("What each plan promises at each level", "")
 
 
 @draw.register

@@ -62,6 +62,9 @@ class Words:
         return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+PLAIN = Words("")  # of a problem without a title
+
+
 def number(x: float | None, digits: int = TABLE_DIGITS) -> str:
     """`x` with about `digits` significant digits, without an exponent where it can be read without.
 
@@ -175,7 +178,7 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
     return [table.titles.get(key, key) for key in keys], rows
 
 
-def meaning(level: Mapping[str, Any], words: Words | None = None) -> str:
+def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
     """One or two sentences on one level of a plan: what the policy gives, and what any policy could give.
 
     `level` is the plan's `summary()` with `risk_neutral` (value and upper, or None) and `randomized_upper`.
@@ -188,8 +191,7 @@ def meaning(level: Mapping[str, Any], words: Words | None = None) -> str:
         named["upper"] = upper
     if neutral is not None:
         named |= {"neutral": neutral["value"], "neutral_upper": neutral["upper"]}
-    amount = (words or Words("")).amount
-    texts = {key: amount(text) for key, text in zip(named, apart(*named.values()), strict=True)}
+    texts = {key: words.amount(text) for key, text in zip(named, apart(*named.values()), strict=True)}
 
     at_least = "" if level["exact"] and attitude != "robust" else "at least "
     parts = [_head(tau, beta, texts["value"], at_least)]

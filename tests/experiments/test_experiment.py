@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bqrl.experiments.shared import Context, between, by_case, column, rough, rows_of
+from bqrl.experiments.experiment import Context, between, by_case, column, rough, rows_of
 from bqrl.study.watch import Watch
 
 
