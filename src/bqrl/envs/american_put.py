@@ -17,6 +17,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.step import from_step
 
 UNIT, STAGE = "dollars", "month"
+EXERCISED = "exercised"  # the last state
 
 
 def american_put(
@@ -59,25 +60,23 @@ def american_put(
     growth = math.exp((rate if drift is None else number(drift, "drift")) * dt)
     p = (growth - 1.0 / up) / (up - 1.0 / up)
     if not 0.0 < p < 1.0:
-        raise ArgumentError(
-            f"steps must be large enough for a drift within the moves of the price, got {N}", name="steps"
-        )
-    exercised = "exercised"
+        fault = f"steps must be large enough for a drift within the moves of the price, got {N}"
+        raise ArgumentError(fault, name="steps", value=N)
 
     def step(level: Any, action: str, move: int) -> tuple[Any, float]:
-        if level == exercised:
-            return exercised, 0.0
+        if level == EXERCISED:
+            return EXERCISED, 0.0
         if action == "Exercise":
-            return exercised, max(strike - price * up**level, 0.0)
+            return EXERCISED, max(strike - price * up**level, 0.0)
         return level + move, 0.0
 
     mdp = from_step(
         step,
-        lambda level: ["Hold"] if level == exercised else ["Hold", "Exercise"],
+        lambda level: ["Hold"] if level == EXERCISED else ["Hold", "Exercise"],
         {1: p, -1: 1.0 - p},
         N + 1,
         0,
         discount=math.exp(-rate * dt),
-        state_name=lambda level: exercised if level == exercised else f"price {price * up**level:.2f}",
+        state_name=lambda level: EXERCISED if level == EXERCISED else f"price {price * up**level:.2f}",
     )
     return mdp if shared else mdp.with_noise(None)

@@ -70,9 +70,7 @@ class Estimate(Charted):
     lowest: float
     added: tuple[int, ...]
     refits: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
-    _memo: dict[Any, Any] = field(
-        default_factory=dict, repr=False
-    )  # plans and limits by level: large ones take minutes
+    _memo: dict[Any, Any] = field(default_factory=dict, repr=False)  # plans and limits by level
 
     @property
     def counts(self) -> IntArray:
@@ -142,10 +140,8 @@ class Estimate(Charted):
     def _solved(self, tau: float, beta: float, more: int, options: dict[str, Any]) -> Plan:
         """The robust plan after `more` times as many episodes with the same frequencies."""
         if beta > 0.0 and self._has_misses:
-            raise ArgumentError(
-                "reward_range must be given to fit for a buffered quantile: an unseen outcome has no lowest reward otherwise",
-                name="reward_range",
-            )
+            fault = "reward_range must be given to fit for a buffered quantile: an unseen outcome has no lowest reward otherwise"
+            raise ArgumentError(fault, name="reward_range")
         error = self.start_error(more)
         level = tau - error
         if level <= 0.0:
@@ -173,9 +169,8 @@ class Estimate(Charted):
         """Radii and bounds on unseen mass of the rows, shape (H, S, A), after `more` times as many episodes."""
         shape = (self.mdp.H, self.mdp.S, self.mdp.A)
         missing = self.balls.missing(more)
-        return np.broadcast_to(self.balls.radii(more), shape), None if missing is None else np.broadcast_to(
-            missing, shape
-        )
+        unseen = None if missing is None else np.broadcast_to(missing, shape)
+        return np.broadcast_to(self.balls.radii(more), shape), unseen
 
     @property
     def _has_misses(self) -> bool:
@@ -189,9 +184,8 @@ class Estimate(Charted):
 
     def trivial(self, value: float) -> bool:
         """Whether a promise is useless: there is none, or it is the lowest possible return."""
-        return value == -math.inf or (
-            math.isfinite(self.floor) and value <= self.floor + 1e-9 * max(1.0, abs(self.floor))
-        )
+        lowest = self.floor + 1e-9 * max(1.0, abs(self.floor)) if math.isfinite(self.floor) else -math.inf
+        return value == -math.inf or value <= lowest
 
     def sentence(self, tau: float, beta: float, value: float) -> str:
         """The promise in words, with what it rests on."""
@@ -201,11 +195,8 @@ class Estimate(Charted):
             what = f"the {objective_name(tau, beta)} of the return is at least {value:.6g}"
         else:
             of = 1.0 / tau
-            share = (
-                f"{round(of) - 1} of {round(of)}"
-                if abs(of - round(of)) < 1e-9 and of <= 100
-                else f"{100 * (1 - tau):.6g} % of"
-            )
+            simple = abs(of - round(of)) < 1e-9 and of <= 100
+            share = f"{round(of) - 1} of {round(of)}" if simple else f"{100 * (1 - tau):.6g} % of"
             what = f"in {share} episodes you get at least {value:.6g}"
         return f"With {100 * self.confidence:.6g} % confidence, {what}, assuming that {'; '.join(self.assumptions)}."
 

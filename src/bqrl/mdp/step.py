@@ -19,8 +19,7 @@ from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.build import check_horizon, from_columns
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import LAW_TOL, event_laws, shared_noise
-from bqrl.mdp.progress import Progress
-from bqrl.mdp.step_arrays import Found, Search, fault_text, follow_arrays
+from bqrl.mdp.step_arrays import Found, Progress, Search, fault_text, follow_arrays
 
 MAX_STATES = 1_000_000
 FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # which calls of step are repeated to see whether it is deterministic

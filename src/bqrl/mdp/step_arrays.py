@@ -7,6 +7,8 @@ radix over the range of each coordinate, so that finding new states is sorting n
 from __future__ import annotations
 
 import math
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,9 +19,33 @@ from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.noise import EventLaw
-from bqrl.mdp.progress import Progress
 
 CHUNK = 1_000_000  # triples (state, action, event) per call of step
+PATIENCE, EVERY = 2.0, 0.5  # seconds before the first line, and between lines
+
+
+class Progress:
+    """One line on stderr for a search of more than two seconds, shown only on a terminal; `say` may be called often."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.shown = what, False
+        self.watched = sys.stderr is not None and sys.stderr.isatty()
+        self.next = time.monotonic() + PATIENCE
+
+    def say(self, text: str) -> None:
+        """Show the line if it is time for one."""
+        if self.watched and time.monotonic() >= self.next:
+            sys.stderr.write(f"\r\x1b[K{self.what}: {text}")
+            sys.stderr.flush()
+            self.shown, self.next = True, time.monotonic() + EVERY
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *fault: Any) -> None:
+        if self.shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
 class Search(NamedTuple):

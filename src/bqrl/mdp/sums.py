@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from bqrl.kernels.layout import Moves
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice, ReturnSet, distinct_moves, merged
 from bqrl.mdp.model import MDP
-
-
-class Sums(Protocol):
-    """The sums before each stage, and where the outcomes of a stage move them."""
-
-    def count(self, h: int) -> int:
-        """Return the number of sums before stage `h`."""
-
-    def values(self, h: int) -> FloatArray:
-        """Return the sums before stage `h`, computed exactly as the grid computes its points."""
-
-    def moves(self, h: int) -> Moves:
-        """Return where the outcomes of stage `h` move each sum."""
-
-
-def sums_of(mdp: MDP, grid: Grid) -> Sums:
-    """Return the sums that may have been collected before each stage."""
-    if isinstance(grid, Lattice):
-        return SumRange(mdp, grid)
-    assert isinstance(grid, ReturnSet)
-    return SumSets(mdp, grid)
 
 
 class SumRange:
@@ -58,7 +35,7 @@ class SumRange:
         return int(self.size[h])
 
     def values(self, h: int) -> FloatArray:
-        """Return the sums before stage `h`."""
+        """Return the sums before stage `h`, computed exactly as the grid computes its points."""
         return self.grid.steps_value(np.arange(self.size[h]) + self.lowest[h], 0, h)
 
     def moves(self, h: int) -> Moves:
@@ -93,3 +70,14 @@ class SumSets:
         total = self.sets[h][None, :] + self.grid.discount**h * self.grid.rewards[:, None]
         landings = np.searchsorted(self.sets[h + 1], total - self.grid.slack, side="left")
         return Moves(self.grid.stage_units(self.mdp, h), landings)
+
+
+Sums = SumRange | SumSets
+
+
+def sums_of(mdp: MDP, grid: Grid) -> Sums:
+    """Return the sums that may have been collected before each stage."""
+    if isinstance(grid, Lattice):
+        return SumRange(mdp, grid)
+    assert isinstance(grid, ReturnSet)
+    return SumSets(mdp, grid)

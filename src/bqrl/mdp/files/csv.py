@@ -173,9 +173,8 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
         ) from None
     filled = [n for n, line in enumerate(lines[head + 1 :], head + 2) if line.strip(BLANK)]
     if not filled:
-        raise FileFormatError(
-            f"line {head + 1}: a header and no transitions after it; is the file truncated?", line=head + 1
-        )
+        fault = f"line {head + 1}: a header and no transitions after it; is the file truncated?"
+        raise FileFormatError(fault, line=head + 1)
     body = lines[head + 1 :] if len(filled) == len(lines) - head - 1 else [lines[n - 1] for n in filled]
     index = {role: numbering() for role in place if role in TEXT}
     parts: dict[str, list[Any]] = {role: [] for role in place}
@@ -306,11 +305,8 @@ def write_csv(mdp: MDP, *, plain: bool = False) -> bytes:
     K, S, A = mdp.available.shape
     noise = None if plain or mdp.noise is None or np.all(mdp.noise.row_law < 0) else mdp.noise
     if noise is not None and not noise.known:
-        warnings.warn(
-            "the .csv file does not keep the noise, whose laws are not known; save to .json or .npz",
-            ModelWarning,
-            stacklevel=4,
-        )
+        notice = "the .csv file does not keep the noise, whose laws are not known; save to .json or .npz"
+        warnings.warn(notice, ModelWarning, stacklevel=4)
         noise = None
     row = np.repeat(np.arange(K * S * A), np.diff(mdp.row_start))
     outcome, event, probability = np.arange(row.size), np.full(row.size, -1), mdp.probability
@@ -365,12 +361,8 @@ def _refuse(mdp: MDP, noise: SharedNoise | None, used: Used, plain: bool) -> Non
 
 def _ids(names: tuple[str, ...] | None, count: int, plain: bool) -> list[str]:
     """Ids as a file writes them: names, or numbers, which count from 1 if the names do."""
-    numbers = names is None or (plain and names != _counted(count))
+    numbers = names is None or (plain and names != tuple(map(str, range(1, count + 1))))
     return [str(i) for i in range(count)] if numbers else list(names or ())
-
-
-def _counted(count: int) -> tuple[str, ...]:
-    return tuple(str(i) for i in range(1, count + 1))
 
 
 def _stated(mdp: MDP, noise: SharedNoise | None, used: Used) -> list[tuple[str, str]]:
@@ -391,7 +383,7 @@ def _stated(mdp: MDP, noise: SharedNoise | None, used: Used) -> list[tuple[str, 
         full = (low, high) == (0, count - 1)
         if names is None and not full:
             facts.append((key, str(count)))
-        elif names is not None and not (full and names == _counted(count)):
+        elif names is not None and not (full and names == tuple(map(str, range(1, count + 1)))):
             simple = len(names) > 1 and all(map(_simple, names))
             facts.append((key, ", ".join(names) if simple else json.dumps(names, ensure_ascii=False)))
     if noise is not None and not noise.events_observed:
