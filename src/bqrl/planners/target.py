@@ -85,11 +85,8 @@ class GuaranteeCurve(Charted):
         levels = np.asarray(number(tau, "tau", 0.0, 1.0, "(]") if np.ndim(tau) == 0 else tau, dtype=np.float64)
         if not np.all((levels > 0.0) & (levels <= 1.0)):
             raise ArgumentError(f"tau must be in (0, 1], got {shown(tau)}", name="tau", value=tau)
-        best = self.points[self._column(levels)]
+        best = self.points[best_column(self.shortfall, levels)]
         return float(best) if levels.ndim == 0 else best
-
-    def _column(self, tau: Any) -> Any:
-        return best_column(self.shortfall, tau)
 
     def upper(self, tau: float) -> float:
         """Proven upper bound on the best quantile, including rounding errors; the value itself where that is certain."""
@@ -109,13 +106,13 @@ class GuaranteeCurve(Charted):
         return, the second number is 1 - tau.
         """
         tau = number(tau, "tau", 0.0, 1.0, "(]")
-        i = int(self._column(tau))
+        i = int(best_column(self.shortfall, tau))
         following = self.shortfall[i + 1] if i + 1 < self.points.size else 1.0
         return Margin(tau - float(self.shortfall[i]), float(following) - tau)
 
     def certain(self, tau: float) -> bool:
         """Whether rounding errors cannot have changed the answer at this level."""
-        reached = bool(self.shortfall[self._column(tau)] * (1.0 + self.error) < tau)
+        reached = bool(self.shortfall[best_column(self.shortfall, tau)] * (1.0 + self.error) < tau)
         return reached and self.upper(tau) == self.ceiling(tau)
 
     def policy(self, tau: float) -> TargetPolicy:
