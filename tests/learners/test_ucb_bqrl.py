@@ -97,8 +97,9 @@ def test_by_default_the_radius_falls_with_the_visits_of_its_row_and_returns_with
     assert ucb.half_radius()[0, row] == pytest.approx(small.half_radius()[0, row], rel=1e-4)
 
 
-def test_the_planners_of_the_paper_keep_the_constant_multiplier():
+def test_the_planners_of_the_paper_and_counts_per_stage_keep_the_constant_multiplier():
     assert learner(MODEL, planner="greedy").c_conf == learner(MODEL, planner="frontier").c_conf == 0.008
+    assert learner(MODEL, stationary=False).c_conf == 0.008
     assert learner(MODEL).c_conf == "visits"
 
 
@@ -107,14 +108,13 @@ def test_an_arm_that_was_unlucky_at_first_is_tried_again():
     tried = []
     for c_conf in (0.008, "visits"):
         ucb = learner(bandit, tau=0.4, T=400, c_conf=c_conf)
-        for _ in range(2):
-            ucb.observe(Episode(np.array([0, 0]), np.array([1]), np.array([0.0])))
+        ucb.observe(Episode(np.array([0, 0]), np.array([1]), np.array([0.0])))  # it pays 9 in 7 of 10 cases
         world = ModelWorld(bandit, np.random.default_rng(0))
         for _ in range(100):
             ucb.observe(world.play(ucb.plan(), ucb.rng))
-        tried.append(int(ucb.counts.visits[0, 0, 1]) - 2)
+        tried.append(int(ucb.counts.visits[0, 0, 1]) - 1)
     assert tried[0] == 0
-    assert tried[1] >= 10  # it pays 9 in 7 of 10 cases, and level 0.4 requires 6 of 10
+    assert tried[1] > 50
 
 
 def test_the_centred_window_starts_at_the_mean_and_ends_at_the_quantile():

@@ -4,12 +4,13 @@
     plan     (P, pi) in argmax over the ball and over policies of Q^{beta_t}_tau      (Line 10)
 
 With a small constant c the learner settles on the first plan that looks good; with c near 1 it explores for thousands of
-episodes where plans visit many rows. With the target planner c therefore falls with the visits n of the row by default,
+episodes where plans visit many rows. With the target planner and pooled counts c therefore falls with the visits n of the row,
 
     c = c_0 + (1 / sqrt(H) - c_0) / (1 + n / log(e + t)),      c_0 = 0.008.
 
 A row visited rarely has a radius of the size of its error (errors of H independent rows add up like sqrt(H)), and a row visited
-often has the small radius. The logarithm returns to every row in the end, so no alternative is given up for good.
+often has the small radius. Counts per stage have H times as many rows, and this rule then explores for hundreds of episodes, so
+their default is the constant c_0.
 
 The planner is a parameter: "target" bounds the whole ball and acts on the remaining need; "greedy" is the experiment of the
 paper (Algorithm 3 over six candidate kernels); "frontier" is EVI-BQ over the same candidates, for tiny problems.
@@ -57,7 +58,7 @@ class UCBBQRL(Learner):
         "target", "greedy" or "frontier".
     c_conf
         Multiplier c of the radius: a number, "visits" (falls with the visits of the row, see above) or "theory" (the constant
-        of the paper). By default "visits" with the target planner and 0.008 with the others.
+        of the paper). By default "visits" with the target planner if counts are pooled, else 0.008.
     window
         "lower" averages the quantiles over [tau - beta_t, tau], as in the paper; "centred" over [tau - b_t, tau + b_t] with
         b_t = 4 sqrt(tau (1 - tau) / (t + 1)), cut at 0 and 1.
@@ -91,13 +92,13 @@ class UCBBQRL(Learner):
         if task.model is None:
             raise ArgumentError("ucb-bqrl needs the rewards, and task.model is None; learn on an MDP", name="task")
         self.planner, self.window = choice(planner, "planner", _PLANNERS), choice(window, "window", WINDOWS)
+        self.replan_factor = number(replan_factor, "replan_factor", 1.0)
+        self.counts = counts_of(task, stationary)
         if c_conf is None:
-            c_conf = "visits" if planner == "target" else SMALL
+            c_conf = "visits" if planner == "target" and self.counts.M == 1 else SMALL
         self.c_conf = (
             choice(c_conf, "c_conf", MULTIPLIERS) if isinstance(c_conf, str) else number(c_conf, "c_conf", 0.0)
         )
-        self.replan_factor = number(replan_factor, "replan_factor", 1.0)
-        self.counts = counts_of(task, stationary)
         self.model = task.model if self.counts.M == 1 and task.model.stationary else task.model.staged()
         self.schedule, self.adaptive = read_buffer(buffer, task.tau)
         self.t = 0
