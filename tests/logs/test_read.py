@@ -89,6 +89,8 @@ def test_headers_by_synonym_and_by_choice(tmp_path):
         (HEADER + '1,0,"a\nb",x,1,a\n1,1,a,x,much,a\n', 4, "reward", "'much'"),
         (HEADER + "1,0,a,x,1,a\n1,1,a,x,1\n", 3, None, "has 5 fields, the header has 6"),
         (HEADER, 1, None, "no rows"),
+        ('episode,state,"action,reward\n1,a,x,1\n', 1, None, "is a quote left open?"),
+        ("episode\tstate\taction\treward\n1\ta\tx\t1\n", 1, None, "names separated by commas"),
     ],
 )
 def test_faults_name_file_line_and_column(tmp_path, content, line, column, words):

@@ -84,6 +84,7 @@ class Source:
         place = f"row {row}" if line is None else f"line {line}"
         place = "header" if row is None and line is None else place
         where = f", column {shown(column)}" if column else ""
+        message = " ".join(message.split())
         message = message if len(message) <= LONGEST else f"{message[:LONGEST]} ..."
         file = None if self.path is None else str(self.path)
         return FileFormatError(f"{self.name}, {place}{where}: {message}", file=file, line=line, column=column)
@@ -235,6 +236,8 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
     """Position of the column of each role."""
     if not any(name.strip() for name in source.header):
         raise source.error(None, "the log is empty; expected a header such as episode,state,action,reward")
+    if source.path is not None and not all(name.isprintable() for name in source.header):
+        raise source.error(None, "the header must hold names separated by commas on one line; is a quote left open?")
     place = chosen_columns(source.header, columns, ROLES)
     for role in ROLES:
         if role in place:
