@@ -30,9 +30,9 @@ import numpy as np
 from _suite import ROWS
 
 import bqrl
+from bqrl.experiments.hard_family import growth_exponent
 from bqrl.results.charts import BROWN, GREY, Curve, altair, image, learner_colours, lines, with_title
 from bqrl.study.compare import BAND, bootstrap_band
-from bqrl.study.theory_hard import growth_exponent
 from bqrl.theory import hard_lower_bound
 
 FIRST, POINTS = 200, 25  # smallest T, and number of T

@@ -16,7 +16,8 @@ import numpy as np
 
 import bqrl
 from bqrl.learners.replan import centred_window
-from bqrl.results.charts import BLUE, GREEN, GREY, RED, Steps, guarantee_chart, image, titled
+from bqrl.results.charts import BLUE, GREEN, GREY, RED, image, titled
+from bqrl.results.plan_charts import Steps, guarantee_chart
 
 IMAGES = Path(__file__).parent / "images"
 TAU = 0.1

@@ -58,6 +58,14 @@ def one_line(err):
     return err.startswith("bqrl: ") and err.count("\n") == 1 and "Traceback" not in err
 
 
+def assert_refused(answer, phrase):
+    """A command ended with exit code 2 and one line on standard error that holds the phrase."""
+    code, out, err = answer
+    assert (code, out) == (2, "")
+    assert one_line(err), err
+    assert phrase in err
+
+
 def strict(text):
     return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
@@ -95,3 +103,12 @@ class Corridor(gym.Env):
     def step(self, action):
         self.place += int(self.np_random.random() < (0.9 if action else 0.2))
         return min(self.place, 2), float(self.place >= 2), self.place >= 2, False, {}
+
+
+def assert_one_line(call, exception, message, column=...):
+    """The call raises the exception with a message of one line that holds the phrase; `column` is that of the error."""
+    with pytest.raises(exception) as caught:
+        call()
+    assert message in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    assert column is ... or caught.value.column == column

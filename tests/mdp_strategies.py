@@ -9,6 +9,26 @@ from bqrl.mdp.step import from_step
 FIELDS = ("H", "S", "A", "discount", "state_names", "action_names")
 ARRAYS = ("mu", "row_start", "successor", "probability", "reward", "available", "known")
 
+P = np.array(
+    [[[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]], [[0.0, 1.0, 0.0], [0.1, 0.2, 0.7]], [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]]
+)  # a kernel (S, A, S)
+R = np.array([[0.0, 1.0], [-2.0, 0.5], [1 / 3, 0.0]])
+
+COIN = {0: 0.5, 1: 0.5}
+
+
+def inventory(stock, order, demand):
+    """A step function: sales at 5 from stock and orders at 2."""
+    sold = min(stock + order, demand)
+    return stock + order - sold, 5 * sold - 2 * order
+
+
+def walk(state, action, event):
+    """A step function on pairs: a position and a parity, clipped."""
+    x, y = state
+    return (min(max(x + action - event, 0), 5), (y + event) % 3), float(x * action)
+
+
 rewards = st.one_of(
     st.integers(-3, 3).map(float),
     st.sampled_from([0.1, 1 / 3, 1 / 24, -0.7, 86.2971023227292]),

@@ -1,11 +1,12 @@
 """A study that takes a second."""
 
+import csv
 import hashlib
 import json
 from pathlib import Path
 
 from bqrl.results.result import write
-from bqrl.results.study import StudyView
+from bqrl.results.study_view import StudyView
 from bqrl.study.papers import paper_view
 from bqrl.study.spec import read_spec
 from bqrl.study.study import run_study
@@ -98,6 +99,18 @@ def make(path, folder, *, quick=False, workers=None, watch=None, view=StudyView)
     study = run_study(read_spec(path, quick), folder, workers or Workers(), watch)
     write(view(study).result(images=False)[0], folder)
     return study
+
+
+def read_table(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of a CSV file."""
+    with path.open() as file:
+        header, *rows = csv.reader(file)
+    return header, rows
+
+
+def details_of(folder: Path) -> dict:
+    """The details that a result folder holds for programs."""
+    return json.loads((folder / "result.json").read_text())["details"]
 
 
 def results_of(folder: Path) -> dict[str, str]:

@@ -1,11 +1,12 @@
 """Theory experiments that take a few seconds, made once per process."""
 
 import copy
+import csv
+import io
 from functools import cache
 
+from bqrl.experiments.suite import EXPERIMENTS, FILE, run_theory
 from bqrl.study.settings import settings_of
-from bqrl.study.theory_runs import run_theory
-from bqrl.study.theory_spec import TheorySpec
 
 SMALL = {
     "theory": {"seed": 7},
@@ -54,14 +55,30 @@ SMALL = {
 
 
 def theory_of(tables):
-    return settings_of(tables, TheorySpec)
+    return settings_of(tables, FILE)
 
 
 @cache
-def _made():
-    return run_theory(theory_of(SMALL))
+def _made(name):
+    return run_theory(theory_of(SMALL), [name])[name]
 
 
-def small_theory():
-    """Tables and facts of every experiment; a copy, so that a test may change it."""
-    return copy.deepcopy(_made())
+def small_theory(name=None):
+    """Tables and facts of an experiment, or of all by name; a copy, so that a test may change it."""
+    return copy.deepcopy({each: _made(each) for each in EXPERIMENTS} if name is None else _made(name))
+
+
+def with_second_level(found):
+    """The experiment with its first problem at a second level, 0.25."""
+    found["cases"].append({**found["cases"][0], "tau": 0.25})
+    for rows in found["tables"].values():
+        rows += [{**row, "tau": 0.25} for row in rows if row["problem"] == found["cases"][0]["problem"]]
+    return found
+
+
+def datasets(chart):
+    """The embedded tables of a chart, as lists of rows of texts."""
+    spec = chart.to_dict()
+    sources = [layer.get("data") or spec["data"] for layer in spec.get("layer", [spec])]
+    texts = [source["values"] if "values" in source else spec["datasets"][source["name"]] for source in sources]
+    return [list(csv.DictReader(io.StringIO(text))) for text in texts]

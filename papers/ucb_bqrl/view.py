@@ -15,10 +15,11 @@ from pydantic import Field, model_validator
 
 from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.greedy import plan_greedy
-from bqrl.results.charts import BLUE, RED, Steps, altair, csv_data, lines, with_title
+from bqrl.results.charts import BLUE, RED, altair, csv_data, lines
+from bqrl.results.plan_charts import Steps
 from bqrl.results.result import Table
-from bqrl.results.study import MEASURED, StudyView
-from bqrl.results.study_charts import ORDER
+from bqrl.results.study_view import ORDER, StudyView
+from bqrl.results.study_words import MEASURED
 from bqrl.results.words import fixed
 from bqrl.study.scores import by_episode
 from bqrl.study.settings import Level, Settings, read_settings
@@ -102,19 +103,7 @@ class View(StudyView):
         """The printed numbers first."""
         if not self.comparison:
             return super().tables()
-        names = (
-            "where",
-            "level",
-            "what",
-            "label",
-            "printed",
-            "ours",
-            "ours_std",
-            "difference",
-            "further_mean",
-            "further_std",
-            "reason",
-        )
+        names = "where level what label printed ours ours_std difference further_mean further_std reason".split()
         titles = {
             "level": "τ", "label": "learner", "ours_std": "standard deviation", "further_mean": "further seeds, mean",
             "further_std": "further seeds, standard deviation",
@@ -150,13 +139,9 @@ class View(StudyView):
 
     def policy_title(self, tau: float) -> str:
         """Up to which offer the policy continues at the first stage."""
-        rule = self._first_stage(self._picked(tau))
-        continues = (
-            "has no threshold rule at the first stage"
-            if rule is None
-            else f"continues up to offer {rule} at the first stage"
-        )
-        return self.marked(f"τ = {tau:g}: the final policy {continues}")
+        rule = self._first_stage(self.shown_policy(tau)[1])
+        does = "has no threshold rule" if rule is None else f"continues up to offer {rule}"
+        return self.marked(f"τ = {tau:g}: the final policy {does} at the first stage")
 
     # -- printed numbers --------------------------------------------------------------------------------------------------
 
@@ -242,7 +227,7 @@ class View(StudyView):
         """The highest offer at which the final policy continues at its first stage."""
         key, seeds, further = str(one.learner), self.spec.study.seeds, self.spec.study.replication_seeds
         policies = self.scores.policies[one.level]
-        ours = None if self.scores.picked(one.level) is None else self._first_stage(self._picked(one.level))
+        ours = None if self.scores.picked(one.level) is None else self._first_stage(self.shown_policy(one.level)[1])
         same = [
             sum(self._first_stage(policies[s]) == one.value for s in some if s in policies) for some in (seeds, further)
         ]
@@ -293,11 +278,6 @@ class View(StudyView):
             f" {self.spec.episodes} episodes, {which} on most validation seeds."
         )
 
-    def _picked(self, tau: float) -> Any:
-        seed = self.scores.picked(tau)
-        assert seed is not None
-        return self.scores.policies[tau][seed]
-
     def _first_stage(self, actions: Any) -> int | None:
         """The highest offer at which a policy continues at its first stage; None if the stage is no threshold rule."""
         continues = actions[0, shown_states(self.study)] == 1
@@ -317,4 +297,4 @@ def jumps_chart(tau: float = 0.5, rho: float = 0.0625, H: int = 2) -> Any:
     rule = alt.Chart(csv_data(["x"], [[tau]])).mark_rule(strokeDash=[4, 3]).encode(x=drawn.x)
     best = f"the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
     title = f"Within {rho_sign} = {rho:g} of τ {best}"
-    return with_title(alt.layer(*drawn.layers, rule), title, f"Dashed line: τ = {tau:g}.")
+    return drawn.chart(title, f"Dashed line: τ = {tau:g}.", rule)

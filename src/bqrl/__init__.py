@@ -1,111 +1,41 @@
 """Planning and learning for quantiles of the total return.
 
 Names are imported on first use, which keeps `import bqrl` fast: Numba, SciPy and the plotting libraries are imported only
-when needed. Importing also registers our problems with Gymnasium, e.g. `gymnasium.make("bqrl/AssetSelling-v0")`.
+when needed. `__init__.pyi` lists the same names for type checkers and editors. Importing also registers our problems with
+Gymnasium, e.g. `gymnasium.make("bqrl/AssetSelling-v0")`.
 """
 
 import warnings
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gymnasium.envs.registration import register, registry
 
-if TYPE_CHECKING:
-    from bqrl import envs, theory
-    from bqrl.files import load, load_policy, save
-    from bqrl.laws.law import Law
-    from bqrl.learners.protocol import Learner
-    from bqrl.learners.record import Record
-    from bqrl.learners.run import learn
-    from bqrl.logs.estimate import Estimate
-    from bqrl.logs.fit import fit
-    from bqrl.mdp.gymnasium import from_gymnasium
-    from bqrl.mdp.model import MDP
-    from bqrl.mdp.policy import (
-        LabelPolicy,
-        MarkovPolicy,
-        MixturePolicy,
-        Policy,
-        QuantileLevelPolicy,
-        TargetPolicy,
-    )
-    from bqrl.mdp.step import from_step
-    from bqrl.planners.confidence import constant_buffer, log_buffer, power_buffer
-    from bqrl.planners.evaluate import evaluate, simulate
-    from bqrl.planners.plan import Plan
-    from bqrl.planners.solve import solve
-    from bqrl.planners.target import GuaranteeCurve, guarantee_curve
-    from bqrl.study.compare import Experiment, compare
-
 __version__ = "0.1.0"
 
-__all__ = [
-    "MDP",
-    "Estimate",
-    "Experiment",
-    "GuaranteeCurve",
-    "LabelPolicy",
-    "Law",
-    "Learner",
-    "MarkovPolicy",
-    "MixturePolicy",
-    "Plan",
-    "Policy",
-    "QuantileLevelPolicy",
-    "Record",
-    "TargetPolicy",
-    "compare",
-    "constant_buffer",
-    "envs",
-    "evaluate",
-    "fit",
-    "from_gymnasium",
-    "from_step",
-    "guarantee_curve",
-    "learn",
-    "load",
-    "load_policy",
-    "log_buffer",
-    "power_buffer",
-    "save",
-    "simulate",
-    "solve",
-    "theory",
-]
-
-_HOME = {
-    "Estimate": "bqrl.logs.estimate",
-    "fit": "bqrl.logs.fit",
-    "Law": "bqrl.laws.law",
-    "MDP": "bqrl.mdp.model",
-    "load": "bqrl.files",
-    "save": "bqrl.files",
-    "from_gymnasium": "bqrl.mdp.gymnasium",
-    "from_step": "bqrl.mdp.step",
-    "LabelPolicy": "bqrl.mdp.policy",
-    "MarkovPolicy": "bqrl.mdp.policy",
-    "MixturePolicy": "bqrl.mdp.policy",
-    "Policy": "bqrl.mdp.policy",
-    "QuantileLevelPolicy": "bqrl.mdp.policy",
-    "TargetPolicy": "bqrl.mdp.policy",
-    "load_policy": "bqrl.files",
-    "constant_buffer": "bqrl.planners.confidence",
-    "log_buffer": "bqrl.planners.confidence",
-    "power_buffer": "bqrl.planners.confidence",
-    "evaluate": "bqrl.planners.evaluate",
-    "simulate": "bqrl.planners.evaluate",
-    "Plan": "bqrl.planners.plan",
-    "solve": "bqrl.planners.solve",
-    "GuaranteeCurve": "bqrl.planners.target",
-    "guarantee_curve": "bqrl.planners.target",
-    "Learner": "bqrl.learners.protocol",
-    "Record": "bqrl.learners.record",
-    "learn": "bqrl.learners.run",
-    "Experiment": "bqrl.study.compare",
-    "compare": "bqrl.study.compare",
-}
 _MODULES = ("envs", "theory")
+_NAMES = {  # public names by module
+    "files": "load load_policy save",
+    "laws.law": "Law",
+    "learners.protocol": "Learner",
+    "learners.record": "Record",
+    "learners.run": "learn",
+    "logs.estimate": "Estimate",
+    "logs.fit": "fit",
+    "mdp.gymnasium": "from_gymnasium",
+    "mdp.model": "MDP",
+    "mdp.policy": "LabelPolicy MarkovPolicy MixturePolicy Policy QuantileLevelPolicy TargetPolicy",
+    "mdp.step": "from_step",
+    "planners.confidence": "constant_buffer log_buffer power_buffer",
+    "planners.evaluate": "evaluate simulate",
+    "planners.plan": "Plan",
+    "planners.solve": "solve",
+    "planners.target": "GuaranteeCurve guarantee_curve",
+    "study.compare": "Experiment compare",
+}
+_HOME = {name: f"bqrl.{module}" for module, names in _NAMES.items() for name in names.split()}
 _DEPRECATED: dict[str, str] = {}  # old public name -> new public name; kept for one version
+__all__ = sorted([*_HOME, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
@@ -124,7 +54,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """The public names, whether imported yet or not."""
-    return sorted(__all__)
+    return list(__all__)
 
 
 _PROBLEMS = """

@@ -41,7 +41,7 @@ def nearest(given: Any, options: Iterable[str], *, listed: bool = True) -> str:
 
 
 def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf, ends: str = "[]") -> float:
-    """`value` as a finite float between `low` and `high`; `ends` says which ends belong, as in "(0, 1]" -> "(]"."""
+    """`value` as a finite float between `low` and `high`; `ends` says which ends are included: "(]" for (0, 1]."""
     interval = _interval(low, high, ends)
     if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value):
         raise ArgumentTypeError(f"{name} must be a number{interval}, got {shown(value)}", name=name, value=value)

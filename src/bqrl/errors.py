@@ -28,8 +28,8 @@ class ArgumentTypeError(TypeError):
 class ModelError(ValueError):
     """A model is not valid.
 
-    `row` is (stage, state, action) as indices, with stage None for a stationary kernel; `file`, `line` and `column` say where
-    the fault stands in a file.
+    `row` is (stage, state, action) as indices, with stage None for a stationary kernel; `file`, `line` and `column` locate
+    the fault in a file; `name` is the argument that would correct it.
     """
 
     def __init__(
@@ -40,9 +40,10 @@ class ModelError(ValueError):
         file: str | None = None,
         line: int | None = None,
         column: str | None = None,
+        name: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.row, self.file, self.line, self.column = row, file, line, column
+        self.row, self.file, self.line, self.column, self.name = row, file, line, column, name
 
 
 class FileFormatError(ModelError):
@@ -70,7 +71,11 @@ class SizeError(ValueError):
 
 
 class GridError(ValueError):
-    """The method requires returns on an exact grid, and this problem has none."""
+    """The method requires returns on an exact grid, and this problem has none; `name` is the argument that chose it."""
+
+    def __init__(self, message: str, *, name: str | None = None) -> None:
+        super().__init__(message)
+        self.name = name
 
 
 class EpisodeError(ValueError):

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from bqrl.checks import shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
+from bqrl.errors import ArgumentTypeError, FileFormatError
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
 from bqrl.mdp import files
-from bqrl.mdp.frame import is_frame
+from bqrl.mdp.columns import is_frame
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy, policy_from_arrays
+from bqrl.mdp.policy import Policy
+from bqrl.mdp.policy_arrays import policy_from_arrays
 
-KINDS: dict[
-    str, tuple[str, Callable[[dict[str, Any]], Any]]
-] = {  # marker in an .npz file -> (what it holds, reader); files without a marker hold models
+
+def _refuse_checkpoint(arrays: dict[str, Any]) -> NoReturn:
+    raise FileFormatError("this is a checkpoint of a run; continue it with learn(..., checkpoint=path)")
+
+
+KINDS: files.Kinds = {  # by the marker in an .npz file; files without a marker hold models
     "bqrl_policy": ("policy", policy_from_arrays),
     "bqrl_record": ("record", Record.from_arrays),
     "bqrl_estimate": ("estimate", Estimate.from_arrays),
+    "bqrl_run": ("checkpoint", _refuse_checkpoint),
 }
 
 
@@ -63,24 +68,9 @@ def load(
     if not isinstance(path, (str, os.PathLike)):
         remedy = "; pass a table to bqrl.MDP" if is_frame(path) else ""
         raise ArgumentTypeError(f"path must be a file name, got {type(path).__name__}{remedy}", name="path")
-    place = Path(path)
-    if files.ending(place) != ".npz":
-        return files.load(place, horizon, start, discount, columns=columns, max_bytes=max_bytes)
-    arrays = files.read_arrays(place, max_bytes=max_bytes)
-    marker = next((marker for marker in KINDS if marker in arrays), None)
-    if marker is None:
-        if "bqrl_run" in arrays:
-            raise FileFormatError(
-                f"{place.name}: this is a checkpoint of a run; continue it with learn(..., checkpoint=path)",
-                file=str(place),
-            )
-        return files.model_of(arrays, place, horizon, start, discount, columns)
-    what, reader = KINDS[marker]
-    for name, value in (("horizon", horizon), ("start", start), ("discount", discount), ("columns", columns)):
-        if value is not None:
-            raise ArgumentError(f"{name} must be omitted: {place.name} holds a {what}, not a model", name=name)
-    with files.naming(place, {}):
-        return reader(arrays)
+    return files.load(
+        path, max_bytes=max_bytes, kinds=KINDS, horizon=horizon, start=start, discount=discount, columns=columns
+    )
 
 
 def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from helpers import BAD_LEARNING, SHORT, one_line, strict
+from helpers import BAD_LEARNING, SHORT, assert_refused, strict
 
 import bqrl
 from bqrl.cli.compare import EVERYONE, read_learners, spelled
@@ -72,7 +72,4 @@ BAD = BAD_LEARNING | {
 @pytest.mark.parametrize("arguments", BAD)
 def test_bad_input_is_one_line_and_exit_code_2(cli, tiny, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
-    code, out, err = cli("compare", *arguments.split())
-    assert (code, out) == (2, "")
-    assert one_line(err), err
-    assert BAD[arguments] in err
+    assert_refused(cli("compare", *arguments.split()), BAD[arguments])

@@ -2,7 +2,7 @@ import gzip
 
 import numpy as np
 import pytest
-from helpers import one_line, strict
+from helpers import assert_refused, strict
 
 import bqrl
 from bqrl.results.page import PAGE
@@ -64,7 +64,4 @@ def test_the_command_writes_a_folder_and_its_page(cli, log, tmp_path):
     ],
 )
 def test_bad_input_is_one_line(cli, log, options, words):
-    code, out, err = cli("fit", log, "--tau", 0.1, *options)
-    assert (code, out) == (2, "")
-    assert one_line(err)
-    assert words in err
+    assert_refused(cli("fit", log, "--tau", 0.1, *options), words)

@@ -5,9 +5,9 @@ import os
 
 import gymnasium as gym
 import pytest
-from helpers import TINY_CSV, Corridor, one_line
+from helpers import TINY_CSV, Corridor, assert_refused, one_line
 
-from bqrl.cli.problem import ProblemOptions, column_names, discount_question, first_states, read_problem
+from bqrl.cli.problem import ProblemOptions, discount_question, read_problem
 
 gym.register("bqrl-test/Endless-v0", Corridor)
 
@@ -54,15 +54,17 @@ def test_a_small_discount_is_questioned(cli, tiny):
     assert "a rate of" not in out
 
 
-def test_options_are_read():
-    assert first_states(None) is None
-    assert first_states("Well") == "Well"
-    assert first_states("a=b") == "a=b"  # a name with a sign in it
-    assert first_states("Well=0.8, Sick = 0.2") == {"Well": 0.8, "Sick": 0.2}
-    assert column_names("state=from,next_state=to") == {"state": "from", "next_state": "to"}
-    for wrong in ("state", "state=", "=x", "state=a,,"):
-        with pytest.raises(ValueError, match="--columns must be pairs"):
-            column_names(wrong)
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        (None, None),
+        ("Well", "Well"),
+        ("a=b", "a=b"),  # a name with a sign in it
+        ("Well=0.8, Sick = 0.2", {"Well": 0.8, "Sick": 0.2}),
+    ],
+)
+def test_first_states_are_a_state_or_a_law(text, start):
+    assert ProblemOptions("x", start=text).first_states == start
 
 
 BAD = {
@@ -87,18 +89,13 @@ def test_bad_models_get_one_line(cli, tiny, tmp_path, monkeypatch, arguments):
     )
     (tmp_path / "loop.csv").symlink_to("loop.csv")
     os.mkfifo(tmp_path / "pipe.json")
-    code, out, err = cli("solve", *arguments.split(), "--tau", 0.4, "--horizon", 2)
-    assert (code, out) == (2, "")
-    assert one_line(err), err
-    assert BAD[arguments] in err
+    assert_refused(cli("solve", *arguments.split(), "--tau", 0.4, "--horizon", 2), BAD[arguments])
 
 
 def test_a_missing_column_is_one_line_with_the_remedy(cli, tmp_path):
     (tmp_path / "m.csv").write_text("from,action,to,prob,rewrd\nA,go,A,1,1\n")
-    code, out, err = cli("solve", tmp_path / "m.csv", "--tau", 0.4)
-    assert (code, out) == (2, "")
-    assert one_line(err)
-    assert "there is no column for the reward; is it 'rewrd'? choose with columns={'reward': ...}" in err
+    said = "there is no column for the reward; is it 'rewrd'? choose with columns={'reward': ...} (--columns)"
+    assert_refused(cli("solve", tmp_path / "m.csv", "--tau", 0.4), said)
 
 
 def test_the_gymnasium_id_names_the_same_problem(cli):
@@ -137,7 +134,9 @@ def test_a_horizon_is_limited_by_the_number_of_states(cli, monkeypatch):
     for command in ("solve", "learn"):
         code, _, err = cli(command, "AssetSelling", "--tau", 0.1, "--horizon", 101)
         assert code == 2
-        assert err == ("bqrl: horizon=101 is too long: at most 100 stages fit with 26 states; give a shorter horizon\n")
+        assert err == (
+            "bqrl: horizon=101 is too long: at most 100 stages fit with 26 states; give a shorter horizon (--horizon)\n"
+        )
 
 
 def test_gymnasium_ids_take_the_problem_s_options():

@@ -25,7 +25,7 @@ def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
     with ProgressBar() as watch:
         watch.say("about 40 s")
         watch.phase("planning", 3)
-        watch._appear()  # what the timer does after two seconds
+        watch.display.start()  # what the timer does after two seconds
         watch.tick()
     err = capsys.readouterr().err
     assert "about 40 s" in err
@@ -106,5 +106,5 @@ def test_the_rest_of_a_phase_follows_from_its_steps(monkeypatch):
     clock[0] += 30.0
     watch.tick()
     console = Console(file=io.StringIO(), width=100)
-    console.print(watch._display())
+    console.print(watch._render())
     assert console.file.getvalue().startswith("planning, 30 s elapsed, about 1 min 30 s left")

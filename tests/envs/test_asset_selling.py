@@ -145,5 +145,6 @@ def test_asset_selling_shares_one_law_of_offers_at_every_stage():
     assert noise.row_law.shape == (10, 26, 2)
     assert np.count_nonzero(noise.row_law == 0) == 9 * 25
     assert noise.separates.sum() == 9 * 25  # an offer is seen, so every row reveals the law
-    assert [noise.event_of(noise.row(3, 7, 1), offer) for offer in (0, 24)] == [0, 24]
-    assert noise.event_of(noise.row(3, 7, 0), 0) == -1
+    first = noise.row_start[noise.row(3, 7, 1)]
+    assert noise.outcome_event[first : first + 25].tolist() == list(range(25))
+    assert noise.outcome_event[noise.row_start[noise.row(3, 7, 0)]] == -1

@@ -32,23 +32,32 @@ def test_draws_are_kernels_on_the_known_support_and_known_rows_stay():
         assert np.array_equal(kernel[known], SMALL.probability[known])
 
 
-@pytest.mark.parametrize("episode", [0, 1])  # rows drawn together, and independently
-def test_the_draws_have_the_moments_of_the_posterior(episode):
+def test_rows_drawn_together_have_the_moments_of_a_posterior_that_doubts_early_counts():
     psrl = learner(two_arms(), seed=3)
-    psrl.t = episode
     psrl.counts.seen[:] = [6, 2, 30, 10]
     psrl.counts.visits[:] = [[[8, 40]]]
     draws = np.array([psrl.draw() for _ in range(20_000)])
-    for row in (slice(0, 2), slice(2, 4)):
-        shapes = 0.5 + psrl.counts.seen[row]
+    for row, weight in ((slice(0, 2), 8 / 18), (slice(2, 4), 40 / 50)):
+        shapes = 0.5 + weight * psrl.counts.seen[row]
         total = shapes.sum()
         mean = shapes / total
         assert draws[:, row].mean(axis=0) == pytest.approx(mean, abs=5e-3)
         assert draws[:, row].var(axis=0) == pytest.approx(mean * (1 - mean) / (total + 1), rel=0.1)
 
 
+def test_in_other_episodes_some_rows_are_drawn_and_the_others_keep_their_mean():
+    psrl = learner(two_arms(), seed=3)
+    psrl.t = 1
+    psrl.counts.seen[:] = [6, 2, 30, 10]
+    psrl.counts.visits[:] = [[[8, 40]]]
+    draws, mean = np.array([psrl.draw() for _ in range(5000)]), psrl.mean()
+    drawn = draws[:, ::2] != mean[::2]
+    assert drawn.any(axis=1).all()
+    assert drawn.mean(axis=0) == pytest.approx(0.5 + 0.5 * 2**-0.5, abs=0.03)  # chosen, or by its own chance
+
+
 @pytest.mark.parametrize("episode", [0, 1])
-def test_good_draws_of_different_rows_coincide_in_every_other_episode(episode):
+def test_good_draws_of_different_rows_coincide_in_every_third_episode(episode):
     rows = [(s, 0, s + 1, 0.5, 1.0) for s in range(3)] + [(s, 0, 3, 0.5, 0.0) for s in range(3)] + [(3, 0, 3, 1.0, 0.0)]
     psrl = learner(bqrl.MDP(rows, horizon=3), seed=1)
     psrl.t = episode
@@ -59,7 +68,7 @@ def test_good_draws_of_different_rows_coincide_in_every_other_episode(episode):
     first, second = (draws[:, 2 * i + better[i]] for i in range(2))
     correlation = np.corrcoef(first, second)[0, 1]
     assert correlation > 0.3 if episode == 0 else abs(correlation) < 0.1
-    assert first.mean() == pytest.approx(0.5, abs=0.03)  # each row alone keeps its law
+    assert first.mean() == pytest.approx(0.5, abs=0.03)  # the mean of each row alone does not change
 
 
 def test_a_row_whose_draws_underflow_keeps_its_posterior_mean():
@@ -85,13 +94,13 @@ def test_the_first_plan_is_risk_neutral_and_later_ones_aim_at_the_quantile():
 
 
 @pytest.mark.parametrize(
-    ("t", "chance", "explores"), [(3, 0.75, False), (8, 0.79, False), (8, 0.81, True), (9, 0.75, True)]
+    ("waited", "chance", "explores"), [(0, 0.79, False), (0, 0.81, True), (64, 0.74, False), (64, 0.76, True)]
 )
-def test_a_draw_is_played_if_its_gain_outweighs_its_cost(monkeypatch, t, chance, explores):
-    """Success has the posterior mean 0.7 for one arm and 0.6 for the other, whose draw must exceed 0.8 unless t is a square."""
+def test_a_draw_is_played_if_its_gain_outweighs_its_cost(monkeypatch, waited, chance, explores):
+    """Success has the posterior mean 0.7 for one arm and 0.6 for the other, whose draw must exceed 0.8, and 0.75 after a wait."""
     monkeypatch.setattr("bqrl.learners.psrl.centred_window", lambda tau, t: (1.0, 1.0))  # the mean
     psrl = learner(two_arms(), prior=1e-9)
-    psrl.t = t
+    psrl.t, psrl._explored = 100, 100 - waited
     pays = psrl.replanner.model.reward[0] == 1.0
     psrl.counts.seen[:] = np.where(pays, [70, 70, 60, 60], [30, 30, 40, 40])
     psrl.counts.visits[:] = 100
@@ -100,6 +109,7 @@ def test_a_draw_is_played_if_its_gain_outweighs_its_cost(monkeypatch, t, chance,
     policy = psrl.plan()
     assert policy.act(0, 0, policy.start()) == int(explores)
     assert psrl.notes()["explores"] == explores
+    assert psrl._explored == (100 if explores else 100 - waited)
 
 
 def test_the_posterior_mean_is_the_share_of_successes():

@@ -1,4 +1,4 @@
-"""Logs of a known model."""
+"""Logs of a known model, with shared noise and without."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from logged_problems import simulated
 import bqrl
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.logs.fit import fit
+from bqrl.logs.known_model import laws_of
 
 
 def test_a_model_names_labels_and_outcomes():
@@ -51,3 +52,51 @@ def test_the_log_must_fit_into_the_model():
     short = {name: column[:-1] for name, column in log.items()}
     with pytest.raises(FileFormatError, match="ends before the horizon; name the next_state"):
         fit({name: column for name, column in short.items() if name != "next_state"}, model=mdp)
+
+
+# -- shared noise ------------------------------------------------------------------------------------------------------
+
+
+def test_events_count_where_outcomes_hide_them():
+    """A stock-out hides the demand; the column of events shows it."""
+    mdp, log = simulated("inventory", 300)
+    rng = np.random.default_rng(0)
+    states = {mdp.state_label(s): s for s in range(mdp.S)}
+    actions = {mdp.action_label(a): a for a in range(mdp.A)}
+    names, law = mdp.noise.events[0], mdp.noise.probabilities[0]
+    events = []
+    for s, a, s_next, r in zip(log["state"], log["action"], log["next_state"], log["reward"], strict=True):
+        row = mdp.noise.row(0, states[s], actions[a])
+        successor, _, paid = mdp.outcomes(0, states[s], actions[a])
+        here = np.flatnonzero((successor == states[s_next]) & (paid == r))[0]
+        leads = mdp.noise.outcome_of(row)
+        possible = np.flatnonzero(leads == here) if leads.size else np.arange(law.size)
+        events.append(names[rng.choice(possible, p=law[possible] / law[possible].sum())])
+    hidden, shown = fit(log, model=mdp), fit(log | {"event": events}, model=mdp)
+    assert shown.counts.max() > hidden.counts.max()
+    with pytest.raises(FileFormatError, match="column 'event': the event '99' is not in the noise law"):
+        fit(log | {"event": ["99", *events[1:]]}, model=mdp)
+    full, order_none = mdp.state_label(mdp.S - 1), mdp.action_label(0)  # a full stock separates demands
+    step = int(np.flatnonzero((log["state"] == full) & (log["action"] == order_none))[0])
+    first = mdp.noise.pair_start[mdp.noise.row(0, mdp.S - 1, 0)]
+    leads = [mdp.state_label(int(mdp.successor[mdp.noise.pair_outcome[first + j]])) for j in range(len(names))]
+    other = next(name for name, s_next in zip(names, leads, strict=True) if s_next != log["next_state"][step])
+    swapped = [*events[:step], other, *events[step + 1 :]]
+    with pytest.raises(FileFormatError, match="column 'event': in the model this event leads to state"):
+        fit(log | {"event": swapped}, model=mdp)
+
+
+def test_laws_are_frequencies_and_uniform_where_nothing_was_seen():
+    assert [law.tolist() for law in laws_of([np.array([3, 1]), np.array([0, 0])])] == [[0.75, 0.25], [0.5, 0.5]]
+
+
+def test_every_row_takes_the_image_of_the_event_law():
+    """Machine replacement: all transitions that separate the events count, whatever their row."""
+    mdp, log = simulated("machine", 400)
+    estimate = fit(log, model=mdp)
+    law = mdp.noise.row_law.reshape(-1)
+    shared = np.flatnonzero((law >= 0) & mdp.available.reshape(-1))
+    assert np.unique(estimate.counts.reshape(-1)[shared]).size <= len(mdp.noise.events)
+    alone = fit(log, model=mdp.with_noise(None))
+    assert estimate.counts.max() > alone.counts.max()
+    assert estimate.radii.max() < alone.radii.max()

@@ -53,6 +53,26 @@ def test_numbers_are_labels_in_numerical_order():
     assert found.codes["next_state"].code.tolist() == [0, -1, -1]
 
 
+def test_missing_values_of_pandas_are_missing_labels():
+    """`pandas.NA` once raised TypeError: its truth value is not defined."""
+    pandas = pytest.importorskip("pandas")
+    log = pandas.DataFrame({"episode": [1, 2], "state": ["a", "b"], "action": [0, 0], "reward": [0.0, 1.0]})
+    found = read_columns(log.assign(next_state=pandas.array(["b", None], dtype="string")))
+    assert found.codes["next_state"].code.tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("form", ["a lazy frame", "a list of dicts", "a named index"])
+def test_other_frames_are_logs_too(text, form):
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    columns = frame_columns(text)
+    log = {
+        "a lazy frame": polars.DataFrame(columns).lazy(),
+        "a list of dicts": pandas.DataFrame(columns).to_dict("records"),
+        "a named index": pandas.DataFrame(columns).set_index("episode"),
+    }[form]
+    assert read_columns(log).codes["state"].code.tolist() == [0, 1, 0, 0]
+
+
 def test_headers_by_synonym_and_by_choice(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("Episode ID,condition,drug,Payoff\n1,a,x,1\n2,b,y,2\n")

@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from mdp_strategies import assert_same, dense_models
+from mdp_strategies import P, R, assert_same, dense_models
 from scipy import sparse
 
 from bqrl import MDP
-
-P = np.array(
-    [[[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]], [[0.0, 1.0, 0.0], [0.1, 0.2, 0.7]], [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]]
-)
-R = np.array([[0.0, 1.0], [-2.0, 0.5], [1 / 3, 0.0]])
 
 
 def listed(P, R):

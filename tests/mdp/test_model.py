@@ -7,25 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mdp_strategies import ARRAYS, assert_same, models
+from mdp_strategies import ARRAYS, P, R, assert_same, models
 from scipy import sparse
 
 from bqrl import MDP
-
-P = np.array(
-    [[[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]], [[0.0, 1.0, 0.0], [0.1, 0.2, 0.7]], [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]]
-)
-R = np.array([[0.0, 1.0], [-2.0, 0.5], [1 / 3, 0.0]])
-
-
-def listed(P, R):
-    """Transitions (s, a, s_next, p, r) of dense arrays, R by (s, a) or (s, a, s_next)."""
-    S, A, _ = P.shape
-    by_outcome = np.broadcast_to(R[:, :, None] if R.ndim == 2 else R, P.shape)
-    return [
-        (s, a, t, P[s, a, t], by_outcome[s, a, t]) for s in range(S) for a in range(A) for t in range(S) if P[s, a, t]
-    ]
-
 
 # -- frozen --------------------------------------------------------------------------------------------------------------
 
@@ -99,19 +84,6 @@ def test_availability_may_change_by_stage_with_the_kernel():
 def test_a_listed_action_that_is_missing_does_not_exist():
     mdp = MDP([(0, 0, 1, 1.0, 0.0), (1, 1, 0, 1.0, 2.0)], horizon=2)
     assert mdp.available[0].tolist() == [[True, False], [False, True]]
-
-
-def test_known_structure_hides_the_rest():
-    support = np.zeros((3, 2, 3), bool)
-    support[0, 0, 2] = True
-    known = np.zeros((3, 2), bool)
-    known[1, 1] = True
-    structure = MDP(P, R, horizon=2, support=support, known=known).structure
-    assert structure.support_size[0].tolist() == [[3, 2], [1, 3], [1, 1]]
-    shown = ~np.isnan(structure.probability)
-    rows = np.repeat(np.arange(6), np.diff(structure.row_start))
-    assert set(rows[shown]) == {2, 3, 4, 5}  # the row marked as known, and rows with a single outcome
-    assert set(rows[~shown]) == {0, 1}
 
 
 def test_possible_successors_of_probability_zero_count_as_reachable():

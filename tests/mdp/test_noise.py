@@ -1,19 +1,29 @@
+# ruff: noqa: E501  (a row of the table of bad laws is one line)
 """Shared noise: images of laws, what rows reveal, and draws of events, against brute force."""
 
 import copy
 import doctest
+import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import assert_one_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mdp_strategies import laws, step_models
+from mdp_strategies import COIN, inventory, laws, step_models
+from scipy import stats
 
 import bqrl
 import bqrl.mdp.noise
 from bqrl.learners.protocol import blank_model
-from bqrl.mdp.noise import draw, with_laws
+from bqrl.mdp.noise import event_laws
+
+
+def event_of(noise, row, outcome):
+    """The event as which an outcome of a row counts, -1 if the row does not reveal its law."""
+    return int(noise.outcome_event[noise.row_start[row] + outcome])
 
 
 def brute_row(mdp, table, paid, law, s, a):
@@ -32,7 +42,7 @@ def test_image_is_the_brute_force_image_of_every_row(case, data):
     noise = mdp.noise
     assert np.allclose(noise.image(noise.probabilities), mdp.probability, rtol=0, atol=1e-15)
     given_laws = [data.draw(laws(law.size)) for law in true_laws]
-    twin = with_laws(mdp, given_laws)
+    twin = mdp.with_probability(noise.image(given_laws, mdp.probability))
     for model, of in ((mdp, true_laws), (twin, given_laws)):
         for h in range(mdp.H):
             for s, a in np.argwhere(mdp.stage(h).available):
@@ -40,7 +50,6 @@ def test_image_is_the_brute_force_image_of_every_row(case, data):
                 brute = brute_row(mdp, table, paid, of[h if len(of) > 1 else 0], s, a)
                 found = dict(zip(zip(after.tolist(), reward.tolist(), strict=True), p.tolist(), strict=True))
                 assert found == pytest.approx(brute, abs=1e-12)
-    assert all(np.array_equal(p, law) for p, law in zip(twin.noise.probabilities, given_laws, strict=True))
 
 
 @given(step_models(), st.data())
@@ -69,7 +78,7 @@ def test_a_row_reveals_its_law_if_it_separates_what_any_row_of_the_law_separates
         own = noise.outcome_of(row)
         assert noise.reveals(row) == all(own[e] != own[f] for e, f in needed)
         for outcome in range(noise.row_start[row + 1] - noise.row_start[row]):
-            event = noise.event_of(row, outcome)
+            event = event_of(noise, row, outcome)
             if noise.reveals(row):
                 assert event == min(e for e in range(E) if own[e] == outcome)
             else:
@@ -102,9 +111,11 @@ def test_censored_demand_counts_by_row_and_never_by_what_happened_to_be_visible(
     assert not noise.events_observed
     full, half = noise.row(0, 1, 2), noise.row(0, 0, 2)  # three and two units at hand
     assert noise.reveals(full)
-    assert [noise.event_of(full, outcome) for outcome in noise.outcome_of(full)] == [0, 1, 2, 3]
+    assert [event_of(noise, full, outcome) for outcome in noise.outcome_of(full)] == [0, 1, 2, 3]
     assert not noise.reveals(half)  # demands 2 and 3 look the same
-    assert [noise.event_of(half, outcome) for outcome in noise.outcome_of(half)] == [-1] * 4  # also the visible 0 and 1
+    assert [event_of(noise, half, outcome) for outcome in noise.outcome_of(half)] == [
+        -1
+    ] * 4  # also the visible 0 and 1
 
 
 def test_counts_by_row_are_unbiased_where_counts_by_visibility_are_not():
@@ -112,9 +123,10 @@ def test_counts_by_row_are_unbiased_where_counts_by_visibility_are_not():
     noise, n = mdp.noise, 40_000
     rng = np.random.default_rng(5)
     states, actions = rng.integers(0, 2, n), np.full(n, 2)  # two or three units at hand, half of the time each
-    events, outcomes = draw(mdp, 0, states, actions, rng.random(n))
     rows = (states * mdp.A + actions).tolist()
-    counted = [noise.event_of(row, int(i)) for row, i in zip(rows, outcomes, strict=True)]
+    drawn = [noise.draw(row, None, u) for row, u in zip(rows, rng.random(n), strict=True)]
+    events, outcomes = zip(*drawn, strict=True)
+    counted = [event_of(noise, row, int(i)) for row, i in zip(rows, outcomes, strict=True)]
     share = np.bincount([e for e in counted if e >= 0], minlength=4) / sum(e >= 0 for e in counted)
     assert share == pytest.approx(noise.probabilities[0], abs=5 * np.sqrt(0.25 / (n / 2)))
     visible = [
@@ -131,10 +143,9 @@ def test_events_are_drawn_first_and_outcomes_have_the_rows_law(case, seed):
     u = (np.arange(n) + np.random.default_rng(seed).random(n)) / n  # stratified: shares are off by at most events / n
     for h in range(mdp.H):
         for s, a in np.argwhere(mdp.stage(h).available):
-            events, outcomes = draw(mdp, h, np.full(n, s), np.full(n, a), u)
-            p = mdp.outcomes(h, s, a)[1]
+            row, p = mdp.noise.row(h, s, a), mdp.outcomes(h, s, a)[1]
+            events, outcomes = mdp.noise.draw(row, p, u)
             assert np.abs(np.bincount(outcomes, minlength=p.size) / n - p).max() <= 8 / n
-            row = mdp.noise.row(h, s, a)
             law = mdp.noise.row_law.reshape(-1)[row]
             assert (events >= 0).all() == (law >= 0)
             if law >= 0:
@@ -194,13 +205,11 @@ def test_arrays_are_read_only(noise):
 def test_noise_must_fit_the_rows():
     mdp = censored()
     with pytest.raises(ValueError, match="must be the image of its law of events, is off by 0"):
-        mdp.with_noise(mdp.noise.with_probabilities([[0.1, 0.4, 0.4, 0.1]]))
+        mdp.with_noise(replace(mdp.noise, probabilities=(np.array([0.1, 0.4, 0.4, 0.1]),)))
     with pytest.raises(ValueError, match="law 0 of the noise must hold probabilities that sum to 1, got"):
-        mdp.with_noise(mdp.noise.with_probabilities([[0.1, 0.4, 0.4, 0.0]]))
+        mdp.with_noise(replace(mdp.noise, probabilities=(np.array([0.1, 0.4, 0.4, 0.0]),)))
     with pytest.raises(ValueError, match="noise must describe the rows of this model"):
         bqrl.envs.make("Bandit").with_noise(mdp.noise)
-    with pytest.raises(TypeError, match="mdp must have shared noise, got none; build it with from_step or shared=True"):
-        draw(bqrl.envs.make("Bandit"), 0, [0], [0], [0.5])
     with pytest.raises(ValueError, match=r"laws\[0\] must hold 4 probabilities, got shape \(2,\)"):
         mdp.noise.image([[0.5, 0.5]])
     with pytest.raises(ValueError, match="laws must hold 1 laws, got 0"):
@@ -216,3 +225,62 @@ def test_whole_numbers_have_one_name():
 
 def test_doctests():
     assert doctest.testmod(bqrl.mdp.noise).failed == 0
+
+
+# -- laws of events as callers give them -------------------------------------------------------------------------------
+
+
+def model(noise=COIN, horizon=2, **options):
+    return bqrl.from_step(lambda s, a, e: (s, float(e)), ["go"], noise, horizon, 0, **options)
+
+
+def test_weights_within_rounding_keep_their_bits_and_others_are_rescaled():
+    (law,), per_stage = event_laws({"a": 0.1, "b": 0.9}, 5, None)
+    assert not per_stage
+    assert law.probabilities.tolist() == [0.1, 0.9]
+    (law,), _ = event_laws({"a": 0.1, "b": 0.9 + 5e-10}, 5, None)
+    assert math.fsum(law.probabilities) == pytest.approx(1.0, abs=1e-15)
+
+
+def test_a_list_has_one_law_per_stage():
+    laws, per_stage = event_laws([COIN, {7: 1.0}], 2, None)
+    assert per_stage
+    assert [law.events for law in laws] == [(0, 1), (7,)]
+
+
+def test_a_scipy_distribution_is_cut_where_said_and_never_silently():
+    mdp = bqrl.from_step(inventory, range(3), stats.poisson(2), 3, 0, mass=0.99)
+    top = int(stats.poisson(2).ppf(0.99))
+    assert mdp.noise.events == (tuple(range(top + 1)),)
+    assert mdp.noise.cut[0] == pytest.approx(stats.poisson(2).sf(top))
+    assert math.fsum(mdp.noise.probabilities[0]) == pytest.approx(1.0, abs=1e-15)
+    assert f"at most {mdp.noise.cut[0]:.3g} of a law's mass cut off" in repr(mdp.noise)
+    whole = bqrl.from_step(inventory, range(3), stats.binom(4, 0.5), 3, 0)
+    assert whole.noise.cut == (0.0,)
+    assert whole.noise.probabilities[0] == pytest.approx(np.array([1, 4, 6, 4, 1]) / 16)
+    newer = bqrl.from_step(inventory, range(3), stats.Binomial(n=4, p=0.5), 3, 0)
+    assert newer.noise.probabilities[0] == pytest.approx(whole.noise.probabilities[0])
+    both = bqrl.from_step(lambda s, a, e: (0, float(e)), range(2), stats.skellam(2, 3), 1, 0, mass=0.9)
+    assert both.noise.events[0][0] < 0 < both.noise.events[0][-1]
+    assert both.noise.cut[0] <= 0.1
+
+
+BAD = [
+    ("noise as percentages", lambda: model(noise={0: 40, 1: 60}), ValueError, "noise must sum to 1, got 100: percentages? divide them by 100"),
+    ("noise sums to 0.9", lambda: model(noise={0: 0.4, 1: 0.5}), ValueError, "noise must sum to 1, got 0.9; divide by the sum if it holds weights"),
+    ("negative probability", lambda: model(noise={0: -0.5, 1: 1.5}), ValueError, "noise[0] must be a number of at least 0, got -0.5"),
+    ("noise is a word", lambda: model(noise="coin"), TypeError, "noise must be {event: probability} or a frozen discrete SciPy distribution, got 'coin'"),
+    ("noise has no events", lambda: model(noise={}), ValueError, "noise must have at least one event, got none"),
+    ("noise is continuous", lambda: model(noise=stats.norm(), mass=0.9), TypeError, "noise must be {event: probability} or a frozen discrete SciPy distribution"),
+    ("noise is not frozen", lambda: model(noise=stats.poisson, mass=0.9), TypeError, "noise must be {event: probability} or a frozen discrete SciPy distribution"),
+    ("noise without end", lambda: model(noise=stats.poisson(2)), ValueError, "noise has infinitely many events and must be cut; give mass, e.g. mass=0.9999"),
+    ("mass for a dict", lambda: model(mass=0.9), ValueError, "mass cuts a SciPy distribution; leave it out where noise lists its events"),
+    ("mass above 1", lambda: model(noise=stats.poisson(2), mass=1.5), ValueError, "mass must be a number in (0, 1), got 1.5"),
+    ("laws for other stages", lambda: model(noise=[COIN] * 3), ValueError, "noise must be one law or 2 laws, one per stage, got 3"),
+    ("bad law of a stage", lambda: model(noise=[COIN, {0: 0.5}]), ValueError, "noise[1] must sum to 1, got 0.5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+def test_a_bad_law_gets_one_clear_line(call, exception, message):
+    assert_one_line(call, exception, message)

@@ -6,25 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from helpers import assert_one_line
+from mdp_strategies import COIN, assert_same, inventory
 
 import bqrl
 import bqrl.mdp.step
 from bqrl import from_step
 from bqrl.errors import SizeError
-
-ARRAYS = ("mu", "row_start", "successor", "probability", "reward", "available", "known")
-COIN = {0: 0.5, 1: 0.5}
-
-
-def inventory(stock, order, demand):
-    sold = min(stock + order, demand)
-    return stock + order - sold, 5 * sold - 2 * order
-
-
-def walk(state, action, event):
-    """A position and a parity, clipped."""
-    x, y = state
-    return (min(max(x + action - event, 0), 5), (y + event) % 3), float(x * action)
 
 
 def test_it_is_the_model_written_by_hand():
@@ -36,8 +24,7 @@ def test_it_is_the_model_written_by_hand():
                 after, reward = inventory(stock, order, demand)
                 rows.append((stock, order, after, p, reward))
     by_hand = bqrl.MDP(rows, horizon=4, start=1)
-    for field in ARRAYS:
-        assert np.array_equal(getattr(mdp, field), getattr(by_hand, field)), field
+    assert_same(mdp, by_hand, but=("state_names", "action_names"))
     assert mdp.state_names == ("0", "1", "2")
     assert mdp.noise.states == (0, 1, 2)
     assert mdp.noise.actions == (0, 1, 2)
@@ -168,10 +155,7 @@ BAD = [
 
 @pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_bad_input_gets_one_clear_line(call, exception, message):
-    with pytest.raises(exception) as caught:
-        call()
-    assert message in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
+    assert_one_line(call, exception, message)
 
 
 def test_a_fault_of_step_stays_the_cause():

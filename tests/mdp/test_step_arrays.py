@@ -5,30 +5,18 @@ import time
 
 import numpy as np
 import pytest
+from helpers import assert_one_line
 from hypothesis import given
 from hypothesis import strategies as st
-from mdp_strategies import assert_same, assert_same_noise, laws
+from mdp_strategies import COIN, assert_same, assert_same_noise, inventory, laws, walk
 
 from bqrl import from_step
 from bqrl.errors import SizeError
-
-COIN = {0: 0.5, 1: 0.5}
-
-
-def inventory(stock, order, demand):
-    sold = min(stock + order, demand)
-    return stock + order - sold, 5 * sold - 2 * order
 
 
 def inventory_arrays(stock, order, demand):
     sold = np.minimum(stock + order, demand)
     return stock + order - sold, 5 * sold - 2 * order
-
-
-def walk(state, action, event):
-    """A position and a parity, clipped."""
-    x, y = state
-    return (min(max(x + action - event, 0), 5), (y + event) % 3), float(x * action)
 
 
 def walk_arrays(states, actions, events):
@@ -106,7 +94,4 @@ BAD = [
 
 @pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_bad_input_gets_one_clear_line(call, exception, message):
-    with pytest.raises(exception) as caught:
-        call()
-    assert message in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
+    assert_one_line(call, exception, message)

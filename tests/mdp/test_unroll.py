@@ -32,24 +32,24 @@ def decisions(mdp, policy):
 @given(small_mdps(), st.sampled_from([0.1, 0.5, 0.9]))
 def test_labels_decide_as_the_policy_in_every_history(mdp, tau):
     policy = bqrl.solve(mdp, tau).policy
-    assert decisions(mdp, unroll.to_labels(policy, mdp)) == decisions(mdp, policy)
+    assert decisions(mdp, policy.to_labels(mdp)) == decisions(mdp, policy)
 
 
 def test_a_policy_that_never_uses_its_memory_becomes_markov():
     mdp = bqrl.envs.make("AssetSelling", offers=5, start=1, horizon=4)
     policy = bqrl.solve(mdp, 0.3).policy
-    markov = unroll.to_markov(policy, mdp)
+    markov = policy.to_markov(mdp)
     assert isinstance(markov, MarkovPolicy)
     assert decisions(mdp, markov) == decisions(mdp, policy)
-    assert unroll.to_markov(markov, mdp) is markov
-    labels = unroll.to_labels(policy, mdp)
-    assert unroll.to_labels(labels, mdp) is labels
+    assert markov.to_markov(mdp) is markov
+    labels = policy.to_labels(mdp)
+    assert labels.to_labels(mdp) is labels
 
 
 def test_a_policy_that_uses_its_memory_cannot_become_markov():
     mdp = bqrl.envs.make("SafeOrRisky", horizon=3)
     with pytest.raises(PolicyError, match=r"state playing at stage \d depends on its memory; use to_labels") as caught:
-        unroll.to_markov(bqrl.solve(mdp, 0.3).policy, mdp)
+        bqrl.solve(mdp, 0.3).policy.to_markov(mdp)
     assert caught.value.state == 0
 
 
@@ -57,7 +57,7 @@ def test_mixtures_and_graphs_that_are_too_large_are_refused(monkeypatch):
     mdp = bqrl.envs.make("SafeOrRisky", horizon=4)
     policy = bqrl.solve(mdp, 0.3).policy
     with pytest.raises(PolicyError, match="a mixture draws its policy at the start; convert its parts instead"):
-        unroll.to_labels(MixturePolicy([policy, policy], [0.5, 0.5]), mdp)
+        MixturePolicy([policy, policy], [0.5, 0.5]).to_labels(mdp)
     monkeypatch.setattr(unroll, "MAX_LABELS", 2)
     with pytest.raises(SizeError, match="more than 2 labels by stage"):
-        unroll.to_labels(policy, mdp)
+        policy.to_labels(mdp)

@@ -1,9 +1,10 @@
-"""The proof of the best deterministic policy."""
+"""The proof of the best deterministic policy, and mixes of two policies that need no coin."""
 
 import pytest
-from planner_problems import choice_after_chance
+from planner_problems import best_share, choice_after_chance
 
-from bqrl import solve
+import bqrl
+from bqrl import LabelPolicy, evaluate, solve
 from bqrl.errors import SizeError
 
 
@@ -30,3 +31,30 @@ def test_the_gap_that_a_refusal_offers_is_accepted(tau):
         plan = solve(mdp, tau, beta=tau / 5, randomized=False, max_nodes=1, gap=gap)
         assert plan.gap <= gap
     assert plan.value <= plan.upper
+
+
+@pytest.mark.parametrize("histories", [1, 2, 3, 5, 7, 8, 16])
+def test_histories_share_a_choice_as_well_as_they_divide(histories):
+    plan = solve(choice_after_chance(histories), 0.5, beta=0.25, randomized=False)
+    assert plan.value == pytest.approx(best_share(histories), abs=1e-12)
+    assert plan.upper == pytest.approx(4.75, abs=1e-12)  # five eighths bold
+    assert (plan.gap <= 1e-9) == (histories % 8 == 0)
+
+
+@pytest.mark.parametrize(("tau", "beta"), [(0.1, 0.06), (0.5, 0.05), (0.7, 0.42)])
+def test_asset_selling_needs_no_coin(tau, beta):
+    mdp = bqrl.envs.make("AssetSelling")
+    found, plan = solve(mdp, tau, beta=beta), solve(mdp, tau, beta=beta, randomized=False)
+    assert found.gap > 1e-5
+    assert plan.gap <= 1e-9
+    assert plan.upper == pytest.approx(found.upper, abs=1e-12)
+    assert isinstance(plan.policy, LabelPolicy)
+    assert evaluate(mdp, plan.policy).buffered_quantile(tau, beta) == pytest.approx(plan.value, abs=1e-12)
+
+
+def test_the_table_of_labels_tells_the_reward_where_it_decides():
+    mdp = bqrl.MDP([(0, 0, 0, 0.5, 4.0), (0, 0, 0, 0.5, 7.0), (0, 1, 0, 0.6, 7.0), (0, 1, 0, 0.4, 0.0)], horizon=2)
+    policy = solve(mdp, 0.75, beta=0.1875, randomized=False).policy
+    assert isinstance(policy, LabelPolicy)
+    first = [row for row in policy.rows(mdp) if row["stage"] == 1]
+    assert [(row["reward"], row["next_label"]) for row in first] == [(4.0, 1), (7.0, 2)]

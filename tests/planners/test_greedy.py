@@ -166,9 +166,8 @@ def test_optimism_helps_and_is_the_best_candidate(tau):
     mdp = bqrl.envs.make("AssetSelling").staged()
     rows = mdp.row_start.size - 1
     uniforms = np.random.default_rng(1).random((4, rows, 2))
-    columns = grid(mdp)
-    choice = optimistic_greedy(mdp, mdp.probability, np.full(rows, 0.05), tau, tau / 3, uniforms, columns)
-    again = optimistic_greedy(mdp, mdp.probability, np.full(rows, 0.05), tau, tau / 3, uniforms, columns)
+    choice = optimistic_greedy(mdp, mdp.probability, np.full(rows, 0.05), tau, tau / 3, uniforms)
+    again = optimistic_greedy(mdp, mdp.probability, np.full(rows, 0.05), tau, tau / 3, uniforms)
     assert np.array_equal(choice.actions, again.actions)
     assert choice.values.size == 6
     assert choice.kernel == 1, "mass moved to the best offers helps most"

@@ -9,24 +9,17 @@ import pytest
 
 import bqrl
 from bqrl.results.charts import (
-    MAX_BARS,
     MAX_POINTS,
-    MAX_STAGES,
-    MAX_STATES,
     Curve,
-    Steps,
     curves_chart,
-    guarantee_chart,
+    folded,
     image,
-    law_chart,
     learner_colours,
-    policy_chart,
     thinned,
+    tips,
 )
+from bqrl.results.plan_charts import law_chart
 from bqrl.results.views import experiment_view
-from bqrl.results.words import Words
-
-WORDS = Words("x", unit="EUR", stage="week")
 
 
 def values(spec, layer=None):
@@ -37,76 +30,6 @@ def values(spec, layer=None):
         {key: float(text) if kinds[key] == "number" else text for key, text in row.items()}
         for row in csv.DictReader(io.StringIO(spec["datasets"][data["name"]]))
     ]
-
-
-def test_the_guarantee_curve_holds_every_step():
-    mdp = bqrl.envs.make("AssetSelling")
-    curve = bqrl.guarantee_curve(mdp)
-    spec = guarantee_chart(Steps(*curve.steps), marks=[(0.1, curve(0.1))], words=WORDS).to_dict()
-    rows = values(spec, 0)
-    for tau in (0.05, 0.1, 0.31, 0.5, 0.9):
-        assert max(row["y"] for row in rows if row["x"] < tau) == pytest.approx(curve(tau), rel=1e-5)
-    assert spec["layer"][0]["encoding"]["y"]["title"] == "guaranteed return (EUR)"
-    assert spec["title"]["text"] == ["What can be guaranteed, and how surely"]
-    assert "tau" in [param["name"] for param in spec["params"]]
-
-
-def test_a_bracket_is_drawn_as_a_band_and_said():
-    low, high = Steps(np.array([0.0, 0.5]), np.array([1.0, 2.0])), Steps(np.array([0.0, 0.4]), np.array([1.5, 2.5]))
-    spec = guarantee_chart(low, upper=high).to_dict()
-    band = values(spec, 0)
-    assert [(row["low"], row["high"]) for row in band] == [(1.0, 1.5), (1.0, 2.5), (2.0, 2.5), (2.0, 2.5)]
-    assert "rounding of the returns leaves open" in " ".join(spec["title"]["subtitle"])
-
-
-def test_the_bars_of_a_law_sum_to_one_and_split_at_the_promise():
-    law = bqrl.Law([0.0, 1.0, 2.0], [0.25, 0.25, 0.5])
-    spec = law_chart({0.3: law}, {0.3: 1.0}, neutral=bqrl.Law([2.0], [1.0]), words=WORDS).to_dict()
-    mine = [row for row in values(spec, 0) if row["policy"] == "best"]
-    assert sum(row["share"] for row in mine) == pytest.approx(1.0)
-    assert [(row["kind"], row["share"]) for row in mine] == [
-        ("below the promise", 0.25), ("at least the promise", 0.25), ("at least the promise", 0.5)
-    ]  # fmt: skip
-    assert spec["layer"][0]["encoding"]["x"]["title"] == "return (EUR)"
-
-
-def test_a_law_alone_has_no_promise():
-    spec = bqrl.Law([0.0, 1.0], [0.5, 0.5]).chart().to_dict()
-    assert {row["kind"] for row in values(spec, 0)} == {"at least the promise"}
-    assert len(spec["layer"]) == 1
-    assert spec["title"]["subtitle"] == [""]
-
-
-def test_a_wide_law_is_thinned_and_its_rare_ends_are_said():
-    law = bqrl.Law(np.r_[-1e6, np.arange(5000.0)], np.r_[1e-9, np.full(5000, (1 - 1e-9) / 5000)])
-    spec = law_chart({0.1: law}, {0.1: 500.0}).to_dict()
-    rows = values(spec, 0)
-    assert len(rows) <= MAX_BARS + 1  # one bar is split at the promise
-    assert sum(row["share"] for row in rows) == pytest.approx(1.0, abs=1e-4)
-    assert sum(row["share"] for row in rows if row["kind"] == "below the promise") == pytest.approx(0.1, abs=1e-3)
-    assert "rarer returns" in " ".join(spec["title"]["subtitle"])
-
-
-def test_the_map_shows_the_action_played_most_often():
-    shares = np.zeros((2, 3, 2))
-    shares[0, 0, 1] = 1.0
-    shares[1, 1] = (0.25, 0.75)
-    spec = policy_chart({0.1: shares}, ["a", "b", "c"], ["stay", "go"], words=WORDS).to_dict()
-    rows = values(spec)
-    assert [(row["h"], row["s"], row["a"], row["part"]) for row in rows] == [(1, "a", "go", 1.0), (2, "b", "go", 0.75)]
-    assert spec["encoding"]["x"]["title"] == "week"
-    assert spec["encoding"]["y"]["scale"]["domain"] == ["a", "b"]  # names from top to bottom, numbers upwards
-    numbered = policy_chart({0.1: shares}, ["1", "2", "3"], ["stay", "go"]).to_dict()
-    assert numbered["encoding"]["y"]["scale"]["domain"] == ["2", "1"]
-
-
-def test_a_large_map_is_cut_and_says_so():
-    shares = np.random.default_rng(0).random((100, 80, 12))
-    spec = policy_chart({0.1: shares}, [str(s) for s in range(80)], [str(a) for a in range(12)], words=WORDS).to_dict()
-    assert len(values(spec)) == MAX_STATES * MAX_STAGES
-    said = " ".join(spec["title"]["subtitle"])
-    assert f"The {MAX_STATES} states met most often of 80." in said
-    assert f"{MAX_STAGES} of 100 weeks." in said
 
 
 def test_thinning_keeps_the_ends_and_the_shape():
@@ -175,3 +98,14 @@ def test_without_altair_one_line_names_the_extra(monkeypatch):
         ImportError, match=r'^charts need Altair and vl-convert; install them with: pip install "bqrl\[plots\]"$'
     ):
         law.chart()
+
+
+def test_texts_are_folded_at_words():
+    assert folded("one two three", 8) == ["one two", "three"]
+    assert folded(["", ["a-very-long-word b"]], 8) == [[""], [["a-very-long-word", "b"]]]
+
+
+def test_tooltips_have_a_title_and_may_have_a_format():
+    plain, formatted = (tip.to_dict() for tip in tips(("x:Q", "return"), ("y:Q", "share", ".2f")))
+    assert (plain["title"], "format" in plain) == ("return", False)
+    assert (formatted["field"], formatted["title"], formatted["format"]) == ("y", "share", ".2f")

@@ -3,10 +3,10 @@
 import pytest
 
 import bqrl
-from bqrl.planners.occupancy import play_shares
+from bqrl.planners.follow import play_shares
 from bqrl.planners.target import risk_neutral
-from bqrl.results.plans import Solved, level_table, plan_charts, plan_document, plan_files, plan_result, saved
-from bqrl.results.result import file_names
+from bqrl.results.plans import Solved, level_table, plan_charts, plan_document, plan_files, plan_result
+from bqrl.results.result import file_names, saved
 from bqrl.results.words import Words
 
 MODEL = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)

@@ -10,8 +10,16 @@ import pytest
 import bqrl
 
 MODEL = bqrl.envs.make("AssetSelling")
+LOG = {
+    "episode": [0, 1],
+    "stage": [0, 0],
+    "state": [0, 0],
+    "action": [0, 1],
+    "reward": [1.0, 0.0],
+    "next_state": [0, 0],
+}
 NASTY = "<script>alert(1)</script>"
-SHOWN = ["model", "curve", "plan", "law", "record", "policy", "comparison", "experiment"]
+SHOWN = ["model", "curve", "plan", "law", "record", "policy", "comparison", "experiment", "estimate"]
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +31,7 @@ def objects():
         "model": MODEL, "curve": curve, "plan": plan, "law": plan.law, "record": record, "policy": plan.policy,
         "comparison": plan.compare(bqrl.solve(MODEL, 0.5)),
         "experiment": bqrl.compare(MODEL, ["ucbvi", "q-learning"], tau=0.1, episodes=20, seeds=2, workers=1),
+        "estimate": bqrl.fit(LOG, reward_range=(0.0, 1.0)),
     }  # fmt: skip
 
 
@@ -103,7 +112,7 @@ def test_the_table_of_a_plan_says_what_its_value_means(objects):
     assert "in 9 of 10 runs at least 0.7917" in objects["plan"]._repr_html_()
 
 
-@pytest.mark.parametrize("name", ["curve", "plan", "law", "record"])
+@pytest.mark.parametrize("name", ["curve", "plan", "law", "record", "estimate"])
 def test_each_has_a_chart(objects, name):
     spec = objects[name].chart().to_dict()
     assert spec["$schema"].endswith(".json")
@@ -132,7 +141,7 @@ def test_frames_where_pandas_is_installed(objects, monkeypatch):
     pandas = types.ModuleType("pandas")
     pandas.DataFrame = lambda rows: made.append(rows) or "frame"
     monkeypatch.setitem(sys.modules, "pandas", pandas)
-    for name in ("model", "curve", "plan", "law", "record", "experiment"):
+    for name in ("model", "curve", "plan", "law", "record", "experiment", "estimate"):
         assert objects[name].to_frame() == "frame"
         assert made[-1] == objects[name].rows()
     assert objects["policy"].to_frame(MODEL, min_probability=0.1) == "frame"
@@ -141,3 +150,5 @@ def test_frames_where_pandas_is_installed(objects, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="to_frame needs pandas; install it with: pip install pandas"):
         objects["law"].to_frame()
+    with pytest.raises(ImportError, match="to_frame needs pandas; install it with: pip install pandas"):
+        objects["estimate"].to_frame()  # once a bare ModuleNotFoundError

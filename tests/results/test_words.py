@@ -4,7 +4,7 @@ import doctest
 
 import pytest
 
-from bqrl.results import charts, learning, plans, result, words
+from bqrl.results import charts, estimates, learning, result, words
 from bqrl.results.words import (
     Words,
     apart,
@@ -32,7 +32,7 @@ LEVEL = {
 }
 
 
-@pytest.mark.parametrize("module", [charts, learning, plans, result, words])
+@pytest.mark.parametrize("module", [charts, estimates, learning, result, words])
 def test_doctests(module):
     result = doctest.testmod(module)
     assert result.attempted
@@ -200,14 +200,23 @@ def test_a_ranking_says_no_more_than_the_seeds_show(given, text):
     assert ranking(document(*given)) == text
 
 
-def test_what_runs_mean():
+def test_what_runs_mean_and_nothing_to_learn_is_said_only_of_learners_that_end_at_the_optimum():
     words = Words("x", unit="EUR")
     assert learned(document(("A", [50.0], [40])), words) == (
         "After 100 episodes, in 9 of 10 runs you get at least 10 EUR, the best that any policy can promise. During learning"
         " the policies fell short of it by 0.5 per episode on average, 50 in total."
     )
     assert learned(document(("A", [0.0], [0]), random=10.0), words).endswith("there is nothing to learn.")
+    short = learned(document(("A", [9.0], [None]), random=10.0), words)
+    assert short.endswith("Random play makes the best promise, so the learned policy is worse than random play.")
+    some = learned(document(("A", [0.0, 9.0, 9.0], [0, None, None]), random=10.0), words)
+    assert some.endswith("so 2 of 3 learned policies are worse than random play.")
+    assert "nothing to learn" not in short + some
     assert "does not expose its kernel" in learned(document(("A", [0.0], [0]), best=None), words)
     both = document(("A", [1.0], [None]), ("B", [8.0], [None]))
     assert compared(both, words).endswith("In 9 of 10 runs the best policy gives at least 10 EUR, random play 2 EUR.")
+    easy = document(("A", [0.0], [0]), ("B", [0.0], [0]), random=10.0)
+    assert compared(easy, words).endswith("Random play promises as much: at this level there is nothing to learn.")
+    hard = document(("A", [0.0], [0]), ("B", [8.0], [None]), random=10.0)
+    assert compared(hard, words).endswith("so a policy that falls short is worse than random play.")
     assert [one["label"] for one in by_gap(both["learners"])] == ["A", "B"]

@@ -1,5 +1,7 @@
 """The engine: jobs, stored runs, failures, progress and the time left."""
 
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+
 import pytest
 from small_study import RUNS, Heard, make
 
@@ -8,7 +10,7 @@ from bqrl.study.runner import Batch, Engine, FailedRunsError, Job
 from bqrl.study.runs import RunSpec, Timing
 from bqrl.study.store import Memory
 from bqrl.study.watch import Watch
-from bqrl.study.workers import Workers
+from bqrl.study.workers import LostWorkersError, Workers
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
 
@@ -133,3 +135,21 @@ def test_the_first_estimate_of_the_time_left_is_near_the_truth(study_file, tmp_p
     rest = study.session["seconds"] - begun
     assert begun < study.session["seconds"]
     assert first < 3.0 * rest + 1.0  # compilation does not enter, so the first estimate is not far too long
+
+
+@pytest.mark.parametrize("error", [BrokenExecutor(), CancelledError()])
+def test_lost_workers_end_everything(error):
+    class Lost(Workers):
+        lost = "the cluster was lost; finished runs are kept"
+
+        def submit(self, function, *arguments):
+            future = Future()
+            if isinstance(error, CancelledError):
+                future.cancel()
+                future.set_running_or_notify_cancel()
+            else:
+                future.set_exception(error)
+            return future
+
+    with pytest.raises(LostWorkersError, match=r"^the cluster was lost; finished runs are kept$"):
+        engine_of(job("sarsa", [1, 2]), workers=Lost()).drive()

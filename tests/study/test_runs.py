@@ -1,12 +1,14 @@
 """One run: its name, its times, and the episodes that it counts while it is played."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import bqrl
 from bqrl.study import runs
 from bqrl.study.problems import problem_of
-from bqrl.study.runs import RunSpec, check_code, complete
+from bqrl.study.runs import RunSpec, complete, execute
 from bqrl.study.workers import PLAYED
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
@@ -43,9 +45,7 @@ def test_episodes_are_counted_while_a_run_is_played(monkeypatch):
 
 def test_other_code_or_format_gives_another_name(monkeypatch):
     before = RUN.name
-    monkeypatch.setattr(runs, "fingerprint", lambda: "another")
-    assert RUN.name != before
-    monkeypatch.undo()
+    assert replace(RUN, code="another").name != before
     monkeypatch.setattr(runs, "FORMAT", 99)
     assert RUN.name != before
 
@@ -61,4 +61,4 @@ def test_the_fingerprint_follows_the_code(monkeypatch, tmp_path):
 
 def test_a_worker_with_other_code_refuses():
     with pytest.raises(RuntimeError, match=r"the study was started by 0\.0\.0\+other; install the same version"):
-        check_code("0.0.0+other")
+        execute(replace(RUN, code="0.0.0+other"))

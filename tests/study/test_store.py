@@ -11,9 +11,8 @@ from bqrl.learners.run import learn
 from bqrl.mdp.files.npz import pack, unpack
 from bqrl.study import store
 from bqrl.study.problems import problem_of
-from bqrl.study.runs import RunSpec, Timing, fingerprint
+from bqrl.study.runs import RunSpec, Timing, execute
 from bqrl.study.store import Store
-from bqrl.study.store import execute as execute_with
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
 RUN = RunSpec(PROBLEM, "q-learning", (), 0.5, 20, 0.05, 7)
@@ -28,36 +27,32 @@ OTHERS = [
 ]
 
 
-def execute(run):
-    return execute_with(run, fingerprint())
-
-
 @pytest.fixture
-def kept(tmp_path):
+def stored(tmp_path):
     said = []
     with Store(tmp_path, said.append) as found:
         found.save(RUN, *execute(RUN))
         yield found, said
 
 
-def test_a_run_is_what_learn_makes(kept):
-    record = kept[0].load(RUN)
+def test_a_run_is_what_learn_makes(stored):
+    record = stored[0].load(RUN)
     same = learn(RUN.problem.build(), "q-learning", tau=0.5, episodes=20, seed=7)
     np.testing.assert_array_equal(record.returns, same.returns)
     np.testing.assert_array_equal(record.gap(0.5), same.gap(0.5))
     assert record.final_policy.actions.tobytes() == same.final_policy.actions.tobytes()
-    np.testing.assert_array_equal(Record.load(kept[0].path(RUN)).returns, same.returns)
+    np.testing.assert_array_equal(Record.load(stored[0].path(RUN)).returns, same.returns)
 
 
 def test_the_same_run_gives_the_same_bytes():
     assert execute(RUN)[0] == execute(RUN)[0]
 
 
-def test_a_changed_run_has_another_name(kept):
+def test_a_changed_run_has_another_name(stored):
     names = {RUN.name, *(run.name for run in OTHERS)}
     assert len(names) == 1 + len(OTHERS)
-    assert kept[0].has(RUN)
-    assert not any(kept[0].has(run) for run in OTHERS)
+    assert stored[0].has(RUN)
+    assert not any(stored[0].has(run) for run in OTHERS)
 
 
 def damaged(content):
@@ -70,8 +65,8 @@ def damaged(content):
     yield "foreign", pack({"returns": arrays["returns"]})
 
 
-def test_damaged_and_foreign_files_are_reported_and_made_anew(kept):
-    found, said = kept
+def test_damaged_and_foreign_files_are_reported_and_made_anew(stored):
+    found, said = stored
     path = found.path(RUN)
     whole = path.read_bytes()
     for count, (_, content) in enumerate(damaged(whole), start=1):
@@ -84,23 +79,23 @@ def test_damaged_and_foreign_files_are_reported_and_made_anew(kept):
     assert found.has(RUN)
 
 
-def test_the_result_of_another_run_is_not_taken(kept):
-    found, said = kept
+def test_the_result_of_another_run_is_not_taken(stored):
+    found, said = stored
     found.path(OTHERS[0]).write_bytes(found.path(RUN).read_bytes())
     assert not found.has(OTHERS[0])
     assert "the file holds the result of another run" in said[0]
 
 
-def test_drafts_of_a_killed_process_are_removed(kept, tmp_path):
+def test_drafts_of_a_killed_process_are_removed(stored, tmp_path):
     draft = tmp_path / "runs/.something.npz.abc.part"
     draft.write_bytes(b"half")
-    kept[0].close()
+    stored[0].close()
     with Store(tmp_path):
         assert not draft.exists()
 
 
-def test_a_full_disk_is_one_line_and_leaves_what_was_there(kept, monkeypatch):
-    found, _ = kept
+def test_a_full_disk_is_one_line_and_leaves_what_was_there(stored, monkeypatch):
+    found, _ = stored
 
     def full(path, content):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -112,8 +107,8 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(kept, monkeypatch):
     assert found.has(RUN)
 
 
-def test_times_survive_a_cut_line(kept, tmp_path):
-    found, _ = kept
+def test_times_survive_a_cut_line(stored, tmp_path):
+    found, _ = stored
     with (tmp_path / "times.jsonl").open("a") as file:
         file.write('{"run": "x", "sec')
     assert list(found.times()) == [RUN.name]
@@ -122,7 +117,7 @@ def test_times_survive_a_cut_line(kept, tmp_path):
     assert list(found.times()) == [RUN.name, OTHERS[0].name]
 
 
-def test_two_studies_do_not_share_a_folder(kept, tmp_path):
+def test_two_studies_do_not_share_a_folder(stored, tmp_path):
     draft = tmp_path / "runs/.something.npz.abc.part"
     draft.write_bytes(b"half")  # the first store is writing it
     with pytest.raises(
@@ -130,7 +125,7 @@ def test_two_studies_do_not_share_a_folder(kept, tmp_path):
     ):
         Store(tmp_path)
     assert draft.exists()
-    kept[0].close()
+    stored[0].close()
     Store(tmp_path).close()
     assert (tmp_path / ".bqrl.lock").exists()
 
@@ -138,9 +133,8 @@ def test_two_studies_do_not_share_a_folder(kept, tmp_path):
 WRITER = """
 import sys, time
 from bqrl.study.problems import problem_of
-from bqrl.study.runs import RunSpec, Timing
-from bqrl.study.store import Store, to_bytes
-from bqrl.study.runs import complete
+from bqrl.study.runs import RunSpec, Timing, complete, to_bytes
+from bqrl.study.store import Store
 
 problem = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
 runs = [RunSpec(problem, "q-learning", (), 0.5, 3, 0.05, seed) for seed in range(20)]

@@ -1,36 +1,24 @@
-import csv
 import json
 
 import pytest
-from small_study import RUNS, SMALL, Heard, make, results_of
+from small_study import RUNS, SMALL, Heard, details_of, make, read_table, results_of
 
 from bqrl.study.papers import paper_file
 from bqrl.study.runner import FailedRunsError
-from bqrl.study.runs import fingerprint
+from bqrl.study.runs import digest_of, execute
 from bqrl.study.spec import read_spec
-from bqrl.study.store import digest_of, execute
 from bqrl.study.workers import Workers
 
 MAIN = "AssetSelling_tau0p2_plot.csv"
 
 
-def read(path):
-    with path.open() as file:
-        rows = list(csv.reader(file))
-    return rows[0], rows[1:]
-
-
-def found(folder):
-    return json.loads((folder / "result.json").read_text())["details"]
-
-
 def test_every_run_is_one_file(made):
     assert len(list((made / "runs").iterdir())) == RUNS
-    assert found(made)["session"]["runs"] == RUNS
+    assert details_of(made)["session"]["runs"] == RUNS
 
 
 def test_orderings_and_references_hold(made, finished):
-    details = found(made)
+    details = details_of(made)
     order = details["orderings"]["AssetSelling"]["0.5"]["exact"]
     assert [row["mean"] for row in order] == sorted(row["mean"] for row in order)
     against = finished[0].scores.reference(0.5)
@@ -42,8 +30,8 @@ def test_a_second_call_makes_nothing_and_says_so(made, study_file, tmp_path):
 
     shutil.copytree(made, tmp_path / "again")
     heard = Heard()
-    told = make(study_file, tmp_path / "again", watch=heard).session
-    assert (told["runs_made"], told["runs_skipped"]) == (0, RUNS)
+    session = make(study_file, tmp_path / "again", watch=heard).session
+    assert (session["runs_made"], session["runs_skipped"]) == (0, RUNS)
     assert f"0 runs made, {RUNS} skipped because they were finished before" in heard.lines
     assert results_of(tmp_path / "again") == results_of(made)
 
@@ -55,11 +43,11 @@ def test_a_changed_study_reuses_only_what_is_the_same(made, tmp_path):
     (tmp_path / "small.toml").write_text(
         SMALL.replace("replication_seeds = [3, 4, 5]", "replication_seeds = [3, 4, 6]")
     )
-    told = make(tmp_path / "small.toml", tmp_path / "again").session
-    assert told["runs_made"] == 5  # the new seed of every learner and level
+    session = make(tmp_path / "small.toml", tmp_path / "again").session
+    assert session["runs_made"] == 5  # the new seed of every learner and level
     (tmp_path / "small.toml").write_text(SMALL.replace("offers = 6", "offers = 7"))
-    told = make(tmp_path / "small.toml", tmp_path / "again").session
-    assert told["runs_skipped"] == 0
+    session = make(tmp_path / "small.toml", tmp_path / "again").session
+    assert session["runs_skipped"] == 0
 
 
 def test_damaged_results_are_made_again(made, study_file, tmp_path):
@@ -71,8 +59,8 @@ def test_damaged_results_are_made_again(made, study_file, tmp_path):
     names[1].write_bytes(names[2].read_bytes())
     names[3].unlink()
     heard = Heard()
-    told = make(study_file, tmp_path / "again", watch=heard).session
-    assert told["runs_made"] == 3
+    session = make(study_file, tmp_path / "again", watch=heard).session
+    assert session["runs_made"] == 3
     assert sum("the run is repeated" in line for line in heard.lines) == 2
     assert results_of(tmp_path / "again") == results_of(made)
 
@@ -87,10 +75,10 @@ def test_quick_marks_every_output(study_file, tmp_path):
     tables = [path for path in tmp_path.rglob("*.csv") if path.parent != tmp_path or "tau" in path.name]
     assert len(tables) > 20
     for path in tables:
-        header, rows = read(path)
+        header, rows = read_table(path)
         assert header[-1] == "quick"
         assert {row[-1] for row in rows} == {"1"}
-    assert read(tmp_path / MAIN)[1][-1][0] == "20"
+    assert read_table(tmp_path / MAIN)[1][-1][0] == "20"
 
 
 class Failing(Workers):
@@ -125,7 +113,7 @@ def test_learners_trained_once_do_not_see_the_level():
     for entry in spec.entries:
         if not entry.per_level:
             runs = [replace(spec.run(entry, tau, 5), episodes=60) for tau in (0.1, 0.9)]
-            arrays = [unpack(execute(run, fingerprint())[0]) for run in runs]
+            arrays = [unpack(execute(run)[0]) for run in runs]
             for one in arrays:
                 one.pop("settings")
             assert digest_of(arrays[0]) == digest_of(arrays[1]), entry.key
@@ -159,7 +147,7 @@ def test_a_study_of_another_problem_speaks_of_its_states_and_actions(tmp_path):
     (tmp_path / "roads.toml").write_text(OTHER)
     make(tmp_path / "roads.toml", tmp_path / "out")
     result = read_result(tmp_path / "out")
-    header, rows = read(tmp_path / "out" / "two_roads_tau0p3_SARSA_final_policy.csv")
+    header, rows = read_table(tmp_path / "out" / "two_roads_tau0p3_SARSA_final_policy.csv")
     assert header == ["state", "stage_1", "stage_2", "stage_3"]
     assert [row[0] for row in rows] == ["0", "1"]
     assert {"figure1_tau0p3", "final_policy_tau0p3", "every_measure", "seeds", "promises", "return_laws"} == set(

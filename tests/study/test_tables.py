@@ -1,26 +1,15 @@
 """The tables of a study as CSV files."""
 
-import csv
-import json
 import math
 
 import numpy as np
 import pytest
+from small_study import details_of, read_table
 
 from bqrl.study.store import Store
 from bqrl.study.tables import file_name, level_name
 
 MAIN = "AssetSelling_tau0p2_plot.csv"
-
-
-def read(path):
-    with path.open() as file:
-        rows = list(csv.reader(file))
-    return rows[0], rows[1:]
-
-
-def found(folder):
-    return json.loads((folder / "result.json").read_text())["details"]
 
 
 def test_names_of_files_hold_no_odd_characters():
@@ -32,7 +21,7 @@ def test_names_of_files_hold_no_odd_characters():
 
 @pytest.mark.parametrize("level", ["0p2", "0p5"])
 def test_main_tables_have_the_columns_and_the_episodes(made, level):
-    header, rows = read(made / f"AssetSelling_tau{level}_plot.csv")
+    header, rows = read_table(made / f"AssetSelling_tau{level}_plot.csv")
     assert header == ["episode", "ucb_bqrl_mean", "ucb_bqrl_std", "eps_q_mean", "eps_q_std"]
     assert [int(row[0]) for row in rows] == list(range(1, 61))
     values = np.array(rows, float)
@@ -46,12 +35,12 @@ def test_tables_hold_the_mean_and_sample_deviation_of_the_held_out_runs(finished
     with Store(made) as store:
         records = [store.load(run) for run in runs]
     regrets = np.array([np.cumsum(record.expected_regret()) for record in records])
-    header, rows = read(made / MAIN)
+    header, rows = read_table(made / MAIN)
     columns = dict(zip(header, np.array(rows, float).T, strict=True))
     np.testing.assert_allclose(columns["eps_q_mean"], regrets.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(columns["eps_q_std"], regrets.std(axis=0, ddof=1), atol=1e-12)
     gaps = np.array([np.cumsum(record.gap(0.5, "capped")) for record in records])
-    header, rows = read(made / "AssetSelling_tau0p5_plot.csv")
+    header, rows = read_table(made / "AssetSelling_tau0p5_plot.csv")
     np.testing.assert_allclose([float(row[header.index("eps_q_mean")]) for row in rows], gaps.mean(axis=0), atol=1e-12)
 
 
@@ -62,25 +51,25 @@ def test_other_measures_and_variants_have_folders_of_their_own(made):
             "exact/AssetSelling_tau0p5_gap",
             "expected/AssetSelling_tau0p2_regret",
         ):
-            header, rows = read(made / f"{lead}{name}.csv")
+            header, rows = read_table(made / f"{lead}{name}.csv")
             assert header[-2:] == ["target_mean", "target_std"]
             assert len(rows) == 60
-    header, rows = read(made / "replications/AssetSelling_tau0p2_ends.csv")
+    header, rows = read_table(made / "replications/AssetSelling_tau0p2_ends.csv")
     assert header == ["learner", "seed", "held_out", "capped_gap", "exact_gap", "expected_regret"]
     assert [(row[0], int(row[1]), int(row[2])) for row in rows[:5]] == [
         ("ucb_bqrl", s, int(s < 3)) for s in range(1, 6)
     ]
-    header, rows = read(made / "laws/AssetSelling_tau0p2_final_laws.csv")
+    header, rows = read_table(made / "laws/AssetSelling_tau0p2_final_laws.csv")
     mass = math.fsum(float(row[3]) for row in rows if row[:2] == ["target", "2"])
     assert mass == pytest.approx(1.0)
 
 
 def test_the_final_policy_is_a_table_of_the_problems_own_states_and_actions(made):
-    header, rows = read(made / "AssetSelling_tau0p2_UCB_BQRL_final_policy.csv")
+    header, rows = read_table(made / "AssetSelling_tau0p2_UCB_BQRL_final_policy.csv")
     assert header == ["state", "stage_1", "stage_2", "stage_3", "stage_4"]
     assert [row[0] for row in rows] == ["0", "1", "2", "3", "4", "5"]  # sold is left out
     assert {cell for row in rows for cell in row[1:]} == {"Stop", "Continue"}
-    errors = found(made)["final_policies"]["0.2"]
+    errors = details_of(made)["final_policies"]["0.2"]
     ranked = sorted((*map(lambda x: round(x, 12), one), int(seed)) for seed, one in errors["errors"].items())
     assert errors["seed"] == ranked[0][-1]
 

@@ -29,3 +29,18 @@ def test_the_plain_watch_takes_everything_and_says_nothing(capsys):
     watch.tick()
     watch.show(None)
     assert capsys.readouterr() == ("", "")
+
+
+def test_tracked_items_are_steps_of_a_phase():
+    seen = []
+
+    class Look(Watch):
+        def phase(self, text, total=None):
+            seen.append((text, total))
+
+        def tick(self):
+            seen.append("tick")
+
+    assert list(Look().track([3, 4], "planning")) == [3, 4]
+    assert list(Look().track([5], "planning")) == [5]
+    assert seen == [("planning", 2), "tick", "tick", ("planning", None), "tick"]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import BrokenExecutor, CancelledError
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,10 @@ from small_study import RUNS, make, results_of
 from worker_calls import die, die_once, double, environment, fail
 
 from bqrl.study.problems import problem_of
-from bqrl.study.runs import RunSpec, fingerprint
-from bqrl.study.store import execute
-from bqrl.study.workers import MAX_DEATHS, LocalWorkers, Work, available_cores
+from bqrl.study.runs import RunSpec, execute
+from bqrl.study.workers import MAX_DEATHS, LocalWorkers, available_cores
 
+WAIT = 120.0  # seconds that a call may take
 BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]
 
 
@@ -41,21 +42,11 @@ def wait_until(folder, count, process, seconds=240.0):
         time.sleep(0.005)
 
 
-def gather(work, count, seconds=120.0):
-    """The outcomes of a number of calls by key."""
-    found, until = {}, time.monotonic() + seconds
-    while len(found) < count:
-        assert time.monotonic() < until
-        found |= {outcome.key: outcome for outcome in work.wait(0.5)}
-    return found
-
-
 @pytest.fixture
-def work():
-    said = []
-    found = Work(LocalWorkers(2), said.append)
-    yield found, said
-    found.workers.close()
+def workers():
+    found = LocalWorkers(2)
+    yield found
+    found.close()
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -65,74 +56,68 @@ def test_any_number_of_workers_gives_the_same_results(made, study_file, tmp_path
     assert results_of(tmp_path) == results_of(made)
 
 
-def test_a_dead_process_costs_only_the_call_that_it_was_at(work, tmp_path):
-    calls, said = work
-    calls.submit("dies", die_once, str(tmp_path), 5)
-    for x in range(6):
-        calls.submit(f"{x}", double, x)
-    found = gather(calls, 7)
-    assert {key: outcome.value for key, outcome in found.items()} == {"dies": 5} | {f"{x}": 2 * x for x in range(6)}
-    assert len(said) == 1
-    assert said[0].startswith("a worker process died; ")
-    assert said[0].endswith("repeated")
+def test_a_dead_process_costs_only_the_call_that_it_was_at(workers, tmp_path):
+    dies, others = workers.submit(die_once, str(tmp_path), 5), [workers.submit(double, x) for x in range(6)]
+    assert [call.result(WAIT) for call in (dies, *others)] == [5, 0, 2, 4, 6, 8, 10]
+    assert workers.notes() == ["a worker process died; its run is repeated"]
+    assert workers.notes() == []
 
 
-def test_a_call_that_always_kills_its_process_fails_alone(work):
-    calls, said = work
-    calls.submit("dies", die)
-    for x in range(4):
-        calls.submit(f"{x}", double, x)
-    found = gather(calls, 5)
-    assert str(found.pop("dies").error) == "its worker process died 3 times"
-    assert [found[f"{x}"].value for x in range(4)] == [0, 2, 4, 6]
-    assert len(said) == MAX_DEATHS - 1
+def test_a_call_that_always_kills_its_process_fails_alone(workers):
+    dies, others = workers.submit(die), [workers.submit(double, x) for x in range(4)]
+    assert str(dies.exception(WAIT)) == "its worker process died 3 times"
+    assert [call.result(WAIT) for call in others] == [0, 2, 4, 6]
+    assert len(workers.notes()) == MAX_DEATHS - 1
 
 
-def test_processes_that_only_die_end_the_work():
-    calls = Work(LocalWorkers(1), lambda text: None)
-    for x in range(8):
-        calls.submit(f"{x}", die)
+def test_processes_that_only_die_break_every_call():
+    workers = LocalWorkers(1)
     try:
-        with pytest.raises(ChildProcessError, match=r"worker processes in a row died before .* finished runs are kept"):
-            gather(calls, 8)
+        calls = [workers.submit(die) for _ in range(5)]
+        errors = [call.exception(WAIT) for call in calls]
+        assert [isinstance(error, BrokenExecutor) for error in errors] == [False] * 3 + [True] * 2
     finally:
-        calls.workers.close()
+        workers.close()
+    assert "A script must start its work under `if __name__ == '__main__':`" in workers.lost
 
 
-def test_an_error_belongs_to_its_call(work):
-    calls, said = work
-    calls.submit("bad", fail)
-    calls.submit("good", double, 4)
-    found = gather(calls, 2)
-    assert found["good"].value == 8
-    assert str(found["bad"].error) == "no chance"
-    assert said == []
+def test_closed_workers_drop_their_calls_and_processes(workers, tmp_path):
+    pid, calls = workers.submit(os.getpid).result(WAIT), [workers.submit(time.sleep, 600) for _ in range(4)]
+    workers.close()
+    assert {type(call.exception(WAIT)) if not call.cancelled() else CancelledError for call in calls} == {
+        CancelledError
+    }
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
-def test_processes_have_one_thread_and_ignore_ctrl_c(work):
+def test_an_error_belongs_to_its_call(workers):
+    bad, good = workers.submit(fail), workers.submit(double, 4)
+    assert good.result(WAIT) == 8
+    assert str(bad.exception(WAIT)) == "no chance"
+    assert workers.notes() == []
+
+
+def test_processes_have_one_thread_and_ignore_ctrl_c(workers, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
     before = dict(os.environ)
-    work[0].submit("look", environment)
-    assert gather(work[0], 1)["look"].value == ("1", "1", signal.SIG_IGN)
+    assert workers.submit(environment).result(WAIT) == ("1", "1", signal.SIG_IGN)
     assert dict(os.environ) == before
 
 
-def test_episodes_of_all_processes_are_counted_while_they_are_played():
+def test_episodes_of_all_processes_are_counted_while_they_are_played(workers):
     problem = problem_of({"name": "AssetSelling"})
-    workers = LocalWorkers(2)
     assert workers.played() == 0
-    try:
-        runs = [RunSpec(problem, "sarsa", (), 0.5, 15_000, 0.05, seed) for seed in range(2)]
-        calls = [workers.submit(execute, run, fingerprint()) for run in runs]
-        counts = []
-        while not all(call.done() for call in calls):
-            counts.append(workers.played())
-            time.sleep(0.02)
-        assert 0 < max(counts) <= 30_000
-        assert len(set(counts)) > 3
-        assert workers.played() == 0
-        assert all(call.exception() is None for call in calls)
-    finally:
-        workers.close()
+    runs = [RunSpec(problem, "sarsa", (), 0.5, 15_000, 0.05, seed) for seed in range(2)]
+    calls = [workers.submit(execute, run) for run in runs]
+    counts = []
+    while not all(call.done() for call in calls):
+        counts.append(workers.played())
+        time.sleep(0.02)
+    assert 0 < max(counts) <= 30_000
+    assert len(set(counts)) > 3
+    assert workers.played() == 0
+    assert all(call.exception() is None for call in calls)
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")

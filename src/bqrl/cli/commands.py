@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import is_dataclass
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_type_hints
@@ -21,56 +21,48 @@ from bqrl.checks import nearest
 
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # the last: an extra is not installed
 COMMANDS = ("solve", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
-# The options of arguments of the library, named by the field `name` of its errors.
-OPTIONS = {
-    name: f"--{name.replace('_', '-')}"
-    for name in (
-        "arithmetic", "attitude", "beta", "columns", "confidence", "delta", "discount", "ends", "episodes", "gap", "horizon",
-        "learner", "max_nodes", "planner", "points", "radius", "randomized", "reward_range", "secondary", "seed", "seeds",
-        "start", "support", "tau", "workers",
-    )
-} | {"max_bytes": "--max-memory"}  # fmt: skip
+RENAMED = {
+    "max_bytes": "--max-memory",
+    "experiment": "--only",
+}  # arguments of the library whose option has another name
 
 
 class LazyCommands(TyperGroup):
-    """Each command is a function of the module of its name, which is imported when the command is used."""
+    """The commands, of which only the one that is used is imported."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands in their order."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of that name, or None."""
+        """Return the command of that name."""
         if cmd_name not in COMMANDS:
             ctx.fail(f"there is no command {cmd_name!r}{nearest(cmd_name, COMMANDS)}")
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(cmd_name)(flat(getattr(import_module(f"bqrl.cli.{cmd_name}"), cmd_name)))
-        return typer.main.get_command(alone)
+        return command_of(cmd_name)
+
+
+def command_of(name: str) -> Any:
+    """The command of that name: a function of the module of the same name."""
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name)(flat(getattr(import_module(f"bqrl.cli.{name}"), name)))
+    return typer.main.get_command(alone)
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
     """The command with each parameter that is a dataclass of options replaced by these options."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
-    parameters = []
+    listed: list[Parameter] = []
     for name, parameter in signature(command).parameters.items():
-        if name in groups:
-            inner = get_type_hints(groups[name], include_extras=True)
-            parameters += [(field.name, field.default, inner[field.name]) for field in fields(groups[name])]
-        else:
-            parameters.append((name, parameter.default, hints[name]))
+        inner = signature(groups[name]).parameters.values() if name in groups else [parameter]
+        types = get_type_hints(groups[name], include_extras=True) if name in groups else hints
+        listed += [one.replace(kind=Parameter.KEYWORD_ONLY, annotation=types[one.name]) for one in inner]
 
     def call(**given: Any) -> None:
         for name, kind in groups.items():
-            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            given[name] = kind(**{field: given.pop(field) for field in signature(kind).parameters})
         command(**given)
 
-    listed = [
-        Parameter(
-            name, Parameter.KEYWORD_ONLY, default=Parameter.empty if default is MISSING else default, annotation=kind
-        )
-        for name, default, kind in parameters
-    ]
     call.__signature__ = Signature(listed)  # type: ignore[attr-defined]
     call.__annotations__, call.__doc__ = {one.name: one.annotation for one in listed}, command.__doc__
     return call
@@ -117,7 +109,7 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         code = 130
     except BAD_INPUT as fault:
-        return _fail(message_of(fault), 2, fault)
+        return _fail(message_of(fault, *arguments[:1]), 2, fault)
     except Exception as fault:
         if hasattr(fault, "format_message"):  # an option or a command that does not exist: typer's own usage error
             return _fail(usage_of(fault), 2, fault)
@@ -149,10 +141,13 @@ def usage_of(fault: Any) -> str:
     return f"{fault.format_message()}, got {str(first['input'])[:60]!r}"
 
 
-def message_of(fault: BaseException) -> str:
-    """The error's message, with the option of the command line that the argument belongs to."""
+def message_of(fault: BaseException, command: str = "") -> str:
+    """The error's message, with the option of the command that the argument named by the error belongs to."""
     if isinstance(fault, OSError) and fault.strerror and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"
-    message = str(fault) or type(fault).__name__
-    option = OPTIONS.get(str(getattr(fault, "name", None)))
-    return message if option is None or option in message else f"{message} ({option})"
+    message, name = str(fault) or type(fault).__name__, getattr(fault, "name", None)
+    if name is None or command not in COMMANDS:
+        return message
+    options = {one.name: max(one.opts, key=len) for one in command_of(command).params if one.opts[0].startswith("-")}
+    option = options.get(name, RENAMED.get(name, ""))
+    return message if option not in options.values() or option in message else f"{message} ({option})"

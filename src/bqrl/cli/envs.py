@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import sys
 from importlib.resources import files
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich import box
+from rich.table import Table as Grid
 
 from bqrl.checks import choice
-from bqrl.cli.output import Json, Out, looked_at, paper, print_json
+from bqrl.cli.output import Json, Out, is_terminal, paper, print_json
 from bqrl.envs import about, make
 from bqrl.envs import names as known
 from bqrl.planners.target import guarantee_curve, plan_from_curve
 from bqrl.results.result import Result, Table, check_folder, write
-
-if TYPE_CHECKING:
-    from rich.table import Table as Grid
 
 LEVELS = (0.05, 0.1, 0.5)
 LARGE = 2_000_000  # transitions times stages from which an optimum takes seconds: on request only
@@ -39,7 +38,7 @@ def envs(
         typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
         return
 
-    listed, at_terminal = [about(name) for name in names or known()], looked_at(sys.stdout)
+    listed, at_terminal = [about(name) for name in names or known()], is_terminal(sys.stdout)
     if out is not None:
         check_folder(out, ["problems.csv"])
     if not (as_json or out is not None or at_terminal):
@@ -90,9 +89,6 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
 
 
 def _table(problems: list[dict[str, Any]]) -> Grid:
-    from rich import box
-    from rich.table import Table as Grid
-
     table = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("problem", style="bold", no_wrap=True)
     for heading in ("states", "actions", "stages", *(f"tau {tau:g}" for tau in LEVELS)):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, Title, finish, paper, print_json, say, show_table
+from bqrl.cli.output import Json, Out, Title, column_names, finish, paper, print_json, say, show_table
 from bqrl.logs.fit import fit as estimate_from
 from bqrl.results.estimates import FILES, fit_document, fit_result
 from bqrl.results.result import Result, check_folder, write
@@ -36,7 +36,7 @@ def fit(
     if out is not None:
         check_folder(out, FILES)
     asked: dict[str, Any] = {
-        "columns": _headers(columns), "horizon": horizon, "discount": discount, "start": start, "stationary": stationary,
+        "columns": column_names(columns), "horizon": horizon, "discount": discount, "start": start, "stationary": stationary,
         "support": support, "reward_range": _range(reward_range), "ends": ends, "reward_by": reward_by,
     }  # fmt: skip
     estimate = estimate_from(log, confidence, **asked)
@@ -51,17 +51,6 @@ def fit(
     else:
         show(result)
     finish(left_out, out, quiet=as_json)
-
-
-def _headers(text: str | None) -> dict[str, str] | None:
-    """Headers by role from "state=condition,action=drug"."""
-    if text is None:
-        return None
-    pairs = [part.partition("=") for part in text.split(",")]
-    wrong = next((role + sign + header for role, sign, header in pairs if not sign or not header.strip()), None)
-    if wrong is not None:
-        raise ValueError(f"--columns must hold ROLE=HEADER pairs, got {wrong!r}; write e.g. state=condition")
-    return {role.strip(): header.strip() for role, _, header in pairs}
 
 
 def _range(text: str | None) -> tuple[float, float] | None:

@@ -21,17 +21,7 @@ from bqrl.cli.progress import ProgressBar
 from bqrl.learners.callbacks import TensorBoard
 from bqrl.learners.record import Record
 from bqrl.planners.plan import check_levels
-from bqrl.results.learning import (
-    Learned,
-    file_stem,
-    label_of,
-    learner_table,
-    learning_document,
-    learning_files,
-    learning_result,
-    random_law,
-    seed_table,
-)  # fmt: skip
+from bqrl.results import learning
 from bqrl.results.plans import in_one_line
 from bqrl.results.result import check_folder, to_json, write
 from bqrl.study.compare import compare as run_all
@@ -100,36 +90,36 @@ def run_learners(
     check_levels(tau, 0.0)
     whole(workers, "workers", 1)
     if out is not None:
-        stems = [file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
-        check_folder(out, [*learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)])
+        stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
+        check_folder(out, [*learning.learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)])
     problem, begun = read_problem(asked), time.perf_counter()
     inline = problem.mdp is None or len(entries) * len(seeds) == 1  # an environment cannot be sent to another process
     stored = out if problem.mdp is not None or source_of(problem.source).key else None  # runs that can be identified
     with ProgressBar(notice=problem.assumed) as watch:
         experiment = run_all(
-            problem.source, [(label_of(*entry), *entry) for entry in entries], tau, settings["episodes"], seeds,
+            problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, settings["episodes"], seeds,
             board or (1 if inline else workers), delta=settings["delta"], horizon=problem.horizon, folder=stored, watch=watch,
         )  # fmt: skip
         watch.phase("comparing with the optimum and with random play")
-        found = Learned(
+        found = learning.Learned(
             experiment,
             problem.words,
             problem.sizes | {"name": problem.words.title},
             problem.mdp,
-            random=None if problem.mdp is None else random_law(problem.mdp),
+            random=None if problem.mdp is None else learning.random_law(problem.mdp),
             settings=asked.settings() | dict(settings),
             seconds=time.perf_counter() - begun,
             alone=alone,
         )
-        document = learning_document(found)
+        document = learning.learning_document(found)
         left_out: list[str] = []
         if out is not None:
             watch.phase("writing")
-            records = dict(zip(seeds, experiment.records[label_of(*entries[0])], strict=True))
+            records = dict(zip(seeds, experiment.records[learning.label_of(*entries[0])], strict=True))
             logs = {f"episodes_seed{seed}.jsonl": json_lines(record) for seed, record in records.items()} if log else {}
             if board is not None:
                 board.add(records)
-            result, left_out = learning_result(found, document, logs)
+            result, left_out = learning.learning_result(found, document, logs)
             write(result, out)
     if as_json:
         print_json(document)
@@ -174,7 +164,7 @@ def json_lines(record: Record) -> bytes:
     return "".join(to_json({"episode": t} | one, indent=None) + "\n" for t, one in enumerate(numbers)).encode()
 
 
-def _show(document: dict[str, Any], found: Learned) -> None:
+def _show(document: dict[str, Any], found: learning.Learned) -> None:
     """Print the table and what it means."""
     console, words = paper(), found.words
     seeds = found.experiment.seeds
@@ -182,7 +172,7 @@ def _show(document: dict[str, Any], found: Learned) -> None:
     who = f"{found.experiment.learners[0].label}, " if found.alone else ""
     setting = f"{who}level {found.experiment.tau:g}, {words.count('episode', found.experiment.episodes)}, {named}"
     console.print(f"{words.title}: {in_one_line(document['model'], words)}; {setting}", style="italic", soft_wrap=True)
-    table = seed_table(document, words) if found.alone else learner_table(document)
+    table = learning.seed_table(document, words) if found.alone else learning.learner_table(document)
     show_table(console, table, bold="quantile")
     console.print()
     say(console, document["meaning"])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
 
+from bqrl.errors import ArgumentError
 from bqrl.results.result import Table, plain
 from bqrl.results.words import displayed
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def _folder(given: str) -> Path:
@@ -32,34 +35,40 @@ StageName = Annotated[str | None, typer.Option("--stage-name", help="What one st
 PIPED_WIDTH = 140  # columns where no window limits them
 
 
-def looked_at(stream: TextIO | None) -> bool:
+def column_names(text: str | None) -> dict[str, str] | None:
+    """Headers by role from the option --columns "state=from,next_state=to"."""
+    if text is None:
+        return None
+    pairs = [[part.strip() for part in pair.partition("=")] for pair in text.split(",")]
+    wrong = next(("".join(pair) for pair in pairs if not all(pair)), None)
+    if wrong is not None:
+        raise ArgumentError(
+            f"--columns must hold ROLE=HEADER pairs, got {wrong[:60]!r}; write e.g. state=from,next_state=to",
+            name="columns",
+        )
+    return {role: header for role, _, header in pairs}
+
+
+def is_terminal(stream: TextIO | None) -> bool:
     """Whether the stream is a terminal."""
     return stream is not None and stream.isatty()
 
 
 def paper(*, error: bool = False) -> Console:
     """A console that prints text as it stands: names may look like markup."""
-    from rich.console import Console
-
     stream = sys.stderr if error else sys.stdout  # None if the caller has closed it
-    width = None if looked_at(stream) else PIPED_WIDTH
+    width = None if is_terminal(stream) else PIPED_WIDTH
     return Console(stderr=error, markup=False, highlight=False, emoji=False, width=width)
 
 
 def say(console: Console, text: str, *, indent: str = "", style: str | None = None) -> None:
     """Print a sentence over as many lines as it takes, without trailing blanks."""
-    from rich.text import Text
-
     for line in Text(text).wrap(console, max(20, console.width - len(indent))):
         console.print(f"{indent}{line.plain.rstrip()}", style=style, soft_wrap=True)
 
 
 def show_table(console: Console, table: Table, bold: str = "") -> None:
     """Print a table, or, on a screen that is too narrow for it, one line per number."""
-    from rich import box
-    from rich.table import Table as Grid
-    from rich.text import Text
-
     titles, cells = displayed(table)
     columns = list(zip(titles, zip(*cells, strict=True), strict=True))
     widths = [max(map(len, [title, *column])) for title, column in columns]
@@ -86,8 +95,6 @@ def _across(widths: Sequence[int]) -> int:
 
 def print_json(document: Any) -> None:
     """Print one JSON document in ASCII, which every terminal and pipe can carry."""
-    import json
-
     typer.echo(json.dumps(plain(document), indent=2, allow_nan=False))
 
 

@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from bqrl.checks import nearest, number
-from bqrl.cli.output import StageName, Title, Unit
+from bqrl.cli.output import StageName, Title, Unit, column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
 from bqrl.learners.task import HARMLESS, wrappers
@@ -61,12 +61,21 @@ class ProblemOptions:
                 f"--discount-rate must be a rate per stage such as 3% or 0.03, got {text[:40]!r}", name="discount"
             ) from None
 
+    @property
+    def first_states(self) -> Any:
+        """The argument `start` of the library: a state, or a law such as Well=0.8,Sick=0.2."""
+        return None if self.start is None else parse_start(self.start)
+
     def settings(self) -> dict[str, Any]:
         """What fixes the problem."""
         return {
             "problem": self.problem, "horizon": self.horizon, "start": self.start, "discount": self.factor,
             "columns": self.columns,
         }  # fmt: skip
+
+    def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
+        """The words of the problem: those that were given, else its own."""
+        return Words(self.title or name, unit if self.unit is None else self.unit, self.stage_name or stage)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,27 +111,12 @@ def read_problem(asked: ProblemOptions) -> Problem:
     from gymnasium import registry
 
     if given not in registry and ":" not in given:
-        hint = nearest(given, [*names(), *(name for name in registry if not name.startswith("bqrl/"))])
-        hint = hint if "did you mean" in hint else f"; problems: {', '.join(names())}"
+        known_ids = [*names(), *(name for name in registry if not name.startswith("bqrl/"))]
+        hint = nearest(given, known_ids, listed=False) or f"; problems: {', '.join(names())}"
         raise ArgumentError(
             f"{given[:80]!r} is neither a model file (.csv, .npz, .json) nor a named problem nor a Gymnasium id{hint}"
         )
     return _from_gymnasium(asked)
-
-
-def first_states(text: str | None) -> Any:
-    """The argument `start` of the option --start: a state, or a law "Well=0.8,Sick=0.2"."""
-    return None if text is None else parse_start(text)
-
-
-def column_names(text: str | None) -> dict[str, str] | None:
-    """The argument `columns` of the option --columns "state=from,next_state=to"."""
-    if text is None:
-        return None
-    pairs = [part.partition("=") for part in text.split(",")]
-    if not all(role.strip() and sign and header.strip() for role, sign, header in pairs):
-        raise ArgumentError(f"--columns must be pairs such as state=from,next_state=to, got {text[:60]!r}")
-    return {role.strip(): header.strip() for role, _, header in pairs}
 
 
 def discount_question(discount: float | None) -> str | None:
@@ -143,13 +137,7 @@ def discount_question(discount: float | None) -> str | None:
 def _model(
     name: str, mdp: MDP, asked: ProblemOptions, assumed: str | None = None, unit: str = "", stage: str = "stage"
 ) -> Problem:
-    words = _words(name, asked, unit or mdp.units or "", stage)
-    return Problem(name, mdp, mdp, sizes(name, mdp), words, None, assumed)
-
-
-def _words(name: str, asked: ProblemOptions, unit: str = "", stage: str = "stage") -> Words:
-    """The words of the problem: those that were given, else its own."""
-    return Words(asked.title or name, unit if asked.unit is None else asked.unit, asked.stage_name or stage)
+    return Problem(name, mdp, mdp, sizes(name, mdp), asked.words(name, unit or mdp.units or "", stage), None, assumed)
 
 
 def _assumed(given: str, stages: int) -> str:
@@ -157,7 +145,7 @@ def _assumed(given: str, stages: int) -> str:
 
 
 def _changed(mdp: MDP, asked: ProblemOptions, horizon: int | None) -> MDP:
-    return mdp.replace(start=first_states(asked.start), horizon=horizon, discount=asked.factor)
+    return mdp.replace(start=asked.first_states, horizon=horizon, discount=asked.factor)
 
 
 def _from_file(path: Path, asked: ProblemOptions, factor: float | None) -> MDP:
@@ -165,11 +153,11 @@ def _from_file(path: Path, asked: ProblemOptions, factor: float | None) -> MDP:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
-            mdp = load(path, asked.horizon, first_states(asked.start), factor, columns=column_names(asked.columns))
+            stated = {"horizon": asked.horizon, "start": asked.first_states, "discount": factor}
+            mdp = load(path, columns=column_names(asked.columns), **stated)
     except FileNotFoundError as error:
-        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        hint = "" if path.is_symlink() or not beside else nearest(path.name, beside)
-        raise FileNotFoundError(f"{error}{hint if 'did you mean' in hint else ''}") from None
+        beside = [other.name for other in path.parent.glob("*")] if not path.is_symlink() else []
+        raise FileNotFoundError(f"{error}{nearest(path.name, beside, listed=False)}") from None
     for notice in caught:
         typer.echo(f"bqrl: {path.name}: {notice.message}", err=True)
     return mdp
@@ -188,15 +176,10 @@ def _from_gymnasium(asked: ProblemOptions) -> Problem:
     for option, value in (("--start", asked.start), ("--discount", asked.factor)):
         if value is not None:
             raise ValueError(f"{option} needs a model, and {given} does not expose its kernel; leave it out")
-    about_it = {
-        "name": given,
-        "states": getattr(env.observation_space, "n", None),
-        "actions": getattr(env.action_space, "n", None),
-        "horizon": stages,
-        "discount": 1.0,
-        "start": "as the environment does",
-    }
-    return Problem(given, env, None, about_it, _words(given, asked), stages, assumed)
+    states, actions = (getattr(space, "n", None) for space in (env.observation_space, env.action_space))
+    about_it = {"name": given, "states": states, "actions": actions, "horizon": stages, "discount": 1.0}
+    about_it["start"] = "as the environment does"
+    return Problem(given, env, None, about_it, asked.words(given), stages, assumed)
 
 
 def _make(given: str) -> Any:

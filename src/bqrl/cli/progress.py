@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
+from rich.console import Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar as Bar
+from rich.table import Table
+from rich.text import Text
 
 from bqrl.cli.output import paper
+from bqrl.study.runner import Engine
 from bqrl.study.watch import Watch, in_words
-
-if TYPE_CHECKING:
-    from rich.console import Group
-
-    from bqrl.study.runner import Engine
 
 QUIET_SECONDS = 2.0  # before the display appears
 
@@ -25,35 +26,21 @@ class ProgressBar(Watch):
     def __init__(self, *, lines: bool = False, notice: str | None = None) -> None:
         self.console, self.notice = paper(error=True), notice  # the notice is printed once runs begin
         self.lines = lines or self.console.is_terminal
-        self.engine: Engine | None = None
         self.phase("starting")
-        self._live: Any = None
-        self._lock = threading.Lock()
-        self._over = not self.console.is_terminal
-        self._timer = threading.Timer(QUIET_SECONDS, self._appear)
+        self.display = Live(get_renderable=self._render, console=self.console, refresh_per_second=10, transient=True)
+        self._timer = threading.Timer(QUIET_SECONDS, self.display.start)
         self._timer.daemon = True
 
     def __enter__(self) -> ProgressBar:
-        if not self._over:
+        if self.console.is_terminal:
             self._timer.start()
         return self
 
     def __exit__(self, *fault: object) -> None:
         self._timer.cancel()
-        with self._lock:
-            self._over = True
-            if self._live is not None:
-                self._live.stop()
-
-    def _appear(self) -> None:
-        from rich.live import Live
-
-        with self._lock:
-            if not self._over:
-                self._live = Live(
-                    get_renderable=self._display, console=self.console, refresh_per_second=10, transient=True
-                )
-                self._live.start()
+        if self.console.is_terminal:
+            self._timer.join()  # the display may be starting
+            self.display.stop()
 
     def say(self, text: str) -> None:
         """A line above the display."""
@@ -67,7 +54,8 @@ class ProgressBar(Watch):
 
     def phase(self, text: str, total: int | None = None) -> None:
         """What is being done now, and in how many steps."""
-        self.engine, self.text, self.total, self.done, self.begun = None, text, total, 0, time.monotonic()
+        self.engine: Engine | None = None
+        self.text, self.total, self.done, self.begun = text, total, 0, time.monotonic()
 
     def tick(self, *_: object) -> None:
         """One more step is done."""
@@ -80,7 +68,7 @@ class ProgressBar(Watch):
             self.notice = None
         self.engine = state
 
-    def _display(self) -> Group:
+    def _render(self) -> Group:
         if self.engine is not None:
             return engine_display(self.engine)
         elapsed, left = time.monotonic() - self.begun, None
@@ -91,9 +79,6 @@ class ProgressBar(Watch):
 
 def engine_display(state: Engine) -> Group:
     """The progress of an engine: a bar that counts episodes and, if there are several jobs, a table of them."""
-    from rich.table import Table
-    from rich.text import Text
-
     done, total = state.episodes()
     head = f"{100 * done / max(1, total):.0f} % of {total} episodes, {_times(state.seconds, state.seconds_left())}"
     if len(state.jobs) == 1:
@@ -114,9 +99,6 @@ def _times(elapsed: float, left: float | None) -> str:
 
 def _with_bar(text: str, done: int, total: int | None, *more: Any) -> Group:
     from rich.console import Group
-    from rich.progress_bar import ProgressBar as Bar
-    from rich.table import Table
-    from rich.text import Text
 
     bar = Table.grid()  # a bar alone does not end its line
     bar.add_row(Bar(total=total, completed=done, width=60, pulse=total is None))

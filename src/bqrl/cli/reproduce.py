@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, paper, print_json
+from bqrl.cli.output import Json, Out, paper, print_json, show_table
 from bqrl.cli.progress import ProgressBar
 from bqrl.results.page import PAGE, page
-from bqrl.results.result import Result, add_files, check_folder, write
-from bqrl.results.study import StudyView
+from bqrl.results.result import Result, Table, add_files, check_folder, write
+from bqrl.results.study_view import StudyView
 from bqrl.study.cluster import ClusterWorkers
 from bqrl.study.papers import paper_file, paper_view
 from bqrl.study.runner import FailedRunsError
@@ -54,10 +55,10 @@ def reproduce(
     levels = [f"{file_name(spec.problem.name)}_tau{level_name(tau)}_plot.csv" for tau in spec.levels]
     check_folder(folder, [PAGE, *levels])
     _check_quick(folder, quick)
-    hands = LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
+    pool = LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
     try:
         with ProgressBar(lines=not as_json) as watch:
-            finished = run_study(spec, folder, hands, watch)
+            finished = run_study(spec, folder, pool, watch)
             watch.phase("drawing the charts and the page")
             view = paper_view().View if settings.resolve() == own.resolve() else StudyView
             result, left_out = view(finished).result()
@@ -102,16 +103,11 @@ def _list_failures(error: FailedRunsError, folder: Path) -> None:
 
 def _show(result: Result, folder: Path) -> None:
     """Print what the study found, in short."""
-    from rich.table import Table
-
     console = paper()
     if "printed_numbers" in result.tables:
-        table = Table(title="Printed numbers and ours (mean of the held-out seeds; mean and spread of further seeds)")
-        for column in ("where", "tau", "learner", "printed", "ours", "further seeds"):
-            table.add_column(column, justify="left" if column in ("where", "learner") else "right")
-        for row in result.tables["printed_numbers"].rows:
-            table.add_row(row["where"], f"{row['level']:g}", row["label"], *_numbers(row))
-        console.print(table)
+        console.print("Printed numbers and ours (mean of the held-out seeds; mean and spread of further seeds)")
+        show_table(console, Table([_numbers(row) for row in result.tables["printed_numbers"].rows]))
+        console.print()
     for sentence in result.sentences:
         console.print(str(sentence))
     session: dict[str, Any] = result.details["session"]
@@ -124,7 +120,11 @@ def _show(result: Result, folder: Path) -> None:
     )
 
 
-def _numbers(row: Any) -> tuple[str, str, str]:
-    if row["further_mean"] is None:
-        return f"{row['printed']:g}", "none" if row["ours"] is None else f"{row['ours']}", ""
-    return f"{row['printed']:.2f}", f"{row['ours']:.2f}", f"{row['further_mean']:.2f} ± {row['further_std']:.2f}"
+def _numbers(row: Mapping[str, Any]) -> dict[str, str]:
+    """A printed number beside ours, for a table."""
+    threshold = row["further_mean"] is None  # a whole number, without spread
+    digits = "g" if threshold or row["ours"] is None else ".2f"
+    ours = "none" if row["ours"] is None else f"{row['ours']:{digits}}"
+    further = "" if threshold else f"{row['further_mean']:.2f} ± {row['further_std']:.2f}"
+    head = {"where": row["where"], "tau": f"{row['level']:g}", "learner": row["label"]}
+    return head | {"printed": f"{row['printed']:{digits}}", "ours": ours, "further seeds": further}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from bqrl.checks import number, whole
 from bqrl.cli.forecast import evaluation_seconds, forecast, forecast_text
@@ -15,7 +18,7 @@ from bqrl.cli.problem import ProblemOptions, discount_question, read_problem
 from bqrl.cli.progress import QUIET_SECONDS, ProgressBar
 from bqrl.errors import ArgumentError
 from bqrl.mdp.model import MDP
-from bqrl.planners.occupancy import play_shares
+from bqrl.planners.follow import play_shares
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels
 from bqrl.planners.solve import solve as solve_one
 from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve, risk_neutral
@@ -28,53 +31,65 @@ SLIDER = (0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20)))  # levels 
 SLIDER_SECONDS = 5.0  # what the further levels may cost
 
 
-def solve(
-    *,
-    tau: Annotated[list[float], typer.Option("--tau", help="Quantile level in (0, 1); may be given several times.")],
-    beta: Annotated[float, typer.Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0,
-    asked: ProblemOptions,
-    planner: Annotated[str, typer.Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target",
-    radius: Annotated[float | None, typer.Option(help="l1 radius of the ball around every uncertain row.")] = None,
-    attitude: Annotated[str | None, typer.Option(help="robust or optimistic, with --radius.")] = None,
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """The options of the planner."""
+
+    planner: Annotated[str, Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target"
+    radius: Annotated[float | None, Option(help="l1 radius of the ball around every uncertain row.")] = None
+    attitude: Annotated[str | None, Option(help="robust or optimistic, with --radius.")] = None
     randomized: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--randomized/--no-randomized",
             help="With a buffer: allow one random draw at the start, or prove the best deterministic policy.",
         ),
-    ] = None,
-    exact: Annotated[bool, typer.Option("--exact", hidden=True)] = False,
-    secondary: Annotated[str | None, typer.Option(help="mean: the best mean among the optimal policies.")] = None,
-    arithmetic: Annotated[str, typer.Option(help="float, or rational to settle ties on small problems.")] = "float",
-    points: Annotated[int | None, typer.Option(help="Grid size where no exact grid of returns fits.")] = None,
+    ] = None
+    exact: Annotated[bool, Option("--exact", hidden=True)] = False
+    secondary: Annotated[str | None, Option(help="mean: the best mean among the optimal policies.")] = None
+    arithmetic: Annotated[str, Option(help="float, or rational to settle ties on small problems.")] = "float"
+    points: Annotated[int | None, Option(help="Grid size where no exact grid of returns fits.")] = None
     gap: Annotated[
         float | None,
-        typer.Option(help="Refine such a grid until the gap is this small; with --no-randomized: the gap to prove."),
-    ] = None,
-    max_nodes: Annotated[int | None, typer.Option(help="Limit on the search of --no-randomized.")] = None,
-    max_memory: Annotated[float | None, typer.Option(help="Limit on the memory of a sweep, in GiB.")] = None,
-    memory: Annotated[float | None, typer.Option("--memory", hidden=True)] = None,
+        Option(help="Refine such a grid until the gap is this small; with --no-randomized: the gap to prove."),
+    ] = None
+    max_nodes: Annotated[int | None, Option(help="Limit on the search of --no-randomized.")] = None
+    max_memory: Annotated[float | None, Option(help="Limit on the memory of a sweep, in GiB.")] = None
+    memory: Annotated[float | None, Option("--memory", hidden=True)] = None
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments of the library; options under their old names are taken and the new names said."""
+        found = asdict(self)
+        for old, new, given in (
+            ("exact", "no-randomized", self.exact),
+            ("memory", "max-memory", self.memory is not None),
+        ):
+            if given:
+                typer.echo(f"bqrl: --{old} is deprecated; use --{new}", err=True)
+        if found.pop("exact"):
+            found["randomized"] = False
+        memory, limit = found.pop("memory"), found.pop("max_memory")
+        limit = limit if memory is None else memory
+        if limit is not None and not 0.0 < limit * 2**30 < math.inf:
+            raise ArgumentError(f"--max-memory must be a number of GiB above 0, got {limit:g}", name="max_bytes")
+        if self.points is not None:  # also where the problem would not use it
+            whole(self.points, "--points", 2)
+        if self.gap is not None:
+            number(self.gap, "--gap", 0.0, ends="()")
+        return found | {"max_bytes": None if limit is None else limit * 2**30}
+
+
+def solve(
+    *,
+    tau: Annotated[list[float], Option("--tau", help="Quantile level in (0, 1); may be given several times.")],
+    beta: Annotated[float, Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0,
+    asked: ProblemOptions,
+    options: PlanOptions,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Plan for the tau-quantile of the total return: the best result that is reached with certainty 1 - tau."""
-    if exact:
-        typer.echo("bqrl: --exact is deprecated; use --no-randomized", err=True)
-        randomized = False
-    if memory is not None:
-        typer.echo("bqrl: --memory is deprecated; use --max-memory", err=True)
-        max_memory = memory
-    if max_memory is not None and not 0.0 < max_memory * 2**30 < math.inf:
-        raise ArgumentError(f"--max-memory must be a number of GiB above 0, got {max_memory:g}", name="max_bytes")
-    if points is not None:  # also where the problem would not use it
-        whole(points, "--points", 2)
-    if gap is not None:
-        number(gap, "--gap", 0.0, ends="()")
-    settings = {
-        **asked.settings(), "tau": tau, "beta": beta, "planner": planner, "radius": radius, "attitude": attitude,
-        "randomized": randomized, "secondary": secondary, "arithmetic": arithmetic, "points": points, "gap": gap,
-        "max_nodes": max_nodes, "max_bytes": None if max_memory is None else max_memory * 2**30,
-    }  # fmt: skip
+    settings = {**asked.settings(), "tau": tau, "beta": beta, **options.settings()}
     for level in tau:
         check_levels(level, beta)
     taus = sorted(set(tau))
@@ -85,8 +100,9 @@ def solve(
         raise ValueError(f"{asked.problem} does not expose its kernel; try: bqrl learn {asked.problem}")
     if problem.assumed is not None:
         typer.echo(f"bqrl: {problem.assumed}", err=True)
-    if radius is not None and radius > DIAMETER:
-        typer.echo(f"bqrl: --radius {radius:g} has the effect of {DIAMETER:g}, the largest distance of rows", err=True)
+    if options.radius is not None and options.radius > DIAMETER:
+        effect = f"has the effect of {DIAMETER:g}, the largest distance of rows"
+        typer.echo(f"bqrl: --radius {options.radius:g} {effect}", err=True)
     left_out: list[str] = []
     with ProgressBar() as watch:
         solved = solve_levels(problem.words, problem.mdp, taus, settings, watch, full=out is not None)
@@ -113,7 +129,8 @@ def solve_levels(
     expected = forecast(mdp, len(taus), settings["beta"], settings)
     if expected is not None and expected[0] > QUIET_SECONDS:
         watch.say(forecast_text(*expected))
-    plans, curve = _plans(mdp, taus, settings, watch)
+    limits = {key: settings[key] for key in ("points", "max_bytes") if settings[key] is not None}
+    plans, curve = _plans(mdp, taus, settings, limits, watch)
     watch.phase("comparing with the risk-neutral policy")
     neutral = None
     if settings["planner"] != "expected":  # on a grid as fine as that of the plans
@@ -126,14 +143,13 @@ def solve_levels(
         return Solved(words, mdp, tuple(plans), (), neutral, settings, curve, seconds=seconds)
     watch.phase("guarantee curve", mdp.H)
     plain = "curve" in plans[0].details and settings["beta"] == 0.0 and plans[0].attitude == "nominal"
-    curve = curve or _curve_beside(mdp, settings, watch)
+    if curve is None:
+        with suppress(ValueError):  # a sweep does not fit
+            curve = guarantee_curve(mdp, tick=watch.tick, **limits)
     others = _slider(curve, watch) if plain and curve is not None else []
     shares, neutral_shares = {}, None
     if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
-        watch.phase("policy map", len(plans) + len(others))
-        for plan in [*plans, *others]:
-            shares[plan.tau] = play_shares(mdp, plan.policy)
-            watch.tick()
+        shares = {plan.tau: play_shares(mdp, plan.policy) for plan in watch.track([*plans, *others], "policy map")}
         neutral_shares = None if neutral is None else play_shares(mdp, neutral[0])
     return Solved(
         words, mdp, tuple(plans), tuple(others), neutral, settings, curve, shares, neutral_shares, seconds=seconds
@@ -144,51 +160,26 @@ def _slider(curve: GuaranteeCurve, watch: ProgressBar) -> list[Plan]:
     """Plans at further levels, as many as a few seconds allow."""
     each = evaluation_seconds(curve.mdp, curve.sweep.grid)
     levels = list(dict.fromkeys(SLIDER))[: int(SLIDER_SECONDS / max(each, 1e-3))]
-    watch.phase("further levels", len(levels))
-    plans = []
-    for level in levels:
-        plans.append(plan_from_curve(curve, level))
-        watch.tick()
-    return plans
+    return [plan_from_curve(curve, level) for level in watch.track(levels, "further levels")]
 
 
 def _plans(
-    mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar
+    mdp: MDP, taus: list[float], settings: dict[str, Any], limits: dict[str, Any], watch: ProgressBar
 ) -> tuple[list[Plan], GuaranteeCurve | None]:
     """Plans by level; for the plain quantile one sweep serves them all."""
-    special = {key: settings[key] for key in ("radius", "attitude", "randomized", "secondary", "arithmetic")}
-    asked = any(special[key] not in (None, "float") for key in ("radius", "secondary", "arithmetic"))
-    options = {key: settings[key] for key in ("points", "gap", "max_nodes", "max_bytes") if settings[key] is not None}
-    if (
-        settings["planner"] == "target"
-        and settings["beta"] == 0.0
-        and not asked
-        and not options.keys() & {"gap", "max_nodes"}
-    ):
+    asked = {key: settings[key] for key in ("radius", "secondary", "gap", "max_nodes") if settings[key] is not None}
+    special = {key: settings[key] for key in ("attitude", "randomized", "arithmetic")}
+    if settings["planner"] == "target" and settings["beta"] == 0.0 and not asked and special["arithmetic"] == "float":
         begun = time.perf_counter()
         watch.phase("planning", mdp.H)
-        curve = guarantee_curve(mdp, tick=watch.tick, **options)
-        watch.phase("evaluating the policies", len(taus))
-        plans = []
-        for tau in taus:
-            plans.append(plan_from_curve(curve, tau).with_time(time.perf_counter() - begun))
-            watch.tick()
-        return plans, curve
-    watch.phase("planning", len(taus) if len(taus) > 1 else None)
-    plans = []
-    for tau in taus:
-        plans.append(solve_one(mdp, tau, settings["beta"], settings["planner"], **special, **options))
-        watch.tick()
+        curve = guarantee_curve(mdp, tick=watch.tick, **limits)
+        levels = watch.track(taus, "evaluating the policies")
+        return [plan_from_curve(curve, tau).with_time(time.perf_counter() - begun) for tau in levels], curve
+    plans = [
+        solve_one(mdp, tau, settings["beta"], settings["planner"], **asked, **special, **limits)
+        for tau in watch.track(taus, "planning")
+    ]
     return plans, plans[-1].details.get("curve")
-
-
-def _curve_beside(mdp: MDP, settings: dict[str, Any], watch: ProgressBar) -> GuaranteeCurve | None:
-    """The guarantee curve where the plan needed none; None where a sweep would not fit."""
-    limits = {key: settings[key] for key in ("points", "max_bytes") if settings[key] is not None}
-    try:
-        return guarantee_curve(mdp, tick=watch.tick, **limits)
-    except ValueError:
-        return None
 
 
 def _show(document: dict[str, Any], words: Words) -> None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from bqrl.cli.output import Json, Out, paper, print_json
+from bqrl.cli.output import Json, Out, finish, paper, print_json
 from bqrl.cli.progress import ProgressBar
-from bqrl.results.result import check_folder, read, write
-from bqrl.results.theory import VIEWS, theory_result
+from bqrl.experiments.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
+from bqrl.results.result import check_folder, write
 from bqrl.study.papers import paper_file
 from bqrl.study.settings import read_settings
-from bqrl.study.theory_runs import run_theory
-from bqrl.study.theory_spec import EXPERIMENTS, TheorySpec
 
-ONLY = f"{', '.join(EXPERIMENTS[:-1])} or {EXPERIMENTS[-1]}; may be given several times."
+*FIRST, LAST = EXPERIMENTS
+ONLY = f"{', '.join(FIRST)} or {LAST}; may be given several times."
 
 
 def theory(
@@ -27,39 +26,24 @@ def theory(
     as_json: Json = False,
 ) -> None:
     """Compare the theory with runs: coverage, regret and its bounds, the hard family, buffers, possible returns."""
-    spec = read_settings(paper_file("theory.toml") if settings is None else settings, TheorySpec, quick=quick)
+    spec = read_settings(paper_file("theory.toml") if settings is None else settings, FILE, quick=quick)
     names = spec.chosen(only)
     folder = out if out is not None else Path("results") / (f"{spec.theory.name}_quick" if quick else spec.theory.name)
-    check_folder(folder, [f"{stem}.csv" for name in names for stem in VIEWS[name].captions])
-    stored = _stored(folder, quick)
+    check_folder(folder, [f"{stem}.csv" for name in names for stem in EXPERIMENTS[name].captions])
+    stored = stored_experiments(folder, quick)
     with ProgressBar() as watch:
         found = run_theory(spec, names, watch)
         watch.phase("drawing")
         result, left_out = theory_result(spec, {**stored, **found})
         write(result, folder)
-    for line in left_out:
-        typer.echo(f"bqrl: {line}", err=True)
     if as_json:
         head = {"title": result.title, "settings": result.settings, "sentences": result.sentences}
         print_json({**head, **result.details})
-        return
-    console = paper()
-    for name in names:
-        console.print(f"{name}: {VIEWS[name].headline(found[name])}", style="bold", soft_wrap=True)
-        for line in VIEWS[name].remarks(found[name]):
-            console.print(f"  {line}", soft_wrap=True)
-    console.print(f"Wrote {folder}; `bqrl report {folder}` makes a page of it.", soft_wrap=True)
-
-
-def _stored(folder: Path, quick: bool) -> dict[str, Any]:
-    """Experiments that the folder already holds; ValueError if a quick run would replace full ones."""
-    try:
-        there = read(folder)
-    except (OSError, ValueError):
-        return {}
-    if there.kind != "theory":
-        return {}
-    if quick and not there.settings["quick"]:
-        raise ValueError(f"{folder} holds the full experiments; give another folder for a quick run")
-    experiments = there.details["experiments"] if there.settings["quick"] == quick else {}
-    return {name: one for name, one in experiments.items() if "tables" in one}  # earlier versions stored no tables
+    else:
+        console = paper()
+        for name in names:
+            headline, *remarks = EXPERIMENTS[name].sentences(found[name])
+            console.print(f"{name}: {headline}", style="bold", soft_wrap=True)
+            for line in remarks:
+                console.print(f"  {line}", soft_wrap=True)
+    finish(left_out, folder, quiet=as_json)

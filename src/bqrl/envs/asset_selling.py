@@ -15,7 +15,7 @@ from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP, ROW_TOL
-from bqrl.mdp.noise import SharedNoise, shared_noise
+from bqrl.mdp.noise import shared_noise
 
 UNIT, STAGE = "share of the best offer", "stage"
 STOP, CONTINUE = 0, 1
@@ -46,12 +46,12 @@ def asset_selling(
         Law of the next offer: "uniform", "geometric" (proportional to ratio**offer), "two-humped" (see `offer_law`), or
         one probability per offer.
     ratio : float
-        Of geometric offers.
+        Ratio of geometric offers.
     stop_at_end : bool
-        Whether Continue is taken away at the last stage: no loss, since what comes after it cannot be sold. The kernel
-        is then stored stage by stage.
+        Whether Continue is unavailable at the last stage, after which no offer can be sold. The kernel is then stored
+        stage by stage.
     shared : bool
-        Whether learners know that one law of offers drives every row; the paper's study does not tell them.
+        Whether learners know that one law of offers drives every row; not so in the paper's study.
 
     Returns
     -------
@@ -84,29 +84,16 @@ def asset_selling(
     available = np.ones((K, n + 1, 2), bool)
     if stop_at_end:
         available[-1, :n, CONTINUE] = False
-    mdp = MDP.from_table(
-        table,
-        H,
-        start,
-        available=available,
-        state_names=[*map(str, range(n)), "sold"],
-        action_names=["Stop", "Continue"],
-    )
-    return mdp.with_noise(_noise(mdp, law)) if shared else mdp
-
-
-def _noise(mdp: MDP, law: FloatArray) -> SharedNoise:
-    """One law of offers behind every row of Continue: offer e is the e-th outcome."""
-    sizes = np.diff(mdp.row_start)
-    row = np.repeat(np.arange(sizes.size), sizes)
+    names = [*map(str, range(n)), "sold"]
+    mdp = MDP.from_table(table, H, start, available=available, state_names=names, action_names=["Stop", "Continue"])
+    if not shared:
+        return mdp
+    row = np.repeat(np.arange(mdp.row_start.size - 1), np.diff(mdp.row_start))
     outcome = np.arange(row.size)
-    return shared_noise(
-        (row, outcome, np.zeros_like(row), outcome - mdp.row_start[row]),
-        mdp.row_start,
-        mdp.available.shape,
-        events=(tuple(range(law.size)),),
-        probabilities=(law,),
-    )
+    event = outcome - mdp.row_start[row]  # offer e is the e-th outcome of Continue
+    table.row_start = mdp.row_start
+    events = {"events": (tuple(range(n)),), "probabilities": (law,)}
+    return mdp.with_noise(shared_noise(table, row, outcome, np.zeros_like(row), event, **events))
 
 
 def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray:

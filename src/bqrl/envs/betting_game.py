@@ -1,10 +1,10 @@
 """Betting game: six bets at favourable odds, and a cap on what can be won.
 
-A player with 16 coins may stake any whole number of them, six times, and wins each stake with probability 0.88. A capital
-of 256 is the most that the house pays: a stake may not lead beyond it. The mean favours staking everything; a quantile does
+A player with 16 coins may stake any whole number of them, six times, and wins each stake with probability 0.88. The
+house limits the capital to 256: a stake may not lead beyond it. The mean favours staking everything; a quantile does
 not. Repeated bets are a common test of risk-averse planning (Bäuerle and Ott 2011, "Markov decision processes with
 average-value-at-risk criteria"; Rigter, Lacerda and Hawes 2021, "Risk-averse Bayes-adaptive reinforcement learning"). Six
-bets from 16 coins with a cap of 256 are in use as a benchmark for CVaR, with stakes in eighths of the capital; here every
+bets from 16 coins with a cap of 256 are a known benchmark for CVaR, with stakes in eighths of the capital; here every
 whole stake is allowed. The winning probability is a number of our own. The return is the gain.
 """
 

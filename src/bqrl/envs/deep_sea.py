@@ -1,7 +1,7 @@
 """Deep sea: only an unbroken run of costly moves to the right reaches the treasure.
 
 A diver sinks one row per stage and moves one column left or right. A move right costs a little, and with a small probability
-leads left instead. The treasure lies below the last column, which only moves to the right at every stage can meet. The
+leads left instead. The treasure lies below the last column, which is reached only by moving right at every stage. The
 problem is from Osband, Van Roy, Russo and Wen (2019, "Deep exploration via randomized value functions"); slips and whole
 rewards are illustrative numbers of our own.
 """

@@ -24,13 +24,13 @@ def garnet(
     Parameters
     ----------
     states, actions, horizon : int
-        Its size.
+        Size of the problem.
     successors : int
         Number of possible successors per row.
     largest_reward : int
         Rewards are uniform on 0 .. largest_reward.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Numba loops that several callers share: arrays in, arrays out; they trust their caller and import nothing else of ours.
+"""Numba loops that several callers share: arrays in, arrays out. They check nothing and import nothing else of bqrl.
 
 Numba stores compiled functions on disk and recompiles one when its own file changes, but not when a function that it
 inlined from another file changes. Loops that serve one planner or learner (`*_loops.py`) inline kernels, too. So every

@@ -1,4 +1,4 @@
-"""Rows of columns: moved, weighted and added. The innermost loops of every sweep.
+"""The innermost loops of every sweep: rows of columns are moved, weighted and added.
 
 A reward of u steps takes column i to column i + drop - u of the next stage, clipped to its ends; on a set of returns a
 table gives the column where each one lands.
@@ -7,12 +7,14 @@ table gives the column where each one lands.
 import numpy as np
 from numba import njit
 
+# For loops that only other loops call: without the wrappers for calls from Python they compile faster.
+inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
 ZERO = np.int64(0)  # as an argument, a literal 0 would compile the callee once more for itself
 
 
 @njit(cache=True)
 def inside(n, last, shift):
-    """The columns begin .. end - 1 of n whose landing c + shift lies within 0 .. last: nothing to clip there."""
+    """Return the range begin .. end - 1 of the n columns that land within 0 .. last, at c + shift, without clipping."""
     begin = min(max(-shift, 0), n)
     return begin, max(min(n, last + 1 - shift), begin)
 
@@ -32,12 +34,12 @@ def shifted(out, source, shift, plus):
         out[c] = high
 
 
-@njit(cache=True)
+@inner
 def add_span(out, begin, end, weight, source, row, start):
     """out[c] += weight * source[row, c - begin + start] for c from begin to end - 1.
 
-    Indices are unsigned in the innermost loops: those need no test for counting from the end, so they run on vectors.
-    Rows are named by number: a view of one would count references, for which threads wait on each other.
+    Indices are unsigned in the innermost loops: without the check for negative indices the loops vectorise. Rows are given
+    by number: a view of a row would count references, for which threads wait on each other.
     """
     if begin >= end:
         return
@@ -58,7 +60,7 @@ def shifted_add(out, weight, source, row, origin, n_next, shift):
         out[c] += high
 
 
-@njit(cache=True)
+@inner
 def next_possible(probability, i, end):
     """Return the first outcome from i on that has a positive probability, or `end`."""
     while i < end and probability[i] == 0.0:
@@ -68,7 +70,7 @@ def next_possible(probability, i, end):
 
 @njit(cache=True)
 def add_rows(out, first, count, begin, end, rows, source, start):
-    """`add_span` of the rows of all outcomes begin .. end - 1, several at a time: memory then fetches them together.
+    """Do `add_span` for the outcomes begin .. end - 1, four at a time, so that memory fetches their rows together.
 
     Outcomes of probability zero are skipped: the empirical kernels of learners have many.
     """
@@ -96,7 +98,7 @@ def add_rows(out, first, count, begin, end, rows, source, start):
         i = next_possible(probability, m + 1, end)
 
 
-@njit(cache=True)
+@inner
 def mean_of(begin, end, rows, source, c):
     """Return E[source] in one column."""
     total = 0.0

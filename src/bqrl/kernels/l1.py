@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from bqrl.kernels.columns import inner
+
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
@@ -23,7 +25,7 @@ class Support(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """The columns begin .. end - 1, in which outcomes differ by more than `slack`."""
+    """The range begin .. end - 1 of columns in which outcomes differ by more than `slack`."""
 
     begin: int
     end: int
@@ -45,7 +47,7 @@ def sorted_by_value(order, values, sense):
 
 @njit(cache=True)
 def l1_expectation(order, values, probability, half):
-    """Extreme expectation over an l1 ball of radius 2 * half around `probability`, within its support.
+    """Return the extreme expectation over an l1 ball of radius 2 * half around `probability`, within its support.
 
     `order` lists the support from the favoured outcome to the least favoured: mass min(half, 1 - p(favoured)) moves to
     the first, taken from the last upwards. Every term is a product of nonnegative factors for nonnegative values.
@@ -66,7 +68,7 @@ def l1_expectation(order, values, probability, half):
 
 @njit(cache=True)
 def l1_moved(order, probability, half, out):
-    """The row that attains `l1_expectation`: mass moved to the favoured outcome, taken from the least favoured upwards."""
+    """Fill `out` with the row that attains `l1_expectation`: mass moves from the least favoured to the favoured outcome."""
     best = np.uint64(order[0])
     left = min(half, 1.0 - probability[best])
     for j in range(out.size):
@@ -83,15 +85,15 @@ def l1_moved(order, probability, half, out):
 
 @njit(cache=True)
 def l1_ordered(order, values, c, chance, half, sense, plain):
-    """`l1_expectation` of column c from its plain expectation, where order[c] lists all states by rising values[c].
+    """Return `l1_expectation` of column c, given its plain expectation and all states by rising values[c] in order[c].
 
     `chance` holds the row's probabilities by state, -1 where a state is not a successor. Only the mass that moves is
-    visited. A difference within the rounding error of the sums is set to 0, which preserves ties. Columns are named by
-    number, since a view of each would cost more than the step.
+    visited. A result below the rounding error of the sums is set to 0, which preserves ties. Columns are given by number,
+    since a view of each would cost more than the step.
     """
     S, column = order.shape[1], np.uint64(c)
     first, last = np.uint64(order[column, np.uint64(0)]), np.uint64(order[column, np.uint64(S - 1)])
-    if values[column, first] == values[column, last]:  # the target is safe or lost: mass may move, and nothing changes
+    if values[column, first] == values[column, last]:  # moving mass changes nothing
         return plain
     place, step = (0, 1) if sense > 0.0 else (S - 1, -1)
     while chance[np.uint64(order[column, np.uint64(place)])] < 0.0:
@@ -109,25 +111,25 @@ def l1_ordered(order, values, c, chance, half, sense, plain):
     return total if total > (S + 2) * 2.0**-52 * plain else 0.0
 
 
-@njit(cache=True)
+@inner
 def part_kept(mass, taken, k):
     """Return mass - taken; differences below the rounding error of k sums are set to 0, which preserves ties."""
     left = mass - taken
     return left if left > (k + 2) * 2.0**-53 else 0.0
 
 
-@njit(cache=True)
+@inner
 def largest(values, rows, c, sign):
-    """The largest sign * value of a column."""
+    """Return the largest sign * value of a column."""
     most, column = -np.inf, np.uint64(c)
     for j in range(np.uint64(rows.size)):
         most = max(most, sign * values[rows[j], column])
     return most
 
 
-@njit(cache=True)
+@inner
 def any_above(values, rows, c, sign, bound):
-    """Whether some sign * value of a column exceeds the bound."""
+    """Return whether some sign * value of a column exceeds the bound."""
     column = np.uint64(c)
     for j in range(np.uint64(rows.size)):
         if sign * values[rows[j], column] > bound:
@@ -135,11 +137,11 @@ def any_above(values, rows, c, sign, bound):
     return False
 
 
-@njit(cache=True)
+@inner
 def where_apart(values, rows, n, slack):
-    """First and last + 1 of the columns in which outcomes differ; values do not fall along a row, so bisection finds them.
+    """Return the range begin .. end - 1 of the columns in which outcomes differ, by bisection: values rise along a row.
 
-    Before them all needs are safe from every outcome, behind them all are lost.
+    Before this range every need is met after each outcome; behind it none is.
     """
     safe, lost = -largest(values, rows, 0, -1.0), largest(values, rows, n - 1, 1.0)
     begin, end = 0, n
@@ -159,11 +161,11 @@ def where_apart(values, rows, n, slack):
     return begin, end
 
 
-@njit(cache=True)
+@inner
 def first_givers(order, probability, half, sense, side):
-    """Take mass `half` from the last of `order` upwards; returns the last giver, who may keep a part, and what others gave.
+    """Take mass `half` from the outcomes at the end of `order`; return the last one that gives, and what the others gave.
 
-    side[j] is -sense where outcome j gave all, else sense.
+    The last giver may keep a part of its mass. side[j] is -sense if outcome j gave all its mass, else sense.
     """
     side[:] = sense
     given, giver = 0.0, order[-1]
@@ -176,11 +178,12 @@ def first_givers(order, probability, half, sense, side):
     return np.uint64(giver), given
 
 
-@njit(cache=True)
+@inner
 def misplaced(values, rows, c, edge, side, slack, first):
-    """From `first` on, an outcome that gave all though favoured over the last giver, or kept all though behind it.
+    """Return the first outcome from `first` on that is on the wrong side of the last giver, or the number of outcomes.
 
-    Their number, where there is none. Mostly there is none, so four are tested at a time.
+    On the wrong side are outcomes that gave all although they are favoured over the last giver, and outcomes that kept all
+    although they are less favoured. There is rarely one, so four are tested at a time.
     """
     j, k = first, np.uint64(side.size)
     while j + FOUR <= k:
@@ -196,18 +199,18 @@ def misplaced(values, rows, c, edge, side, slack, first):
     return j
 
 
-@njit(cache=True)
+@inner
 def last_givers(support, half, sense, apart, out):
-    """out[c] = value of the last giver in each of the columns that are apart.
+    """Fill out[c] with the value of the last outcome that gives mass, for the columns in which outcomes differ.
 
-    Neighbouring columns mostly agree on who gives, so the givers are followed from column to column: an outcome on the
-    wrong side of the last giver changes sides.
+    Neighbouring columns mostly agree on the givers, so these are updated from column to column: an outcome on the wrong
+    side of the last giver changes sides.
     """
     values, rows, probability = support
     begin, end, slack = apart
     k = np.uint64(rows.size)
     order, column, side = np.arange(rows.size), np.empty(rows.size), np.empty(rows.size)
-    # The first columns mostly tie, so an order from further on serves them, too.
+    # Outcomes mostly tie in the first columns, so the order of a later column is a good start.
     early = np.uint64(begin + (end - begin) // 4)
     for j in range(k):
         column[j] = values[rows[j], early]
@@ -220,10 +223,11 @@ def last_givers(support, half, sense, apart, out):
             if j == k:
                 break
             changes += 1
-            if changes > rows.size:  # these columns have little in common: begin anew
+            if changes > rows.size:  # this column has little in common with the last one: sort again
                 for i in range(k):
-                    column[i] = sense * values[rows[i], c]
-                giver, given = first_givers(np.argsort(column), probability, half, sense, side)
+                    column[i] = values[rows[i], c]
+                sorted_by_value(order, column, sense)
+                giver, given = first_givers(order, probability, half, sense, side)
                 break
             last = giver
             if side[j] != sense:  # j takes its mass back, the last giver gives more; if that is all it has, j the rest
@@ -242,9 +246,9 @@ def last_givers(support, half, sense, apart, out):
         out[c] = values[rows[giver], c]
 
 
-@njit(cache=True)
+@inner
 def sums_beside(support, sense, apart, edge, kept, mass, best):
-    """Per column that is apart: the expectation over outcomes favoured over the edge, the mass of the others, the best value.
+    """Compute per column the expectation over outcomes favoured over the edge, the mass of the others, and the best value.
 
     Values are multiplied by `sense`, so that less is better. Four outcomes are added at a time, which saves memory traffic.
     """

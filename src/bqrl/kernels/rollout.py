@@ -121,7 +121,7 @@ def push_stages(stages, sums, probability, tables, target, work):
 
 @njit(cache=True)
 def next_run(s, g, action, column, mass):
-    """Return the first column from g on with mass, and the end of the run of columns that play the same action there."""
+    """Return the first column from g on with mass, and the end of the run of columns with the same action."""
     n = mass.shape[1]
     while g < n and mass[s, g] == 0.0:
         g += 1
@@ -164,7 +164,7 @@ def push_mass(rows, moves, action, column, mass, out, lo, hi):
 
 @njit(cache=True, parallel=True)
 def push_mass_threads(rows, moves, action, column, mass, out, blocks):
-    """`push_mass` over threads: each block owns a range of columns, so sums keep their order whatever the number."""
+    """Do `push_mass` over threads: each block owns a range of columns, so the order of sums does not depend on `blocks`."""
     width = (out.shape[1] + blocks - 1) // blocks
     for b in prange(blocks):
         push_mass(rows, moves, action, column, mass, out, b * width, min(out.shape[1], (b + 1) * width))

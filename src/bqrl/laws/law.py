@@ -24,17 +24,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bqrl.checks import number, shown, whole
+from bqrl.display import Charted
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
+from bqrl.laws.atoms import VALUE_TOL, FloatArray, masses_of, merged, numbers_of, running_mass, smallest_scale
+from bqrl.laws.atoms import size_of as size_of
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-FloatArray = NDArray[np.float64]
-
-VALUE_TOL = 1e-12  # values closer than this, relative to the value or to min(1, size of the law), are the same value
-SUM_TOL = 1e-9  # how far from 1 the given probabilities may sum
-EXACT_TOL = 4 * np.finfo(np.float64).eps  # a sum this close to 1 is left untouched
 
 
 class Margin(NamedTuple):
@@ -62,7 +59,7 @@ def check_level(tau: Any, name: str = "tau") -> float:
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class Law:
+class Law(Charted):
     """A finite probability law with increasing values and positive probabilities.
 
     Values that are equal, or closer than VALUE_TOL * max(min(1, size), |value|), are merged into the smaller one, where
@@ -90,13 +87,13 @@ class Law:
     __array_ufunc__ = None  # array + law is an error, not an array of laws
 
     def __init__(self, values: ArrayLike, probabilities: ArrayLike) -> None:
-        x, p = _numbers(values, "values"), _masses(probabilities, "probabilities")
+        x, p = numbers_of(values, "values"), masses_of(probabilities, "probabilities")
         if x.size != p.size:
             raise ArgumentError(
                 f"probabilities must hold one entry per value ({x.size}), got {p.size}", name="probabilities"
             )
-        x, p = _merged(x[p > 0.0], p[p > 0.0])
-        running = np.minimum(np.maximum.accumulate(_running_mass(p)), 1.0)
+        x, p = merged(x[p > 0.0], p[p > 0.0])
+        running = np.minimum(np.maximum.accumulate(running_mass(p)), 1.0)
         running[-1] = 1.0
         for name, array in (("values", x), ("probabilities", p), ("running", running)):
             array.flags.writeable = False
@@ -110,7 +107,7 @@ class Law:
     @classmethod
     def mixture(cls, laws: Iterable[Law], weights: ArrayLike) -> Law:
         """The law of a draw from laws[i], where i is drawn with probability weights[i]."""
-        parts, w = [_law(part, "laws") for part in laws], _masses(weights, "weights")
+        parts, w = [_law(part, "laws") for part in laws], masses_of(weights, "weights")
         if len(parts) != w.size:
             raise ArgumentError(f"weights must hold one entry per law ({len(parts)}), got {w.size}", name="weights")
         masses = [share * part.probabilities for share, part in zip(w, parts, strict=True)]
@@ -285,28 +282,8 @@ class Law:
 
     def rows(self) -> list[dict[str, float]]:
         """One row per atom: value, probability, and the probability of at most this value."""
-        names = ("value", "probability", "at_most")
-        return [
-            dict(zip(names, map(float, row), strict=True))
-            for row in zip(self.values, self.probabilities, self.running, strict=True)
-        ]
-
-    def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.rows())
-
-    def chart(self) -> Any:
-        """The law as an Altair chart; requires the extra "plots"."""
-        from bqrl.results.views import law_view
-
-        return law_view(self)
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import law_html
-
-        return law_html(self)
+        columns = zip(self.values.tolist(), self.probabilities.tolist(), self.running.tolist(), strict=True)
+        return [{"value": x, "probability": p, "at_most": c} for x, p, c in columns]
 
     def __len__(self) -> int:
         return self.values.size
@@ -345,7 +322,7 @@ class Law:
         points = np.asarray(x, dtype=np.float64)
         if np.isnan(points).any():
             raise ArgumentError("x must be a number to compare the return with, got nan", name="x", value=x)
-        slack = np.where(np.isinf(points), 0.0, tol * np.maximum(_floor(self.values), np.abs(points)))
+        slack = np.where(np.isinf(points), 0.0, tol * np.maximum(smallest_scale(self.values), np.abs(points)))
         count = np.searchsorted(self.values, points + side * slack, side="right" if side > 0 else "left")
         mass: FloatArray = np.concatenate(([0.0], self.running))[count]
         return mass
@@ -353,70 +330,6 @@ class Law:
     def _under(self, other: Law, mass_tol: float, value_tol: float) -> bool:
         """Whether F(x) <= F_other(x + slack) + mass_tol for all x; only the jumps of F need checking."""
         return bool(np.all(self.running <= other._mass_left_of(self.values, 1, value_tol) + mass_tol))
-
-
-def size_of(values: FloatArray) -> float:
-    """Return the largest absolute value, or 1.0 if all are zero: tolerances are relative to it."""
-    return float(np.abs(values).max()) or 1.0
-
-
-def _floor(values: FloatArray) -> float:
-    """Return the size to which the tolerance of values near zero is relative."""
-    return min(1.0, size_of(values))
-
-
-def _running_mass(probabilities: FloatArray) -> FloatArray:
-    """Running sums, each within about an ulp of the exact one.
-
-    The rounding errors of the plain cumulative sum (Knuth's two-sum) are summed separately and added back: a small buffer
-    divides these sums by beta, rounding errors included.
-    """
-    total = np.cumsum(probabilities)
-    before = np.concatenate(([0.0], total[:-1]))
-    part = total - before
-    error = (before - (total - part)) + (probabilities - part)
-    return np.asarray(total + np.cumsum(error), dtype=np.float64)
-
-
-def _numbers(given: ArrayLike, name: str) -> FloatArray:
-    """A fresh one-dimensional array of finite floats."""
-    try:
-        array = np.asarray(given)
-        if array.dtype.kind not in "biufO":
-            raise TypeError
-        array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"{name} must be a flat list of numbers, got {shown(given)}", name=name, value=given
-        ) from None
-    if array.ndim != 1 or array.size == 0:
-        raise ArgumentError(
-            f"{name} must be a one-dimensional array with at least one entry, got shape {array.shape}", name=name
-        )
-    if not np.isfinite(array).all():
-        i = int(np.argmin(np.isfinite(array)))
-        raise ArgumentError(f"{name} must be finite, got {name}[{i}] = {array[i]}", name=name, value=array[i])
-    return array + 0.0  # turns -0.0 into 0.0
-
-
-def _masses(given: ArrayLike, name: str) -> FloatArray:
-    """Nonnegative floats that sum to 1; unchanged if they already do."""
-    p = _numbers(given, name)
-    if p.min() < -MASS_TOL:
-        raise ArgumentError(f"{name} must not be negative, got {name}[{p.argmin()}] = {p.min():g}", name=name)
-    p = np.maximum(p, 0.0)
-    total = float(_running_mass(p)[-1])
-    if abs(total - 1.0) > SUM_TOL:
-        raise ArgumentError(f"{name} must sum to 1 (tolerance {SUM_TOL:g}), got {total:.12g}", name=name, value=total)
-    return p if abs(total - 1.0) <= EXACT_TOL else p / total
-
-
-def _merged(x: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Increasing values; the masses of equal neighbours are added."""
-    order = np.argsort(x, kind="stable")
-    x, p = x[order], p[order]
-    new = np.concatenate(([True], np.diff(x) > VALUE_TOL * np.maximum(_floor(x), np.abs(x[1:]))))
-    return (x, p) if new.all() else (x[new], np.add.reduceat(p, np.flatnonzero(new)))
 
 
 def _law(given: object, name: str) -> Law:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bqrl.errors import ArgumentError
-from bqrl.kernels import law as kernels
-from bqrl.laws.law import MASS_TOL, FloatArray, check_level
+from bqrl.kernels import masses as kernels
+from bqrl.laws.atoms import FloatArray
+from bqrl.laws.law import MASS_TOL, check_level
 
 
 def mean_rows(atoms: ArrayLike, pmf: ArrayLike) -> FloatArray:

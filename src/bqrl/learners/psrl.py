@@ -1,35 +1,36 @@
 """Posterior sampling for quantiles: draw a kernel, plan for a window of quantiles around tau, and play the plan if it may pay.
 
-Before every episode each row that is not known is drawn from its posterior,
+The posterior of every row that is not known is
 
     P_h(. | s, a) ~ Dirichlet( prior / k + N_h(s, a, .) ),
 
 over the k outcomes of its known support. The prior has a fixed total weight: weights that grow with k keep rows uncertain for
-too long if rows are many and visits few. Where rows share a law of events, that law is drawn instead.
+too long if rows are many and visits few. Where rows share a law of events, the posterior is that of the law.
+
+Before every episode a kernel P is drawn. A few early observations can make a good row look bad, and a row that is then avoided
+stays so; therefore the n counts of a drawn row are weighted by n / (n + DOUBT). How rows are drawn depends on the episode:
+
+    together   In every third episode each row is drawn RANKS times, its draws are ranked by the mean of an optimistic value
+               of the successor, and one rank, drawn uniformly, is taken in every row. Each row alone keeps its law, but
+               good draws coincide, so plans that need several untried rows at once are tried.
+    a few      In the other episodes each of the R rows is drawn with probability 1 / sqrt(R), at least one of them, and the
+               others take their posterior mean. If all were drawn, some row would always look better than it is.
 
 Two plans are made for the mean V of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is
-[0, 1] at first and narrows to tau: one on the drawn kernel P and one on the posterior mean M. The plan d of the draw is played if
-what it would gain under P is at least what it would cost under M,
+[0, 1] at first and narrows to tau: the plan d on the draw P and the plan m on the posterior mean M. The plan d is played if what
+it would gain under P is at least what it would cost under M,
 
-    V(d; P) - V(m; P)  >=  V(m; M) - V(d; M),
+    (V(d; P) - V(m; P)) (1 + (w / PATIENCE)^2)  >=  V(m; M) - V(d; M),
 
-or if t is a square number, so that no alternative is given up for good; otherwise the plan m of the mean is played. Draws near
-the mean and draws that promise much at a small price are played, and draws that risk much for little are not: between two arms
-the drawn difference must exceed the mean difference, as in a posterior with half the standard deviation. Plain posterior sampling
-plays the plan of every draw, and where rows are many, some row always looks better than it is. To save time, m is made again only
-after an eighth of the episodes so far; its values are those under the present kernels.
-
-In every other episode rows are drawn together: each row is drawn RANKS times, its draws are ranked by the mean of an optimistic
-value of the successor, and one rank, drawn uniformly, is taken in every row. Each row alone still has its posterior law, but good
-draws now coincide, so plans that need several untried rows at once are tried. In the other episodes rows are drawn
-independently, so that one untried alternative can look better than the others.
+where w is the number of episodes since a plan with a positive cost was played; otherwise m is played. The longer nothing else was
+tried, the higher the accepted price, so no alternative is given up for good. To save time, m is made again only after an eighth
+of the episodes so far; its values are those under the present kernels.
 
 No regret bound is claimed.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,10 @@ from bqrl.planners.confidence import log_buffer
 
 WINDOWS = ("centred", "lower")
 STALE = 8  # the plan on the mean is made again after one in STALE of the episodes so far
-RANKS = 4  # draws per row, of which one rank is taken
+RANKS = 4  # draws per row where rows are drawn together
+TOGETHER = 3  # they are in one of TOGETHER episodes
+DOUBT = 10.0  # visits after which a drawn row has half the weight of its counts
+PATIENCE = 64  # episodes without exploration that double the accepted price
 
 
 class PSRL(Learner):
@@ -91,6 +95,7 @@ class PSRL(Learner):
         self._widths: dict[str, float | None] = {"drawn": None, "mean": None}  # where the last searches ended
         self._settled: TargetPolicy | None = None  # the last plan on the posterior mean
         self._made = 0  # its episode
+        self._explored = 0  # the last episode that was played at a positive cost
         self._notes: dict[str, float] = {}
 
     def _optimistic_worth(self, task: Task) -> FloatArray:
@@ -123,7 +128,9 @@ class PSRL(Learner):
         value = self.replanner.score(self._settled, mean, level, buffer)
         gain = found.nominal - self.replanner.score(self._settled, drawn, level, buffer)
         cost = value - self.replanner.score(found.policy, mean, level, buffer)
-        explores = gain >= cost or math.isqrt(self.t) ** 2 == self.t
+        explores = gain * (1.0 + ((self.t - self._explored) / PATIENCE) ** 2) >= cost
+        if explores and cost > 0.0:
+            self._explored = self.t
         self._notes = {
             "level": level, "beta": buffer, "planned_value": found.nominal if explores else value,
             "explores": float(explores), "sweeps": float(found.sweeps + sweeps),
@@ -139,11 +146,13 @@ class PSRL(Learner):
 
     def mean(self) -> FloatArray:
         """Return the mean of the posterior."""
-        return self._kernel(self._shapes()[None])
+        return self._kernel(self._shapes(0.0)[None])
 
-    def _shapes(self) -> FloatArray:
-        """Return the parameters of the posterior, the laws one after the other."""
-        return np.repeat(self.prior / self._sizes, self._sizes) + self._units.seen()
+    def _shapes(self, doubt: float) -> FloatArray:
+        """Return the parameters of the posterior, the laws one after the other, with counts weighted by n / (n + doubt)."""
+        visits = self._units.visits()
+        weight = visits / np.maximum(visits + doubt, 1.0)
+        return np.repeat(self.prior / self._sizes, self._sizes) + np.repeat(weight, self._sizes) * self._units.seen()
 
     def _kernel(self, weights: FloatArray, rank: int = 0) -> FloatArray:
         """Return the kernel with the normalised weights, shape (draws, entries), as laws; of several draws, those of a rank."""
@@ -159,11 +168,17 @@ class PSRL(Learner):
 
     def draw(self) -> FloatArray:
         """Return a kernel drawn from the posterior; a row whose draws all underflow keeps its posterior mean."""
-        shapes, draws = self._shapes(), RANKS if self.t % 2 == 0 else 1
+        shapes, rows = self._shapes(DOUBT), self._sizes.size
+        draws = RANKS if self.t % TOGETHER == 0 else 1
         weights = self.rng.standard_gamma(shapes, (draws, shapes.size))
-        if shapes.size:
-            lost = np.add.reduceat(weights, self._starts, axis=1) <= 0.0
-            weights = np.where(np.repeat(lost, self._sizes, axis=1), shapes, weights)
+        if rows == 0:
+            return self._kernel(weights)
+        stays = np.add.reduceat(weights, self._starts, axis=1) <= 0.0
+        if draws == 1:
+            drawn = self.rng.random(rows) < rows**-0.5
+            drawn[self.rng.integers(rows)] = True
+            stays |= ~drawn
+        weights = np.where(np.repeat(stays, self._sizes, axis=1), self._shapes(0.0), weights)
         return self._kernel(weights, int(self.rng.integers(draws)))
 
     def observe(self, episode: Episode) -> None:
@@ -176,9 +191,9 @@ class PSRL(Learner):
         return self._notes
 
     def state(self) -> dict[str, Any]:
-        """Return the counts, the number of episodes, the plan on the mean, and where the last searches ended."""
+        """Return the counts, the number of episodes, the plan on the mean, and where exploration and searches ended."""
         widths = {f"{name}_width": np.nan if width is None else width for name, width in self._widths.items()}
-        found = self.counts.state() | {"t": self.t} | widths
+        found = self.counts.state() | {"t": self.t, "explored": self._explored} | widths
         if self._settled is None:
             return found | {
                 "settled_actions": np.zeros(0, np.int16),
@@ -192,7 +207,7 @@ class PSRL(Learner):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
         self.counts.restore(state)
-        self.t = int(state["t"])
+        self.t, self._explored = int(state["t"]), int(state["explored"])
         for name in self._widths:
             width = float(state[f"{name}_width"])
             self._widths[name] = None if np.isnan(width) else width

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.display import Charted
 from bqrl.errors import FileFormatError
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
@@ -18,7 +19,8 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy, policy_from_arrays
+from bqrl.mdp.policy import Policy
+from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.frontier import plan_capped
 
@@ -26,7 +28,7 @@ FORMAT = 1
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Record:
+class Record(Charted):
     """One run of one learner. Arrays have one entry per episode unless noted otherwise, and are read-only."""
 
     settings: dict[str, Any]  # learner, tau, episodes, seed, parameters, digest of the problem: all that fixes the run
@@ -168,23 +170,6 @@ class Record:
             columns |= {"quantile": self.quantile(self.tau), "mean": self.means(), "gap": self.gap()}
         lists = [values.tolist() for values in columns.values()]
         return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
-
-    def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.rows())
-
-    def chart(self) -> Any:
-        """What the policies promise by episode, as an Altair chart; requires the extra "plots"."""
-        from bqrl.results.views import record_view
-
-        return record_view(self)
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import record_html
-
-        return record_html(self)
 
     def __repr__(self) -> str:
         what = ", ".join(f"{key}={self.settings[key]}" for key in ("learner", "tau", "seed") if key in self.settings)

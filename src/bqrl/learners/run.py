@@ -34,7 +34,8 @@ from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.learners.ucbvi import UCBVI
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, Policy, policy_from_arrays
+from bqrl.mdp.policy import MarkovPolicy, Policy
+from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.planners.plan import check_levels
 
 LEARNERS: dict[str, type[Learner]] = {

@@ -33,7 +33,8 @@ from bqrl.learners.protocol import Episode, Learner, Task, policy_arrays, put_un
 from bqrl.learners.replan import Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.policy import MarkovPolicy, Policy, policy_from_arrays
+from bqrl.mdp.policy import MarkovPolicy, Policy
+from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.planners.confidence import candidate_kernels, constant_buffer, log_buffer, log_term, power_buffer, radius
 from bqrl.planners.frontier import plan_frontier
 from bqrl.planners.greedy import greedy_policies, optimistic_greedy

@@ -10,7 +10,7 @@ import numpy as np
 from bqrl.checks import shown
 from bqrl.errors import FileFormatError
 from bqrl.logs.balls import Balls
-from bqrl.mdp.files.npz import OPTIONAL, STORED, stored_model
+from bqrl.mdp.files.npz import OPTIONAL, STORED, model_arrays, stored_model
 
 if TYPE_CHECKING:
     from bqrl.logs.estimate import Estimate
@@ -19,11 +19,10 @@ FORMAT = 1
 
 
 def stored(estimate: Estimate) -> dict[str, Any]:
-    """The estimate as arrays; refits are not stored."""
-    mdp, balls = estimate.mdp, estimate.balls
+    """The estimate as arrays; refits, units and noise are not stored."""
+    model, balls = model_arrays(estimate.mdp), estimate.balls
     found = {
-        "bqrl_estimate": np.array(FORMAT), "H": mdp.H, "discount": mdp.discount, "mu": mdp.mu, "row_start": mdp.row_start,
-        "successor": mdp.successor, "probability": mdp.probability, "known": mdp.known, "visits": balls.visits,
+        "bqrl_estimate": np.array(FORMAT), **{name: model[name] for name in STORED}, "visits": balls.visits,
         "outcomes": balls.outcomes, "most": balls.most, "exact": balls.exact, "returns": estimate.returns,
         "assumptions": np.array(estimate.assumptions, np.str_), "added": np.array(estimate.added, np.int64),
         "whole": np.array(
@@ -31,13 +30,8 @@ def stored(estimate: Estimate) -> dict[str, Any]:
         ),
         "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest]),
     }  # fmt: skip
-    found["reward" if mdp.row_reward is None else "row_reward"] = (
-        mdp.reward if mdp.row_reward is None else mdp.row_reward
-    )
-    for name in ("state_names", "action_names"):
-        if getattr(mdp, name) is not None:
-            found[name] = np.array(getattr(mdp, name), np.str_)
-    return {name: np.asarray(array) for name, array in found.items()}
+    rest = ("reward", "row_reward", "state_names", "action_names")
+    return found | {name: model[name] for name in rest if name in model}
 
 
 def fields(arrays: Mapping[str, Any]) -> dict[str, Any]:

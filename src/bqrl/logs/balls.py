@@ -14,12 +14,12 @@ known gives
 
     L = log( (2^k - 2) m R / delta ).
 
-A log does not tell the support. Without it, each row has the d distinct outcomes (next state, reward) that the log shows and
-one more, "unseen", which is worse than every other. Label the outcomes of a row in the order of their discovery and let G
-be a set of labels. The draws that hit an outcome of G that was discovered before have a conditional probability of at most
-p(G), and all draws but the first of each outcome are of this kind: the bound holds with p_hat(G) reduced by d / n. The union
-over the 2^d sets, over d with weights 1 / (d (d + 1)), over rates, and over the seen rows, R in number, with weights
-1 / (R (R + 1)) gives
+A log does not reveal the support. If it is not known, each row has the d distinct outcomes (next state, reward) that the
+log shows and one more, "unseen", which is worse than every other. Label the outcomes of a row in the order of their
+discovery and let G be a set of labels. The draws that hit an outcome of G that was discovered before have a conditional
+probability of at most p(G), and all draws but the first of each outcome are of this kind: the bound holds with p_hat(G)
+reduced by d / n. The union over the 2^d sets, over d with weights 1 / (d (d + 1)), over rates, and over the R seen rows,
+with weights 1 / (R (R + 1)), gives
 
     L = log( 2^d d (d + 1) m R (R + 1) / delta ),    and the radius is 2 d / n larger.
 

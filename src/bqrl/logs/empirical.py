@@ -13,9 +13,10 @@ from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
-from bqrl.logs.read import label_text, near
+from bqrl.logs.read import near
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import from_columns
+from bqrl.mdp.columns import label_text
 from bqrl.mdp.model import MDP
 
 END, UNSEEN = "(end)", "(unseen)"
@@ -32,35 +33,36 @@ class Empirical:
     lowest: float  # the lowest return that is not a miss
 
 
-def empirical(
-    log: Episodes, *, delta: float, discount: float, stationary: bool, start: Any, known: Any, support: Any,
-    reward_range: tuple[float, float] | None, reward_by: str | None,
-) -> Empirical:  # fmt: skip
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Declared:
+    """What the caller of `fit` declares about the problem."""
+
+    start: Any
+    stationary: bool
+    model: MDP | None
+    known: Any
+    support: Any
+    reward_range: tuple[float, float] | None
+    reward_by: str | None
+
+
+def empirical(log: Episodes, declared: Declared, *, delta: float, discount: float) -> Empirical:
     """The empirical model of a log whose kernel is not known beforehand."""
-    by_row = reward_by == "state-action"
-    listed = _Listed(log, stationary, reward_range, by_row, merge_final=support is None or by_row)
-    listed.add_known(known)
-    if support is None:
+    listed = _Listed(log, declared)
+    listed.add_known(declared.known)
+    if declared.support is None:
         listed.add_seen()
     else:
-        listed.add_supported(support)
-    return listed.finish(start, discount, delta, free=support is None)
+        listed.add_supported(declared.support)
+    return listed.finish(declared.start, discount, delta, free=declared.support is None)
 
 
 class _Listed:
     """Outcomes of an empirical model, collected row by row."""
 
-    def __init__(
-        self,
-        log: Episodes,
-        stationary: bool,
-        reward_range: tuple[float, float] | None,
-        by_row: bool,
-        *,
-        merge_final: bool,
-    ) -> None:
-        self.log, self.range, self.by_row = log, reward_range, by_row
-        self.pooled = stationary and log.H > 1
+    def __init__(self, log: Episodes, declared: Declared) -> None:
+        self.log, self.range, self.by_row = log, declared.reward_range, declared.reward_by == "state-action"
+        self.pooled = declared.stationary and log.H > 1
         self.H, self.K = log.H, 1 if self.pooled else log.H
         self.states, self.actions = list(log.states), list(log.actions)
         self.S, self.A = len(self.states) + 2, len(self.actions)
@@ -69,7 +71,7 @@ class _Listed:
         successor = log.next_state.copy()
         successor[successor == ENDED] = self.end
         final = log.stage == self.H - 1
-        if not self.pooled and merge_final:
+        if not self.pooled and (declared.support is None or self.by_row):
             successor[final] = self.end  # what follows the last stage does not matter
         elif not self.pooled and np.any(successor[final] == UNKNOWN):
             raise ArgumentError(

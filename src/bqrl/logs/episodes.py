@@ -13,8 +13,9 @@ import numpy as np
 
 from bqrl.checks import choice, nearest, shown, whole
 from bqrl.errors import ArgumentError, FileFormatError
-from bqrl.logs.read import Codes, Columns
+from bqrl.logs.read import Columns
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.columns import Codes
 
 UNKNOWN, ENDED = -1, -2  # successors: not known, and the end of a complete episode that names no state
 TERMINAL_WORDS = {"terminal", "terminated", "done", "true", "1", "yes", "end"}
@@ -129,7 +130,7 @@ def _stage_numbers(columns: Columns) -> IntArray:
 
 
 def _whole_number(text: str) -> int:
-    """A text as a whole number, -1 where it is none."""
+    """A text as a whole number; -1 if it is not one."""
     return int(text) if text.isdecimal() else -1
 
 

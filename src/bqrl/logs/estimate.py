@@ -6,7 +6,7 @@ value for every kernel of the balls, hence for the true one:
     W_rob(x) < tau   implies   Q_tau(G) >= x,   for all levels and targets at once.
 
 If the law of the first state is estimated too, it may differ from the frequencies by a mass of at most `start_error`, which
-is taken off the level: W_rob(x) < tau - start_error.
+is subtracted from the level: W_rob(x) < tau - start_error.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from typing import Any, cast
 import numpy as np
 
 from bqrl.checks import whole
+from bqrl.display import Charted, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.logs.archive import fields, stored
 from bqrl.logs.balls import Balls
 from bqrl.logs.interval import quantile_interval
-from bqrl.logs.limits import next_target, shares
+from bqrl.logs.limits import at_stage, next_target, row_reason, shares
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.files.atomic import replacing
 from bqrl.mdp.model import MDP
@@ -33,7 +34,7 @@ from bqrl.planners.solve import solve
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Estimate:
+class Estimate(Charted):
     """An empirical model with confidence balls; made by `fit`.
 
     Attributes
@@ -187,7 +188,7 @@ class Estimate:
         return float(np.sum(paid))
 
     def trivial(self, value: float) -> bool:
-        """Whether a promise says nothing: there is none, or it is the lowest possible return."""
+        """Whether a promise is useless: there is none, or it is the lowest possible return."""
         return value == -math.inf or (
             math.isfinite(self.floor) and value <= self.floor + 1e-9 * max(1.0, abs(self.floor))
         )
@@ -259,30 +260,16 @@ class Estimate:
             return None
         if self.start_error() >= tau:
             return f"the law of the first state is known only up to a mass of {self.start_error():.3g}; declare start"
-        met, rows = self._shares(tau)[1], self.limits(tau, top=1)
+        costs, met, _ = self._shares(tau)
+        rows = self.limits(tau, top=1)
         untried = np.broadcast_to(self._untried(), met.shape) * met
         h, s = (int(i) for i in np.unravel_index(untried.argmax(), met.shape))
-        if untried[h, s] > max(0.0, rows[0]["cost"] if rows else 0.0):
-            stage = "" if self.mdp.stationary else f" at stage {h}"
-            return (
-                f"no action was ever tried in state {self.mdp.state_label(s)!r}{stage}, which has probability "
-                f"{untried[h, s]:.2g}"
-            )
+        if untried[h, s] > (rows[0]["cost"] if rows else 0.0):
+            state = repr(self.mdp.state_label(s)) + at_stage(None if self.mdp.stationary else h)
+            return f"no action was ever tried in state {state}, which has probability {untried[h, s]:.2g}"
         if not rows:
             return "the frequencies of the log taken as the truth promise no more, either; other actions must be tried"
-        row = rows[0]
-        place = f"action {row['action']!r} in state {row['state']!r}"
-        place += "" if row["stage"] is None else f" at stage {row['stage']}"
-        if not row["visits"]:
-            return f"{place} was never tried"
-        costs = self._shares(tau)[0]
-        many = row["cost"] < costs.sum() / 2.0
-        others = f"; it is the costliest of {np.count_nonzero(costs > 0.0)} uncertain rows" if many else ""
-        times = "once" if row["visits"] == 1 else f"{row['visits']} times"
-        return (
-            f"{place} was tried {times}: with the radius {row['radius']:.2g} a mass of {row['radius'] / 2:.2g} may lie on "
-            f"worse outcomes than those seen{others}"
-        )
+        return row_reason(rows[0], costs)
 
     def _untried(self) -> BoolArray:
         """States of the log in which no action was tried and no row is known, shape (1 or H, S)."""
@@ -378,20 +365,12 @@ class Estimate:
             for k, s, a in np.argwhere(self.seen).tolist()
         ]
 
-    def to_frame(self) -> Any:
-        """`rows` as a pandas frame."""
-        import pandas
-
-        return pandas.DataFrame(self.rows())
-
     def chart(self, tau: float | None = None) -> Any:
         """Visits and radii of the rows, and with a level also the promise beside other plans, as an Altair chart.
 
         Requires the extra "plots".
         """
-        from bqrl.results.estimates import estimate_view
-
-        return estimate_view(self, tau)
+        return views().draw(self, tau)
 
     def coverage(self) -> dict[str, Any]:
         """How much the log shows: episodes, steps, rows and the range of their visits."""

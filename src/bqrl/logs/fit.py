@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,12 +11,14 @@ import numpy as np
 
 from bqrl.checks import choice, number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.logs.empirical import empirical
+from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import Episodes, order_episodes
 from bqrl.logs.estimate import Estimate
 from bqrl.logs.known_model import from_model
 from bqrl.logs.read import read_columns
 from bqrl.mdp.model import MDP
+
+MODEL = "model (not its first state and range of rewards)"  # the name of this declaration
 
 
 def fit(
@@ -88,73 +90,63 @@ def fit(
     if isinstance(support, str):
         choice(support, "support", ("states",))
     steps = order_episodes(read_columns(log, columns), _horizon(horizon, model), ends)
-    declared = {
-        "start": start, "stationary": stationary, "model": model, "known": known, "support": support,
-        "reward_range": _range(reward_range), "reward_by": reward_by,
-    }  # fmt: skip
+    declared = Declared(
+        start=start, stationary=stationary, model=model, known=known, support=support, reward_range=_range(reward_range),
+        reward_by=reward_by,
+    )  # fmt: skip
     if model is not None:
-        _check_model(model, declared, discount)
+        _check_model(declared, discount)
         discount = model.discount
     refits = {
-        name: partial(_refitted, steps, confidence, discount, declared, changes)
-        for name, changes in _weaker(steps, **declared).items()
+        name: partial(_refitted, steps, confidence, discount, declared, name) for name in _removable(steps, declared)
     }
-    return replace(_estimated(steps, confidence, discount, **declared), refits=refits)
+    return replace(_estimated(steps, confidence, discount, declared), refits=refits)
 
 
-def _refitted(
-    steps: Episodes, confidence: float, discount: float, declared: dict[str, Any], changes: Callable[[], dict[str, Any]]
-) -> Estimate:
-    """The estimate with other declarations."""
-    return _estimated(steps, confidence, discount, **declared | changes())
-
-
-def _estimated(
-    steps: Episodes, confidence: float, discount: float, *, start: Any, stationary: bool, model: MDP | None, known: Any,
-    support: Any, reward_range: tuple[float, float] | None, reward_by: str | None,
-) -> Estimate:  # fmt: skip
+def _estimated(steps: Episodes, confidence: float, discount: float, declared: Declared) -> Estimate:
     """The estimate of ordered steps."""
-    delta = 1.0 - confidence
-    several = model is None and start is None and np.unique(steps.first_states).size > 1
+    delta, model = 1.0 - confidence, declared.model
+    several = model is None and declared.start is None and np.unique(steps.first_states).size > 1
     if model is not None:
-        found = from_model(steps, model, delta=delta, stationary=stationary)
+        found = from_model(steps, model, delta=delta, stationary=declared.stationary)
     else:
-        found = empirical(
-            steps, delta=delta / 2.0 if several else delta, discount=discount, stationary=stationary, start=start, known=known,
-            support=support, reward_range=reward_range, reward_by=reward_by,
-        )  # fmt: skip
-    assumptions = _assumptions(
-        steps, start=start, stationary=found.mdp.stationary and found.mdp.H > 1, model=model, known=known, support=support,
-        reward_range=reward_range, reward_by=reward_by,
-    )  # fmt: skip
+        found = empirical(steps, declared, delta=delta / 2.0 if several else delta, discount=discount)
     return Estimate(
-        mdp=found.mdp, balls=found.balls, confidence=confidence, assumptions=assumptions, returns=steps.returns(discount),
+        mdp=found.mdp, balls=found.balls, confidence=confidence, returns=steps.returns(discount),
+        assumptions=_assumptions(steps, declared, pooled=found.mdp.stationary and found.mdp.H > 1),
         episodes=steps.T, steps=steps.state.size, counted=found.counted,
         start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
         floor=found.floor, lowest=found.lowest, added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
     )  # fmt: skip
 
 
-def _weaker(
-    steps: Episodes, *, start: Any, stationary: bool, model: MDP | None, known: Any, support: Any, reward_by: Any,
-    reward_range: Any,
-) -> dict[str, Callable[[], dict[str, Any]]]:  # fmt: skip
-    """For each declaration, a function of the arguments that change if it is dropped."""
-    found: dict[str, Callable[[], dict[str, Any]]] = {}
+def _removable(steps: Episodes, declared: Declared) -> list[str]:
+    """The declarations without which the log can be fitted again."""
+    model = declared.model
     if model is None:
-        if stationary and steps.H > 1:
-            found["stationary"] = lambda: {"stationary": False}
-        given = {"start": start, "support": support, "known": known, "reward_by": reward_by}
-        return found | {name: partial(dict, {name: None}) for name, value in given.items() if value is not None}
-    if model.stationary and steps.H > 1:
-        found["stationary"] = lambda: {"model": model.staged(), "stationary": False}
-    if model.noise is not None:
-        found["shared noise"] = lambda: {"model": model.with_noise(None)}
-    found["model (not its first state and range of rewards)"] = lambda: {
-        "model": None, "stationary": model.stationary, "reward_range": (float(model.reward.min()), float(model.reward.max())),
-        "start": {model.state_label(s): float(model.mu[s]) for s in np.flatnonzero(model.mu).tolist()},
-    }  # fmt: skip
-    return found
+        found = ["stationary"] if declared.stationary and steps.H > 1 else []
+        return found + [
+            name for name in ("start", "support", "known", "reward_by") if getattr(declared, name) is not None
+        ]
+    found = ["stationary"] if model.stationary and steps.H > 1 else []
+    return [*found, *(["shared noise"] if model.noise is not None else []), MODEL]
+
+
+def _refitted(steps: Episodes, confidence: float, discount: float, declared: Declared, name: str) -> Estimate:
+    """The estimate without one declaration."""
+    model = declared.model
+    changes: dict[str, Any]
+    if model is None:
+        changes = {name: False if name == "stationary" else None}
+    elif name == "stationary":
+        changes = {"model": model.staged(), "stationary": False}
+    elif name == "shared noise":
+        changes = {"model": model.with_noise(None)}
+    else:
+        first = {model.state_label(s): float(model.mu[s]) for s in np.flatnonzero(model.mu).tolist()}
+        bounds = float(model.reward.min()), float(model.reward.max())
+        changes = {"model": None, "stationary": model.stationary, "reward_range": bounds, "start": first}
+    return _estimated(steps, confidence, discount, replace(declared, **changes))
 
 
 def _horizon(horizon: int | None, model: MDP | None) -> int | None:
@@ -173,52 +165,53 @@ def _range(given: Any) -> tuple[float, float] | None:
     return low, number(given[1], "reward_range[1]", low)
 
 
-def _check_model(model: Any, declared: Mapping[str, Any], discount: float) -> None:
-    """Refuse what is not a model, and arguments that a model already answers."""
+def _check_model(declared: Declared, discount: float) -> None:
+    """Refuse what is not a model, and arguments that a model already determines."""
+    model = declared.model
     if not isinstance(model, MDP):
         raise ArgumentTypeError(
             f"model must be an MDP, got {type(model).__name__}; build one with bqrl.MDP", name="model"
         )
-    given = [name for name, value in declared.items() if value is not None and name not in ("model", "stationary")]
+    given = [
+        name
+        for name in ("start", "known", "support", "reward_range", "reward_by")
+        if getattr(declared, name) is not None
+    ]
     given += ["discount"] if discount not in (1.0, model.discount) else []
     if given:
         raise ArgumentError(
-            f"{given[0]} must not be given with model=, which answers it; drop one of them", name=given[0]
+            f"{given[0]} must not be given with model=, which determines it; drop one of them", name=given[0]
         )
 
 
-def _assumptions(
-    log: Episodes, *, start: Any, stationary: bool, model: MDP | None, known: Any, support: Any, reward_range: Any, reward_by: Any
-) -> tuple[str, ...]:  # fmt: skip
+def _assumptions(log: Episodes, declared: Declared, *, pooled: bool) -> tuple[str, ...]:
     """What the promises rest on, each as the end of "assuming that"."""
-    found = [
-        "the next state and the reward depend only on the " + ("" if stationary else "stage, ") + "state and action"
-    ]
-    if stationary:
+    found = ["the next state and the reward depend only on the " + ("" if pooled else "stage, ") + "state and action"]
+    if pooled:
         found.append("their law is the same at every stage")
     if log.truncated.any():
         found.append("whether an episode was cut off does not depend on an unrecorded next state")
     if log.short:
         found.append(f"episodes with fewer than {log.H} steps are complete")
-    if model is not None:
+    if declared.model is not None:
         found.append("the given model has the right outcomes, rewards and first state")
-    elif start is not None:
+    elif declared.start is not None:
         found.append("the given first state is right")
     elif np.unique(log.first_states).size == 1:
         found.append(f"every episode starts in state {log.states[int(log.first_states[0])]!r}")
     else:
         found.append("first states are drawn as in the log")
-    if known is not None:
+    if declared.known is not None:
         found.append("the known rows are right")
-    if support is not None:
-        states = isinstance(support, str)
+    if declared.support is not None:
+        states = isinstance(declared.support, str)
         found.append(
             "the log shows every state that can occur" if states else "only the listed transitions are possible"
         )
-        if reward_by is None:
+        if declared.reward_by is None:
             found.append("the reward is determined by the transition")
-    if reward_by is not None:
+    if declared.reward_by is not None:
         found.append("the reward depends on the state and action alone")
-    if reward_range is not None:
-        found.append(f"rewards lie between {reward_range[0]:g} and {reward_range[1]:g}")
+    if declared.reward_range is not None:
+        found.append(f"rewards lie between {declared.reward_range[0]:g} and {declared.reward_range[1]:g}")
     return tuple(found)

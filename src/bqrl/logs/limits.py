@@ -9,6 +9,8 @@ where V_0 is the policy's shortfall in the empirical model: each term is the los
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bqrl.kernels.layout import Rows
@@ -75,3 +77,22 @@ def shares(
 def _columns(mdp: MDP) -> Grid:
     """The exact grid of returns, or one rounded down."""
     return exact_grid(mdp) or rounded(mdp, BRACKET_POINTS)
+
+
+def at_stage(stage: int | None) -> str:
+    """A stage as the end of a phrase; nothing if the stages are pooled."""
+    return "" if stage is None else f" at stage {stage}"
+
+
+def row_reason(row: dict[str, Any], costs: FloatArray) -> str:
+    """Why the costliest row limits the promise."""
+    place = f"action {row['action']!r} in state {row['state']!r}{at_stage(row['stage'])}"
+    if not row["visits"]:
+        return f"{place} was never tried"
+    many = row["cost"] < costs.sum() / 2.0
+    others = f"; it is the costliest of {np.count_nonzero(costs > 0.0)} uncertain rows" if many else ""
+    times = "once" if row["visits"] == 1 else f"{row['visits']} times"
+    return (
+        f"{place} was tried {times}: with the radius {row['radius']:.2g} a mass of {row['radius'] / 2:.2g} may lie on "
+        f"worse outcomes than those seen{others}"
+    )

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -18,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown
+from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
 from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.columns import Codes, cells_of, chosen_columns, frame_columns, is_frame, label_text, numbering, plain
 
 ROLES = ("episode", "stage", "state", "action", "reward", "next_state", "event", "end")
 REQUIRED = ("episode", "state", "action", "reward")
@@ -35,16 +35,7 @@ SYNONYMS = {
     "end": ("done", "terminal", "terminated", "ended"),
 }
 BLOCK = 10_000  # rows of a file that are held as text at once
-
 LONGEST = 300  # characters of a message: labels of a damaged file may be long
-
-
-@dataclass(slots=True)
-class Codes:
-    """A column of labels: `code[i]` is the place of row i's label in `labels`; an empty label is missing."""
-
-    code: IntArray
-    labels: list[str]
 
 
 @dataclass(slots=True)
@@ -124,7 +115,6 @@ class Columns:
     headers: dict[str, str]  # role -> header
     codes: dict[str, Codes]  # state and next_state share their labels
     reward: FloatArray
-    labels: dict[str, list[str]] = field(default_factory=dict)
 
     def error(self, row: int, message: str, role: str | None = None) -> FileFormatError:
         """A FileFormatError about a row of the log."""
@@ -155,7 +145,7 @@ def read_columns(log: Any, columns: Mapping[str, str] | None = None) -> Columns:
     source = _source(log)
     place = _places(source, columns)
     headers = {role: source.header[i] for role, i in place.items()}
-    books: dict[str, Any] = {role: _book() for role in place if role != "reward"}
+    books: dict[str, Any] = {role: numbering() for role in place if role != "reward"}
     if "next_state" in books:
         books["next_state"] = books["state"]
     parts: dict[str, list[Any]] = {role: [] for role in place}
@@ -196,7 +186,7 @@ def _source(log: Any) -> Source:
             except (UnicodeDecodeError, OSError) as error:
                 raise FileFormatError(f"{path.name}: cannot be read as text ({error})", file=str(path)) from None
         return Source(name=path.name, header=header, content=None, path=path)
-    if isinstance(log, Mapping) or (hasattr(log, "columns") and hasattr(log, "__getitem__")):
+    if is_frame(log):
         return _table(log, "log")
     raise ArgumentTypeError(
         f"log must be a file, a frame or a dict of arrays, got {type(log).__name__}; name the columns {', '.join(REQUIRED)}",
@@ -206,19 +196,11 @@ def _source(log: Any) -> Source:
 
 def _table(table: Any, name: str) -> Source:
     """A frame or a dict of columns as a source."""
-    keys = list(table.keys() if isinstance(table, Mapping) else table.columns)
-    columns = [_listed(table[key]) for key in keys]
-    lengths = {str(key): len(column) for key, column in zip(keys, columns, strict=True)}
-    if len(set(lengths.values())) > 1:
+    listed = [(header, cells_of(column)) for header, column in frame_columns(table)]
+    if len({len(cells) for _, cells in listed}) > 1:
+        lengths = {header: len(cells) for header, cells in listed}
         raise FileFormatError(f"{name}: columns must have one length, got {shown(lengths)}; complete them")
-    return Source(name=name, header=[str(key) for key in keys], content=columns)
-
-
-def _listed(column: Any) -> list[Any]:
-    """A column as a list of plain Python values."""
-    if hasattr(column, "to_list"):
-        return list(column.to_list())
-    return list(column.tolist() if hasattr(column, "tolist") else column)
+    return Source(name=name, header=[header for header, _ in listed], content=[cells for _, cells in listed])
 
 
 def _parquet(path: Path) -> Any:
@@ -253,39 +235,19 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
     """Position of the column of each role."""
     if not any(name.strip() for name in source.header):
         raise source.error(None, "the log is empty; expected a header such as episode,state,action,reward")
-    chosen = dict(columns or {})
-    for role, header in chosen.items():
-        if role not in ROLES:
-            raise ArgumentError(
-                f"columns must map roles to headers, got the role {role!r}{nearest(role, ROLES)}", name="columns"
-            )
-        if header not in source.header:
-            raise source.error(None, f"no column {header!r} for {role}{nearest(header, source.header)}", header)
-    place = {role: source.header.index(header) for role, header in chosen.items()}
+    place = chosen_columns(source.header, columns, ROLES)
     for role in ROLES:
         if role in place:
             continue
         names = (role.replace("_", ""), *SYNONYMS[role])
-        fits = [i for i, name in enumerate(source.header) if _plain(name) in names and i not in place.values()]
+        fits = [i for i, name in enumerate(source.header) if plain(name) in names and i not in place.values()]
         if fits:
-            place[role] = min(fits, key=lambda i: names.index(_plain(source.header[i])))
+            place[role] = min(fits, key=lambda i: names.index(plain(source.header[i])))
         elif role in REQUIRED:
             near = get_close_matches(role, source.header, n=1, cutoff=0.5)
             nearby = f"the nearest header is {near[0]!r}" if near else f"headers are {', '.join(source.header)}"
             raise source.error(None, f"the column {role} is missing; {nearby}; pass columns={{{role!r}: HEADER}}", role)
     return place
-
-
-def _plain(header: str) -> str:
-    """A header in lower case without spaces, dashes and underscores."""
-    return header.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
-
-
-def _book() -> defaultdict[Any, int]:
-    """A dict that numbers its keys in the order of their first use."""
-    book: defaultdict[Any, int] = defaultdict()
-    book.default_factory = book.__len__
-    return book
 
 
 def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
@@ -309,15 +271,6 @@ def near(text: str, labels: Iterable[str]) -> str:
     return f"; did you mean {found[0]!r}?" if found else f"; there are {len(known)}, from {known[0]!r} to {known[-1]!r}"
 
 
-def label_text(value: Any) -> str:
-    """A label as text: 3, 3.0 and "3" agree; None, NaN and "" are missing."""
-    if value is None or value != value:
-        return ""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    return str(value).strip()
-
-
 def _numbers(source: Source, column: Sequence[Any], done: int, header: str) -> FloatArray:
     """Rewards as finite floats."""
     try:
@@ -334,7 +287,7 @@ def _numbers(source: Source, column: Sequence[Any], done: int, header: str) -> F
 
 
 def _float(value: Any) -> float:
-    """A number, or NaN where `value` is none."""
+    """`value` as a float; NaN if it is not a number."""
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -40,6 +40,7 @@ class Table:
     reward: FloatArray | None = None  # (1 or H, nnz)
     row_reward: FloatArray | None = None  # (1 or H, S, A)
     infer_available: bool = False  # a row without outcomes is an action that does not exist
+    line_outcome: IntArray | None = None  # outcome of every listed line
 
 
 def read(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
@@ -71,6 +72,7 @@ def check_horizon(horizon: Any) -> int:
             f"horizon={shown(stages)} is too long: at most {MAX_STAGES} stages fit; give a shorter horizon",
             needed=stages,
             limit=MAX_STAGES,
+            name="horizon",
         )
     return stages
 
@@ -122,7 +124,12 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
     flat = np.flatnonzero(possible.reshape(-1))
     counts = np.count_nonzero(possible.reshape(K * S * A, S), axis=1)
     table = Table(
-        S=S, A=A, K=K, row_start=_starts(counts), successor=(flat % S).astype(np.int32), probability=P.reshape(-1)[flat]
+        S=S,
+        A=A,
+        K=K,
+        row_start=np.r_[0, np.cumsum(counts)],
+        successor=(flat % S).astype(np.int32),
+        probability=P.reshape(-1)[flat],
     )
     _attach_rewards(table, rewards, H, four_dimensional=np.ndim(transitions) == 4)
     return table, H
@@ -135,7 +142,7 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
     given = list(transitions) if per_stage else [transitions]
     if not all(_is_sparse(m) and not np.iscomplexobj(m) for m in given):
         raise ArgumentTypeError("transitions must be real SciPy matrices at every stage", name="transitions")
-    matrices = [sparse.csr_array(m, copy=True) for m in given]  # modified below; the caller keeps the original
+    matrices = [sparse.csr_array(m, copy=True) for m in given]  # modified below
     H = _settle_horizon(len(matrices) if per_stage else None, horizon, "transitions")
     rows, S = matrices[0].shape
     if S < 1 or rows < S or rows % S:
@@ -166,7 +173,7 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
         S=S,
         A=rows // S,
         K=len(matrices),
-        row_start=_starts(counts),
+        row_start=np.r_[0, np.cumsum(counts)],
         successor=np.concatenate([m.indices for m in matrices]).astype(np.int32),
         probability=np.concatenate([m.data for m in matrices]).astype(np.float64),
     )
@@ -179,25 +186,14 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
     if isinstance(paid, (list, tuple)) and paid and _is_sparse(paid[0]):
         if len(paid) not in (1, H) or any(not _is_sparse(m) or m.shape != (rows, S) for m in paid):
             raise ModelError(f"sparse rewards must be one or {H} matrices of shape {(rows, S)}")
-        _attach_sparse_rewards(table, [sparse.csr_array(m) for m in paid], H)
+        stored = paid if table.K == 1 else [sparse.vstack(paid)]  # entries that are not stored are zero
+        row = np.repeat(np.arange(table.K * rows), counts)
+        found = [sparse.csr_array(m)[row % m.shape[0], table.successor] for m in stored]
+        table.reward = np.stack([np.asarray(reward).ravel() for reward in found])
+        _rewards_by_row(table)
     else:
         _attach_rewards(table, rewards, H, four_dimensional=per_stage)
     return table, H
-
-
-def _attach_sparse_rewards(table: Table, matrices: list[Any], H: int) -> None:
-    """Attach rewards given as matrices of the kernel's shape; entries that are not stored are zero."""
-    rows = np.repeat(np.arange(table.K * table.S * table.A), np.diff(table.row_start)) % (table.S * table.A)
-    if table.K == 1:
-        table.reward = np.stack([np.asarray(m[rows, table.successor]).ravel() for m in matrices])
-    else:
-        stage_of = np.repeat(np.arange(H), np.diff(table.row_start[:: table.S * table.A]))
-        picked = np.empty(table.successor.size)
-        for h in range(H):
-            here = stage_of == h
-            picked[here] = np.asarray(matrices[h % len(matrices)][rows[here], table.successor[here]]).ravel()
-        table.reward = picked[None]
-    _rewards_by_row(table)
 
 
 def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:
@@ -225,6 +221,17 @@ def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:
 def are_ids(numbers: FloatArray) -> BoolArray:
     """Which numbers can be ids: whole numbers from 0 to MAX_ID - 1."""
     return (numbers >= 0) & (numbers < MAX_ID) & (numbers == np.rint(numbers))
+
+
+def row_place(
+    q: int, shape: tuple[int, int], staged: bool, names: tuple[Any, Any] = (None, None), first_stage: int = 0
+) -> tuple[tuple[int | None, int, int], str]:
+    """Row number `q` as (stage or None, state, action), and as text for a message; `shape` is (S, A)."""
+    S, A = shape
+    h, s, a = int(q) // (S * A), int(q) // A % S, int(q) % A
+    labels = [i if given is None else str(given[i])[:40] for given, i in zip(names, (s, a), strict=True)]
+    text = f"s={labels[0]}, a={labels[1]}"
+    return ((h, s, a), f"(h={h + first_stage}, {text})") if staged else ((None, s, a), f"({text})")
 
 
 def check_gaps(K: int, S: int, A: int, listed: int) -> None:
@@ -274,21 +281,21 @@ def from_columns(
     first = np.flatnonzero(new)
     counts = np.bincount(row[first], minlength=K * S * A)
     if not counts[every_row].all():
-        q = int(every_row[counts[every_row] == 0][0])
-        raise ModelError(
-            f"row (s={q // A % S}, a={q % A}) sums to 0; leave out actions that do not exist",
-            row=(q // (S * A) if staged else None, q // A % S, q % A),
-        )
+        place, text = row_place(int(every_row[counts[every_row] == 0][0]), (S, A), staged)
+        raise ModelError(f"row {text} sums to 0; leave out actions that do not exist", row=place)
     mass = np.add.reduceat(probability, first) if first.size else probability
+    line_outcome = np.full(every_row.size, -1)
+    line_outcome[np.flatnonzero(possible)[order]] = np.cumsum(new) - 1
     table = Table(
         S=S,
         A=A,
         K=K,
-        row_start=_starts(counts),
+        row_start=np.r_[0, np.cumsum(counts)],
         successor=s_next[first].astype(np.int32),
         probability=mass,
         reward=reward[first][None],
         infer_available=True,
+        line_outcome=line_outcome,
     )
     _rewards_by_row(table)
     return table, H
@@ -332,12 +339,6 @@ def _rewards_by_row(table: Table) -> None:
         full[:, rows] = first
         table.row_reward = full.reshape(-1, table.S, table.A)
         table.reward = None
-
-
-def _starts(counts: Any) -> IntArray:
-    starts = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
 
 
 def _is_sparse(thing: Any) -> bool:

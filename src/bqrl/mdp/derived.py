@@ -10,29 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-if TYPE_CHECKING:
-    from bqrl.mdp.model import MDP
-
-T = TypeVar("T")
+M = TypeVar("M")  # the model
 P = ParamSpec("P")
-Derived = Callable[Concatenate["MDP", P], T]
+T = TypeVar("T")
 
 
-def per_model(function: Derived[P, T]) -> Derived[P, T]:
+def per_model(function: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:
     """Store the value of `function(mdp, *hashable)` with the model."""
     return _stored(function, "_per_model")
 
 
-def per_structure(function: Derived[P, T]) -> Derived[P, T]:
+def per_structure(function: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:
     """Store the value of `function(mdp, *hashable)` with the model and its twins."""
     return _stored(function, "_per_structure")
 
 
-def _stored(function: Derived[P, T], store: str) -> Derived[P, T]:
+def _stored(function: Callable[Concatenate[M, P], T], store: str) -> Callable[Concatenate[M, P], T]:
     @wraps(function)
-    def stored(mdp: MDP, *args: P.args, **kwargs: P.kwargs) -> T:
+    def stored(mdp: M, *args: P.args, **kwargs: P.kwargs) -> T:
         values: dict[Any, Any] = getattr(mdp, store)
         key = (function, args, tuple(sorted(kwargs.items())))
         if key not in values:

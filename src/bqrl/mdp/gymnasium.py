@@ -16,7 +16,7 @@ from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError
 from bqrl.mdp.build import check_horizon
 from bqrl.mdp.model import MDP
-from bqrl.mdp.noise import draw, draw_index
+from bqrl.mdp.noise import draw_index
 
 DONE = "done"  # the absorbing state after an episode that ended early
 
@@ -104,7 +104,7 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
             )
         u, event = self.np_random.random(), None
         if mdp.noise is not None and mdp.noise.known:
-            event, i = (int(found[0]) for found in draw(mdp, h, s, a, u))
+            event, i = map(int, mdp.noise.draw(mdp.noise.row(h, s, a), probabilities, u))
         else:
             i = int(draw_index(probabilities, u))
         self._state, self._stage = int(successors[i]), h + 1

@@ -7,34 +7,26 @@ several laws of events apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bqrl.checks import nearest, shown
 from bqrl.errors import ModelError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.build import Table, are_ids, check_gaps, from_columns
-from bqrl.mdp.headers import EVENT, IDS, LAW, STAGE
-from bqrl.mdp.noise import LAW_TOL, SharedNoise, outcome_numbers, shared_noise
+from bqrl.mdp.build import Table, are_ids, check_gaps, from_columns, row_place
+from bqrl.mdp.columns import EVENT, IDS, LAW, STAGE, TEXT, Codes, cells_of, coded, frame_columns, match_columns
+from bqrl.mdp.noise import LAW_TOL, SharedNoise, shared_noise
 from bqrl.mdp.validation import ROW_TOL, percentages
-
-
-@dataclass(slots=True)
-class Ids:
-    """A column of ids: `code[i]` is the place of line i's id in `labels`, the distinct ids as they are written."""
-
-    code: IntArray
-    labels: list[Any]
 
 
 @dataclass(slots=True)
 class Listing:
     """The lines of a table by role."""
 
-    ids: dict[str, Ids]  # state, action, next_state, and event and law where there are such columns
+    ids: dict[str, Codes]  # state, action, next_state, and event and law where there are such columns
     probability: FloatArray
     reward: FloatArray
     stage: FloatArray | None
@@ -52,6 +44,66 @@ class Listing:
         return ModelError(f"{self.where(i)}: {message}", line=line, column=column, **facts)
 
 
+class _Rows(NamedTuple):
+    """The lines by index: row and next state of each, and what the rows are called."""
+
+    row: IntArray
+    s_next: IntArray
+    shape: tuple[int, int]  # states and actions
+    staged: bool
+    states: list[str] | None
+    actions: list[str] | None
+    first_stage: int
+
+    def place(self, q: int) -> tuple[tuple[int | None, int, int], str]:
+        """Row `q` as indices and in words."""
+        return row_place(q, self.shape, self.staged, (self.states, self.actions), self.first_stage)
+
+
+def read_frame(
+    frame: Any,
+    columns: Mapping[str, str] | None,
+    horizon: int | None,
+    state_names: Any = None,
+    action_names: Any = None,
+) -> tuple[Table, int, dict[str, Any]]:
+    """Table, horizon, and names and noise of a frame with one row per outcome."""
+    listed = frame_columns(frame)
+    place = match_columns([header for header, _ in listed], columns)
+    headers = {role: listed[i][0] for role, i in place.items()}
+    content = {role: listed[i][1] for role, i in place.items()}
+    for role, column in content.items():
+        shape = (column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)).shape
+        if len(shape) != 1:
+            header = headers[role]
+            raise ModelError(f"the column {shown(header)} must be a flat list, got shape {shape}", column=header)
+    cells = {role: cells_of(column) for role, column in content.items()}
+    lengths = {len(column) for column in cells.values()}
+    if len(lengths) > 1 or not lengths.pop():
+        raise ModelError("the columns of a table must be of one length and hold at least one transition")
+    numbers = {role: _floats(column, headers[role]) for role, column in cells.items() if role not in TEXT}
+    listing = Listing(
+        ids={role: coded(column) for role, column in cells.items() if role in TEXT},
+        probability=numbers["probability"],
+        reward=numbers["reward"],
+        stage=numbers.get(STAGE),
+        headers=headers,
+    )
+    return to_table(listing, horizon, state_names, action_names)
+
+
+def _floats(cells: list[Any], header: str) -> FloatArray:
+    """A column as numbers."""
+    try:
+        if np.asarray(cells).dtype.kind in "bc":
+            raise TypeError
+        return np.array(cells, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        bad = next((i for i, cell in enumerate(cells) if not isinstance(cell, (int, float))), 0)
+        message = f"row {bad}: {shown(cells[bad])} is not a number (column {header})"
+        raise ModelError(message, column=header) from None
+
+
 def to_table(
     listing: Listing, horizon: int | None, state_names: Any = None, action_names: Any = None, **noise: Any
 ) -> tuple[Table, int, dict[str, Any]]:
@@ -61,6 +113,7 @@ def to_table(
     """
     (s, s_next), S, states = _numbered(listing, ("state", "next_state"), state_names)
     (a,), A, actions = _numbered(listing, ("action",), action_names)
+    staged, shared = listing.stage is not None, EVENT in listing.ids
     stage, first_stage = np.zeros(s.size, np.int64), 0
     if listing.stage is not None:
         first_stage = _first_stage(listing, listing.stage)
@@ -71,17 +124,19 @@ def to_table(
     except SizeError as error:
         widest = int(np.maximum(np.maximum(s, s_next), np.maximum(a, stage)).argmax())
         raise listing.error(widest, str(error)) from None
-    row = (stage * S + s) * A + a
-    _check_numbers(listing, row, s_next, (S, A), states, actions, first_stage)
-    staged, shared = listing.stage is not None, EVENT in listing.ids
+    rows = _Rows((stage * S + s) * A + a, s_next, (S, A), staged, states, actions, first_stage)
+    _check_numbers(listing, rows)
     table, H = from_columns(
         stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared
     )
     facts: dict[str, Any] = {"state_names": states, "action_names": actions, "noise": None}
     if shared and set(listing.ids[EVENT].labels) != {""}:
-        facts["noise"] = _read_events(listing, row, s_next, table, **noise)
+        facts["noise"] = _read_events(listing, rows, table, **noise)
         table.probability = facts["noise"].image(facts["noise"].probabilities, table.probability)
     return table, H, facts
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------------
 
 
 def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[list[IntArray], int, list[str] | None]:
@@ -89,42 +144,122 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
     columns, kind = [listing.ids[role] for role in roles], IDS[roles[0]]
     labels = list(dict.fromkeys(label for column in columns for label in column.labels))
     numbers = np.array([_number(label) for label in labels])
+    words = np.isnan(numbers)
     names = None if given is None or isinstance(given, int) else [str(name) for name in given]
     total = given if isinstance(given, int) else None if names is None else len(names)
     listed = names is not None and not (np.all(are_ids(numbers)) and not set(labels) & set(names))
+
+    def about(label: str, message: str) -> ModelError:
+        """The error about the first line that holds a label."""
+        role, column = next((r, c) for r, c in zip(roles, columns, strict=True) if label in c.labels)
+        return listing.error(int((column.code == column.labels.index(label)).argmax()), message, role)
+
     if "" in labels and "" not in (names or ()):
-        raise _about(listing, roles, "", f"the {kind} is empty; is the line complete?")
-    if np.isnan(numbers).all() and names is None and total in (None, len(labels)):
+        raise about("", f"the {kind} is empty; is the line complete?")
+    if words.all() and names is None and total in (None, len(labels)):
         names, listed = labels, True
     if names is not None and listed:
         index = {name: i for i, name in enumerate(names)}
         for label in labels:
             if label not in index:
-                raise _about(listing, roles, label, f"there is no {kind} {shown(label)}{nearest(label, names)}")
-    elif np.isnan(numbers).any():
-        word = labels[int(np.isnan(numbers).argmax())]
-        raise _about(
-            listing, roles, word, f"the {kind} {shown(word)} is a name where other {kind}s are numbers; use one kind"
-        )
-    else:
-        first = _first_id(listing, roles, labels, numbers, total)
+                raise about(label, f"there is no {kind} {shown(label)}{nearest(label, names)}")
+    elif words.any():
+        word = labels[int(words.argmax())]
+        raise about(word, f"the {kind} {shown(word)} is a name where other {kind}s are numbers; use one kind")
+    else:  # numbers that count from 0 or from 1
+        if not are_ids(numbers).all():
+            label = labels[int((~are_ids(numbers)).argmax())]
+            raise about(label, f"the {kind} must be a name or a whole number from 0 or 1, got {shown(label)}")
+        low, high = int(numbers.min()), int(numbers.max())
+        if total is None and low > 1:
+            label = labels[int(numbers.argmin())]
+            raise about(label, f"the smallest {kind} id is {low}; ids must start at 0 or 1")
+        first = low if total is None else int(low > 0 and high == total)
+        if total is not None and high - first >= total:
+            label = labels[int(numbers.argmax())]
+            raise about(label, f"there is no {kind} {label}; {total} {kind}s are declared")
         index = {label: int(x) - first for label, x in zip(labels, numbers, strict=True)}
-        total = max(index.values()) + 1 if total is None else total
+        total = high - first + 1 if total is None else total
         if names is None and first and total <= max(2**24, 100 * listing.probability.size):
-            names = [
-                str(i) for i in range(1, total + 1)
-            ]  # ids from 1 are the names, so that tables show the file's ids
+            names = list(map(str, range(1, total + 1)))  # ids from 1 are the names, so that tables show the file's ids
     places = [np.array([index[label] for label in column.labels], np.int64)[column.code] for column in columns]
     return places, len(names) if names is not None else int(total or 0), names
 
 
-def _read_events(listing: Listing, row: IntArray, s_next: IntArray, table: Table, **fields: Any) -> SharedNoise:
+def _number(label: str) -> float:
+    """The number that an id spells, or NaN."""
+    try:
+        number = float(label)
+    except ValueError:
+        return np.nan
+    return number if label.isascii() and "_" not in label and np.isfinite(number) else np.nan
+
+
+def _first_stage(listing: Listing, stages: FloatArray) -> int:
+    """The smallest stage, which must be 0 or 1; the others must be whole numbers, too."""
+    proper = are_ids(stages)
+    i = int(stages.argmin() if proper.all() else proper.argmin())
+    if not proper[i] or stages[i] > 1:
+        raise listing.error(i, f"stages must be whole numbers that start at 0 or 1, got {stages[i]:.15g}", STAGE)
+    return int(stages[i])
+
+
+# -- probabilities and rewards -----------------------------------------------------------------------------------------
+
+
+def _check_numbers(listing: Listing, rows: _Rows) -> None:
+    """Raise ModelError for the first line or row whose numbers are not valid."""
+    p, reward, row = listing.probability, listing.reward, rows.row
+    bad = np.flatnonzero(~np.isfinite(reward))
+    if bad.size:
+        raise listing.error(int(bad[0]), f"the reward must be a finite number, got {reward[bad[0]]:.15g}", "reward")
+    sums = np.bincount(row, weights=np.clip(np.nan_to_num(p), 0.0, 1e6))
+    wrong = np.flatnonzero(~((p >= 0) & (p <= 1 + ROW_TOL)))
+    if wrong.size:
+        i = int(wrong[0])
+        hint = percentages(sums[row[i]])
+        more = f"; the row sums to {sums[row[i]]:.12g}{hint}" if hint else ""
+        raise listing.error(i, f"the probability must be a number in [0, 1], got {p[i]:.15g}{more}", "probability")
+    off = np.flatnonzero(np.abs(sums[row] - 1.0) > ROW_TOL)
+    if off.size:
+        raise _bad_row(listing, rows, int(row[off[0]]))
+
+
+def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
+    """The error for row `q`, whose probabilities do not sum to 1: a repeated line if there is one."""
+    where, text = rows.place(q)
+    members = np.flatnonzero(rows.row == q)
+    total = listing.probability[members].sum()
+    seen: dict[tuple[int, float], int] = {}
+    for i in members.tolist():
+        outcome = int(rows.s_next[i]), float(listing.reward[i])
+        if outcome in seen and total > 1:
+            first, second = (j if listing.lines is None else listing.lines[j] for j in (seen[outcome], i))
+            unit = "rows" if listing.lines is None else "lines"
+            after = outcome[0] if rows.states is None else str(rows.states[outcome[0]])[:40]
+            return ModelError(
+                f"{unit} {first} and {second} both give ({text[1:-1]}, s'={after}) with reward"
+                f" {outcome[1]:.15g}; the row sums to {total:.12g}",
+                row=where,
+                line=None if listing.lines is None else int(second),
+            )
+        seen.setdefault(outcome, i)
+    last = listing.lines is not None and total < 1 and members[-1] == len(rows.row) - 1
+    cut = "; is the file truncated?" if last else ""
+    return listing.error(int(members[0]), f"row {text} sums to {total:.12g}, not to 1{cut}", "probability", row=where)
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+def _read_events(listing: Listing, rows: _Rows, table: Table, **fields: Any) -> SharedNoise:
     """The shared noise of lines with events; a line without an event belongs to a row that no law drives."""
-    event, laws = listing.ids[EVENT], listing.ids.get(LAW, Ids(np.zeros(row.size, np.int64), [""]))
+    row, p = rows.row, listing.probability
+    event, laws = listing.ids[EVENT], listing.ids.get(LAW, Codes(np.zeros(row.size, np.int64), [""]))
     named = np.array([label != "" for label in event.labels])[event.code]
     key = np.where(named, laws.code * len(event.labels) + event.code, -1)
     _, first, place = np.unique(key, return_index=True, return_inverse=True)  # the first line of each event of a law
-    p, first = listing.probability, first[place.reshape(-1)]
+    first = first[place.reshape(-1)]
     differs = np.flatnonzero(named & (np.abs(p - p[first]) > LAW_TOL))
     if differs.size:
         i, j = int(differs[0]), int(first[differs[0]])
@@ -146,9 +281,11 @@ def _read_events(listing: Listing, row: IntArray, s_next: IntArray, table: Table
     number = np.where(named, number_of[laws.code, event.code], -1)
     _check_events(listing, row, law, number, [lines.size for lines in members])
     return shared_noise(
-        (row, outcome_numbers(row, s_next, listing.reward), law, number),
-        table.row_start,
-        (table.K, table.S, table.A),
+        table,
+        row,
+        table.line_outcome,
+        law,
+        number,
         events=tuple(tuple(event.labels[event.code[i]] for i in lines) for lines in members),
         probabilities=tuple(p[lines] for lines in members),
         **fields,
@@ -171,115 +308,3 @@ def _check_events(listing: Listing, row: IntArray, law: IntArray, event: IntArra
         raise listing.error(
             line, "the row must list every event of one law once, or leave the event empty in all its lines", EVENT
         )
-
-
-def _first_id(
-    listing: Listing, roles: tuple[str, ...], labels: list[str], numbers: FloatArray, total: int | None
-) -> int:
-    """Whether ids that are numbers count from 0 or from 1."""
-    kind = IDS[roles[0]]
-    bad = ~are_ids(numbers)
-    if bad.any():
-        label = labels[int(bad.argmax())]
-        raise _about(
-            listing, roles, label, f"the {kind} must be a name or a whole number from 0 or 1, got {shown(label)}"
-        )
-    low, high = int(numbers.min()), int(numbers.max())
-    if total is None:
-        if low > 1:
-            label = labels[int(numbers.argmin())]
-            raise _about(listing, roles, label, f"the smallest {kind} id is {low}; ids must start at 0 or 1")
-        return low
-    first = int(low > 0 and high == total)
-    if high - first >= total:
-        label = labels[int(numbers.argmax())]
-        raise _about(listing, roles, label, f"there is no {kind} {label}; {total} {kind}s are declared")
-    return first
-
-
-def _about(listing: Listing, roles: tuple[str, ...], label: str, message: str) -> ModelError:
-    """A ModelError about the first line that holds `label`."""
-    for role in roles:
-        column = listing.ids[role]
-        if label in column.labels:
-            return listing.error(int((column.code == column.labels.index(label)).argmax()), message, role)
-    raise AssertionError(label)
-
-
-def _number(label: str) -> float:
-    """The number that an id spells, or NaN."""
-    try:
-        number = float(label)
-    except ValueError:
-        return np.nan
-    return number if label.isascii() and "_" not in label and np.isfinite(number) else np.nan
-
-
-def _first_stage(listing: Listing, stages: FloatArray) -> int:
-    """The smallest stage, which must be 0 or 1; the others must be whole numbers, too."""
-    proper = are_ids(stages)
-    i = int(stages.argmin() if proper.all() else proper.argmin())
-    if not proper[i] or stages[i] > 1:
-        raise listing.error(i, f"stages must be whole numbers that start at 0 or 1, got {stages[i]:.15g}", STAGE)
-    return int(stages[i])
-
-
-def _check_numbers(
-    listing: Listing,
-    row: IntArray,
-    s_next: IntArray,
-    shape: tuple[int, int],
-    states: Any,
-    actions: Any,
-    first_stage: int,
-) -> None:
-    """Raise ModelError for the first line or row whose numbers are not valid."""
-    p, reward = listing.probability, listing.reward
-    bad = np.flatnonzero(~np.isfinite(reward))
-    if bad.size:
-        raise listing.error(int(bad[0]), f"the reward must be a finite number, got {reward[bad[0]]:.15g}", "reward")
-    sums = np.bincount(row, weights=np.clip(np.nan_to_num(p), 0.0, 1e6))
-    wrong = ~((p >= 0) & (p <= 1 + ROW_TOL))
-    if wrong.any():
-        i = int(np.flatnonzero(wrong)[0])
-        hint = percentages(sums[row[i]])
-        more = f"; the row sums to {sums[row[i]]:.12g}{hint}" if hint else ""
-        raise listing.error(i, f"the probability must be a number in [0, 1], got {p[i]:.15g}{more}", "probability")
-    off = np.abs(sums[row] - 1.0) > ROW_TOL
-    if off.any():
-        raise _bad_row(listing, row, s_next, int(row[np.flatnonzero(off)[0]]), shape, states, actions, first_stage)
-
-
-def _bad_row(
-    listing: Listing, row: IntArray, s_next: IntArray, q: int, shape: tuple[int, int], states: Any, actions: Any,
-    first_stage: int,
-) -> ModelError:  # fmt: skip
-    """The error for row `q`, whose probabilities do not sum to 1: a repeated line if there is one."""
-    S, A = shape
-    h, s, a = q // (S * A), q // A % S, q % A
-    staged = listing.stage is not None
-    text = f"s={_label(states, s)}, a={_label(actions, a)}"
-    text = f"h={h + first_stage}, {text}" if staged else text
-    where = (h if staged else None, s, a)
-    members = np.flatnonzero(row == q)
-    total = listing.probability[members].sum()
-    seen: dict[tuple[int, float], int] = {}
-    for i in members.tolist():
-        outcome = int(s_next[i]), float(listing.reward[i])
-        if outcome in seen and total > 1:
-            first, second = (j if listing.lines is None else listing.lines[j] for j in (seen[outcome], i))
-            unit = "rows" if listing.lines is None else "lines"
-            return ModelError(
-                f"{unit} {first} and {second} both give ({text}, s'={_label(states, outcome[0])}) with reward"
-                f" {outcome[1]:.15g}; the row sums to {total:.12g}",
-                row=where,
-                line=None if listing.lines is None else int(second),
-            )
-        seen.setdefault(outcome, i)
-    last = listing.lines is not None and total < 1 and members[-1] == len(row) - 1
-    cut = "; is the file truncated?" if last else ""
-    return listing.error(int(members[0]), f"row ({text}) sums to {total:.12g}, not to 1{cut}", "probability", row=where)
-
-
-def _label(names: Any, i: int) -> str:
-    return str(i) if names is None else str(names[i])[:40]

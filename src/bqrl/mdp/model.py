@@ -3,78 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import number
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.display import Tabular
+from bqrl.errors import ArgumentError, ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.build import MAX_ID, Table, check_horizon, names, read
+from bqrl.mdp.build import MAX_ID, Table, read
+from bqrl.mdp.columns import is_frame
 from bqrl.mdp.derived import per_model, per_structure
-from bqrl.mdp.frame import is_frame, read_frame
-from bqrl.mdp.validation import (
-    ROW_TOL,
-    check_length,
-    check_table,
-    first_state,
-    mask_of,
-    normalised,
-    place,
-    without_rows,
-)
+from bqrl.mdp.listing import read_frame
+from bqrl.mdp.noise import SharedNoise, repeated
+from bqrl.mdp.stage import Stage, Structure
+from bqrl.mdp.validation import ROW_TOL, check_table, checked, normalised
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from bqrl.mdp.noise import SharedNoise
-
 __all__ = ["MDP", "ROW_TOL", "Stage", "Structure"]
 
 
-class Stage(NamedTuple):
-    """Views of one stage: outcomes of row s*A + a are row_start[row] .. row_start[row + 1]."""
-
-    row_start: IntArray  # (S*A + 1,)
-    successor: NDArray[np.int32]  # (n,)
-    probability: FloatArray  # (n,)
-    reward: FloatArray  # (n,)
-    row_reward: FloatArray | None  # (S, A) if all outcomes of each row agree
-    available: BoolArray  # (S, A)
-
-    def outcomes_of(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """Outcomes of positive probability of the given rows: position in `rows`, and index of the outcome."""
-        counts = self.row_start[rows + 1] - self.row_start[rows]
-        whose = np.repeat(np.arange(rows.size), counts)
-        i = np.repeat(self.row_start[rows] - np.cumsum(counts) + counts, counts) + np.arange(whose.size)
-        happens = self.probability[i] > 0.0
-        return whose[happens], i[happens]
-
-
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """The part of a kernel that a learner may know: possible successors, and rows that are known exactly."""
-
-    H: int
-    S: int
-    A: int
-    mu: FloatArray  # (S,)
-    row_start: IntArray  # (K*S*A + 1,)
-    successor: NDArray[np.int32]  # (nnz,)
-    available: BoolArray  # (K, S, A)
-    known: BoolArray  # (K, S, A)
-    probability: FloatArray  # (nnz,)  NaN in rows that are not known
-
-    @property
-    def support_size(self) -> IntArray:
-        """Number of possible outcomes of every row, shape (K, S, A)."""
-        return np.diff(self.row_start).reshape(self.available.shape)
-
-
-class MDP:
+class MDP(Tabular):
     """A finite-horizon MDP with known rewards.
 
     Parameters
@@ -162,65 +115,16 @@ class MDP:
         else:
             table, H = read(transitions, rewards, horizon, support)
             facts = {"state_names": state_names, "action_names": action_names, "noise": None}
-        self._fill(table, H, start, discount, available=available, known=known, units=units, **facts)
+        self._store(**checked(table, H, start, discount, available=available, known=known, units=units, **facts))
+        self._check_actions()
 
     @classmethod
     def from_table(cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, **optional: Any) -> MDP:
         """MDP of outcomes already in a table, checked like any other model."""
         mdp = cls.__new__(cls)
-        defaults = dict.fromkeys(("available", "known", "state_names", "action_names", "units", "noise"))
-        mdp._fill(table, H, start, discount, **defaults | optional)
+        mdp._store(**checked(table, H, start, discount, **optional))
+        mdp._check_actions()
         return mdp
-
-    def _fill(
-        self, table: Table, H: int, start: Any, discount: float, available: Any, known: Any,
-        state_names: Any, action_names: Any, units: str | None, noise: SharedNoise | None = None,
-    ) -> None:  # fmt: skip
-        """Check everything, then store it."""
-        S, A, K = table.S, table.A, table.K
-        H = check_horizon(H)
-        check_length(H, S)
-        if units is not None and not (isinstance(units, str) and units.isprintable()):
-            raise ArgumentTypeError(f"units must be a word such as 'EUR', got {units!r}", name="units", value=units)
-        labels = names(state_names, S, "state_names")
-        mask = mask_of(available, (K, S, A), "available")
-        sizes = np.diff(table.row_start)
-        if mask is not None and np.any(sizes[~mask.reshape(-1)]):
-            table = without_rows(table, ~mask.reshape(-1))
-            sizes = np.diff(table.row_start)
-        listed = (sizes > 0).reshape(K, S, A)
-        if not table.infer_available:
-            empty = ~listed if mask is None else mask & ~listed
-            if np.any(empty):
-                row, text = place(np.flatnonzero(empty.reshape(-1))[0], table)
-                raise ModelError(f"row {text} sums to 0; mask actions that do not exist with available=", row=row)
-        if table.row_reward is not None and not listed.all():  # rewards of absent actions have no meaning
-            table.row_reward = np.where(np.broadcast_to(listed, table.row_reward.shape), table.row_reward, 0.0)
-        check_table(table, H)
-        probability = normalised(table)
-        if noise is not None:
-            noise.check(table.row_start, probability)
-        single = (sizes == 1).reshape(K, S, A)
-        given = mask_of(known, (K, S, A), "known")
-        self._store(
-            H=H,
-            S=S,
-            A=A,
-            discount=number(discount, "discount", 0.0, 1.0, "(]"),
-            mu=first_state(start, S, labels),
-            state_names=labels,
-            action_names=names(action_names, A, "action_names"),
-            units=units,
-            available=listed,
-            known=single if given is None else (given | single) & listed,
-            row_start=table.row_start,
-            successor=table.successor,
-            probability=probability,
-            noise=noise,
-            row_reward=table.row_reward,
-            _reward=table.reward,
-        )
-        self._check_actions()
 
     def _store(self, **fields: Any) -> None:
         """Set the fields for good: arrays become read-only, and nothing is derived yet."""
@@ -263,20 +167,13 @@ class MDP:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per outcome: stage (from 1; absent if the kernel is the same at all stages), state, action and so on."""
-        from bqrl.results.views import mdp_rows
-
-        return mdp_rows(self)
-
-    def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.rows())
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import mdp_html
-
-        return mdp_html(self)
+        fixed = self.stationary and len(self.reward) == 1
+        rows = []
+        for h, s, a in np.ndindex(1 if fixed else self.H, self.S, self.A):
+            where = ({} if fixed else {"stage": h + 1}) | {"state": self.state_label(s), "action": self.action_label(a)}
+            for t, p, r in zip(*(column.tolist() for column in self.outcomes(h, s, a)), strict=True):
+                rows.append(where | {"next_state": self.state_label(t), "probability": p, "reward": r})
+        return rows
 
     def __repr__(self) -> str:
         possible = np.flatnonzero(self.mu)
@@ -309,12 +206,14 @@ class MDP:
         k, rows = (0 if self.stationary else h), self.S * self.A
         starts = self.row_start[k * rows : (k + 1) * rows + 1]
         here = slice(starts[0], starts[-1])
+        own = starts - starts[0] if starts[0] else starts
+        own.flags.writeable = False  # like the view of the first stage: loops are compiled for one kind of array
         rewards = self.reward
         by_row = None
         if self.row_reward is not None:
             by_row = self.row_reward[h if len(self.row_reward) > 1 else 0]
         return Stage(
-            row_start=starts - starts[0] if starts[0] else starts,
+            row_start=own,
             successor=self.successor[here],
             probability=self.probability[here],
             reward=rewards[h if len(rewards) > 1 else 0, here],
@@ -390,7 +289,6 @@ class MDP:
                 needed=H * max(rows, nnz),
                 limit=MAX_ID,
             )
-        starts = np.r_[np.tile(self.row_start[:-1], H) + np.repeat(np.arange(H) * nnz, rows), H * nnz]
         by_row, by_outcome = self.row_reward, self._reward
         if by_row is not None:
             by_row = np.array(np.broadcast_to(by_row, (H, self.S, self.A)))
@@ -399,7 +297,7 @@ class MDP:
         table = replace(
             self._table(),
             K=H,
-            row_start=starts,
+            row_start=repeated(self.row_start, H),
             successor=np.tile(self.successor, H),
             probability=np.tile(self.probability, H),
             reward=by_outcome,

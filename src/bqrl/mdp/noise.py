@@ -29,19 +29,19 @@ then strings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bqrl.checks import number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from bqrl.mdp.model import MDP
+from bqrl.mdp.build import Table, row_place
+from bqrl.mdp.validation import percentages
 
 LAW_TOL = 1e-9  # a law of events may miss 1 by this much
 
@@ -98,11 +98,18 @@ class SharedNoise:
 
     def reveals(self, row: int) -> bool:
         """Whether the outcomes of the row separate everything that its law needs separated."""
-        return bool(self.separates.reshape(-1)[row])
+        return bool(self.separates.flat[row])
 
-    def event_of(self, row: int, outcome: int) -> int:
-        """The event that an outcome of a revealing row shows (the first of its class), -1 where the row reveals none."""
-        return int(self.outcome_event[self.row_start[row] + outcome])
+    def draw(self, row: int, probability: FloatArray, u: Any) -> tuple[Any, Any]:
+        """Events (-1 without a law) and outcomes of a row for uniform numbers u, both counted from 0.
+
+        The event is drawn first, by inverse CDF over its law. `probability` is that of the row's outcomes.
+        """
+        law = int(self.row_law.flat[row])
+        if law < 0:
+            return np.full(np.shape(u), -1), draw_index(probability, u)
+        event = draw_index(self.probabilities[law], u)
+        return event, self.outcome_of(row)[event]
 
     @cached_property
     def known(self) -> bool:
@@ -189,27 +196,22 @@ class SharedNoise:
         >>> noise.image([[0.25, 0.75]]).tolist()  # Safe, then Risky: loses, wins
         [1.0, 0.75, 0.25]
         """
-        weights = np.concatenate([self._checked(law, i) for i, law in enumerate(laws)]) if len(laws) else np.empty(0)
-        if len(laws) != len(self.events):
-            raise ArgumentError(f"laws must hold {len(self.events)} laws, got {len(laws)}", name="laws")
-        sums = np.bincount(self.pair_outcome, weights[self.pair_event], minlength=int(self.row_start[-1]))
-        probability = sums.astype(np.float64)
+        given = [np.asarray(law, dtype=np.float64) for law in laws]
+        if len(given) != len(self.events):
+            raise ArgumentError(f"laws must hold {len(self.events)} laws, got {len(given)}", name="laws")
+        for i, (law, labels) in enumerate(zip(given, self.events, strict=True)):
+            if law.shape != (len(labels),):
+                raise ArgumentError(
+                    f"laws[{i}] must hold {len(labels)} probabilities, got shape {law.shape}", name="laws"
+                )
+        weights = np.concatenate([*given, np.empty(0)])[self.pair_event]
+        probability = np.bincount(self.pair_outcome, weights, minlength=int(self.row_start[-1])).astype(np.float64)
         if other is not None:
             return np.where(self._free, other, probability)
         if np.any(np.diff(self.row_start)[self.row_law.reshape(-1) < 0] > 1):
             raise ArgumentError("other must be given: some rows without a law have several outcomes", name="other")
         probability[self._free] = 1.0
         return probability
-
-    def with_probabilities(self, laws: Sequence[Any]) -> SharedNoise:
-        """The same events with other laws."""
-        twin = copy(self)
-        twin.__dict__.pop("known", None)
-        put = [np.array(self._checked(law, i)) for i, law in enumerate(laws)]
-        for law in put:
-            law.flags.writeable = False
-        object.__setattr__(twin, "probabilities", tuple(put))
-        return twin
 
     @cached_property
     def hidden(self) -> SharedNoise:
@@ -224,8 +226,8 @@ class SharedNoise:
         return replace(
             self,
             row_law=np.repeat(self.row_law, H, axis=0),
-            row_start=_repeated(self.row_start, H),
-            pair_start=_repeated(self.pair_start, H),
+            row_start=repeated(self.row_start, H),
+            pair_start=repeated(self.pair_start, H),
             pair_outcome=np.tile(self.pair_outcome, H) + np.repeat(np.arange(H) * nnz, pairs),
         )
 
@@ -239,11 +241,11 @@ class SharedNoise:
                     raise ModelError(f"law {i} of the noise must hold probabilities that sum to 1, got {p.sum():.12g}")
             off = np.abs(self.image(self.probabilities, probability) - probability)
             if off.size and off.max() > LAW_TOL:
+                K, S, A = self.row_law.shape
                 row = int(np.searchsorted(row_start, off.argmax(), side="right")) - 1
-                _, S, A = self.row_law.shape
-                place = (row // (S * A) if len(self.row_law) > 1 else None, row // A % S, row % A)
+                place, text = row_place(row, (S, A), K > 1)
                 raise ModelError(
-                    f"row {place} must be the image of its law of events, is off by {off.max():.3g}", row=place
+                    f"row {text} must be the image of its law of events, is off by {off.max():.3g}", row=place
                 )
 
     @cached_property
@@ -251,121 +253,104 @@ class SharedNoise:
         """Which outcomes belong to rows without a law."""
         return np.repeat(self.row_law.reshape(-1) < 0, np.diff(self.row_start))
 
-    def _checked(self, law: Any, i: int) -> FloatArray:
-        given = np.asarray(law, dtype=np.float64)
-        if i >= len(self.events) or given.shape != (len(self.events[i]),):
-            size = len(self.events[i]) if i < len(self.events) else 0
-            raise ArgumentError(f"laws[{i}] must hold {size} probabilities, got shape {given.shape}", name="laws")
-        return given
 
-
-def _repeated(starts: IntArray, H: int) -> IntArray:
+def repeated(starts: IntArray, H: int) -> IntArray:
     """Starts of H copies of the same rows, one copy after the other."""
     total = starts[-1]
     return np.r_[np.tile(starts[:-1], H) + np.repeat(np.arange(H) * total, starts.size - 1), H * total]
 
 
-def shared_noise(pairs: Any, row_start: IntArray, shape: tuple[int, int, int], **fields: Any) -> SharedNoise:
-    """The noise of listed pairs (row, outcome, law, event), an array of four columns: where each event leads in a row.
+def shared_noise(table: Table, row: Any, outcome: Any, law: Any, event: Any, **fields: Any) -> SharedNoise:
+    """The noise of listed pairs (row, event): the outcome to which each event of a law leads in a row.
 
     Every row has one law, or -1, and lists each of its events once. Rows with a single outcome are driven by no law.
     `fields` are the other fields of `SharedNoise`.
     """
-    row, outcome, law, event = pairs
     order = np.lexsort((event, row))
-    order = order[(np.diff(row_start)[row[order]] > 1) & (law[order] >= 0)]
-    row_law = np.full(row_start.size - 1, -1)
+    order = order[(np.diff(table.row_start)[row[order]] > 1) & (law[order] >= 0)]
+    row_law = np.full(table.row_start.size - 1, -1)
     row_law[row[order]] = law[order]
     counts = np.bincount(row[order], minlength=row_law.size)
     return SharedNoise(
-        row_law=row_law.reshape(shape),
-        row_start=row_start,
+        row_law=row_law.reshape(table.K, table.S, table.A),
+        row_start=table.row_start,
         pair_start=np.r_[0, np.cumsum(counts)],
         pair_outcome=outcome[order],
         **fields,
     )
 
 
-def outcome_numbers(row: IntArray, s_next: IntArray, reward: FloatArray) -> IntArray:
-    """Place of each line's outcome in a table: outcomes are the distinct (row, next state, reward) in increasing order."""
-    order = np.lexsort((reward, s_next, row))
-    keys = row[order], s_next[order], reward[order]
-    new = np.ones(row.size, bool)
-    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    outcome = np.empty(row.size, np.int64)
-    outcome[order] = np.cumsum(new) - 1
-    return outcome
-
-
-def noise_of(mdp: MDP) -> SharedNoise:
-    """The model's shared noise, or ArgumentTypeError."""
-    if mdp.noise is None:
-        raise ArgumentTypeError(
-            "mdp must have shared noise, got none; build it with from_step or shared=True", name="mdp"
-        )
-    return mdp.noise
-
-
-def with_laws(mdp: MDP, laws: Sequence[Any]) -> MDP:
-    """The same problem with other laws of events.
-
-    Parameters
-    ----------
-    mdp : MDP
-        A model with shared noise.
-    laws : sequence of arrays
-        One probability vector per law.
-
-    Returns
-    -------
-    MDP
-        A twin whose rows are the images of the laws and whose `noise` knows them.
-
-    >>> import bqrl
-    >>> with_laws(bqrl.envs.make("SafeOrRisky", shared=True), [[0.9, 0.1]]).probability.tolist()
-    [1.0, 0.1, 0.9]
-    """
-    noise = noise_of(mdp).with_probabilities(laws)
-    return mdp.with_probability(noise.image(laws, mdp.probability)).with_noise(noise)
-
-
-def draw(mdp: MDP, h: int, s: Any, a: Any, u: Any) -> tuple[IntArray, IntArray]:
-    """Events and outcomes of transitions: each event by inverse CDF over its law, then the outcome to which it leads.
-
-    Parameters
-    ----------
-    mdp : MDP
-        A model with shared noise whose laws are known.
-    h, s, a : int, array, array
-        Stage, states and actions.
-    u : array
-        Uniform numbers in [0, 1), one per transition.
-
-    Returns
-    -------
-    events, outcomes : arrays
-        The event's index in its law, -1 in rows without a law; the outcome's index in its row.
-
-    >>> import bqrl
-    >>> draw(bqrl.envs.make("SafeOrRisky", shared=True), 0, [0, 0], [1, 1], [0.1, 0.9])
-    (array([0, 1]), array([1, 0]))
-    """
-    noise = noise_of(mdp)
-    s, a, u = (np.atleast_1d(np.asarray(array)) for array in (s, a, u))
-    row = ((0 if mdp.stationary else h) * mdp.S + s) * mdp.A + a
-    law = noise.row_law.reshape(-1)[row]
-    events, outcomes = np.full(row.size, -1), np.empty(row.size, np.int64)
-    for i in np.unique(law[law >= 0]):
-        here = law == i
-        events[here] = draw_index(noise.probabilities[i], u[here])
-        q = row[here]
-        outcomes[here] = noise.pair_outcome[noise.pair_start[q] + events[here]] - noise.row_start[q]
-    for q in np.unique(row[law < 0]):
-        here = row == q
-        outcomes[here] = draw_index(mdp.probability[mdp.row_start[q] : mdp.row_start[q + 1]], u[here])
-    return events, outcomes
-
-
 def draw_index(p: FloatArray, u: Any) -> Any:
     """Index at which the running sum of `p` passes u; never one of probability zero."""
     return np.minimum(np.searchsorted(np.cumsum(p), u, side="right"), np.flatnonzero(p)[-1])
+
+
+# -- laws of events as callers give them ---------------------------------------------------------------------------------
+
+
+class EventLaw(NamedTuple):
+    """A law of events."""
+
+    events: tuple[Any, ...]
+    probabilities: FloatArray
+    cut: float  # mass that was cut off
+
+
+def event_laws(noise: Any, H: int, mass: float | None) -> tuple[list[EventLaw], bool]:
+    """The laws of events, and whether there is one per stage."""
+    if mass is not None:
+        mass = number(mass, "mass", 0.0, 1.0, "()")
+    if isinstance(noise, (list, tuple)):
+        if len(noise) != H:
+            raise ArgumentError(
+                f"noise must be one law or {H} laws, one per stage, got {len(noise)}; write one law as"
+                " {event: probability}",
+                name="noise",
+            )
+        return [_law(law, mass, f"noise[{h}]") for h, law in enumerate(noise)], True
+    return [_law(noise, mass, "noise")], False
+
+
+def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
+    frozen = hasattr(noise, "pmf") and hasattr(noise, "support") and not getattr(noise, "numargs", 0)
+    if frozen:
+        return _from_scipy(noise, mass, name)
+    if not isinstance(noise, Mapping):
+        raise ArgumentTypeError(
+            f"{name} must be {{event: probability}} or a frozen discrete SciPy distribution, got {shown(noise)}",
+            name=name,
+            value=noise,
+        )
+    if mass is not None:
+        raise ArgumentError("mass cuts a SciPy distribution; leave it out where noise lists its events", name="mass")
+    if not noise:
+        raise ArgumentError(f"{name} must have at least one event, got none", name=name, value=noise)
+    p = np.array([number(value, f"{name}[{shown(event)}]", 0.0) for event, value in noise.items()])
+    total = math.fsum(p)
+    if abs(total - 1.0) > LAW_TOL:
+        hint = percentages(total) or "; divide by the sum if it holds weights"
+        raise ArgumentError(f"{name} must sum to 1, got {total:.12g}{hint}", name=name)
+    return EventLaw(tuple(noise), p / total if abs(total - 1.0) > p.size * 2.0**-52 else p, 0.0)
+
+
+def _from_scipy(noise: Any, mass: float | None, name: str) -> EventLaw:
+    low, high = noise.support()
+    inverse = noise.ppf if hasattr(noise, "ppf") else noise.icdf  # distributions of the newer kind have the second
+    if mass is None and not (math.isfinite(low) and math.isfinite(high)):
+        raise ArgumentError(
+            f"{name} has infinitely many events and must be cut; give mass, e.g. mass=0.9999", name=name, value=noise
+        )
+    if mass is not None:
+        rest = 1.0 - mass
+        if math.isfinite(low):
+            high = min(high, inverse(mass))
+        elif math.isfinite(high):
+            low = max(low, inverse(rest))
+        else:
+            low, high = inverse(rest / 2), inverse(1.0 - rest / 2)
+    events = np.arange(int(low), int(high) + 1)
+    p = np.asarray(noise.pmf(events), np.float64)
+    total = math.fsum(p)
+    if not total > 0.0:
+        raise ArgumentError(f"{name} must put mass on whole numbers, got none", name=name, value=noise)
+    return EventLaw(tuple(events.tolist()), p / total, max(0.0, 1.0 - total) if mass is not None else 0.0)

@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bqrl.checks import shown
-from bqrl.errors import ArgumentTypeError, FileFormatError, PolicyError
+from bqrl.display import Displayed, views
+from bqrl.errors import ArgumentTypeError, PolicyError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.files import write_arrays
-from bqrl.mdp.grid import Grid, grid_from_arrays
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy_arrays import check_policy_arrays, parts_of
+from bqrl.mdp.unroll import Acting, graph_arrays, markov_actions
 
 ActionArray = NDArray[np.signedinteger[Any]]
 
@@ -37,7 +38,7 @@ def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
     return np.int16 if A <= 2**15 else np.int32
 
 
-class Policy(ABC):
+class Policy(Displayed, ABC):
     """The protocol of every policy; `H` stages, `S` states."""
 
     kind: ClassVar[str]
@@ -57,7 +58,7 @@ class Policy(ABC):
         return memory
 
     def _check(self, h: int, s: int, memory: Any) -> None:
-        """Raise PolicyError for a stage or state outside the policy (negative ones would count from the end) or no memory."""
+        """Raise PolicyError if stage, state or memory is not valid; a negative index would count from the end."""
         if not 0 <= h < self.H:
             raise PolicyError(f"there is no stage {h}; this policy has the stages 0 to {self.H - 1}", stage=h)
         if not 0 <= s < self.S:
@@ -68,11 +69,6 @@ class Policy(ABC):
     @abstractmethod
     def arrays(self) -> dict[str, Any]:
         """The policy as plain arrays."""
-
-    @classmethod
-    @abstractmethod
-    def from_arrays(cls, arrays: dict[str, Any]) -> Policy:
-        """The policy that `arrays` describes."""
 
     # Many episodes at once; kinds that can avoid the loop override these.
 
@@ -126,36 +122,27 @@ class Policy(ABC):
         >>> bqrl.solve(mdp, 0.1).policy.table(mdp)[0]["action"]
         'Continue'
         """
-        from bqrl.results.decisions import decision_rows, wide_rows
-
-        return (
-            wide_rows(self, mdp)
-            if wide
-            else decision_rows(self, mdp, reachable=reachable, min_probability=min_probability)
-        )
+        if wide:
+            return views().wide_rows(self, mdp)
+        return views().decision_rows(self, mdp, reachable=reachable, min_probability=min_probability)
 
     def to_frame(self, mdp: MDP, **options: Any) -> Any:
         """The rows of `table` as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.table(mdp, **options))
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import policy_html
-
-        return policy_html(self)
+        return views().frame(self.table(mdp, **options))
 
     def to_markov(self, mdp: MDP) -> MarkovPolicy:
-        """The same policy without memory, where what it does in `mdp` never depends on memory; else ValueError."""
-        from bqrl.mdp.unroll import to_markov
-
-        return to_markov(self, mdp)
+        """The same policy without memory; PolicyError if its action in a (stage, state) of `mdp` depends on the memory."""
+        if isinstance(self, MarkovPolicy):
+            return self
+        _check_unrolled(self, mdp)
+        return MarkovPolicy(markov_actions(self, mdp))
 
     def to_labels(self, mdp: MDP) -> LabelPolicy:
         """The same policy as a label graph over the histories that `mdp` can produce."""
-        from bqrl.mdp.unroll import to_labels
-
-        return to_labels(self, mdp)
+        if isinstance(self, LabelPolicy):
+            return self
+        _check_unrolled(self, mdp)
+        return label_graph(self, mdp)
 
 
 class MarkovPolicy(Policy):
@@ -190,11 +177,6 @@ class MarkovPolicy(Policy):
     def arrays(self) -> dict[str, Any]:
         """The action table."""
         return {"actions": self.actions}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, Any]) -> MarkovPolicy:
-        """The policy of an action table."""
-        return cls(arrays["actions"])
 
     def __repr__(self) -> str:
         return f"MarkovPolicy(H={self.H}, S={self.S})"
@@ -259,12 +241,6 @@ class TargetPolicy(Policy):
         flat = {"target": np.array(self.target), "extra": np.array(self.extra), **self.grid.arrays()}
         return flat | {f"actions_{h}": table for h, table in enumerate(self.actions)}
 
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, Any]) -> TargetPolicy:
-        """The policy that `arrays` describes."""
-        grid = grid_from_arrays(arrays)
-        return cls(grid, [arrays[f"actions_{h}"] for h in range(grid.H)], float(arrays["target"]), int(arrays["extra"]))
-
     def __repr__(self) -> str:
         return f"TargetPolicy(target={self.target:g}, H={self.H}, S={self.S}, {self.grid.kind})"
 
@@ -277,6 +253,7 @@ class LabelPolicy(Policy):
     """
 
     kind = "label"
+    stored = ("root", "action", "child_start", "successor", "reward", "child")
 
     def __init__(
         self, H: int, root: IntArray, action: IntArray, child_start: IntArray, successor: IntArray, reward: FloatArray,
@@ -291,14 +268,14 @@ class LabelPolicy(Policy):
         return -1
 
     def node(self, s: int, memory: int) -> int:
-        """The label in force."""
+        """The current label."""
         v = int(self.root[s]) if memory < 0 else memory
         if v < 0:
             raise PolicyError(f"this label policy has no label for starting in state {s}", stage=0, state=s)
         return v
 
     def act(self, h: int, s: int, memory: Any) -> int:
-        """Action of the label in force."""
+        """Action of the current label."""
         self._check(h, s, memory)
         return int(self.action[self.node(s, memory)])
 
@@ -309,27 +286,13 @@ class LabelPolicy(Policy):
         misses = np.abs(self.reward[here] - reward) + np.where(self.successor[here] == s_next, 0.0, np.inf)
         if misses.size == 0 or not np.isfinite(misses.min()):
             raise PolicyError(
-                f"state {s_next} cannot follow state {s} under the label in force at stage {h}", stage=h, state=s
+                f"state {s_next} cannot follow state {s} under the current label at stage {h}", stage=h, state=s
             )
         return int(self.child[here][misses.argmin()])
 
     def arrays(self) -> dict[str, Any]:
         """The graph."""
-        return {
-            "H": np.array(self.H),
-            "root": self.root,
-            "action": self.action,
-            "child_start": self.child_start,
-            "successor": self.successor,
-            "reward": self.reward,
-            "child": self.child,
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, Any]) -> LabelPolicy:
-        """The policy of a graph."""
-        named = {key: arrays[key] for key in ("root", "action", "child_start", "successor", "reward", "child")}
-        return cls(int(arrays["H"]), **named)
+        return {"H": np.array(self.H), **{name: getattr(self, name) for name in self.stored}}
 
     def __repr__(self) -> str:
         return f"LabelPolicy(H={self.H}, S={self.S}, {self.action.size} labels)"
@@ -383,13 +346,6 @@ class QuantileLevelPolicy(Policy):
         flat |= {f"shortfall_{h}": table for h, table in enumerate(self.shortfall)}
         return flat | {"tau": np.array(self.tau), "margin": np.array(self.margin)}
 
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, Any]) -> QuantileLevelPolicy:
-        """The policy that `arrays` describes."""
-        targets = TargetPolicy.from_arrays(parts_of(arrays, "target_"))
-        shortfall = [arrays[f"shortfall_{h}"] for h in range(targets.H + 1)]
-        return cls(targets, shortfall, float(arrays["tau"]), float(arrays["margin"]))
-
     def __repr__(self) -> str:
         return f"QuantileLevelPolicy(tau={self.tau:g}, H={self.H}, S={self.S})"
 
@@ -436,29 +392,9 @@ class MixturePolicy(Policy):
             flat |= {f"part{i}_{key}": value for key, value in policy.arrays().items()}
         return flat
 
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, Any]) -> MixturePolicy:
-        """The mixture that `arrays` describes."""
-        parts = [parts_of(arrays, f"part{i}_") for i in range(len(arrays["weights"]))]
-        return cls([policy_from_arrays(part) for part in parts], arrays["weights"])
-
     def __repr__(self) -> str:
         shares = ", ".join(f"{w:.4g} x {policy!r}" for w, policy in zip(self.weights, self.policies, strict=True))
         return f"MixturePolicy({shares})"
-
-
-KINDS: dict[str, type[Policy]] = {
-    kind.kind: kind for kind in (MarkovPolicy, TargetPolicy, LabelPolicy, QuantileLevelPolicy, MixturePolicy)
-}
-
-
-def policy_from_arrays(arrays: dict[str, Any]) -> Policy:
-    """The policy that saved arrays describe; raises FileFormatError if they describe none."""
-    kind = str(arrays.get("bqrl_policy", ""))
-    if kind not in KINDS:
-        raise FileFormatError(f"expected a policy of the kind {', '.join(KINDS)}, got {kind[:40]!r}")
-    check_policy_arrays(kind, arrays)
-    return KINDS[kind].from_arrays(arrays)
 
 
 def check_fits(policy: Policy, mdp: MDP) -> None:
@@ -470,3 +406,15 @@ def check_fits(policy: Policy, mdp: MDP) -> None:
         raise PolicyError(
             f"the policy is for H={policy.H}, S={policy.S}, the problem has H={mdp.H}, S={mdp.S}; plan on this problem"
         )
+
+
+def label_graph(policy: Acting, mdp: MDP) -> LabelPolicy:
+    """A policy with a hashable memory as a graph of labels: one node per (stage, state, memory) that is possible."""
+    return LabelPolicy(mdp.H, **graph_arrays(policy, mdp))
+
+
+def _check_unrolled(policy: Policy, mdp: MDP) -> None:
+    """Raise PolicyError if the policy cannot be followed through the histories of the problem."""
+    check_fits(policy, mdp)
+    if isinstance(policy, MixturePolicy):
+        raise PolicyError("a mixture draws its policy at the start; convert its parts instead")

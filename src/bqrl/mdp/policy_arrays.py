@@ -1,4 +1,4 @@
-"""Checks of stored policies: arrays from a file are validated before a compiled loop may index with them."""
+"""Policies from stored arrays, which are validated before a compiled loop may index with them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ import numpy as np
 from bqrl.errors import FileFormatError
 from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, number_of, require, whole_numbers_of
 from bqrl.mdp.build import MAX_ID, MAX_STAGES
-from bqrl.mdp.grid import Grid, Lattice, Rounded, grid_from_arrays
+from bqrl.mdp.grid import Lattice, Rounded, grid_from_arrays
+from bqrl.mdp.policy import LabelPolicy, MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
 
 MAX_STEPS = 2.0**62  # amounts in steps fit 64 bits
 
 Arrays = dict[str, Any]
 
 
-def check_policy_arrays(kind: str, arrays: Arrays) -> None:
-    """Raise FileFormatError unless the arrays describe a policy of this kind."""
+def policy_from_arrays(arrays: Arrays) -> Policy:
+    """The policy that saved arrays describe; raises FileFormatError if they describe none."""
+    kind = str(arrays.get("bqrl_policy", ""))
+    if kind not in READERS:
+        raise FileFormatError(f"expected a policy of the kind {', '.join(READERS)}, got {kind[:40]!r}")
     try:
-        CHECKS[kind](arrays)
+        return READERS[kind](arrays)
     except KeyError as error:
         raise FileFormatError(
             f"the {kind} policy is damaged: the array {error} is missing", column=str(error)
@@ -31,18 +35,13 @@ def check_policy_arrays(kind: str, arrays: Arrays) -> None:
         raise FileFormatError(f"the {kind} policy is damaged: {reason}", column=column) from None
 
 
-def parts_of(arrays: Arrays, prefix: str) -> Arrays:
-    """The arrays whose name begins with `prefix`, without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _check_markov(arrays: Arrays) -> None:
+def _markov(arrays: Arrays) -> MarkovPolicy:
     actions = _actions(arrays, "actions", 2)
     require(actions.size > 0, "actions", "must hold at least one stage and state")
+    return MarkovPolicy(actions)
 
 
-def _check_target(arrays: Arrays) -> tuple[Grid, int, list[int]]:
-    """The grid, the number of states, and the width of each stage's table, the last stage included."""
+def _target(arrays: Arrays) -> TargetPolicy:
     grid = grid_from_arrays(arrays)
     require(grid.H <= MAX_STAGES, "size", f"must list at most {MAX_STAGES} stages")
     require(int(grid.size[-1]) == 1, "size", "must end with 1, the only return after the last stage")
@@ -58,19 +57,15 @@ def _check_target(arrays: Arrays) -> tuple[Grid, int, list[int]]:
         _within(grid.units, "units", 0, MAX_ID)
         require(len(grid.units) in (1, grid.H), "units", f"must have 1 or {grid.H} rows, got {len(grid.units)}")
     S = 0
-    widths = [int(size) + extra for size in grid.size]
     for h in range(grid.H):
-        table = _actions(arrays, f"actions_{h}", 2)
-        S = S or len(table)
-        require(
-            table.shape == (S, widths[h]) and S > 0,
-            f"actions_{h}",
-            f"must have shape {(S, widths[h])}, got {table.shape}",
-        )
-    return grid, S, widths
+        name, found = f"actions_{h}", _actions(arrays, f"actions_{h}", 2).shape
+        S = S or found[0]
+        fits = (S, int(grid.size[h]) + extra)
+        require(found == fits and S > 0, name, f"must have shape {fits}, got {found}")
+    return TargetPolicy(grid, [arrays[f"actions_{h}"] for h in range(grid.H)], target, extra)
 
 
-def _check_label(arrays: Arrays) -> None:
+def _label(arrays: Arrays) -> LabelPolicy:
     H = int(whole_numbers_of(arrays, "H", ()))
     require(1 <= H <= MAX_STAGES, "H", f"must be from 1 to {MAX_STAGES}")
     root, action = whole_numbers_of(arrays, "root", (None,)), _actions(arrays, "action", 1)
@@ -93,35 +88,42 @@ def _check_label(arrays: Arrays) -> None:
         wrong = (after < 0).any() if h < H - 1 else (after >= 0).any()
         require(not wrong, "child", f"must lead through {H} stages and end there; it does not at stage {h}")
         here = np.unique(after)
+    return LabelPolicy(H, **{name: arrays[name] for name in LabelPolicy.stored})
 
 
-def _check_level(arrays: Arrays) -> None:
-    inner = parts_of(arrays, "target_")
-    grid, S, widths = _check_target(inner)
-    for h in range(grid.H + 1):
-        floats_of(arrays, f"shortfall_{h}", (S, widths[h]))
+def _level(arrays: Arrays) -> QuantileLevelPolicy:
+    targets = _target(_parts(arrays, "target_"))
+    widths = [int(size) + targets.extra for size in targets.grid.size]
+    shortfall = [floats_of(arrays, f"shortfall_{h}", (targets.S, width)) for h, width in enumerate(widths)]
     tau = number_of(arrays, "tau")
     require(0.0 < tau <= 1.0, "tau", f"must be a number in (0, 1], got {tau:g}")
-    number_of(arrays, "margin")
+    return QuantileLevelPolicy(targets, shortfall, tau, number_of(arrays, "margin"))
 
 
-def _check_mixture(arrays: Arrays) -> None:
+def _mixture(arrays: Arrays) -> MixturePolicy:
     weights = floats_of(arrays, "weights", (None,))
     require(weights.size > 0, "weights", "must hold one number per policy")
+    policies = []
     for i in range(weights.size):
-        inner = parts_of(arrays, f"part{i}_")
+        inner = _parts(arrays, f"part{i}_")
         kind = str(inner.get("bqrl_policy", ""))
-        require(kind in CHECKS, f"part{i}_bqrl_policy", f"must be one of {', '.join(CHECKS)}, got {kind[:40]!r}")
-        CHECKS[kind](inner)
+        require(kind in READERS, f"part{i}_bqrl_policy", f"must be one of {', '.join(READERS)}, got {kind[:40]!r}")
+        policies.append(READERS[kind](inner))
+    return MixturePolicy(policies, weights)
 
 
-CHECKS: dict[str, Callable[[Arrays], Any]] = {
-    "markov": _check_markov,
-    "target": _check_target,
-    "label": _check_label,
-    "quantile-level": _check_level,
-    "mixture": _check_mixture,
+READERS: dict[str, Callable[[Arrays], Policy]] = {
+    MarkovPolicy.kind: _markov,
+    TargetPolicy.kind: _target,
+    LabelPolicy.kind: _label,
+    QuantileLevelPolicy.kind: _level,
+    MixturePolicy.kind: _mixture,
 }
+
+
+def _parts(arrays: Arrays, prefix: str) -> Arrays:
+    """The arrays whose name begins with `prefix`, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _actions(arrays: Arrays, name: str, axes: int) -> IntArray:

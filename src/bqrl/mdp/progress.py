@@ -1,4 +1,4 @@
-"""One line on stderr for work of more than two seconds, shown only if a person watches."""
+"""One line on stderr for work of more than two seconds, shown only on a terminal."""
 
 from __future__ import annotations
 

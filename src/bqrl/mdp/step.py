@@ -16,13 +16,11 @@ import numpy as np
 
 from bqrl.checks import number, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
-from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import check_horizon, from_columns
-from bqrl.mdp.event_law import EventLaw, event_laws
 from bqrl.mdp.model import MDP
-from bqrl.mdp.noise import LAW_TOL, outcome_numbers, shared_noise
+from bqrl.mdp.noise import LAW_TOL, event_laws, shared_noise
 from bqrl.mdp.progress import Progress
-from bqrl.mdp.step_arrays import Found, fault_text, follow_arrays
+from bqrl.mdp.step_arrays import Found, Search, fault_text, follow_arrays
 
 MAX_STATES = 1_000_000
 FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # which calls of step are repeated to see whether it is deterministic
@@ -94,18 +92,18 @@ def from_step(
     H = check_horizon(horizon)
     laws, per_stage = event_laws(noise, H, mass)
     limit = whole(max_states, "max_states", 1)
-    first = _first_states(start)
     with Progress("following the step function") as progress:
+        search = Search(laws, per_stage, H, _first_states(start), limit, progress)
         if vectorized:
-            found, mu = follow_arrays(step, actions, available, laws, per_stage, H, first, limit, progress)
+            found = follow_arrays(step, actions, available, search)
         else:
             if available is not None:
                 raise ArgumentError(
                     "available requires vectorized=True; give actions as a function of the state instead"
                 )
-            found, mu = _follow(step, actions, laws, per_stage, H, first, limit, progress)
+            found = _follow(step, actions, search)
     names = {"state_names": _names(found.states, state_name), "action_names": _names(found.actions, action_name)}
-    return _model(found, mu, laws, per_stage, H, events_observed, discount=discount, **names)
+    return _model(found, search, events_observed, discount=discount, **names)
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -195,15 +193,13 @@ def _fingerprint(state: Any) -> Any:
         return None
     try:
         return pickle.dumps(state)
-    except Exception:  # whatever a foreign object may raise: its text must do
+    except Exception:  # a foreign object may raise anything
         return repr(state)
 
 
-def _follow(
-    step: Callable[..., Any], actions: Any, laws: list[EventLaw], per_stage: bool, H: int, first: dict[Any, float],
-    limit: int, progress: Progress,
-) -> tuple[Found, FloatArray]:  # fmt: skip
+def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
     """Every state that can be met, and every transition out of it."""
+    laws, per_stage, H, first, limit, progress = search
     ask, allowed = _Stepper(step), _actions(actions)
     states: dict[Any, int] = dict.fromkeys(first, 0)
     acts: dict[Any, int] = {} if callable(actions) else {a: i for i, a in enumerate(allowed(None))}
@@ -221,7 +217,11 @@ def _follow(
                     if s_next not in states:
                         states[s_next] = 0
                         if len(states) > limit:
-                            raise _too_many(limit, h + 1, s_next)
+                            raise SizeError(
+                                f"step reaches more than max_states={limit} states by stage {h + 1}, e.g."
+                                f" {shown(s_next)}; bound the state, e.g. by min and max, or raise max_states",
+                                limit=limit,
+                            )
                         after[s_next] = None
                     elif per_stage:
                         after[s_next] = None
@@ -234,7 +234,9 @@ def _follow(
     act_order = _sorted(acts) if callable(actions) else list(acts)
     act_number = {a: i for i, a in enumerate(act_order)}
     columns = list(zip(*listed, strict=True))
-    found = Found(
+    mu = np.zeros(len(order))
+    mu[[number_of[state] for state in first]] = list(first.values())
+    return Found(
         states=tuple(order),
         actions=tuple(act_order),
         stage=np.array(columns[0]),
@@ -242,18 +244,7 @@ def _follow(
         a=np.array([act_number[action] for action in columns[2]]),
         s_next=np.array([number_of[state] for state in columns[3]]),
         reward=np.array(columns[4], np.float64),
-    )
-    mu = np.zeros(len(order))
-    for state, p in first.items():
-        mu[number_of[state]] = p
-    return found, mu
-
-
-def _too_many(limit: int, stage: int, state: Any) -> SizeError:
-    return SizeError(
-        f"step reaches more than max_states={limit} states by stage {stage}, e.g. {shown(state)}; bound the state,"
-        " e.g. by min and max, or raise max_states",
-        limit=limit,
+        mu=mu,
     )
 
 
@@ -303,10 +294,9 @@ def _sorted(values: Iterable[Any]) -> list[Any]:
 # -- the model ---------------------------------------------------------------------------------------------------------
 
 
-def _model(
-    found: Found, mu: FloatArray, laws: list[EventLaw], per_stage: bool, H: int, events_observed: bool, **optional: Any
-) -> MDP:
+def _model(found: Found, search: Search, events_observed: bool, **optional: Any) -> MDP:
     """The outcomes of every row, merged, and the noise behind them."""
+    laws, per_stage, H = search[:3]
     S, A, K = len(found.states), len(found.actions), H if per_stage else 1
     row = (found.stage * S + found.s) * A + found.a
     counts = np.bincount(row, minlength=K * S * A)
@@ -319,9 +309,11 @@ def _model(
         found.stage, found.s, found.a, found.s_next, p, found.reward, H, staged=per_stage, S=S, A=A, keep_zeros=True
     )
     noise = shared_noise(
-        (row, outcome_numbers(row, found.s_next, found.reward), found.stage, event),
-        table.row_start,
-        (K, S, A),
+        table,
+        row,
+        table.line_outcome,
+        found.stage,
+        event,
         events=tuple(law.events for law in laws),
         probabilities=tuple(law.probabilities for law in laws),
         events_observed=bool(events_observed),
@@ -330,7 +322,7 @@ def _model(
         actions=found.actions,
     )
     table.probability = noise.image(noise.probabilities)
-    return MDP.from_table(table, H, mu, noise=noise, **optional)
+    return MDP.from_table(table, H, found.mu, noise=noise, **optional)
 
 
 def _names(values: Any, name: Callable[[Any], str]) -> list[str]:

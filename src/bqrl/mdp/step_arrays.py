@@ -9,17 +9,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.event_law import EventLaw
+from bqrl.mdp.noise import EventLaw
 from bqrl.mdp.progress import Progress
 
 CHUNK = 1_000_000  # triples (state, action, event) per call of step
+
+
+class Search(NamedTuple):
+    """What is followed: the laws of the events, the stages, the first states and the limits of the search."""
+
+    laws: list[EventLaw]
+    per_stage: bool
+    H: int
+    first: dict[Any, float]  # law of the first state
+    limit: int  # of states
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +44,14 @@ class Found:
     a: IntArray
     s_next: IntArray
     reward: FloatArray
+    mu: FloatArray  # law of the first state
 
 
 def follow_arrays(
-    step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, laws: list[EventLaw], per_stage: bool, H: int,
-    first: dict[Any, float], limit: int, progress: Progress,
-) -> tuple[Found, FloatArray]:  # fmt: skip
-    """Every state that can be met with every transition out of it, and the law of the first state."""
+    step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, search: Search
+) -> Found:
+    """Every state that can be met, and every transition out of it."""
+    laws, per_stage, H, first, limit, progress = search
     acts, events = _numbers(actions, "actions"), [_numbers(law.events, "events") for law in laws]
     level = _first(first)
     known, blocks = level, []
@@ -78,7 +90,7 @@ def follow_arrays(
     mu = np.zeros(len(known))
     mu[_find(known, _first(first, in_order=True))] = list(first.values())
     found = {name: np.concatenate(parts) for name, parts in columns.items()}
-    return Found(states=known, actions=tuple(acts.tolist()), **found), mu
+    return Found(states=known, actions=tuple(acts.tolist()), mu=mu, **found)
 
 
 def _numbers(values: Any, name: str) -> Any:

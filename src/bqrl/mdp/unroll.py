@@ -1,4 +1,4 @@
-"""Conversions between kinds of policy that lose nothing."""
+"""The situations that a policy can meet, followed one by one: the basis of conversions that lose nothing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from bqrl.errors import PolicyError, SizeError
+from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import LabelPolicy, MarkovPolicy, MixturePolicy, Policy, check_fits
 
 MAX_LABELS = 1_000_000
 
@@ -26,11 +26,8 @@ class Acting(Protocol):
         """Memory after a transition of stage `h`."""
 
 
-def to_markov(policy: Policy, mdp: MDP) -> MarkovPolicy:
-    """The policy without memory; raises PolicyError if its action in a (stage, state) depends on the memory."""
-    if isinstance(policy, MarkovPolicy):
-        return policy
-    _check(policy, mdp)
+def markov_actions(policy: Acting, mdp: MDP) -> IntArray:
+    """Action by stage and state; raises PolicyError if an action depends on the memory."""
     actions = np.full((mdp.H, mdp.S), -1, np.int64)
     for h, met in enumerate(_memories(policy, mdp)):
         for s, memory in met:
@@ -45,19 +42,11 @@ def to_markov(policy: Policy, mdp: MDP) -> MarkovPolicy:
     for h in range(mdp.H):  # states that are never reached: any action that exists
         missing = actions[h] < 0
         actions[h, missing] = mdp.stage(h).available.argmax(axis=1)[missing]
-    return MarkovPolicy(actions)
+    return actions
 
 
-def to_labels(policy: Policy, mdp: MDP) -> LabelPolicy:
-    """The policy as a graph of labels: one node per (stage, state, memory) that is possible."""
-    if isinstance(policy, LabelPolicy):
-        return policy
-    _check(policy, mdp)
-    return label_graph(policy, mdp)
-
-
-def label_graph(policy: Acting, mdp: MDP) -> LabelPolicy:
-    """A policy with a hashable memory as a graph of labels."""
+def graph_arrays(policy: Acting, mdp: MDP) -> dict[str, Any]:
+    """The arrays of a label graph with one node per (stage, state, memory) that is possible."""
     stages = _memories(policy, mdp)
     number = [{key: i for i, key in enumerate(met)} for met in stages]
     first = np.cumsum([0, *(len(met) for met in stages)])
@@ -68,7 +57,7 @@ def label_graph(policy: Acting, mdp: MDP) -> LabelPolicy:
         for s, memory in met:
             a = policy.act(h, s, memory)
             action.append(a)
-            for t, _, r in _outcomes(mdp, h, s, a):
+            for t, r in _outcomes(mdp, h, s, a):
                 successor.append(t)
                 reward.append(r)
                 after = (t, policy.next(memory, h, s, a, r, t))
@@ -76,15 +65,10 @@ def label_graph(policy: Acting, mdp: MDP) -> LabelPolicy:
             starts.append(len(child))
     for s, memory in stages[0]:
         root[s] = number[0][s, memory]
-    return LabelPolicy(
-        mdp.H, root, np.array(action), np.array(starts), np.array(successor), np.array(reward, float), np.array(child)
-    )
-
-
-def _check(policy: Policy, mdp: MDP) -> None:
-    check_fits(policy, mdp)
-    if isinstance(policy, MixturePolicy):
-        raise PolicyError("a mixture draws its policy at the start; convert its parts instead")
+    return {
+        "root": root, "action": np.array(action), "child_start": np.array(starts), "successor": np.array(successor),
+        "reward": np.array(reward, float), "child": np.array(child),
+    }  # fmt: skip
 
 
 def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
@@ -95,7 +79,7 @@ def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
         found: dict[tuple[int, Any], None] = {}
         for s, memory in stages[-1]:
             a = policy.act(h, s, memory)
-            for t, _, r in _outcomes(mdp, h, s, a):
+            for t, r in _outcomes(mdp, h, s, a):
                 found[t, policy.next(memory, h, s, a, r, t)] = None
         stages.append(list(found))
         total += len(found)
@@ -108,7 +92,8 @@ def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
     return stages
 
 
-def _outcomes(mdp: MDP, h: int, s: int, a: int) -> list[tuple[int, float, float]]:
+def _outcomes(mdp: MDP, h: int, s: int, a: int) -> list[tuple[int, float]]:
+    """Next states and rewards of the outcomes that can happen."""
     successors, probabilities, rewards = mdp.outcomes(h, s, a)
-    rows = zip(successors.tolist(), probabilities.tolist(), rewards.tolist(), strict=True)
-    return [(t, p, r) for t, p, r in rows if p > 0.0]
+    happens = probabilities > 0.0
+    return list(zip(successors[happens].tolist(), rewards[happens].tolist(), strict=True))

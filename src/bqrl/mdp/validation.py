@@ -11,7 +11,7 @@ import numpy as np
 from bqrl.checks import nearest, number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray
-from bqrl.mdp.build import MAX_STAGES, Table
+from bqrl.mdp.build import MAX_STAGES, Table, check_horizon, names, row_place
 
 ROW_TOL = 1e-9  # a row may miss 1 by this much before it is rejected
 SUM_RULE = f"the probabilities of a row must sum to 1 (tolerance {ROW_TOL:g})"
@@ -20,7 +20,56 @@ MAX_SHARE = 1e6  # larger entries are no percentages either; sums stay finite
 MAX_RETURN = 1e300  # sums and differences of returns stay finite
 
 
-def check_length(H: int, S: int) -> None:
+def checked(
+    table: Table, H: int, start: Any, discount: float, *, available: Any = None, known: Any = None, state_names: Any = None,
+    action_names: Any = None, units: str | None = None, noise: Any = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The fields of a model, each checked."""
+    S, A, K = table.S, table.A, table.K
+    H = check_horizon(H)
+    _check_length(H, S)
+    if units is not None and not (isinstance(units, str) and units.isprintable()):
+        raise ArgumentTypeError(f"units must be a word such as 'EUR', got {units!r}", name="units", value=units)
+    labels = names(state_names, S, "state_names")
+    mask = mask_of(available, (K, S, A), "available")
+    if mask is not None:
+        table = _without_rows(table, ~mask.reshape(-1))
+    sizes = np.diff(table.row_start)
+    listed = (sizes > 0).reshape(K, S, A)
+    if not table.infer_available:
+        empty = np.flatnonzero(~listed if mask is None else mask & ~listed)
+        if empty.size:
+            row, text = place(empty[0], table)
+            raise ModelError(f"row {text} sums to 0; mask actions that do not exist with available=", row=row)
+    if table.row_reward is not None and not listed.all():  # rewards of absent actions have no meaning
+        table.row_reward = np.where(np.broadcast_to(listed, table.row_reward.shape), table.row_reward, 0.0)
+    check_table(table, H)
+    probability = normalised(table)
+    if noise is not None:
+        noise.check(table.row_start, probability)
+    single = (sizes == 1).reshape(K, S, A)
+    given = mask_of(known, (K, S, A), "known")
+    return {
+        "H": H,
+        "S": S,
+        "A": A,
+        "discount": number(discount, "discount", 0.0, 1.0, "(]"),
+        "mu": first_state(start, S, labels),
+        "state_names": labels,
+        "action_names": names(action_names, A, "action_names"),
+        "units": units,
+        "available": listed,
+        "known": single if given is None else (given | single) & listed,
+        "row_start": table.row_start,
+        "successor": table.successor,
+        "probability": probability,
+        "noise": noise,
+        "row_reward": table.row_reward,
+        "_reward": table.reward,
+    }
+
+
+def _check_length(H: int, S: int) -> None:
     """Raise SizeError if the (stage, state) pairs are too many to list."""
     longest = min(MAX_STAGES, max(1, MAX_PLACES // S))
     if H > longest:
@@ -28,6 +77,7 @@ def check_length(H: int, S: int) -> None:
             f"horizon={H} is too long: at most {longest} stages fit with {S} states; give a shorter horizon",
             needed=H,
             limit=longest,
+            name="horizon",
         )
 
 
@@ -48,15 +98,15 @@ def mask_of(given: Any, shape: tuple[int, int, int], what: str) -> BoolArray | N
     return np.array(np.broadcast_to(mask, shape))
 
 
-def without_rows(table: Table, drop: BoolArray) -> Table:
+def _without_rows(table: Table, drop: BoolArray) -> Table:
     """The table without the outcomes of some rows."""
     sizes = np.diff(table.row_start)
+    if not sizes[drop].any():
+        return table
     keep = np.repeat(~drop, sizes)
-    starts = np.zeros(sizes.size + 1, np.int64)
-    np.cumsum(np.where(drop, 0, sizes), out=starts[1:])
     return replace(
         table,
-        row_start=starts,
+        row_start=np.r_[0, np.cumsum(np.where(drop, 0, sizes))],
         successor=table.successor[keep],
         probability=table.probability[keep],
         reward=None if table.reward is None else table.reward[:, keep],
@@ -65,8 +115,7 @@ def without_rows(table: Table, drop: BoolArray) -> Table:
 
 def place(q: int, table: Table) -> tuple[tuple[int | None, int, int], str]:
     """Row number `q` as (stage, state, action) and as text for a message."""
-    h, s, a = int(q) // (table.S * table.A), int(q) // table.A % table.S, int(q) % table.A
-    return ((h, s, a), f"(h={h}, s={s}, a={a})") if table.K > 1 else ((None, s, a), f"(s={s}, a={a})")
+    return row_place(q, (table.S, table.A), table.K > 1)
 
 
 def check_table(table: Table, H: int) -> None:
@@ -158,9 +207,8 @@ def _state(given: Any, S: int, labels: tuple[str, ...] | None) -> int:
         labels = labels or tuple(map(str, range(S)))
         if given in labels:
             return labels.index(given)
-        near = (
-            "" if given.lstrip("-").isdigit() else nearest(given, labels, listed=False)
-        )  # numbers have no near spelling
+        is_number = given.lstrip("-").isdigit()  # numbers have no near spelling
+        near = "" if is_number else nearest(given, labels, listed=False)
         near = near or f"; states run from {shown(labels[0])} to {shown(labels[-1])}"
         raise ArgumentError(f"start: there is no state {shown(given)}{near}", name="start", value=given)
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)):

@@ -5,7 +5,7 @@
 
 Every law has a label L = (h, s, a, L_1, L_2, ...): an action, and a reference to one label for each of its outcomes. It
 encodes one deterministic history-dependent policy that attains the law. `Rules` decide which combinations are formed and
-which laws are retained; `Columns` decide on which columns the masses lie.
+which laws are retained; `Columns` hold the returns on which the masses lie.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bqrl.laws.law import Law, size_of
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.grid import Grid
-from bqrl.mdp.model import MDP, Stage
+from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import LabelPolicy
 from bqrl.planners.greedy import MEAN_TIE, TIE, first_best
 from bqrl.planners.plan import read_only
@@ -28,7 +28,7 @@ from bqrl.planners.plan import read_only
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Laws:
-    """The laws of one (stage, state) with their labels: an action, and after each of its outcomes a law of the next stage."""
+    """The laws of one (stage, state) with their labels: an action, and for each of its outcomes a law of the next stage."""
 
     pmf: FloatArray  # (n, columns of the stage)
     action: IntArray  # (n,)
@@ -49,7 +49,7 @@ class Frontier:
     pmf: FloatArray
     child: IntArray  # (n, first states)  which law of each first state
     stages: tuple[list[Laws | None], ...]
-    slack: float  # how far distribution functions may have moved because laws were treated as equal or dominated
+    slack: float  # bound on the change of distribution functions by laws treated as equal or dominated
 
     def __post_init__(self) -> None:
         for name in ("points", "pmf", "child"):
@@ -64,7 +64,9 @@ class Frontier:
 
     def values(self, tau: float, beta: float = 0.0) -> FloatArray:
         """Objective value of every root law."""
-        return objective_rows(self.points, self.pmf, tau, beta)
+        if beta == 0.0:
+            return quantile_rows(self.points, self.pmf, tau)
+        return buffered_rows(self.points, self.pmf, tau, beta)
 
     def best(self, tau: float, beta: float = 0.0) -> int:
         """The root law with the largest objective value; ties are broken by the larger mean, then the first."""
@@ -103,11 +105,6 @@ class Frontier:
         )
 
 
-def objective_rows(points: FloatArray, pmf: FloatArray, tau: float, beta: float) -> FloatArray:
-    """(Buffered) tau-quantile of every row."""
-    return quantile_rows(points, pmf, tau) if beta == 0.0 else buffered_rows(points, pmf, tau, beta)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """The contribution of one outcome of a row: its probability, the laws to choose from, and their columns."""
@@ -129,51 +126,37 @@ class Part:
         return out
 
 
-class Columns(Protocol):
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Columns:
     """The returns on which the masses of every stage lie."""
 
-    def points(self, h: int) -> FloatArray:
-        """Returns from stage h on, increasing."""
+    points: list[FloatArray]  # per stage 0..H the returns from this stage on, increasing
+    units: list[IntArray]  # per stage the number of the reward of every outcome
+    landings: list[dict[int, IntArray]]  # per stage and reward: columns to which it moves the columns of the next stage
 
-    def landing(self, h: int, i: int) -> IntArray:
-        """Columns of stage h to which outcome i moves the columns of stage h + 1; arbitrary where there is no mass."""
+    @classmethod
+    def of_grid(cls, mdp: MDP, grid: Grid) -> Columns:
+        """Return the columns of an exact grid."""
+        units = [grid.stage_units(mdp, h) for h in range(mdp.H)]
+        landings = [{u: grid.landing(h, u) for u in np.unique(units[h]).tolist()} for h in range(mdp.H)]
+        return cls(points=[grid.points(h) for h in range(mdp.H + 1)], units=units, landings=landings)
 
 
 class Rules(Protocol):
     """The rules by which laws are formed and retained."""
 
     def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
-        """Laws of a row, the choice from each part behind them, and how far a distribution function may have moved."""
+        """Return the laws of a row, the choice from each part, and a bound on the change of distribution functions."""
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
-        """Which laws of a state are retained, and how far a distribution function may have moved."""
+        """Return which laws of a state are retained, and a bound on the change of distribution functions."""
 
     def usual(self, points: FloatArray, pmf: FloatArray) -> int:
-        """The law to continue with after an outcome of probability zero."""
-
-
-class GridColumns:
-    """Columns of an exact grid."""
-
-    def __init__(self, mdp: MDP, columns: Grid) -> None:
-        self.grid = columns
-        self.units = [columns.stage_units(mdp, h) for h in range(mdp.H)]
-        self.known: dict[tuple[int, int], IntArray] = {}
-
-    def points(self, h: int) -> FloatArray:
-        """Points of the grid."""
-        return self.grid.points(h)
-
-    def landing(self, h: int, i: int) -> IntArray:
-        """A shift on a lattice, a table on a set of returns."""
-        u = int(self.units[h][i])
-        if (h, u) not in self.known:
-            self.known[h, u] = self.grid.landing(h, u)
-        return self.known[h, u]
+        """Return the law to continue with after an outcome of probability zero."""
 
 
 def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
-    """The frontiers of all reachable states, from the last stage to the root; a law of first states is one more row."""
+    """Return the frontier at the root, computed backwards over all reachable states; first states are one more row."""
     end = Laws(pmf=np.ones((1, 1)), action=np.zeros(1, np.int64), child=np.zeros((1, 0), np.int64), usual=0)
     after: list[Laws | None] = [end] * mdp.S
     stages, slack = [], 0.0
@@ -181,12 +164,12 @@ def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
         here: list[Laws | None] = [None] * mdp.S
         lost = 0.0
         for s in np.flatnonzero(mdp.reachable[h]).tolist():
-            here[s], moved = _state(mdp, h, s, mdp.stage(h), after, columns, rules)
+            here[s], moved = _state(mdp, h, s, after, columns, rules)
             lost = max(lost, moved)
         slack += lost
         stages.append(here)
         after = here
-    points = columns.points(0)
+    points = columns.points[0]
     parts = [
         Part(float(mdp.mu[s]), laws.pmf, np.arange(points.size))
         for s in np.flatnonzero(mdp.mu)
@@ -195,20 +178,15 @@ def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
     pmf, child, lost = rules.combine(parts, points.size, "the first state")
     kept, moved = rules.keep(points, pmf)
     return Frontier(
-        mdp=mdp,
-        points=points,
-        pmf=pmf[kept],
-        child=child[kept],
-        stages=tuple(reversed(stages)),
-        slack=slack + lost + moved,
+        mdp=mdp, points=points, pmf=pmf[kept], child=child[kept], stages=tuple(stages[::-1]), slack=slack + lost + moved
     )
 
 
 def _state(
-    mdp: MDP, h: int, s: int, stage: Stage, after: Sequence[Laws | None], columns: Columns, rules: Rules
+    mdp: MDP, h: int, s: int, after: Sequence[Laws | None], columns: Columns, rules: Rules
 ) -> tuple[Laws, float]:
-    """Laws of one (stage, state): those of all its actions that the rules retain."""
-    points, lost = columns.points(h), 0.0
+    """Return the laws of one (stage, state) that the rules retain, and a bound on the change of distribution functions."""
+    stage, points, lost = mdp.stage(h), columns.points[h], 0.0
     rows = [s * mdp.A + int(a) for a in np.flatnonzero(stage.available[s])]
     most = max(int(stage.row_start[q + 1] - stage.row_start[q]) for q in rows)
     pmfs, actions, children = [], [], []
@@ -217,8 +195,9 @@ def _state(
         nexts = [laws for i in outcomes if (laws := after[stage.successor[i]]) is not None]
         possible = [j for j, i in enumerate(outcomes) if stage.probability[i] > 0.0]
         parts = [
-            Part(float(stage.probability[i]), nexts[j].pmf, columns.landing(h, i))
-            for j, i in ((j, outcomes[j]) for j in possible)
+            Part(float(stage.probability[i]), nexts[j].pmf, columns.landings[h][int(columns.units[h][i])])
+            for j, i in enumerate(outcomes)
+            if j in possible
         ]
         where = f"stage {h}, state {mdp.state_label(s)}, action {mdp.action_label(q % mdp.A)}"
         pmf, picks, moved = rules.combine(parts, points.size, where)

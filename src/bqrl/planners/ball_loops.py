@@ -3,29 +3,21 @@
 import numpy as np
 from numba import njit, prange
 
+from bqrl.kernels.backward import ball_end, column_after
 from bqrl.kernels.l1 import l1_expectation, l1_moved, sorted_by_value
-from bqrl.kernels.sweep import ball_end
-
-
-@njit(cache=True)
-def landing(c, i, moves, last):
-    """Return the column of the next stage after outcome i from column c."""
-    if moves.jumps.size > 0:
-        return moves.jumps[moves.shift[i], c]
-    return min(max(c + moves.shift[i], 0), last)
 
 
 @njit(cache=True)
 def push_needs(rows, moves, action, mass, out):
     """out[s', column'] += probability * mass[s, column] under action[s, column]."""
     S, n = mass.shape
-    A, last = (rows.start.size - 1) // S, out.shape[1] - 1
+    A, n_next = (rows.start.size - 1) // S, out.shape[1]
     for s in range(S):
         for c in range(n):
             if mass[s, c] > 0.0:
                 q = s * A + action[s, c]
                 for i in range(rows.start[q], rows.start[q + 1]):
-                    out[rows.successor[i], landing(c, i, moves, last)] += rows.probability[i] * mass[s, c]
+                    out[rows.successor[i], column_after(c, i, moves, n_next)] += rows.probability[i] * mass[s, c]
 
 
 @njit(cache=True)
@@ -36,7 +28,7 @@ def improve_rows(rows, half, moves, action, mass, value_next, out):
     which the row is played, weighted by `mass`. Rows that are never played stay.
     """
     S, n = mass.shape
-    A, last = (rows.start.size - 1) // S, value_next.shape[1] - 1
+    A, n_next = (rows.start.size - 1) // S, value_next.shape[1]
     for i in range(out.size):
         out[i] = rows.probability[i]
     for q in range(S * A):
@@ -49,7 +41,7 @@ def improve_rows(rows, half, moves, action, mass, value_next, out):
             if mass[s, c] > 0.0 and action[s, c] == a:
                 played = True
                 for i in range(begin, end):
-                    weighted[i - begin] += mass[s, c] * value_next[rows.successor[i], landing(c, i, moves, last)]
+                    weighted[i - begin] += mass[s, c] * value_next[rows.successor[i], column_after(c, i, moves, n_next)]
         if played:
             order = np.argsort(weighted, kind="mergesort")
             l1_moved(order, rows.probability[begin:end], half[q], out[begin:end])
@@ -59,13 +51,13 @@ def improve_rows(rows, half, moves, action, mass, value_next, out):
 def follow(rows, moves, action, value_next, value):
     """value[s, c] = E[value_next] under action[s, c]: one stage of a fixed policy."""
     S, n = value.shape
-    A, last = (rows.start.size - 1) // S, value_next.shape[1] - 1
+    A, n_next = (rows.start.size - 1) // S, value_next.shape[1]
     for s in range(S):
         for c in range(n):
             q = s * A + action[s, c]
             total = 0.0
             for i in range(rows.start[q], rows.start[q + 1]):
-                total += rows.probability[i] * value_next[rows.successor[i], landing(c, i, moves, last)]
+                total += rows.probability[i] * value_next[rows.successor[i], column_after(c, i, moves, n_next)]
             value[s, c] = total
 
 

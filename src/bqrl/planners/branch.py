@@ -25,8 +25,7 @@ from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import LabelPolicy
-from bqrl.mdp.unroll import label_graph
+from bqrl.mdp.policy import LabelPolicy, label_graph
 
 MAX_NODES = 20_000
 MAX_MOVES = 2_000_000  # outcomes between all (state, sum) pairs
@@ -99,7 +98,7 @@ class Node:
     pair: IntArray
 
     def digest(self, all_widths: bool) -> bytes:
-        """Equal for equivalent nodes; costs at all widths determine the ended histories, costs at some widths do not."""
+        """Return equal bytes for equivalent nodes; only costs at all widths determine the ended histories."""
         order = np.lexsort((self.chance, self.pair, self.stage))
         rest = [np.round(self.cost, 10), self.stage[order], self.pair[order], np.round(self.chance[order], 12)]
         if not all_widths:
@@ -260,7 +259,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """Plays the fixed actions, else a completion; the memory is (history, or None once no action is fixed, and the sum)."""
+    """The policy that plays the fixed actions, elsewhere a completion; its memory is the history while fixed, and the sum."""
 
     layers: Layers
     settled: dict[History, int]
@@ -298,7 +297,7 @@ def begin(
     width: float,
     value: float,
 ) -> Search | None:
-    """The search, starting from a policy of value `value`; None if the problem is too large.
+    """Return the search, starting from a policy of value `value`; None if the problem is too large.
 
     `targets` are those whose bound exceeds the value, `width` (in steps) is the decisive width, and `swept` are further
     widths to bound. All widths of the lattice are bounded if they are few, else those near the decisive one.
@@ -313,5 +312,5 @@ def begin(
     widths = near | known if pairs * len(near | known) <= MAX_CELLS else known
     if pairs * len(widths) > MAX_CELLS:
         return None
-    money = np.array(sorted(widths)) * columns.step
-    return Search(mdp, graph, tau, beta, targets, money, value, whole <= widths)
+    scaled = np.array(sorted(widths)) * columns.step
+    return Search(mdp, graph, tau, beta, targets, scaled, value, whole <= widths)

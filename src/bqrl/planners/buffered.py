@@ -99,15 +99,12 @@ def plan_buffered(
     if randomized:
         mix, mixed = best_mix(search, column)
         return _plan(mdp, tau, beta, mix, mixed, max(upper, mixed), details)
-    best, value, notes = prove_deterministic(
-        search, column, width, *found, upper, tol if gap is None else gap, max_nodes
-    )
+    accepted = tol if gap is None else gap
+    best, value, note = prove_deterministic(search, column, width, *found, upper, accepted, max_nodes)
     if gap is None:
         details["randomized"] = upper  # only a randomized policy attains it
-    plan = _plan(mdp, tau, beta, best, value, max(upper, value), details, notes=notes)
-    return (
-        plan if plan.certain else replace(plan, notes=(*notes, "proven up to rounding: a probability equals a level"))
-    )
+    plan = _plan(mdp, tau, beta, best, value, max(upper, value), details, notes=(note,))
+    return plan if plan.certain else replace(plan, notes=(note, "proven up to rounding: a probability equals a level"))
 
 
 def _plan(

@@ -1,4 +1,4 @@
-"""Policies given in any form, turned into a problem and one of our policies that has the same return law in it.
+"""Conversion of a policy in any form to a problem and a Policy in it that has the same return law.
 
 A deterministic form becomes a MarkovPolicy of the problem itself. Action probabilities become a problem with one action:
 averaging the rows of a state over its actions, each outcome with its own reward, gives the same return law.
@@ -66,7 +66,7 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
 
 
 def uniform(mdp: MDP) -> FloatArray:
-    """Equal probabilities of all available actions, shape (H, S, A)."""
+    """Return equal probabilities of all available actions, shape (H, S, A)."""
     available = np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A))
     return available / np.maximum(available.sum(axis=2, keepdims=True), 1)
 
@@ -79,7 +79,7 @@ def _always(mdp: MDP, given: str) -> MarkovPolicy:
 
 
 def _predicted(mdp: MDP, model: Any, labels: bool) -> MarkovPolicy:
-    """The policy of an object with `predict`, which sees the state alone."""
+    """Return the policy of an object with `predict`, which depends on the state only."""
     actions = np.zeros(mdp.S, np.int64)
     for s in np.flatnonzero(mdp.reachable[:-1].any(axis=0)).tolist():
         found = model.predict(mdp.state_label(s) if labels else s, deterministic=True)
@@ -88,7 +88,7 @@ def _predicted(mdp: MDP, model: Any, labels: bool) -> MarkovPolicy:
 
 
 def _called(mdp: MDP, act: Callable[[int, int], Any]) -> MarkovPolicy:
-    """The policy of a function, called for every state that can be reached at a stage."""
+    """Return the policy of a function, which is called for every state that can be reached at a stage."""
     actions = np.zeros((mdp.H, mdp.S), np.int64)
     for h in range(mdp.H):
         for s in np.flatnonzero(mdp.reachable[h]).tolist():
@@ -97,7 +97,7 @@ def _called(mdp: MDP, act: Callable[[int, int], Any]) -> MarkovPolicy:
 
 
 def _tabulated(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:
-    """Arrays of actions, or of action probabilities."""
+    """Return the problem and the policy of an array of actions or of action probabilities."""
     try:
         table = np.asarray(given)
     except (TypeError, ValueError):
@@ -124,7 +124,7 @@ def _tabulated(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:
 
 
 def averaged(mdp: MDP, probabilities: FloatArray) -> MDP:
-    """The problem with one action in which every outcome has the probability that `probabilities` (H, S, A) give it.
+    """Return the problem with one action in which outcomes have the probabilities that `probabilities` (H, S, A) give them.
 
     It is stationary if `mdp` is and the probabilities are the same at every stage.
     """
@@ -142,7 +142,7 @@ def averaged(mdp: MDP, probabilities: FloatArray) -> MDP:
 
 
 def _checked_shares(mdp: MDP, probabilities: FloatArray) -> FloatArray:
-    """Action probabilities that sum to 1 exactly; uniform in states that cannot be reached."""
+    """Return action probabilities rescaled to sum to 1; they are uniform in states that cannot be reached."""
     available = np.broadcast_to(mdp.available, probabilities.shape)
     sums = probabilities.sum(axis=2)
     used = mdp.reachable[:-1]
@@ -167,7 +167,7 @@ def _checked_shares(mdp: MDP, probabilities: FloatArray) -> FloatArray:
 
 
 def _index(mdp: MDP, action: Any, h: int | None = None, s: int | None = None) -> int:
-    """The index of an action given by its index or name."""
+    """Return the index of an action given by its index or name."""
     if isinstance(action, str):
         names: tuple[str, ...] = mdp.action_names or tuple(map(str, range(mdp.A)))
         if action not in names:
@@ -185,7 +185,7 @@ def _index(mdp: MDP, action: Any, h: int | None = None, s: int | None = None) ->
 
 
 def _no_action(mdp: MDP, a: int, h: int | None, s: int | None) -> PolicyError:
-    """The error of an action outside 0 .. A - 1."""
+    """Return the error of an action outside 0 .. A - 1."""
     where = ("" if s is None else f" in state {mdp.state_label(s)}") + ("" if h is None else f" at stage {h}")
     return PolicyError(
         f"the policy plays action {a}{where}; the problem has actions 0 to {mdp.A - 1}", stage=h, state=s, action=a

@@ -1,17 +1,41 @@
-"""Proof of the best deterministic policy for a buffered quantile, if the policy found is below the bound."""
+"""The best deterministic policy for a buffered quantile, if the policy found is below the randomized bound.
+
+First the mix of two policies that attains the bound U of buffered.py is derandomised: the randomness of the problem
+replaces the coin. If this does not attain the bound, a search branches over histories (branch.py).
+
+Both policies of the mix have one target z and are optimal at the width d that minimises F(z, .). They differ in
+X = P(z - G > k), k steps <= d <= k + 1, and the coin brings X to tau - beta, where F_pi(z, .) is constant between k and
+k + 1. If many histories lead to the decision at which the two policies differ, some histories can follow one policy and the
+rest the other. To do so, one history is followed: among the outcomes of each step, the first ones continue with the largest
+X of all policies optimal at d, the last ones with the smallest, and the history continues with the outcome in between. The
+remaining distance of X from tau - beta is at most the probability of the history followed.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from bqrl.errors import SizeError
 from bqrl.laws.law import size_of
-from bqrl.mdp.policy import Policy
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.grid import Lattice
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import LabelPolicy, Policy, TargetPolicy, label_graph
 from bqrl.planners.branch import begin
-from bqrl.planners.derandomize import without_coin
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
+from bqrl.planners.sweep import sweep
 from bqrl.planners.widths import WidthSearch
+
+LEVEL_TIE = 1e-11  # relative: the width is known only up to rounding, and so are the values of actions that tie at it
+MAX_MOVES = 5_000_000  # outcomes of all (state, need) pairs under a policy
+MAX_WALKS = 500  # orders of the outcomes that are tried
+ENOUGH = 1e-12  # in steps: a loss this small ends the search
+LEAST, MOST, START = -1, -2, -3  # how a history continues; numbers from 0 on are steps of the history followed
+Memory = tuple[int, float]  # the continuation and the remaining need
 
 
 def prove_deterministic(
@@ -23,8 +47,8 @@ def prove_deterministic(
     upper: float,
     gap: float,
     max_nodes: int,
-) -> tuple[Policy, float, tuple[str, ...]]:
-    """The best deterministic policy, its value, and a note on what is proven.
+) -> tuple[Policy, float, str]:
+    """Return the best deterministic policy, its value, and a note on what is proven.
 
     `policy` is the best one so far and `value` its value; `upper` is the value of the best randomized policy, and a
     distance of `gap` is accepted. SizeError if `max_nodes` nodes do not prove it.
@@ -37,7 +61,7 @@ def prove_deterministic(
     if value >= upper - gap:
         tight = upper - value <= GAP_TOL * size_of(search.targets)
         verb = "attains" if tight else f"comes within {upper - value:.1g} of"
-        return policy, value, (f"a deterministic policy {verb} the randomized bound",)
+        return policy, value, f"a deterministic policy {verb} the randomized bound"
     ceiling = np.min([search.bound(d) for d in (0.0, *search.sweeps)], axis=0)
     targets = search.targets[ceiling > value + gap]
     branches = begin(mdp, search.grid, tau, beta, targets, list(search.sweeps), width, value)
@@ -49,9 +73,9 @@ def prove_deterministic(
     if left > value + gap:
         raise _unproven(value, left, f"{max_nodes} nodes of the search prove no more", "raise max_nodes, allow")
     if gap > GAP_TOL * size_of(search.targets):
-        note = f"no deterministic policy exceeds this value by more than {_rounded_up(max(left - value, gap))}"
-        return policy, value, (note,)
-    return policy, value, (f"proven best deterministic policy; the best randomized policy has {upper:.6g}",)
+        left_open = _rounded_up(max(left - value, gap))
+        return policy, value, f"no deterministic policy exceeds this value by more than {left_open}"
+    return policy, value, f"proven best deterministic policy; the best randomized policy has {upper:.6g}"
 
 
 def _unproven(value: float, upper: float, reason: str, remedy: str) -> SizeError:
@@ -70,3 +94,131 @@ def _rounded_up(x: float) -> str:
     """
     unit = 10.0 ** (np.floor(np.log10(x)) - 1.0)
     return f"{np.ceil(x * (1.0 + 1e-9) / unit) * unit:.2g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The policies optimal at a width with the smallest and the largest probability X of missing by more than k steps."""
+
+    least: TargetPolicy
+    most: TargetPolicy
+    low: tuple[FloatArray, ...]  # X of `least` per stage 0..H (S, columns)
+    high: tuple[FloatArray, ...]  # X of `most`
+
+    def ends(self, h: int, s: IntArray, need: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest X from stage `h` on."""
+        column = self.least.column(h, need)
+        return self.low[h][s, column], self.high[h][s, column]
+
+
+@dataclass(slots=True)
+class Walk:
+    """A policy that follows one history and continues with `least` or `most` elsewhere; the memory is (way, need)."""
+
+    ways: Ways
+    first: dict[int, int] = field(default_factory=dict)  # way of each first state
+    action: list[int] = field(default_factory=list)  # of each step
+    after: list[dict[tuple[int, float], int]] = field(default_factory=list)  # way by (successor, reward) after each
+
+    def start(self) -> Memory:
+        """The need is the target, and the first state determines the way."""
+        return START, self.ways.least.target
+
+    def act(self, h: int, s: int, memory: Memory) -> int:
+        """Action of the way in force."""
+        way = self.first[s] if memory[0] == START else memory[0]
+        if way >= 0:
+            return self.action[way]
+        return (self.ways.least if way == LEAST else self.ways.most).act(h, s, memory[1])
+
+    def next(self, memory: Memory, h: int, s: int, action: int, reward: float, s_next: int) -> Memory:
+        """Way and need after an outcome."""
+        way = self.first[s] if memory[0] == START else memory[0]
+        if way >= 0:
+            way = self.after[way][s_next, reward]
+        return way, self.ways.least.next(memory[1], h, s, action, reward, s_next)
+
+
+def without_coin(mdp: MDP, columns: Lattice, target: float, width: float, level: float) -> Iterator[LabelPolicy]:
+    """Deterministic policies optimal at (target, width), each with P(target - G > k steps) close to `level`."""
+    if columns.cells * mdp.successor.size // (mdp.A * (1 if mdp.stationary else mdp.H)) > MAX_MOVES:
+        return
+    for k in sorted({max(int(np.ceil(width)) - 1, 0), int(width)}):
+        least, low = _extreme(mdp, columns, target, width, k, 1.0)
+        most, high = _extreme(mdp, columns, target, width, k, -1.0)
+        ways = Ways(least, most, low, high)
+        best, loss = Walk(ways), np.inf
+        rng = np.random.default_rng(0)
+        for _ in range(MAX_WALKS):
+            walk, miss = _walk(mdp, ways, level, rng)
+            lost = miss * (k + 1 - width) if miss > 0.0 else -miss * (width - k)  # the decrease of F within the cell
+            if lost < loss:
+                best, loss = walk, lost
+            if loss <= ENOUGH:
+                break
+        yield label_graph(best, mdp)
+
+
+def _extreme(
+    mdp: MDP, columns: Lattice, target: float, width: float, k: int, sign: float
+) -> tuple[TargetPolicy, tuple[FloatArray, ...]]:
+    """Among the policies optimal at (target, width), the one with the smallest X (sign +1) or the largest (-1), and its X."""
+    steps = np.arange(max(k, int(np.ceil(width)) - 1) + 2.0)
+    second = np.where(steps > k, sign, 0.0)
+    done = sweep(
+        mdp, columns, np.minimum(steps, width), extra=steps.size - 1, second=second, tie=LEVEL_TIE, keep=True
+    )  # fmt: skip
+    assert done.actions is not None
+    assert done.means is not None
+    policy = TargetPolicy(columns, done.actions, target, done.extra)
+    return policy, tuple(-sign * means for means in done.means)
+
+
+def _walk(mdp: MDP, ways: Ways, level: float, rng: np.random.Generator) -> tuple[Walk, float]:
+    """A walk that brings X as close to `level` as its history allows, and the remaining excess of X.
+
+    The order of the outcomes is random, because different orders come differently close.
+    """
+    walk, chance, columns = Walk(ways), 1.0, ways.least.grid
+    s: IntArray = np.flatnonzero(mdp.mu)
+    p, need = mdp.mu[s], np.full(s.size, ways.least.target)
+    low, high = ways.ends(0, s, need)
+    way, j, level = _share(p, low, high, level, 0, rng)
+    walk.first = dict(zip(s.tolist(), way.tolist(), strict=True))
+    for h in range(mdp.H):
+        if j is None:
+            break
+        chance *= float(p[j])
+        here, still = int(s[j]), float(need[j])
+        choices = []
+        for a in sorted({ways.least.act(h, here, still), ways.most.act(h, here, still)}):
+            successors, q, r = mdp.outcomes(h, here, a)
+            t = successors.astype(np.int64)
+            left = np.asarray(columns.reduced(still, h, r))
+            ends = ways.ends(h + 1, t, left)
+            beside = max(float(q @ ends[0]) - level, level - float(q @ ends[1]), 0.0)
+            choices.append((beside, a, t, q, r, left, ends))
+        _, a, s, p, r, need, (low, high) = min(choices, key=lambda choice: choice[:2])
+        way, j, level = _share(p, low, high, level, h + 1, rng)
+        walk.action.append(a)
+        walk.after.append(dict(zip(zip(s.tolist(), r.tolist(), strict=True), way.tolist(), strict=True)))
+    return walk, chance * (float(p @ np.where(way == LEAST, low, high)) - level)
+
+
+def _share(
+    p: FloatArray, low: FloatArray, high: FloatArray, level: float, step: int, rng: np.random.Generator
+) -> tuple[IntArray, int | None, float]:
+    """The way of each outcome, the outcome that continues the history (if any), and the required X: of it, else of all."""
+    order = rng.permutation(p.size)
+    gain = p * np.maximum(high - low, 0.0)
+    lowest = float(p @ low)
+    reached = lowest + np.cumsum(gain[order])
+    enough = np.flatnonzero((reached >= level) & (gain[order] > 0.0))
+    if lowest >= level or enough.size == 0:
+        return np.full(p.size, LEAST if lowest >= level else MOST), None, level
+    place = int(enough[0])
+    j = int(order[place])
+    way = np.full(p.size, MOST)
+    way[order[place + 1 :]] = LEAST
+    way[j] = step
+    return way, j, float(high[j] - (reached[place] - level) / p[j])

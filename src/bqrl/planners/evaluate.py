@@ -10,7 +10,8 @@ the pass runs over their (finitely many) memories.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict, overload
+from dataclasses import dataclass
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -28,16 +29,16 @@ from bqrl.planners.follow import check_played, push_forward, sums_on
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # (state, memory, sum) triples of one stage up to which a policy's own support is followed
-THREADS_FROM = 1_000_000  # outcomes times columns of a stage from which threads pay
 
 
-class Limits(TypedDict, total=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
     """Sizes of the grids that `evaluate` may use."""
 
-    points: int
-    max_points: int
-    max_set: int
-    max_atoms: int
+    points: int = BRACKET_POINTS
+    max_points: int = MAX_POINTS
+    max_set: int = MAX_SET
+    max_atoms: int = MAX_ATOMS
 
 
 @overload
@@ -95,39 +96,28 @@ def evaluate(
     >>> evaluate(mdp, [0, 0])
     Law(0: 0.25, 1: 0.25, 2: 0.5; 3 atoms, mean 1.25)
     """
-    limits: Limits = {
-        "points": whole(points, "points", 2), "max_points": whole(max_points, "max_points"),
-        "max_set": whole(max_set, "max_set"), "max_atoms": whole(max_atoms, "max_atoms"),
-    }  # fmt: skip
-    lower, upper = law_bracket(*bind(mdp, policy, labels=labels), **limits)
-    if bracket:
-        return lower, lower if upper is None else upper
-    return lower
+    limits = Limits(
+        points=whole(points, "points", 2), max_points=whole(max_points, "max_points"), max_set=whole(max_set, "max_set"),
+        max_atoms=whole(max_atoms, "max_atoms"),
+    )  # fmt: skip
+    lower, upper = law_bracket(*bind(mdp, policy, labels=labels), limits)
+    return (lower, upper or lower) if bracket else lower
 
 
-def law_bracket(
-    mdp: MDP,
-    policy: Policy,
-    *,
-    points: int = BRACKET_POINTS,
-    max_points: int = MAX_POINTS,
-    max_set: int = MAX_SET,
-    max_atoms: int = MAX_ATOMS,
-) -> tuple[Law, Law | None]:
-    """The law and None, or a proven lower and a proven upper law; the policy must fit the problem."""
+def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[Law, Law | None]:  # noqa: B008
+    """Return the law and None, or a proven lower and a proven upper law; the policy must fit the problem."""
     if isinstance(policy, MixturePolicy):
-        limits: Limits = {"points": points, "max_points": max_points, "max_set": max_set, "max_atoms": max_atoms}
-        parts = [law_bracket(mdp, part, **limits) for part in policy.policies]
+        parts = [law_bracket(mdp, part, limits) for part in policy.policies]
         lower = Law.mixture([low for low, _ in parts], policy.weights)
         if all(high is None for _, high in parts):
             return lower, None
         return lower, Law.mixture([low if high is None else high for low, high in parts], policy.weights)
     rounds = isinstance(policy, TargetPolicy) and not policy.grid.exact
-    exact = None if rounds else grid(mdp, max_points, max_set)
+    exact = None if rounds else grid(mdp, limits.max_points, limits.max_set)
     if exact is not None:
         return _law_on(mdp, policy, exact), None
     if isinstance(policy, (MarkovPolicy, TargetPolicy)):
-        own = _own_support(mdp, policy, max_atoms)
+        own = _own_support(mdp, policy, limits.max_atoms)
         if own is not None:
             return own, None
     if isinstance(policy, TargetPolicy) and isinstance(policy.grid, Rounded):
@@ -136,10 +126,11 @@ def law_bracket(
         law, error = _law_on(mdp, policy, policy.grid), policy.grid.error
         return (law.shift(-error), law) if policy.grid.up else (law, law.shift(error))
     if isinstance(policy, MarkovPolicy):
-        return _law_on(mdp, policy, rounded(mdp, points)), _law_on(mdp, policy, rounded(mdp, points, up=True))
+        low, high = (_law_on(mdp, policy, rounded(mdp, limits.points, up=up)) for up in (False, True))
+        return low, high
     raise GridError(
-        f"a {policy.kind} policy requires an exact grid of returns, and this problem has none within max_points={max_points}"
-        f" and max_set={max_set}; raise them or plan on this problem"
+        f"a {policy.kind} policy requires an exact grid of returns, and this problem has none within "
+        f"max_points={limits.max_points} and max_set={limits.max_set}; raise them or plan on this problem"
     )
 
 
@@ -151,15 +142,15 @@ def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
 
 
 def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) -> Law | None:
-    """Law on the returns of this policy, followed one by one; None if too many, or if sums lose rewards."""
+    """Return the law on this policy's own returns; None if there are too many, or if rounding could merge rewards."""
     s = np.flatnonzero(mdp.mu)
     mass, total = mdp.mu[s], np.zeros(s.size)
     memory = policy.start_many(np.zeros(s.size))
     size = size_of(mdp.reward) * mdp.H
     closest = float(np.diff(np.union1d(mdp.reward, 0.0)).min(initial=size))
     if closest < 4.0 * ROUNDING * size:
-        return None  # sums could not tell these rewards apart
-    unit = min(1e-11 * size, closest / 4.0)  # sums are equal up to this
+        return None
+    unit = min(1e-11 * size, closest / 4.0)  # sums closer than this are equal
     for h in range(mdp.H):
         if s.size > max_atoms:
             return None
@@ -185,7 +176,7 @@ def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) 
 
 
 def _walk_memories(mdp: MDP, policy: Policy, columns: Grid) -> Law:
-    """Law under any deterministic policy: the forward pass over all reachable (state, memory) pairs."""
+    """Return the law under any deterministic policy, by a forward pass over all reachable (state, memory) pairs."""
     sums = sums_on(mdp, columns)
     mass: dict[tuple[int, Any], FloatArray] = {}
     for s in np.flatnonzero(mdp.mu).tolist():

@@ -1,13 +1,17 @@
-"""Following a policy forward in time: the masses of the sums it collects, and single episodes.
+"""Forward passes of a policy: the masses of the sums it collects, its state-action occupancy, and single episodes.
 
 The forward pass carries, for every state, the mass of each sum of rewards collected so far:
 
     m_0(s, 0) = mu(s),    m_{h+1}(s', g + r) += P_h(s', r | s, a) m_h(s, g)    with a = the policy's action at (h, s, g).
 
-A target policy sees its need, target - g, in the sum itself, so one pass serves Markov and target policies.
+A target policy reads its need, target - g, off the sum, so one pass serves Markov and target policies.
 """
 
 from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numba import get_num_threads
@@ -17,16 +21,17 @@ from bqrl.kernels.layout import Rows, Sums, Tables, Trace
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_structure
+from bqrl.mdp.find_grid import grid
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import ActionArray, MarkovPolicy, Policy, TargetPolicy
+from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.sums import SumRange, sums_of
 from bqrl.mdp.sums import Sums as SumColumns
 from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, by_products, row_shift
 
 
 class Follower:
-    """Markov and target policies on one uniform grid, followed by compiled loops: prepared once, used every episode."""
+    """Follows Markov and target policies on one uniform grid in compiled loops; prepared once, used in every episode."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout, self.mdp, self.grid = layout, layout.mdp, layout.grid
@@ -41,11 +46,9 @@ class Follower:
         self._alike: Grid = self.grid
 
     def fits(self, policy: object) -> bool:
-        """Return whether the policy can be followed here: Markov, or a target policy with the columns of this grid."""
-        if isinstance(policy, MarkovPolicy):
-            return True
+        """Return whether the policy is Markov or a target policy on the columns of this grid."""
         if not isinstance(policy, TargetPolicy):
-            return False
+            return isinstance(policy, MarkovPolicy)
         if policy.grid is not self._alike and self.grid.same_columns(policy.grid):
             self._alike = policy.grid  # the policies of a learner share one grid
         return policy.grid is self._alike
@@ -56,7 +59,7 @@ class Follower:
         return Tables(*policy.flat()), int(policy.column(0, policy.target)) + int(self.grid.lowest[0])
 
     def law(self, policy: MarkovPolicy | TargetPolicy, probability: FloatArray | None = None) -> FloatArray:
-        """Return the mass of every point of stage 0; under another kernel on the same outcomes if one is given."""
+        """Return the mass of every point of stage 0; `probability` is another kernel on the same outcomes."""
         kernel = self._kernel if probability is None else probability
         tables, target = self._tables(policy)
         found = push_stages(self.layout.stages, self._sums, kernel, tables, target, self._work)
@@ -77,7 +80,7 @@ def sums_on(mdp: MDP, columns: Grid) -> SumColumns:
 
 
 def push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -> tuple[FloatArray, FloatArray]:
-    """Return the final sums and their masses under a policy that looks at the state and the sum alone."""
+    """Return the final sums and their masses under a policy that depends on the state and the sum only."""
     sums = sums_on(mdp, columns) if columns.exact else sums_of(mdp, columns)  # a rounded grid is used once
     mass = mdp.mu[:, None].copy()
     for h in range(mdp.H):
@@ -149,3 +152,66 @@ def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
             f"the policy plays action {known} in state {mdp.state_label(state)} at stage {h}; "
             f"the problem has actions 0 to {mdp.A - 1}", stage=h, state=state, action=action,
         )  # fmt: skip
+
+
+def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
+    """Return the occupancy P(the episode is in s at stage h and the policy plays a), shape (H, S, A); exact."""
+    check_fits(policy, mdp)
+    if isinstance(policy, MixturePolicy):
+        parts = zip(policy.weights, policy.policies, strict=True)
+        return np.asarray(sum(w * play_shares(mdp, part) for w, part in parts))
+    if isinstance(policy, MarkovPolicy):
+        return _of_markov(mdp, policy)
+    return _of_target(mdp, policy) if isinstance(policy, TargetPolicy) else _of_memories(mdp, policy)
+
+
+def _of_markov(mdp: MDP, policy: MarkovPolicy) -> FloatArray:
+    shares = np.zeros((mdp.H, mdp.S, mdp.A))
+    here: FloatArray = mdp.mu
+    for h in range(mdp.H):
+        stage = mdp.stage(h)
+        shares[h, np.arange(mdp.S), policy.actions[h]] = here
+        by_row = np.repeat(shares[h].reshape(-1), np.diff(stage.row_start))
+        here = np.bincount(stage.successor, by_row * stage.probability, mdp.S).astype(np.float64)
+    return shares
+
+
+def _of_target(mdp: MDP, policy: TargetPolicy) -> FloatArray:
+    shares = np.zeros((mdp.H, mdp.S, mdp.A))
+    for h, sums, mass in target_masses(mdp, policy):
+        played = policy.actions[h][:, policy.column(h, policy.target - sums)]
+        for a in range(mdp.A):
+            shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
+    return shares
+
+
+def target_masses(mdp: MDP, policy: TargetPolicy) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """Yield each stage, the possible sums of rewards before it, and the probability (S, sums) of each state and sum."""
+    columns = policy.grid
+    if columns.exact and not columns.units.size:  # a saved policy does not hold the rewards of its problem
+        columns = grid(mdp) or columns
+    sums = sums_on(mdp, columns)
+    mass = mdp.mu[:, None].copy()
+    for h in range(mdp.H):
+        stage, values = mdp.stage(h), sums.values(h)
+        yield h, values, mass
+        column = policy.column(h, policy.target - values)
+        out = np.zeros((mdp.S, sums.count(h + 1)))
+        rows = Rows(stage.row_start, stage.successor, stage.probability)
+        push_mass(rows, sums.moves(h), policy.actions[h], column, mass, out, 0, out.shape[1])
+        mass = out
+
+
+def _of_memories(mdp: MDP, policy: Policy) -> FloatArray:
+    shares = np.zeros((mdp.H, mdp.S, mdp.A))
+    mass: dict[tuple[int, Any], float] = {(int(s), policy.start()): float(mdp.mu[s]) for s in np.flatnonzero(mdp.mu)}
+    for h in range(mdp.H):
+        after: dict[tuple[int, Any], float] = defaultdict(float)
+        for (s, memory), p in mass.items():
+            a = policy.act(h, s, memory)
+            shares[h, s, a] += p
+            for t, q, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
+                if q > 0.0:
+                    after[t, policy.next(memory, h, s, a, r, t)] += p * q
+        mass = after
+    return shares

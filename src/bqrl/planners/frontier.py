@@ -27,7 +27,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.find_grid import grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
-from bqrl.planners.achievable import Frontier, GridColumns, Part, all_laws
+from bqrl.planners.achievable import Columns, Frontier, Part, all_laws
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.expected import plan_of, settled
 from bqrl.planners.frontier_loops import distinct, undominated
@@ -37,7 +37,7 @@ from bqrl.planners.sweep import rounding_error
 
 MAX_LAWS = 100_000
 MAX_BYTES = 2**30
-MAX_COLUMNS = 1_000_000  # distinct rounded returns of a stage in the capped recursion
+MAX_SUMS = 4_000_000  # rewards times returns of a stage in the capped recursion
 
 
 def frontier(
@@ -49,7 +49,7 @@ def frontier(
     columns: Grid | None = None,
 ) -> Frontier:
     """All return laws that deterministic history-dependent policies of `mdp` attain, with their labels."""
-    on = GridColumns(mdp, exact_columns(mdp) if columns is None else columns)
+    on = Columns.of_grid(mdp, exact_columns(mdp) if columns is None else columns)
     return all_laws(mdp, on, EveryLaw(dominance, max_laws, max_bytes))
 
 
@@ -91,7 +91,7 @@ def plan_frontier(
 
 
 def _certainty(found: Frontier, i: int, value: float, tau: float, beta: float) -> tuple[bool, float]:
-    """Whether errors cannot change the optimum, and the highest value that remains possible."""
+    """Return whether errors cannot change the optimum, and the highest value that remains possible."""
     gamma, slack = rounding_error(found.mdp), found.slack
     if beta > 0.0:
         law, gamma = found.law(i), gamma + slack
@@ -114,7 +114,7 @@ class EveryLaw:
     held: int = 0  # bytes of the laws retained so far
 
     def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
-        """All choices, one outcome after the other; equal (or dominated) partial sums are merged at once."""
+        """Form all choices, one outcome after the other; equal (or dominated) partial sums are merged at once."""
         pmf, picks, slack = np.zeros((1, width)), np.zeros((1, 0), np.int64), 0.0
         for part in parts:
             n, k = len(pmf), len(part.pmf)
@@ -126,7 +126,7 @@ class EveryLaw:
         return pmf, picks, slack
 
     def check(self, laws: int, width: int, outcomes: int, where: str) -> None:
-        """SizeError if the next product would exceed the budget."""
+        """Raise SizeError if the next product exceeds the budget."""
         needed = self.held + laws * (3 * width + 2 * outcomes) * 8
         if laws <= self.max_laws and needed <= self.max_bytes:
             return
@@ -139,18 +139,18 @@ class EveryLaw:
         )  # fmt: skip
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
-        """All but duplicates (and dominated laws)."""
+        """Retain all laws but duplicates (and dominated ones)."""
         kept, moved = keep_laws(pmf, self.dominance)
         self.held += kept.size * pmf.shape[1] * 8
         return kept, moved
 
     def usual(self, points: FloatArray, pmf: FloatArray) -> int:
-        """The law of the largest mean."""
+        """Return the law of the largest mean."""
         return int(mean_rows(points, pmf).argmax())
 
 
 def keep_laws(pmf: FloatArray, dominance: bool) -> tuple[IntArray, float]:
-    """Rows that remain without duplicates (or dominated laws), and how far a distribution function may have moved."""
+    """Return the rows without duplicates (or dominated laws), and a bound on the change of distribution functions."""
     keep = np.empty(len(pmf), np.bool_)
     if dominance:
         cdf = np.cumsum(pmf, axis=1)
@@ -182,7 +182,7 @@ def plan_capped(
     tau, beta = check_levels(tau, beta)
     whole(max_laws, "max_laws", 1)
     whole(max_combinations, "max_combinations", 1)
-    found = all_laws(mdp, RoundedColumns(mdp, decimals), CappedLaws(tau, max_laws, max_combinations, dominance))
+    found = all_laws(mdp, rounded_columns(mdp, decimals), CappedLaws(tau, max_laws, max_combinations, dominance))
     i = found.best(tau, beta)
     policy, law = found.policy(i), found.law(i)
     details = {"reference": objective_value(law, tau, beta), "frontier": found, "laws": len(found)}
@@ -197,36 +197,22 @@ def plan_capped(
     )  # fmt: skip
 
 
-class RoundedColumns:
-    """The returns that occur if every sum is rounded to some decimals, built backwards from the last stage."""
-
-    def __init__(self, mdp: MDP, decimals: int) -> None:
-        after = np.zeros(1)
-        self.columns: list[FloatArray] = [after]
-        self.landings: list[IntArray] = []
-        self.units: list[IntArray] = []
-        for h in range(mdp.H - 1, -1, -1):
-            stage = mdp.stage(h)
-            worth, unit = np.unique(mdp.discount**h * stage.reward, return_inverse=True)
-            if worth.size * after.size > 4 * MAX_COLUMNS:
-                raise SizeError(
-                    f"stage {h} has too many returns with {decimals} decimals; use planner='target' or fewer decimals",
-                    needed=worth.size * after.size, limit=4 * MAX_COLUMNS,
-                )  # fmt: skip
-            sums = np.round(worth[:, None] + after[None, :], decimals) + 0.0
-            after = np.unique(sums)
-            self.columns.insert(0, after)
-            self.landings.insert(0, np.searchsorted(after, sums))
-            self.units.insert(0, unit)
-
-    def points(self, h: int) -> FloatArray:
-        """Rounded returns from stage h on."""
-        return self.columns[h]
-
-    def landing(self, h: int, i: int) -> IntArray:
-        """Columns of the rounded sums with the reward of outcome i."""
-        found: IntArray = self.landings[h][self.units[h][i]]
-        return found
+def rounded_columns(mdp: MDP, decimals: int) -> Columns:
+    """Return the returns that occur if every sum is rounded to `decimals`, built backwards from the last stage."""
+    found = Columns(points=[np.zeros(1)], units=[], landings=[])
+    for h in range(mdp.H - 1, -1, -1):
+        worth, unit = np.unique(mdp.discount**h * mdp.stage(h).reward, return_inverse=True)
+        needed = worth.size * found.points[0].size
+        if needed > MAX_SUMS:
+            raise SizeError(
+                f"stage {h} has too many returns with {decimals} decimals; use planner='target' or fewer decimals",
+                needed=needed, limit=MAX_SUMS,
+            )  # fmt: skip
+        sums = np.round(worth[:, None] + found.points[0], decimals) + 0.0
+        found.points.insert(0, np.unique(sums))
+        found.landings.insert(0, dict(enumerate(np.searchsorted(found.points[0], sums))))
+        found.units.insert(0, unit)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +225,7 @@ class CappedLaws:
     dominance: bool
 
     def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
-        """Every combination, or the best law of each child where there are too many."""
+        """Form every combination, or that of the best law of each child if there are too many."""
         sizes = [len(part.pmf) for part in parts]
         if math.prod(sizes) > self.max_combinations:
             best = sum((part.landed(width, slice(1)) for part in parts), np.zeros((1, width)))
@@ -251,7 +237,7 @@ class CappedLaws:
         return pmf, picks, 0.0
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
-        """The best laws that are neither duplicates nor dominated."""
+        """Retain the best laws that are neither duplicates nor dominated."""
         kept, _ = keep_laws(pmf, False)
         if self.dominance:
             kept = kept[keep_laws(pmf[kept], True)[0]]
@@ -261,5 +247,5 @@ class CappedLaws:
         return kept[order[: self.max_laws]], 0.0
 
     def usual(self, points: FloatArray, pmf: FloatArray) -> int:
-        """The best law."""
+        """Return the best law."""
         return 0

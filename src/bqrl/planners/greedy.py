@@ -15,11 +15,9 @@ kernels of equal value the first is chosen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bqrl.errors import ArgumentError, GridError
 from bqrl.laws.law import MASS_TOL, size_of
@@ -31,18 +29,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, action_dtype
 from bqrl.planners.confidence import candidate_kernels
 from bqrl.planners.expected import plan_of
-from bqrl.planners.greedy_loops import (
-    Columns,
-    Found,
-    Levels,
-    Retained,
-    StageRows,
-    Stages,
-    greedy_stage,
-    greedy_sweep,
-    root_value,
-    work_space,
-)
+from bqrl.planners.greedy_loops import Greedy, Levels, Stages, greedy_stage, greedy_sweep, root_value, work_space
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import MAX_BYTES, check_memory
 
@@ -53,41 +40,38 @@ DENSE_FROM = 0.2  # share of possible successors from which one matrix product b
 MAX_DENSE = 2**22  # entries of laws or kernels that a matrix product may take
 
 
-class Greedy(NamedTuple):
-    """What the recursion finds for each of n kernels."""
-
-    actions: ActionArray  # (n, H, S)
-    values: FloatArray  # (n,) objective value of the retained law at the root
-    retained: FloatArray  # (n, H + 1, S) objective value of every retained law
-
-
 def greedy_policies(
     mdp: MDP, probabilities: FloatArray, tau: float, beta: float = 0.0, columns: Grid | None = None
 ) -> Greedy:
-    """Algorithm 3's recursion for many kernels at once, each on the outcomes and rewards of `mdp`.
+    """Return what the recursion of Algorithm 3 finds for many kernels at once, on the outcomes and rewards of `mdp`.
 
     `probabilities` is (n, nnz): one entry per outcome that `mdp` stores; `mdp.staged()` stores every stage separately.
     beta = 0 is the plain quantile. In unreachable states a law may leave the grid; it is then clipped to it.
     """
     tau, beta = check_levels(tau, beta)
-    return _recursion(mdp, _kernels(mdp, probabilities), tau, beta, columns)
-
-
-def _recursion(mdp: MDP, kernels: FloatArray, tau: float, beta: float, columns: Grid | None) -> Greedy:
-    layout = _layout(mdp, exact_columns(mdp) if columns is None else columns)
-    n = kernels.shape[0]
-    shape = (n, mdp.H, mdp.S)
-    found = Found(np.empty(shape, action_dtype(mdp.A)), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
-    levels = Levels(tau, beta, MASS_TOL, TIE * layout.scale, MEAN_TIE * layout.scale)
-    if layout.grid.uniform:
-        greedy_sweep(layout.stages, kernels, levels, found)
+    kernels = np.require(
+        probabilities, np.float64, ["C", "W"]
+    )  # read-only arrays would compile the loops a second time
+    if kernels.ndim != 2 or kernels.shape[1] != mdp.successor.size:
+        raise ArgumentError(
+            f"probabilities must have shape (n, {mdp.successor.size}), one entry per outcome, got {kernels.shape}",
+            name="probabilities", value=kernels.shape,
+        )  # fmt: skip
+    columns = exact_columns(mdp) if columns is None else columns
+    stages, n = _stages(mdp, columns), len(kernels)
+    actions = np.empty((n, mdp.H, mdp.S), action_dtype(mdp.A))
+    found = Greedy(actions, np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
+    scale = size_of(stages.points[0, [0, -1]])
+    levels = Levels(tau, beta, MASS_TOL, TIE * scale, MEAN_TIE * scale)
+    if columns.uniform:
+        greedy_sweep(stages, kernels, levels, found)
     else:
-        _sweep_set(mdp, layout, kernels, levels, found)
-    return Greedy(*found)
+        _sweep_set(mdp, columns, stages, kernels, levels, found)
+    return found
 
 
 def plan_greedy(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
-    """The greedy policy of `mdp` itself and its true value; proves no upper bound."""
+    """Return the greedy policy of `mdp` itself with its true value; no upper bound is proven."""
     tau, beta = check_levels(tau, beta)
     found = greedy_policies(mdp, mdp.probability[None], tau, beta)
     return plan_of(mdp, MarkovPolicy(found.actions[0]), tau, beta, "greedy")
@@ -103,17 +87,16 @@ class Choice(NamedTuple):
 
 
 def optimistic_greedy(
-    mdp: MDP, probability: FloatArray, half_radius: FloatArray, tau: float, beta: float, uniforms: FloatArray,
-    columns: Grid | None = None,
-) -> Choice:  # fmt: skip
-    """Algorithm 3: the greedy policy of the candidate kernel with the largest value at the root.
+    mdp: MDP, probability: FloatArray, half_radius: FloatArray, tau: float, beta: float, uniforms: FloatArray
+) -> Choice:
+    """Return the result of Algorithm 3: the greedy policy of the candidate kernel with the largest value at the root.
 
-    `probability` (nnz,) is the empirical kernel; `half_radius` and `uniforms` are those of
-    `confidence.candidate_kernels`. The first pass serves the empirical kernel and points the directed perturbation.
+    `probability` (nnz,) is the empirical kernel; `half_radius` and `uniforms` are those of `candidate_kernels`. The pass over
+    the empirical kernel also provides the values that direct the first perturbation.
     """
-    centre = greedy_policies(mdp, probability[None], tau, beta, columns)
+    centre = greedy_policies(mdp, probability[None], tau, beta)
     candidates = candidate_kernels(mdp, probability, half_radius, centre.retained[0], uniforms)
-    others = _recursion(mdp, candidates[1:], tau, beta, columns)
+    others = greedy_policies(mdp, candidates[1:], tau, beta)
     values = np.concatenate([centre.values, others.values])
     i = first_best(values, TIE * size_of(mdp.reward))
     actions = centre.actions[0] if i == 0 else others.actions[i - 1]
@@ -121,14 +104,14 @@ def optimistic_greedy(
 
 
 def first_best(values: FloatArray, tie: float) -> int:
-    """Index of the first value within `tie` of the largest."""
+    """Return the index of the first value within `tie` of the largest."""
     listed = values.tolist()  # faster than NumPy for a handful of numbers
     least = max(listed) - tie
     return next(i for i, value in enumerate(listed) if value >= least)
 
 
 def exact_columns(mdp: MDP) -> Grid:
-    """The exact grid of returns; GridError if there is none."""
+    """Return the exact grid of returns; raise GridError if there is none."""
     columns = grid(mdp)
     if columns is None:
         raise GridError(
@@ -138,18 +121,9 @@ def exact_columns(mdp: MDP) -> Grid:
     return columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Layout:
-    """The compiled loops' view of a problem, built once."""
-
-    grid: Grid
-    scale: float  # size of the returns
-    stages: Stages
-
-
 @per_structure
-def _layout(mdp: MDP, columns: Grid) -> _Layout:
-    """Return the layout of a problem on an exact grid."""
+def _stages(mdp: MDP, columns: Grid) -> Stages:
+    """Return the problem on an exact grid as the compiled loops need it; computed once."""
     if not columns.exact:
         raise GridError("the greedy planner requires an exact grid; use planner='target', which brackets the optimum")
     check_memory(mdp, columns, MAX_BYTES)
@@ -161,16 +135,15 @@ def _layout(mdp: MDP, columns: Grid) -> _Layout:
     drops = np.array([columns.drop(h) for h in range(mdp.H)], np.int64)
     common = _common(mdp, columns)
     dense, cells, cell_start = _dense_rows(mdp, common, width)
-    stages = Stages(
+    return Stages(
         row_start=mdp.row_start, successor=mdp.successor, units=columns.units, common=common, dense=dense, cells=cells,
         cell_start=cell_start, drops=drops, bases=points[:-1, 0] - points[1:, 0] - drops * columns.step,
-        step=columns.step, points=points, size=columns.size, mu=mdp.mu,
+        step=columns.step, points=points, size=columns.size, mu=mdp.mu, at=np.empty((0, 0), np.int64),
     )  # fmt: skip
-    return _Layout(grid=columns, scale=size_of(points[0]), stages=stages)
 
 
 def _common(mdp: MDP, columns: Grid) -> BoolArray:
-    """Which rows have one reward for all outcomes, (1 or H, S*A)."""
+    """Return which rows have one reward for all outcomes, shape (1 or H, S*A)."""
     rows = np.flatnonzero(np.diff(mdp.row_start))
     same = np.ones((len(columns.units), mdp.row_start.size - 1), bool)
     if mdp.row_reward is not None:
@@ -182,7 +155,7 @@ def _common(mdp: MDP, columns: Grid) -> BoolArray:
 
 
 def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Rows handled by a matrix product: the position of each, and source and target of their outcomes by stage."""
+    """Return the position of each row in the matrix product, or -1, and source and target of their outcomes by stage."""
     per_stage = mdp.S * mdp.A
     dense = np.full(common.shape, -1, np.int64)
     cells: list[IntArray] = []
@@ -201,40 +174,14 @@ def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntA
     return dense, np.ascontiguousarray(np.concatenate(cells, axis=1)), cell_start
 
 
-def _kernels(mdp: MDP, probabilities: FloatArray) -> FloatArray:
-    given = np.ascontiguousarray(probabilities, dtype=np.float64)
-    if given.ndim != 2 or given.shape[1] != mdp.successor.size:
-        raise ArgumentError(
-            f"probabilities must have shape (n, {mdp.successor.size}), one entry per outcome, got {given.shape}",
-            name="probabilities", value=given.shape,
-        )  # fmt: skip
-    # The loops would be compiled a second time for read-only arrays.
-    return given if given.flags.writeable else given.copy()
-
-
-def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: Levels, found: Found) -> None:
-    """The stages one by one: the tables of columns of a set of returns are too large to hold for all stages."""
-    columns, per_stage, stages = layout.grid, mdp.S * mdp.A, layout.stages
-    points, nothing = stages.points, np.full(per_stage, -1, np.int64)
-    no_cells: NDArray[np.int64] = np.empty((2, 0), np.int64)
-    work = work_space(mdp.S, mdp.A, 0)
-    laws = np.ones((kernels.shape[0], mdp.A + mdp.S, points.shape[1]))
+def _sweep_set(mdp: MDP, columns: Grid, stages: Stages, kernels: FloatArray, levels: Levels, found: Greedy) -> None:
+    """Run the recursion on a set of returns stage by stage: its tables of columns are too large to hold for all stages."""
+    works = [work_space(stages, mdp.S, 0) for _ in kernels]
     found.retained[:, mdp.H] = 0.0
     for h in range(mdp.H - 1, -1, -1):
-        n = int(columns.size[h])
         landings = [columns.landing(h, u) for u in range(int(columns.units.max()) + 1)]
-        at = np.stack([np.searchsorted(row, np.arange(n), side="right") - 1 for row in landings])
-        here = Columns(points[h], n, points[h + 1], int(columns.size[h + 1]), 0, 0.0, 0.0, at)
-        q0 = 0 if mdp.stationary else h * per_stage
-        unit = columns.units[h if len(columns.units) > 1 else 0]
-        for k in range(kernels.shape[0]):
-            rows = StageRows(
-                mdp.row_start[q0 : q0 + per_stage + 1], mdp.successor, k, kernels, unit, stages.common[0], nothing,
-                no_cells, np.uint64(0), np.uint64(0),
-            )  # fmt: skip
-            out = np.empty_like(laws[k])
-            following, now = Retained(laws[k], found.retained[k, h + 1]), Retained(out, found.retained[k, h])
-            greedy_stage(rows, here, levels, work, following, now, found.actions[k, h])
-            laws[k] = out
-    for k in range(kernels.shape[0]):
-        found.values[k] = root_value(mdp.mu, laws[k], mdp.A, points[0], int(columns.size[0]), levels)
+        at = np.stack([np.searchsorted(row, np.arange(columns.size[h]), side="right") - 1 for row in landings])
+        for k, work in enumerate(works):
+            greedy_stage(h, k, stages._replace(at=at), kernels[k], levels, work, found)
+    for k, work in enumerate(works):
+        found.values[k] = root_value(stages, work.laws[0], levels)

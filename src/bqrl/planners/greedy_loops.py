@@ -23,7 +23,11 @@ class Levels(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """What all stages of a problem share with every kernel."""
+    """What all stages of a problem share with every kernel.
+
+    A reward of u steps at stage h is worth bases[h] + u * step, and column i of the stage belongs to column
+    i + drops[h] - u of the next one. On a set of returns `at` maps the columns instead.
+    """
 
     row_start: Any  # (K*S*A + 1,)
     successor: Any  # (nnz,)
@@ -33,69 +37,35 @@ class Stages(NamedTuple):
     cells: Any  # (2, c) source and target of each outcome of a dense row
     cell_start: Any  # (stages + 1,)
     drops: Any  # (H,)
-    bases: Any  # (H,) value of a reward of 0 steps
+    bases: Any  # (H,)
     step: float
     points: Any  # (H + 1, width)
     size: Any  # (H + 1,)
     mu: Any  # (S,)
-
-
-class Columns(NamedTuple):
-    """Columns of a stage (x, n of them) and of the next one (x_next, m), and how a reward moves between them.
-
-    A reward of u steps is worth base + u * step and takes column i to column i + drop - u; on a set of returns at[u] maps
-    columns.
-    """
-
-    x: Any
-    n: int
-    x_next: Any
-    m: int
-    drop: int
-    base: float
-    step: float
-    at: Any
-
-
-class StageRows(NamedTuple):
-    """Rows of one stage: row q = s * A + a has the outcomes start[q] .. start[q + 1], with probabilities[k]."""
-
-    start: Any
-    successor: Any
-    k: int
-    probabilities: Any
-    unit: Any
-    common: Any
-    dense: Any
-    cells: Any
-    first_cell: Any
-    last_cell: Any
+    at: Any  # (rewards, columns of the current stage) columns of the next stage, or -1; empty on a lattice
 
 
 class Work(NamedTuple):
-    """Scratch of `greedy_stage`: the dense rows of the kernel, and what is known of each action."""
+    """Work arrays of `greedy_stage`; the laws of this stage and the next take turns.
 
-    matrix: Any
-    place: Any
-    gain: Any
-    after: Any
-    score: Any
-    means: Any
+    Rows of `laws`: A actions, the dense rows, then one law per state.
+    """
 
-
-class Retained(NamedTuple):
-    """Laws and values of a stage; rows of `laws`: A actions, the dense rows, then one law per state."""
-
-    laws: Any
-    value: Any  # (S,)
+    laws: Any  # (2, A + dense rows + S, width)
+    matrix: Any  # (dense rows, S) their kernel
+    place: Any  # (A,) row of each action's law
+    gain: Any  # (A,) reward added to it
+    after: Any  # (A,) whether it lies on the columns of the next stage
+    score: Any  # (A,)
+    means: Any  # (A,)
 
 
-class Found(NamedTuple):
-    """Results per kernel."""
+class Greedy(NamedTuple):
+    """Results of the recursion for each of n kernels."""
 
     actions: Any  # (n, H, S)
-    values: Any  # (n,) at the root
-    retained: Any  # (n, H + 1, S)
+    values: Any  # (n,) objective value of the retained law at the root
+    retained: Any  # (n, H + 1, S) objective value of every retained law
 
 
 @njit(cache=True)
@@ -170,15 +140,14 @@ def add_tabled(F, t, at, u, n, weight, out, s):
 
 
 @njit(cache=True)
-def larger_mean(laws, work, columns, least, mean_tie):
+def larger_mean(h, stages, work, laws, least, mean_tie):
     """Return, of the actions with a score of at least `least`, the one with the largest mean; within mean_tie the lowest."""
     best, chosen = -np.inf, -1
     for a in range(work.score.size):
         work.means[a] = -np.inf
         if work.score[a] >= least:
-            on_next = work.after[a]
-            x, n = (columns.x_next, columns.m) if on_next else (columns.x, columns.n)
-            work.means[a] = work.gain[a] + mean(laws, work.place[a], x, n)
+            stage = h + 1 if work.after[a] else h
+            work.means[a] = work.gain[a] + mean(laws, work.place[a], stages.points[stage], stages.size[stage])
             best = max(best, work.means[a])
     for a in range(work.score.size - 1, -1, -1):
         if work.means[a] >= best - mean_tie:
@@ -187,87 +156,101 @@ def larger_mean(laws, work, columns, least, mean_tie):
 
 
 @njit(cache=True)
-def multiply_dense(rows, work, laws, A, top):
+def multiply_dense(stage, stages, p, work, laws):
     """Fill the laws of the dense rows by one matrix product."""
-    flat, cells, probabilities, k = work.matrix.reshape(-1), rows.cells, rows.probabilities, np.uint64(rows.k)
+    flat, cells, A = work.matrix.reshape(-1), stages.cells, work.score.size
+    top = A + work.matrix.shape[0]
     source, target = np.uint64(0), np.uint64(1)
     flat[:] = 0.0
-    for c in range(rows.first_cell, rows.last_cell):
-        flat[np.uint64(cells[target, c])] += probabilities[k, np.uint64(cells[source, c])]
+    for c in range(np.uint64(stages.cell_start[stage]), np.uint64(stages.cell_start[stage + 1])):
+        flat[np.uint64(cells[target, c])] += p[np.uint64(cells[source, c])]
     np.dot(work.matrix, laws[top:], laws[A:top])
 
 
-@njit(cache=True)
-def greedy_stage(rows, columns, levels, work, following, here, action):
-    """One stage of Algorithm 3 for one kernel: the law of every action, the best one retained.
+@njit(cache=True, inline="always")
+def judge(q, h, stages, p, levels, work, laws, value_next):
+    """Build the law of the action in row q of stage h, and fill in its place among the laws, its gain and its score.
 
-    A row whose outcomes share a reward is built and judged on the columns of the next stage (`after`); only the winner is
-    shifted. One long function: calls would count references to every array of their arguments.
+    A row whose outcomes share a reward is built and judged on the columns of the next stage (`after`); only the law of the
+    best action is shifted. Inlined, because a call would count references to every array of its arguments.
     """
-    row_start, successor, k, probabilities, unit, common, dense, _, _, _ = rows
-    x, n, x_next, m, drop, base, step, at = columns
-    tau, beta, tol, tie, mean_tie = levels
-    matrix, place, gain, after, score, _ = work
-    laws, value_next = following
-    out, value = here
-    A, S = score.size, value.size
-    top = laws.shape[0] - S  # the first law of the next stage
-    by_table = at.size > 0
-    if matrix.size > 0:
-        multiply_dense(rows, work, laws, A, top)
+    A, per_stage = work.score.size, stages.common.shape[1]
+    a, top = q % A, laws.shape[0] - value_next.size  # the first law of the next stage
+    row = q if stages.row_start.size - 1 == per_stage else h * per_stage + q
+    begin, end = stages.row_start[row], stages.row_start[row + 1]
+    stage, by_reward = min(h, stages.common.shape[0] - 1), min(h, stages.units.shape[0] - 1)
+    n, m, by_table = stages.size[h], stages.size[h + 1], stages.at.size > 0
+    work.place[a], work.gain[a], work.after[a] = a, 0.0, stages.common[stage, q] and not by_table
+    if work.after[a]:
+        work.gain[a] = stages.bases[h] + stages.units[by_reward, begin] * stages.step
+        if end == begin + 1:
+            work.place[a] = top + stages.successor[begin]
+            work.score[a] = work.gain[a] + value_next[stages.successor[begin]]
+        else:
+            if stages.dense[stage, q] >= 0:
+                work.place[a] = A + stages.dense[stage, q]
+            else:
+                laws[a, :] = 0.0
+                for i in range(begin, end):
+                    add_shifted(laws, top + stages.successor[i], m, 0, m, p[i], laws, a)
+            value = objective(laws, work.place[a], stages.points[h + 1], m, levels.tau, levels.beta, levels.tol)
+            work.score[a] = work.gain[a] + value
+    else:
+        laws[a, :] = 0.0
+        for i in range(begin, end):
+            t, u = top + stages.successor[i], stages.units[by_reward, i]
+            if by_table:
+                add_tabled(laws, t, stages.at, u, n, p[i], laws, a)
+            else:
+                add_shifted(laws, t, m, stages.drops[h] - u, n, p[i], laws, a)
+        work.score[a] = objective(laws, a, stages.points[h], n, levels.tau, levels.beta, levels.tol)
+
+
+@njit(cache=True)
+def greedy_stage(h, k, stages, p, levels, work, found):
+    """One stage of Algorithm 3 for kernel number k, p: the law of every action is built, the best one is retained."""
+    laws, out = work.laws[(h + 1) % 2], work.laws[h % 2]
+    value_next, value, action = found.retained[k, h + 1], found.retained[k, h], found.actions[k, h]
+    score, tie, n = work.score, levels.tie, stages.size[h]
+    A, S, single = score.size, value.size, stages.row_start.size - 1 == stages.common.shape[1]
+    top, first = laws.shape[0] - S, 0 if single else h * S * A
+    if work.matrix.size > 0:
+        multiply_dense(min(h, stages.common.shape[0] - 1), stages, p, work, laws)
     for s in range(S):
         best, chosen, tied = -np.inf, -1, False
         for a in range(A):
             q = s * A + a
-            begin, end = row_start[q], row_start[q + 1]
             score[a] = -np.inf
-            if begin == end:
+            if stages.row_start[first + q] == stages.row_start[first + q + 1]:
                 continue
-            place[a], gain[a], after[a] = a, 0.0, common[q] and not by_table
-            if after[a]:
-                gain[a] = base + unit[begin] * step
-                if end == begin + 1:
-                    place[a] = top + successor[begin]
-                    score[a] = gain[a] + value_next[successor[begin]]
-                else:
-                    if dense[q] >= 0:
-                        place[a] = A + dense[q]
-                    else:
-                        laws[a, :] = 0.0
-                        for i in range(begin, end):
-                            add_shifted(laws, top + successor[i], m, 0, m, probabilities[k, i], laws, a)
-                    score[a] = gain[a] + objective(laws, place[a], x_next, m, tau, beta, tol)
-            else:
-                laws[a, :] = 0.0
-                for i in range(begin, end):
-                    if by_table:
-                        add_tabled(laws, top + successor[i], at, unit[i], n, probabilities[k, i], laws, a)
-                    else:
-                        add_shifted(laws, top + successor[i], m, drop - unit[i], n, probabilities[k, i], laws, a)
-                score[a] = objective(laws, a, x, n, tau, beta, tol)
+            judge(q, h, stages, p, levels, work, laws, value_next)
             if score[a] > best + tie:
                 chosen, tied = a, False
             else:
                 tied = tied or score[a] >= best - tie
             best = max(best, score[a])
         if tied:
-            chosen = larger_mean(laws, work, columns, best - tie, mean_tie)
+            chosen = larger_mean(h, stages, work, laws, best - tie, levels.mean_tie)
         if chosen < 0:  # a state without actions is never met
             out[top + s, :] = 1.0
-            value[s], action[s] = x[0], 0
+            value[s], action[s] = stages.points[h, 0], 0
             continue
         value[s], action[s] = score[chosen], chosen
-        if after[chosen]:
-            shift_to(laws, place[chosen], m, drop - unit[row_start[s * A + chosen]], n, out, top + s)
+        if work.after[chosen]:
+            begin = stages.row_start[first + s * A + chosen]
+            shift = stages.drops[h] - stages.units[min(h, stages.units.shape[0] - 1), begin]
+            shift_to(laws, work.place[chosen], stages.size[h + 1], shift, n, out, top + s)
         else:
-            shift_to(laws, place[chosen], n, 0, n, out, top + s)
+            shift_to(laws, work.place[chosen], n, 0, n, out, top + s)
 
 
 @njit(cache=True)
-def work_space(S, A, blocks):
-    """Return the scratch of `greedy_stage`."""
+def work_space(stages, S, dense):
+    """Return the work arrays of `greedy_stage` with the laws of the last stage, which are all the law of 0."""
+    A = stages.common.shape[1] // S
+    laws = np.ones((2, A + dense + S, stages.points.shape[1]))
     return Work(
-        np.empty((blocks, S)), np.empty(A, np.int64), np.empty(A), np.empty(A, np.bool_), np.empty(A), np.empty(A)
+        laws, np.empty((dense, S)), np.empty(A, np.int64), np.empty(A), np.empty(A, np.bool_), np.empty(A), np.empty(A)
     )
 
 
@@ -275,41 +258,21 @@ def work_space(S, A, blocks):
 def greedy_sweep(stages, probabilities, levels, found):
     """All stages of Algorithm 3 on a lattice, for every kernel of `probabilities` (n, nnz)."""
     _, H, S = found.actions.shape
-    per_stage = stages.common.shape[1]
-    A, blocks = per_stage // S, stages.dense.max() + 1
-    single = stages.row_start.size - 1 == per_stage  # rows of one stage serve all
-    work = work_space(S, A, blocks)
-    table = np.empty((0, 0), np.int64)
-    size, points = stages.size, stages.points
-    laws, out = np.empty((A + blocks + S, points.shape[1])), np.empty((A + blocks + S, points.shape[1]))
+    work = work_space(stages, S, stages.dense.max() + 1)
     for k in range(probabilities.shape[0]):
-        laws[A + blocks :] = 1.0
+        work.laws[H % 2] = 1.0
         found.retained[k, H] = 0.0
         for h in range(H - 1, -1, -1):
-            q0 = 0 if single else h * per_stage
-            i = h if stages.common.shape[0] > 1 else 0
-            rows = StageRows(
-                stages.row_start[q0 : q0 + per_stage + 1], stages.successor, k, probabilities,
-                stages.units[h if stages.units.shape[0] > 1 else 0], stages.common[i], stages.dense[i], stages.cells,
-                np.uint64(stages.cell_start[i]), np.uint64(stages.cell_start[i + 1]),
-            )  # fmt: skip
-            columns = Columns(
-                points[h], size[h], points[h + 1], size[h + 1], stages.drops[h], stages.bases[h], stages.step, table
-            )
-            following = Retained(laws, found.retained[k, h + 1])
-            greedy_stage(
-                rows, columns, levels, work, following, Retained(out, found.retained[k, h]), found.actions[k, h]
-            )
-            laws, out = out, laws
-        found.values[k] = root_value(stages.mu, laws, A + blocks, points[0], size[0], levels)
+            greedy_stage(h, k, stages, probabilities[k], levels, work, found)
+        found.values[k] = root_value(stages, work.laws[0], levels)
 
 
 @njit(cache=True)
-def root_value(mu, laws, top, x, n, levels):
+def root_value(stages, laws, levels):
     """Return the objective value of the law from the first state, drawn from mu."""
-    mixed = np.zeros((1, laws.shape[1]))
-    for s in range(mu.size):
-        if mu[s] > 0.0:
+    mixed, top = np.zeros((1, laws.shape[1])), laws.shape[0] - stages.mu.size
+    for s in range(stages.mu.size):
+        if stages.mu[s] > 0.0:
             for j in range(laws.shape[1]):
-                mixed[0, j] += mu[s] * laws[top + s, j]
-    return objective(mixed, 0, x, n, levels.tau, levels.beta, levels.tol)
+                mixed[0, j] += stages.mu[s] * laws[top + s, j]
+    return objective(mixed, 0, stages.points[0], stages.size[0], levels.tau, levels.beta, levels.tol)

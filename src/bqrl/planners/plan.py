@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bqrl.checks import number
+from bqrl.display import Charted, Tabular, views
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.laws.law import MASS_TOL, FloatArray, Law, Margin, size_of
+from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import ROUNDING
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
@@ -25,7 +27,7 @@ GAP_TOL = 1e-9  # objective values this close, relative to the size of the retur
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Plan:
+class Plan(Charted):
     """A policy for the (buffered) tau-quantile and what is proven about it.
 
     Attributes
@@ -125,19 +127,7 @@ class Plan:
 
     def summary(self) -> dict[str, Any]:
         """The numbers of the plan, ready for JSON."""
-        names = (
-            "objective",
-            "tau",
-            "beta",
-            "planner",
-            "attitude",
-            "value",
-            "upper",
-            "gap",
-            "nominal",
-            "certain",
-            "exact",
-        )
+        names = "objective tau beta planner attitude value upper gap nominal certain exact".split()
         return {name: getattr(self, name) for name in names} | {
             "margin": self.policy_margin._asdict(),
             "mean": self.mean,
@@ -151,23 +141,6 @@ class Plan:
         flat = {key: value for key, value in self.summary().items() if key not in ("margin", "notes")}
         return [flat | {"margin_below": self.policy_margin.below, "margin_above": self.policy_margin.above}]
 
-    def to_frame(self) -> Any:
-        """The row as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.rows())
-
-    def chart(self) -> Any:
-        """The law of the return, and the guarantee curve if there is one, as an Altair chart; requires "plots"."""
-        from bqrl.results.views import plan_view
-
-        return plan_view(self)
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import plan_html
-
-        return plan_html(self)
-
     def __str__(self) -> str:
         nominal = self.attitude == "nominal"
         lines = [f"{self.objective} by {self.planner}" + ("" if nominal else f", {self.attitude}")]
@@ -176,7 +149,7 @@ class Plan:
             optimal = nominal and equal_values(self.value, self.upper, self.law)
             lines.append(f"  upper    {self.upper:.6g}" + ("  (optimal)" if optimal else ""))
         if not nominal:
-            lines.append(f"  nominal  {self.nominal:.6g}  (the same policy in the model as given)")
+            lines.append(f"  nominal  {self.nominal:.6g}  (the same policy in the nominal model)")
         below, above = self.policy_margin
         lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
         lines.append(f"  certain  {'yes' if self.certain else f'no: {TIED}'}")
@@ -192,7 +165,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Comparison:
+class Comparison(Tabular):
     """Return laws of several plans side by side; prints as a table."""
 
     plans: tuple[Plan, ...]
@@ -210,14 +183,7 @@ class Comparison:
 
     def to_frame(self) -> Any:
         """The rows as a pandas DataFrame, one column per plan."""
-        from bqrl.results.views import comparison_frame
-
-        return comparison_frame(self)
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import comparison_html
-
-        return comparison_html(self)
+        return views().frame(views().comparison_rows(self))
 
     def __rich__(self) -> Table:
         from rich.table import Table

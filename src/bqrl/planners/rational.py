@@ -23,7 +23,7 @@ READ_DENOMINATOR = 10**6
 
 
 def plan_rational(mdp: MDP, tau: float) -> Plan:
-    """The best policy for the tau-quantile by exact arithmetic; SizeError if the problem is too large for it."""
+    """Return the best policy for the tau-quantile by exact arithmetic; raise SizeError if the problem is too large for it."""
     tau, _ = check_levels(tau)
     columns = exact_grid(mdp)
     if columns is None or mdp.discount < 1.0:
@@ -35,8 +35,8 @@ def plan_rational(mdp: MDP, tau: float) -> Plan:
             "whose plan.certain says whether rounding matters", needed=work, limit=MAX_WORK,
         )  # fmt: skip
     shortfall, actions = rational_sweep(mdp, columns)
-    level = _meant(tau)
-    if not _faithful(level, tau):
+    level = _short_fraction(tau)
+    if not _close(level, tau):
         level = Fraction(repr(tau))  # no short fraction is close: use the decimal expansion
     best = max(i for i, short in enumerate(shortfall) if short < level)
     target = float(columns.points(0)[best])
@@ -49,10 +49,10 @@ def plan_rational(mdp: MDP, tau: float) -> Plan:
 
 
 def rational_sweep(mdp: MDP, columns: Grid) -> tuple[list[Fraction], list[np.ndarray]]:
-    """W_0 of every target as fractions, and the action tables; ties are broken by the exact mean, then the lower action."""
+    """Return W_0 of every target as fractions, and the action tables; ties go to the larger exact mean, then the lower action."""
     short = [[Fraction(0), Fraction(1)] for _ in range(mdp.S)]
     mean = [[Fraction(0)] * 2 for _ in range(mdp.S)]
-    reading = {float(r): _meant(r) for r in np.unique(mdp.reward)}
+    reading = {float(r): _short_fraction(r) for r in np.unique(mdp.reward)}
     actions = []
     for h in range(mdp.H - 1, -1, -1):
         stage, (shift, jumps) = mdp.stage(h), columns.moves(mdp, h)
@@ -87,24 +87,24 @@ def rational_sweep(mdp: MDP, columns: Grid) -> tuple[list[Fraction], list[np.nda
 
 
 def read_rows(probability: np.ndarray, row_start: np.ndarray) -> list[Fraction]:
-    """Probabilities as fractions whose rows sum to exactly 1."""
-    exact = [_meant(p) for p in probability]
+    """Return the probabilities as fractions whose rows sum to exactly 1."""
+    exact = [_short_fraction(p) for p in probability]
     for begin, end in zip(row_start[:-1].tolist(), row_start[1:].tolist(), strict=True):
         row = exact[begin:end]
         if not row:
             continue
-        if sum(row) != 1 or not all(map(_faithful, row, probability[begin:end])):
+        if sum(row) != 1 or not all(map(_close, row, probability[begin:end])):
             raw = [Fraction(float(p)) for p in probability[begin:end]]
             total = sum(raw)
             exact[begin:end] = [p / total for p in raw]
     return exact
 
 
-def _meant(number: float) -> Fraction:
-    """The short fraction closest to a float: 0.8333333333333334 is 5/6."""
+def _short_fraction(number: float) -> Fraction:
+    """Return the closest fraction with a small denominator: 0.8333333333333334 is 5/6."""
     return Fraction(float(number)).limit_denominator(READ_DENOMINATOR)
 
 
-def _faithful(fraction: Fraction, number: float) -> bool:
-    """Whether the two differ only by rounding."""
+def _close(fraction: Fraction, number: float) -> bool:
+    """Return whether the two differ only by rounding."""
     return abs(float(fraction) - number) <= min(4e-16, 4e-10 * number)  # a tiny level is not 0

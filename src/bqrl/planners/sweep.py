@@ -19,9 +19,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from bqrl.kernels.backward import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
 from bqrl.kernels.l1 import l1_dense_rows
 from bqrl.kernels.layout import Ball, Goal, Moves, Rows, Stages, Tables
-from bqrl.kernels.sweep import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
 from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.derived import per_model
@@ -177,42 +177,39 @@ def sweep(
     else:
         largest = size_of(grid.points(0)[[0, -1]]) if layout is None else layout.largest
     rule = Goal(NO_TABLE, weight, tie, 1e-12 * largest)
+    ball = None
+    if half is not None:
+        ball = Ball(half, sense, NO_ORDER, NO_TABLE, NONE_MISSING if missing is None else missing)
     widest = int(grid.size.max()) + extra
-    plain = isinstance(grid, Lattice) and second is None and not keep and tick is None
-    if plain and (fits_one_call(mdp, widest) or (layout is not None and layout.in_one_call(widest))):
-        assert isinstance(grid, Lattice)
-        layout = Layout(mdp, grid) if layout is None else layout
-        return _in_one_call(layout, kernel, cost, extra, rule, policy, half, sense, missing)
+    if isinstance(grid, Lattice) and second is None and not keep and tick is None:
+        if fits_one_call(mdp, widest) or (layout is not None and layout.in_one_call(widest)):
+            layout = Layout(mdp, grid) if layout is None else layout
+            return _in_one_call(layout, kernel, cost, extra, rule, policy, ball)
     layers = 2 if policy else 1  # values of all columns, then their means
     work = np.empty((2, mdp.S * layers * widest))  # this stage and the next take turns
     after = _terminal(work, mdp.S, cost, layers, second)
     actions: list[ActionArray] = []
-    stored = [after[:, : cost.size].copy()] if keep else []
-    beside = [after[:, cost.size :].copy()] if keep and second is not None else []
+    values = [after[:, : cost.size].copy()] if keep else []
+    means = [after[:, cost.size :].copy()] if keep and second is not None else []
     for h in range(mdp.H - 1, -1, -1):
         columns = int(grid.size[h]) + extra
         now = work[(mdp.H - h) % 2, : mdp.S * layers * columns].reshape(mdp.S, -1)
-        action = np.empty((mdp.S, columns) if policy else (0, 0), action_dtype(mdp.A))
-        paid = second is None  # a second cost is due at the end, and rewards do not count
-        outside = NONE_MISSING if missing is None else missing[h]
-        stage = _Stage(mdp, grid, h, kernel, None if half is None else half[h], sense, outside, paid)
-        stage.run(after, rule, now, action)
-        actions.append(action)
+        actions.append(np.empty((mdp.S, columns) if policy else (0, 0), action_dtype(mdp.A)))
+        worth = mdp.discount**h if second is None else 0.0  # rewards do not count towards a second cost
+        _Stage(mdp, grid, h, kernel, ball, worth).run(after, rule, now, actions[-1])
         after = now
         if keep:
-            stored.append(now[:, :columns].copy())
-        if keep and second is not None:
-            beside.append(now[:, columns:].copy())
+            values.append(now[:, :columns].copy())
+        if means:
+            means.append(now[:, columns:].copy())
         if tick is not None:
             tick(h)
     root = mdp.mu @ after
-    values = tuple(reversed(stored)) if keep else None
-    if not policy:
-        return Sweep(grid=grid, extra=extra, root=root, values=values)
-    columns = root.size // 2
+    columns = root.size // layers
     return Sweep(
-        grid=grid, extra=extra, root=root[:columns], mean=root[columns:], actions=tuple(reversed(actions)), values=values,
-        means=tuple(reversed(beside)) if beside else None,
+        grid=grid, extra=extra, root=root[:columns], mean=root[columns:] if policy else None,
+        actions=tuple(actions[::-1]) if policy else None, values=tuple(values[::-1]) if keep else None,
+        means=tuple(means[::-1]) if means else None,
     )  # fmt: skip
 
 
@@ -229,21 +226,18 @@ def _terminal(work: FloatArray, S: int, cost: FloatArray, layers: int, second: F
 
 
 def _in_one_call(
-    layout: Layout, kernel: FloatArray, cost: FloatArray, extra: int, rule: Goal, policy: bool,
-    half: FloatArray | None, sense: float, missing: FloatArray | None,
-) -> Sweep:  # fmt: skip
-    """All stages of a small problem in one compiled call."""
-    mdp, grid = layout.mdp, layout.grid
+    layout: Layout, kernel: FloatArray, cost: FloatArray, extra: int, rule: Goal, policy: bool, ball: Ball | None
+) -> Sweep:
+    """Run all stages of a small problem in one compiled call."""
+    mdp, grid, stages = layout.mdp, layout.grid, layout.stages
     layers, S = 2 if policy else 1, mdp.S
     work = layout.reserve(S * layers * (int(grid.size.max()) + extra))
     _terminal(work, S, cost, layers, None)
     begin = layout.table_starts(extra)
     tables = Tables(np.empty(int(begin[-1]) if policy else 0, action_dtype(mdp.A)), begin)
-    stages, ball = layout.stages, None
-    if half is not None:
-        stages = stages._replace(shared=stages.shared & (half > 0.0).any(axis=1))
-        outside = NONE_MISSING if missing is None else np.ascontiguousarray(missing).reshape(-1)
-        ball = Ball(np.ascontiguousarray(half).reshape(-1), sense, NO_ORDER, NO_TABLE, outside)
+    if ball is not None:
+        stages = stages._replace(shared=stages.shared & (ball.half > 0.0).any(axis=1))
+        ball = ball._replace(half=np.ravel(ball.half), missing=np.ravel(ball.missing))
     goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
     writeable = kernel if kernel.flags.writeable else kernel.copy()  # read-only arrays would compile a second time
     last = sweep_stages(stages, writeable, ball, goal, work, extra, tables)
@@ -261,45 +255,32 @@ def _in_one_call(
 class _Stage:
     """One stage of a large sweep: by matrix products where rows are dense, outcome by outcome elsewhere."""
 
-    def __init__(
-        self, mdp: MDP, grid: Grid, h: int, kernel: FloatArray, half: FloatArray | None, sense: float,
-        missing: FloatArray, paid: bool,
-    ) -> None:  # fmt: skip
-        self.mdp, self.grid, self.h, self.stage = mdp, grid, h, mdp.stage(h)
-        self.half, self.sense, self.missing = half, sense, missing
+    def __init__(self, mdp: MDP, grid: Grid, h: int, kernel: FloatArray, ball: Ball | None, worth: float) -> None:
+        self.mdp, self.stage, self.moves = mdp, mdp.stage(h), grid.moves(mdp, h)
+        self.by_products = by_products(mdp, grid, self.stage)
+        self.ball = ball
+        if ball is not None:
+            self.ball = ball._replace(half=ball.half[h], missing=ball.missing[h] if ball.missing.size else ball.missing)
         first = int(mdp.row_start[0 if mdp.stationary else h * mdp.S * mdp.A])
         self.own = kernel is mdp.probability
-        self.probability = kernel[first : first + self.stage.successor.size]
-        self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * (
-            mdp.discount**h if paid else 0.0
-        )
+        self.h, self.probability = h, kernel[first : first + self.stage.successor.size]
+        self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * worth
 
     def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray) -> None:
         """Fill the values of the stage and, unless the array of actions is empty, means and actions."""
         goal = rule._replace(mean_reward=self.mean_reward)
-        if by_products(self.mdp, self.grid, self.stage):
+        if self.by_products:
             self._run_dense(after, goal, now, action)
             return
-        stage = self.stage
-        rows = Rows(stage.row_start, stage.successor, self.probability)
-        ball = None if self.half is None else Ball(self.half, self.sense, NO_ORDER, NO_TABLE, self.missing)
-        work = stage.successor.size * now.shape[1] // (2 if action.size else 1)
+        rows = Rows(self.stage.row_start, self.stage.successor, self.probability)
+        work = self.stage.successor.size * now.shape[1] // (2 if action.size else 1)
         run = sweep_rows_threads if work > THREADS_FROM else sweep_rows
-        run(rows, self.grid.moves(self.mdp, self.h), ball, goal, after, now, action)
+        run(rows, self.moves, self.ball, goal, after, now, action)
 
     def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray) -> None:
-        """One matrix product per block of states, values and means at once, then shifts and minima."""
-        mdp, kernel = self.mdp, self._dense()
-        shift = row_shift(mdp, self.grid.moves(mdp, self.h), self.h)
-        ball = None
-        if self.half is not None and self.half.any():
-            values = np.ascontiguousarray((after[:, : after.shape[1] // 2] if action.size else after).T)
-            order = np.argsort(values, axis=1, kind="stable")
-            half = np.where(self.stage.available.reshape(-1), self.half, 0.0)
-            ball = Ball(half, self.sense, order, values, self.missing)
-            support = np.where(_possible(mdp, 0 if mdp.stationary else self.h), kernel, -1.0)
-            apart = np.flatnonzero(self.missing > 0.0)
-            support[apart, self.stage.successor[self.stage.row_start[apart + 1] - 1]] = -1.0
+        """Run one matrix product per block of states, values and means at once, then shifts and minima."""
+        mdp, kernel, shift = self.mdp, self._dense(), row_shift(self.mdp, self.moves, self.h)
+        ball, support = self._dense_ball(after, action, kernel)
         block = max(1, min(mdp.S, BLOCK_BYTES // (mdp.A * after.shape[1] * 8)))
         for first in range(0, mdp.S, block):
             states = slice(first, min(mdp.S, first + block))
@@ -307,17 +288,32 @@ class _Stage:
             product = kernel[rows] @ after
             if ball is not None:
                 l1_dense_rows(support[rows], ball._replace(half=ball.half[rows]), product)
-                for q in apart[(apart >= rows.start) & (apart < rows.stop)].tolist():
-                    others = self.stage.successor[self.stage.row_start[q] : self.stage.row_start[q + 1]]
-                    reached = after[others, : len(order)]
-                    product[q - rows.start, : len(order)] += self.missing[q] * np.maximum(
-                        reached[-1] - reached[:-1].max(axis=0), 0.0
-                    )
+                self._add_missing(after, rows, product[:, : len(ball.order)])
             part = goal._replace(mean_reward=goal.mean_reward[rows])
             reduce_rows(product, shift[rows], self.stage.available[states], part, now[states], action[states])
 
+    def _dense_ball(self, after: FloatArray, action: ActionArray, kernel: FloatArray) -> tuple[Ball | None, FloatArray]:
+        """Return the balls with the order of the states in every column, and the kernel, -1 outside the balls' supports."""
+        if self.ball is None or not self.ball.half.any():
+            return None, kernel
+        values = np.ascontiguousarray((after[:, : after.shape[1] // 2] if action.size else after).T)
+        order = np.argsort(values, axis=1, kind="stable")
+        half = np.where(self.stage.available.reshape(-1), self.ball.half, 0.0)
+        support = np.where(_possible(self.mdp, 0 if self.mdp.stationary else self.h), kernel, -1.0)
+        apart = np.flatnonzero(self.ball.missing > 0.0)
+        support[apart, self.stage.successor[self.stage.row_start[apart + 1] - 1]] = -1.0
+        return self.ball._replace(half=half, order=order, values=values), support
+
+    def _add_missing(self, after: FloatArray, rows: slice, product: FloatArray) -> None:
+        """Let the last outcome of each row in `rows` take its missing mass from the greatest of the others."""
+        assert self.ball is not None
+        for q in rows.start + np.flatnonzero(self.ball.missing[rows] > 0.0):
+            others = self.stage.successor[self.stage.row_start[q] : self.stage.row_start[q + 1]]
+            reached = after[others, : product.shape[1]]
+            product[q - rows.start] += self.ball.missing[q] * np.maximum(reached[-1] - reached[:-1].max(axis=0), 0.0)
+
     def _dense(self) -> FloatArray:
-        """The kernel of the stage as a matrix (S*A, S)."""
+        """Return the kernel of the stage as a matrix (S*A, S)."""
         if self.own:
             return self.mdp.dense(self.h)
         matrix = np.zeros((self.mdp.S * self.mdp.A, self.mdp.S))

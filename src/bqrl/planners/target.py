@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number, shown, whole
+from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin, reaches
 from bqrl.mdp.arrays import FloatArray
@@ -28,7 +29,7 @@ from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, QuantileLevelPolicy, TargetPolicy
-from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
+from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.expected import best_mean, settled
 from bqrl.planners.plan import TIED, Plan, check_levels, check_mdp, equal_values, read_only
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
@@ -38,7 +39,7 @@ NEUTRAL_WINS = "the risk-neutral policy has the best value proven on this grid"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class GuaranteeCurve:
+class GuaranteeCurve(Charted):
     """The best achievable tau-quantile for every tau, from one sweep; call it with a level.
 
     If the problem has no exact grid of returns, the values are proven lower values and `upper` gives proven upper values.
@@ -143,23 +144,6 @@ class GuaranteeCurve:
         """One row per step: `value` is the best quantile for levels above `level_above`."""
         return [{"level_above": float(a), "value": float(b)} for a, b in zip(*self.steps, strict=True)]
 
-    def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.rows())
-
-    def chart(self) -> Any:
-        """The curve as an Altair chart; requires the extra "plots"."""
-        from bqrl.results.views import curve_view
-
-        return curve_view(self)
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import curve_html
-
-        return curve_html(self)
-
     def __repr__(self) -> str:
         levels, values = self.steps
         kind = "exact" if self.exact else "bracketed"
@@ -216,20 +200,26 @@ def guarantee_curve(
     """
     check_mdp(mdp)
     max_bytes = number(max_bytes, "max_bytes", 0.0, ends="(]")
-    exact = exact_grid(mdp, max_bytes)
+    points = None if points is None else whole(points, "points", 2)
+    return curve_over(mdp, points=points, max_bytes=max_bytes, keep=keep, tick=tick)
+
+
+def curve_over(
+    mdp: MDP, *, points: int | None, max_bytes: float, keep: bool = False, tick: Callable[[int], None] | None = None,
+    half: FloatArray | None = None,
+) -> GuaranteeCurve:  # fmt: skip
+    """Return the curve of `guarantee_curve`, over an l1 ball that helps where `half` (see `sweep`) is given."""
+    exact, optimistic = exact_grid(mdp, max_bytes), None
     if exact is not None and points is None:
-        done = sweep(mdp, exact, keep=keep, tick=tick)
-        return GuaranteeCurve(
-            mdp=mdp, points=exact.points(0), shortfall=done.root[:-1], sweep=done, error=rounding_error(mdp)
-        )
-    size = BRACKET_POINTS if points is None else whole(points, "points", 2)
-    low, high = rounded(mdp, size), rounded(mdp, size, up=True)
-    check_memory(mdp, low, max_bytes)
-    done = sweep(mdp, low, keep=keep, tick=tick)
-    above = sweep(mdp, high, policy=False)
+        columns = exact
+    else:
+        columns, high = (rounded(mdp, points or BRACKET_POINTS, up=up) for up in (False, True))
+        check_memory(mdp, columns, max_bytes)
+        optimistic = high.points(0), sweep(mdp, high, policy=False, half=half).root[:-1]
+    done = sweep(mdp, columns, keep=keep, tick=tick, half=half)
     return GuaranteeCurve(
-        mdp=mdp, points=low.points(0), shortfall=done.root[:-1], sweep=done, error=rounding_error(mdp),
-        optimistic=(high.points(0), above.root[:-1]), by_choice=exact is not None,
+        mdp=mdp, points=columns.points(0), shortfall=done.root[:-1], sweep=done, error=rounding_error(mdp),
+        optimistic=optimistic, by_choice=optimistic is not None and exact is not None,
     )  # fmt: skip
 
 
@@ -237,7 +227,7 @@ def plan_target(
     mdp: MDP, tau: float, *, points: int | None = None, gap: float | None = None, max_bytes: float = MAX_BYTES,
     tick: Callable[[int], None] | None = None,
 ) -> Plan:  # fmt: skip
-    """The best policy for the tau-quantile; without an exact grid a bracket on `points` points, or of width `gap`."""
+    """Return the best policy for the tau-quantile; without an exact grid, a bracket on `points` points or of width `gap`."""
     tau, _ = check_levels(tau)
     curve = guarantee_curve(mdp, points=points, max_bytes=max_bytes, tick=tick)
     while not curve.exact and gap is not None and (width := curve.ceiling(tau) - curve(tau)) > gap:
@@ -246,19 +236,19 @@ def plan_target(
 
 
 def finer(points: int, excess: float) -> int:
-    """Points of the next grid if a bracket is `excess` times too wide: its width is proportional to 1 / points."""
+    """Return the points of the next grid if a bracket is `excess` times too wide; its width is proportional to 1 / points."""
     return int(np.ceil(points * min(max(1.2 * excess, 1.5), 8.0)))
 
 
 def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
-    """The plan at one level; its policy is evaluated in the problem itself."""
+    """Return the plan at one level; its policy is evaluated in the problem itself."""
     policy: Policy = curve.policy(tau)
     law, law_upper = law_bracket(curve.mdp, policy)
     if curve.exact:
         return _exact_plan(curve, tau, policy, law)
     proven = law.quantile(tau) if law_upper is None else curve(tau)
     neutral, mean_law, mean_upper = risk_neutral(curve.mdp, int(curve.points.size))
-    if mean_law.quantile(tau) > proven:  # possible on a coarse grid, which knows little of its own policy
+    if mean_law.quantile(tau) > proven:  # possible on a coarse grid, whose bounds are loose
         policy, law, law_upper, proven = neutral, mean_law, mean_upper, mean_law.quantile(tau)
     value = max(proven, law.quantile(tau))
     own = "exact" if law_upper is None else f"known within {curve.sweep.grid.error:.3g}"
@@ -288,35 +278,35 @@ def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> 
 
 
 def why_rounded(by_choice: bool) -> str:
-    """The reason for a bracket, as the start of a note."""
+    """Return the reason for a bracket, as the start of a note."""
     return "bracketed on the requested grid" if by_choice else "bracketed because no exact grid of returns fits"
 
 
 def risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
-    """The policy with the best mean, and its law or a bracket of it on at least `points` points; computed once."""
+    """Return the policy with the best mean, and its law or a bracket of it on at least `points` points; computed once."""
     return _risk_neutral(mdp, max(points, BRACKET_POINTS))
 
 
 @per_model
 def _risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
     policy = best_mean(mdp)[1]
-    return policy, *law_bracket(mdp, policy, points=points)
+    return policy, *law_bracket(mdp, policy, Limits(points=points))
 
 
 def exact_grid(mdp: MDP, max_bytes: float = MAX_BYTES) -> Grid | None:
-    """The exact grid of returns; None if there is none or a sweep on it exceeds `max_bytes`."""
+    """Return the exact grid of returns; None if there is none or a sweep on it exceeds `max_bytes`."""
     found = grid(mdp, MAX_POINTS, MAX_SET)
     return found if found is not None and sweep_bytes(mdp, found) <= max_bytes else None
 
 
 def sweep_bytes(mdp: MDP, columns: Grid) -> int:
-    """Memory of one sweep with policy: four value arrays of a stage and the actions of all stages."""
+    """Return the memory of one sweep with policy: four value arrays of a stage and the actions of all stages."""
     stage = int(columns.size.max()) * mdp.S * 8
     return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes
 
 
 def check_memory(mdp: MDP, columns: Grid, max_bytes: float) -> None:
-    """SizeError if a sweep on these columns exceeds `max_bytes`."""
+    """Raise SizeError if a sweep on these columns exceeds `max_bytes`."""
     needed = sweep_bytes(mdp, columns)
     if needed > max_bytes:
         raise SizeError(

@@ -1,13 +1,13 @@
 """Planning if every row of the kernel is known only up to an l1 ball within its known support.
 
-Optimistic: each expectation of the sweep is replaced by its minimum over ||p - P||_1 <= eps. The kernel may then depend
-on the remaining need, which only enlarges the set: the value is at least the joint optimum over policies and kernels in
-the ball (the paper's Equation confset and Algorithm 2). Stage-wise coordinate ascent over the rows gives one kernel in the
+Optimistic plans replace each expectation of the sweep by its minimum over ||p - P||_1 <= eps. The kernel may then depend on
+the remaining need, which only enlarges the set: the value is at least the joint optimum over policies and kernels in the
+ball (the paper's Equation confset and Algorithm 2). Coordinate ascent over the rows, stage by stage, finds one kernel in the
 ball and with it a lower bound on the joint optimum.
 
-Robust: the maximum instead. W_rob(x) < tau proves Q_tau >= x under every kernel of the ball. For the buffered quantile
-the mirrored formula is not a guarantee, because it uses a different policy for each width. A fixed policy is evaluated
-robustly instead, with a separate worst kernel for every target z and width:
+Robust plans use the maximum. W_rob(x) < tau proves Q_tau >= x under every kernel of the ball. For the buffered quantile the
+mirrored formula is not a guarantee, because it uses a different policy for each width. Instead, fixed policies are evaluated
+robustly, with a separate worst kernel for every target z and width:
 
     L(pi) = max_z min_{y <= z} { tau z - (tau - beta) y - max_p E_pi[clip(z - G, 0, z - y)] } / beta.
 """
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, GridError, SizeError
+from bqrl.checks import numbers
+from bqrl.errors import ArgumentError, GridError, SizeError
 from bqrl.kernels.layout import Ball, Rows
 from bqrl.laws.law import reaches, size_of
 from bqrl.mdp.arrays import FloatArray
@@ -35,9 +35,9 @@ from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.expected import settled
 from bqrl.planners.follow import sums_on
 from bqrl.planners.plan import GAP_TOL, TIED, Plan, objective_value
-from bqrl.planners.sweep import NO_ORDER, NO_TABLE, NONE_MISSING, OPTIMISTIC, ROBUST, rounding_error, sweep
-from bqrl.planners.target import MAX_BYTES, check_memory, exact_grid, guarantee_curve, plan_target
-from bqrl.planners.widths import WidthSearch, best_deterministic
+from bqrl.planners.sweep import NO_ORDER, NO_TABLE, NONE_MISSING, OPTIMISTIC, ROBUST, SHORTFALL, rounding_error, sweep
+from bqrl.planners.target import MAX_BYTES, check_memory, curve_over, exact_grid, plan_target
+from bqrl.planners.widths import WidthSearch, best_deterministic, clipped
 
 ASCENT_ROUNDS = 8
 ASCENT_WORK = 5_000_000  # stored outcomes of the stage-wise kernel above which the ascent is skipped
@@ -45,51 +45,27 @@ ROBUST_WORK = 20_000_000_000  # elementary steps of one robust evaluation
 
 
 def half_radius(mdp: MDP, radius: Any) -> FloatArray:
-    """Half the l1 radius of every row, shape (H, S*A), from a number or an array; known rows always have radius 0."""
-    try:
-        eps = np.asarray(radius)
-    except ValueError:
-        eps = np.asarray(None)
-    if eps.dtype.kind not in "fiu":
-        raise ArgumentTypeError(
-            f"radius must be a number or an array of numbers of one shape, got {shown(radius)}",
-            name="radius",
-            value=radius,
-        )
-    eps = eps.astype(np.float64)
+    """Return half the l1 radius of every row, shape (H, S*A), from a number or an array; known rows have radius 0."""
+    eps = numbers(radius, "radius", 0.0)
     if eps.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
         raise ArgumentError(
             f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}, got {eps.shape}",
             name="radius", value=eps.shape,
         )  # fmt: skip
-    wrong = ~(np.isfinite(eps) & (eps >= 0.0))
-    if wrong.any():
-        raise ArgumentError(
-            f"radius must be finite and not negative, got {eps[wrong].flat[0]:g}", name="radius", value=radius
-        )
     full = np.where(mdp.known, 0.0, np.broadcast_to(eps, (mdp.H, mdp.S, mdp.A)))
     return np.minimum(full, 2.0).reshape(mdp.H, mdp.S * mdp.A) / 2.0
 
 
 def plan_uncertain(
-    mdp: MDP,
-    tau: float,
-    beta: float,
-    radius: Any,
-    attitude: str,
-    *,
-    missing: FloatArray | None = None,
-    points: int | None = None,
-    max_bytes: float = MAX_BYTES,
-) -> Plan:
-    """The optimistic or robust plan; radius 0 gives the nominal one.
+    mdp: MDP, tau: float, beta: float, radius: Any, attitude: str, *, missing: FloatArray | None = None,
+    points: int | None = None, max_bytes: float = MAX_BYTES,
+) -> Plan:  # fmt: skip
+    """Return the optimistic or robust plan; radius 0 gives the nominal one.
 
-    `missing` (H, S, A), for robust plans: where it is positive, the last outcome of the row is outside its ball and may
-    have at most this mass; it must be the worst of the row.
+    `missing` (H, S, A) applies to robust plans: where it is positive, the last outcome of the row is outside its ball and may
+    have at most this mass; it must be the worst outcome of the row.
     """
     half = half_radius(mdp, radius)
-    if missing is not None:
-        missing = np.where(half > 0.0, missing.reshape(mdp.H, -1), 0.0)
     if not half.any():
         if beta == 0.0:
             given = plan_target(mdp, tau, points=points, max_bytes=max_bytes)
@@ -97,10 +73,10 @@ def plan_uncertain(
             given = plan_buffered(mdp, tau, beta, points=points, max_bytes=max_bytes)
         alone = {"joint_lower": given.value, "joint_kernel": mdp.staged().probability}  # the only kernel of the ball
         return replace(given, attitude=attitude, details=given.details | (alone if attitude == "optimistic" else {}))
+    if missing is not None:
+        missing = np.where(half > 0.0, missing.reshape(mdp.H, -1), 0.0)
     if beta == 0.0:
-        if attitude == "optimistic":
-            return _optimistic_point(mdp, tau, half, points, max_bytes)
-        return _robust_point(mdp, tau, half, missing, points, max_bytes)
+        return _point(mdp, tau, half, missing, attitude, points, max_bytes)
     columns = lattice(mdp)
     if columns is None or points is not None:
         asked = "" if points is None else f", not on points={points}"
@@ -113,88 +89,79 @@ def plan_uncertain(
     return _robust_buffered(mdp, tau, beta, half, missing, columns)
 
 
-def _columns(mdp: MDP, points: int | None, max_bytes: float, *, up: bool) -> Grid:
-    found = exact_grid(mdp, max_bytes) if points is None else None
-    if found is None:
-        found = rounded(mdp, points or BRACKET_POINTS, up=up)
-        check_memory(mdp, found, max_bytes)
-    return found
+def _point(
+    mdp: MDP,
+    tau: float,
+    half: FloatArray,
+    missing: FloatArray | None,
+    attitude: str,
+    points: int | None,
+    max_bytes: float,
+) -> Plan:
+    """Return the plan for the plain quantile, from one sweep."""
+    optimistic = attitude == "optimistic"
+    columns = exact_grid(mdp, max_bytes) if points is None else None
+    if columns is None:
+        columns = rounded(mdp, points or BRACKET_POINTS, up=optimistic)
+        check_memory(mdp, columns, max_bytes)
+    if optimistic:
+        done = sweep(mdp, columns, half=half, sense=OPTIMISTIC)
+    else:
+        done = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
+    best, highest, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
+    target, upper = columns.points(0)[[best, highest]].tolist()
+    assert done.actions is not None
+    policy = TargetPolicy(columns, done.actions, target)
+    law, law_upper = law_bracket(mdp, policy)
+    nominal, details = law.quantile(tau), {"shortfall": done.root[:-1]}
+    certain = certain and settled(law, tau, 0.0, rounding_error(mdp))
+    notes = [] if certain else [TIED]
+    if optimistic:
+        value, upper = nominal, max(upper, nominal)
+        if columns.exact:
+            details |= ascend(mdp, half, tau, 0.0, policy, SHORTFALL, nominal)
+    else:
+        # A ball of radius 0, because the sweep without a ball would be compiled for this bound alone.
+        curve = curve_over(mdp, points=points, max_bytes=max_bytes, half=np.zeros_like(half))
+        value, upper = target, max(target, curve.upper(tau))
+        notes.insert(0, f"at least {value:.6g} with probability above {1 - tau:g} under every kernel in the ball")
+    return Plan(
+        tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
+        nominal=nominal, certain=certain, exact=columns.exact, attitude=attitude, notes=tuple(notes), details=details,
+    )  # fmt: skip
 
 
 def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, int, bool]:
-    """Columns of the highest target reached and of the highest possible under rounding, and whether they certainly agree."""
+    """Return the columns of the highest target reached and of the highest possible one, and whether they surely agree."""
     grown = np.maximum.accumulate(shortfall)
     i = int(np.flatnonzero(reaches(grown, tau))[-1])
     highest = max(i, int(np.flatnonzero(grown - error < tau)[-1]))
     return i, highest, highest == i and (grown[i] == 0.0 or bool(grown[i] + error < tau))
 
 
-def _optimistic_point(mdp: MDP, tau: float, half: FloatArray, points: int | None, max_bytes: float) -> Plan:
-    columns = _columns(mdp, points, max_bytes, up=True)
-    done = sweep(mdp, columns, half=half, sense=OPTIMISTIC)
-    best, highest, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
-    assert done.actions is not None
-    policy = TargetPolicy(columns, done.actions, float(columns.points(0)[best]))
-    law, law_upper = law_bracket(mdp, policy)
-    nominal = law.quantile(tau)
-    upper = max(float(columns.points(0)[highest]), nominal)
-    certain = certain and settled(law, tau, 0.0, rounding_error(mdp))
-    details: dict[str, Any] = {"shortfall": done.root[:-1]}
-    if columns.exact:
-        details |= ascend(mdp, half, tau, 0.0, policy, np.array([0.0, 1.0]), nominal)
-    return Plan(
-        tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=nominal, upper=upper,
-        nominal=nominal, certain=certain, exact=columns.exact, attitude="optimistic", notes=() if certain else (TIED,),
-        details=details,
-    )  # fmt: skip
-
-
-def _robust_point(
-    mdp: MDP, tau: float, half: FloatArray, missing: FloatArray | None, points: int | None, max_bytes: float
-) -> Plan:
-    columns = _columns(mdp, points, max_bytes, up=False)
-    done = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
-    best, _, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
-    value = float(columns.points(0)[best])
-    assert done.actions is not None
-    policy = TargetPolicy(columns, done.actions, value)
-    law, law_upper = law_bracket(mdp, policy)
-    curve = guarantee_curve(mdp, points=points, max_bytes=max_bytes)
-    notes = [f"at least {value:.6g} with probability above {1 - tau:g} under every kernel in the ball"]
-    certain = certain and settled(law, tau, 0.0, rounding_error(mdp))
-    if not certain:
-        notes.append(TIED)
-    return Plan(
-        tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
-        upper=max(value, curve.upper(tau)), nominal=law.quantile(tau), certain=certain, exact=columns.exact,
-        attitude="robust", notes=tuple(notes), details={"shortfall": done.root[:-1]},
-    )  # fmt: skip
-
-
 def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Lattice) -> Plan:
+    """Return the policy of the optimistic kernel, which need not be the best one in the nominal model."""
     search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, half=half, sense=OPTIMISTIC)
     upper, column, width = search.upper()
-    # The best policy is the one of the optimistic kernel, not the one that scores best in the nominal model.
-    d = max(width, 1.0)
-    chosen = search.policy(d, column)
+    chosen = search.policy(width, column)
     nominal = chosen.law.buffered_quantile(tau, beta)
-    cost = np.minimum(np.arange(max(1, int(np.ceil(d))) + 1.0), d)
     details = {"sweeps": len(search.sweeps), "target": float(search.targets[column]), "width": width}
-    details |= ascend(mdp, half, tau, beta, chosen.policy, cost, nominal)
+    details |= ascend(mdp, half, tau, beta, chosen.policy, clipped(max(width, 1.0)), nominal)
     error = _error(mdp, columns, beta)
-    search.bound(1.0)  # the probability of ending short, whose quantile no buffered one exceeds
+    search.bound(1.0)  # gives the shortfalls, whose quantile no buffered one exceeds
     _, highest, _ = _best_target(search.sweeps[1.0].root[: search.targets.size], tau, rounding_error(mdp, ball=True))
     upper = max(min(upper + error, float(search.targets[highest])), nominal)
-    certain = error <= GAP_TOL * size_of(search.targets)
     return Plan(
         tau=tau, beta=beta, planner="target", policy=chosen.policy, law=chosen.law, value=nominal, upper=upper,
-        nominal=nominal, certain=certain, exact=True, attitude="optimistic", details=details,
+        nominal=nominal, certain=error <= GAP_TOL * size_of(search.targets), exact=True, attitude="optimistic",
+        details=details,
     )  # fmt: skip
 
 
 def _robust_buffered(
     mdp: MDP, tau: float, beta: float, half: FloatArray, missing: FloatArray | None, columns: Lattice
 ) -> Plan:
+    """Return the best of several policies by robust evaluation."""
     nominal = plan_buffered(mdp, tau, beta)
     done = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
     targets, short = columns.points(0), np.maximum.accumulate(done.root[:-1])
@@ -215,7 +182,7 @@ def _robust_buffered(
     policy = candidates[int(np.argmax(scores))]
     law = evaluate(mdp, policy)
     own = law.buffered_quantile(tau, beta)
-    value = min(float(max(scores)), own)  # the given kernel is one of the ball
+    value = min(float(max(scores)), own)  # the nominal kernel is in the ball
     note = f"at least {value:.6g} under every kernel in the ball, by robust evaluation of this policy"
     return Plan(
         tau=tau, beta=beta, planner="target", policy=policy, law=law, value=value,
@@ -225,14 +192,14 @@ def _robust_buffered(
 
 
 def _error(mdp: MDP, columns: Grid, beta: float) -> float:
-    """Bound on the rounding error of a buffered quantile over a ball: costs are at most the span of the returns."""
+    """Return a bound on the rounding error of a buffered quantile over a ball: costs are at most the range of returns."""
     return rounding_error(mdp, ball=True) * float(np.ptp(columns.points(0))) / beta
 
 
 def robust_value(
     mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray, missing: FloatArray | None = None
 ) -> float:
-    """L(pi): a lower bound on the buffered quantile of a fixed policy under every kernel in the ball."""
+    """Return L(pi), a lower bound on the buffered quantile of a fixed policy under every kernel in the ball."""
     columns = lattice(mdp)
     if columns is None:
         raise GridError("robust evaluation of a buffered quantile requires returns on a lattice; use beta=0")
@@ -246,24 +213,22 @@ def robust_value(
         )  # fmt: skip
     middle = int(columns.column(0, policy.target))
     spread = targets.size if targets.size <= 40 else 12
-    tried: dict[int, float] = {}
-    for z in sorted(
-        range(max(0, middle - spread), min(targets.size, middle + spread + 1)), key=lambda z: abs(z - middle)
-    ):
-        if tried and float(targets[z]) <= max(tried.values()):
-            continue  # the bound at z never exceeds z
-        widths = np.arange(z + 1.0) * columns.step
+    near = range(max(0, middle - spread), min(targets.size, middle + spread + 1))
+    best = -np.inf
+    for z in sorted(near, key=lambda z: abs(z - middle)):
         target = float(targets[z])
-        worst = _worst_costs(mdp, policy, half, missing, sums, target, widths)
-        tried[z] = float((tau * target - (tau - beta) * (target - widths) - worst).min() / beta)
-    return max(tried.values())
+        if target > best:  # the bound at a target never exceeds it
+            widths = np.arange(z + 1.0) * columns.step
+            worst = _worst_costs(mdp, policy, half, missing, sums, target, widths)
+            best = max(best, float((tau * target - (tau - beta) * (target - widths) - worst).min() / beta))
+    return best
 
 
 def _worst_costs(
     mdp: MDP, policy: TargetPolicy, half: FloatArray, missing: FloatArray | None, sums: Sums, target: float,
     widths: FloatArray,
 ) -> FloatArray:  # fmt: skip
-    """The greatest E[clip(target - G, 0, width)] of a fixed policy over the ball, for every width."""
+    """Return the greatest E[clip(target - G, 0, width)] of a fixed policy over the ball, for every width."""
     short = target - sums.values(mdp.H)
     value = np.broadcast_to(np.clip(short[:, None], 0.0, widths[None, :]), (mdp.S, short.size, widths.size)).copy()
     for h in range(mdp.H - 1, -1, -1):
@@ -280,10 +245,10 @@ def _worst_costs(
 def ascend(
     mdp: MDP, half: FloatArray, tau: float, beta: float, policy: TargetPolicy, cost: FloatArray, nominal: float
 ) -> dict[str, Any]:
-    """A lower bound on the joint optimum over kernels and policies, and the kernel in the ball that attains it.
+    """Return a lower bound on the joint optimum over kernels and policies, and the kernel in the ball that attains it.
 
-    Stage by stage, the rows that the policy plays move within their balls so as to lower its expected cost; then the
-    policy is planned again on that kernel. No round raises the cost. The kernel found may differ between stages.
+    In each round, the rows that the policy plays move within their balls, stage by stage, so that its expected cost falls;
+    then the policy is planned again on the new kernel. No round raises the cost. The kernel may differ between stages.
     """
     if mdp.successor.size * (mdp.H if mdp.stationary else 1) > ASCENT_WORK:
         return {"joint_lower": nominal}
@@ -291,7 +256,7 @@ def ascend(
     best, best_kernel, previous = nominal, centre.probability, np.inf
     for _ in range(ASCENT_ROUNDS):
         kernel = _moved(centre, kernel, half, policy, cost)
-        done = sweep(kernel, policy.grid, cost, extra=policy.extra)
+        done = sweep(kernel, policy.grid, cost, extra=policy.extra, half=np.zeros_like(half))  # as in _point
         assert done.actions is not None
         policy = TargetPolicy(policy.grid, done.actions, policy.target, policy.extra)
         reached = objective_value(evaluate(kernel, policy), tau, beta)
@@ -305,7 +270,7 @@ def ascend(
 
 
 def _moved(centre: MDP, kernel: MDP, half: FloatArray, policy: TargetPolicy, cost: FloatArray) -> MDP:
-    """The kernel after one pass over its stages from the last to the first, every row in the ball around `centre`."""
+    """Return the kernel after one pass over its stages, last to first; every row stays in the ball around `centre`."""
     columns, H = policy.grid, centre.H
     moves = [columns.moves(centre, h) for h in range(H)]
     mass = np.zeros((centre.S, int(columns.size[0]) + policy.extra))

@@ -90,11 +90,10 @@ class WidthSearch:
         return self.bounds[d]
 
     def _sweep(self, d: float) -> Sweep:
-        extra = max(1, math.ceil(d))
-        cost = np.minimum(np.arange(extra + 1.0), d)
+        cost = clipped(d)
         return sweep(
-            self.mdp, self.grid, cost, extra=extra, half=self.half, sense=self.sense, probability=self.probability,
-            layout=self.layout,
+            self.mdp, self.grid, cost, extra=cost.size - 1, half=self.half, sense=self.sense,
+            probability=self.probability, layout=self.layout,
         )  # fmt: skip
 
     def _drop_tables(self) -> None:
@@ -239,6 +238,11 @@ class WidthSearch:
         return None
 
 
+def clipped(d: float) -> FloatArray:
+    """Return the terminal cost clip(n, 0, d) of needs of n = 0, 1, ... steps, up to the first that costs d."""
+    return np.minimum(np.arange(max(1, math.ceil(d)) + 1.0), d)
+
+
 def _lowest_of_lines(lines: FloatArray) -> tuple[float, float]:
     """Return where in [0, 1] the maximum of lines, each given by its values at both ends, is lowest, and that value."""
     candidates = [0.0, 1.0]
@@ -258,15 +262,19 @@ def _lowest_of_lines(lines: FloatArray) -> tuple[float, float]:
 def best_deterministic(
     search: WidthSearch, column: int, width: float, enough: float = np.inf, scored: MDP | None = None
 ) -> tuple[TargetPolicy, float]:
-    """Return the best buffered quantile among the policies met in the search and, unless `enough` is reached, neighbours.
+    """Return the best policy met in the search or, unless `enough` is reached, near the bound, and its buffered quantile.
 
-    With `scored` the policies are evaluated in that problem instead of on the grid: their rewards are rounded there.
+    With `scored`, policies are evaluated in that problem instead of on the grid, which rounds rewards.
     """
     scores: dict[tuple[float, int], float] = {}
 
     def score() -> tuple[float, int]:
         for key in search.found.keys() - scores.keys():
-            scores[key] = _score(search, search.found[key], scored)
+            found = search.found[key]
+            if scored is None:
+                scores[key] = found.value
+            else:
+                scores[key] = evaluate(scored, found.policy).buffered_quantile(search.tau, search.beta)
         best = max(scores.values())
         tied = [key for key in search.found if scores[key] == best]  # in the order in which they were met
         return max(tied, key=lambda key: float(search.found[key].points @ search.found[key].mass))
@@ -282,13 +290,6 @@ def best_deterministic(
                     search.policy(d, c)
         best = score()
     return search.found[best].policy, scores[best]
-
-
-def _score(search: WidthSearch, found: Found, scored: MDP | None) -> float:
-    """Return the buffered quantile of a policy."""
-    if scored is not None:
-        return evaluate(scored, found.policy).buffered_quantile(search.tau, search.beta)
-    return found.value
 
 
 def best_mix(search: WidthSearch, column: int) -> tuple[MixturePolicy | TargetPolicy, float]:

@@ -26,8 +26,7 @@ from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.mdp.unroll import to_labels
-from bqrl.planners.occupancy import play_shares, target_masses
+from bqrl.planners.follow import play_shares, target_masses
 
 MAX_ROWS = 1_000_000
 Row = dict[str, Any]
@@ -131,7 +130,7 @@ def _ranges(policy: TargetPolicy, mdp: MDP, h: int, s: int, sums: Any, mass: Any
 
 def _label_rows(policy: Policy, mdp: MDP) -> Iterator[Row]:
     """One row per label and outcome, so that the next label can be looked up."""
-    labels = to_labels(policy, mdp)
+    labels = policy.to_labels(mdp)
     mass: dict[tuple[int, int], float] = {
         (int(labels.root[s]), int(s)): float(mdp.mu[s]) for s in np.flatnonzero(mdp.mu)
     }

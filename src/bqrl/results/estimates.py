@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bqrl.logs.estimate import Estimate
 from bqrl.planners.plan import Plan
-from bqrl.results.charts import BLUE, GREY, HEIGHT, ORANGE, RED, SKY, WIDTH, altair, image, titled
-from bqrl.results.result import Result, Table
+from bqrl.results.charts import BLUE, GREY, ORANGE, RED, SKY, Specified, altair, joined, specified, tips, with_title
+from bqrl.results.result import Result, Table, asked_for, chart_files, saved
 from bqrl.results.words import number
 
 MAX_ROWS = 1000  # points of the chart of rows
 TABLES = ("policies", "gains", "limits", "projection", "rows")
 CHARTS = ("promise", "coverage")
-FILES = (
-    *(f"{name}.csv" for name in TABLES), "estimate.npz", "policy.npz",
-    *(f"{name}.{kind}" for name in CHARTS for kind in ("vl.json", "png", "pdf")),
-)  # fmt: skip
+FILES = (*(f"{name}.csv" for name in TABLES), "estimate.npz", "policy.npz", *chart_files(CHARTS))
 PROMISE, CLAIM, LOGGED, LATER = "promise", "not a promise", "estimate with an interval", "projection"
 COLOURS = {PROMISE: BLUE, CLAIM: ORANGE, LOGGED: GREY, LATER: SKY}
 
@@ -77,31 +72,18 @@ def fit_result(
     Result, list of str
         Without Altair the result has no charts, and a line says so.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        estimate.save(Path(folder) / "estimate.npz")
-        promise.policy.save(Path(folder) / "policy.npz")
-        files = {name: (Path(folder) / name).read_bytes() for name in ("estimate.npz", "policy.npz")}
-    charts: dict[str, Any] = {}
-    left_out = []
-    try:
-        drawn = (
-            {
-                "promise": promise_chart(content["policies"], content["projection"], promise.tau),
-                "coverage": coverage_chart(estimate, content["limits"]),
-            }
-            if draw
-            else {}
-        )
-        charts = {name: chart.to_dict() for name, chart in drawn.items()}
-        files |= {f"{name}.{kind}": image(spec, kind) for name, spec in charts.items() for kind in ("png", "pdf")}
-    except ImportError as fault:
-        left_out.append(str(fault))
-    asked = {key: value for key, value in settings.items() if value not in (None, False)}
+    drawn = specified(lambda: fit_charts(content, estimate, promise.tau)) if draw else Specified({}, {}, [])
     result = Result(
-        "fit", title, asked, _tables(content, promise.tau, estimate), charts, _sentences(content),
-        details={**content, "settings": dict(settings)}, files=files,
-    )  # fmt: skip
-    return result, left_out
+        kind="fit",
+        title=title,
+        settings=asked_for(settings),
+        tables=_tables(content, promise.tau, estimate),
+        charts=drawn.specs,
+        sentences=_sentences(content),
+        details={**content, "settings": dict(settings)},
+        files={"estimate.npz": saved(estimate), "policy.npz": saved(promise.policy), **drawn.files},
+    )
+    return result, drawn.left_out
 
 
 def _sentences(content: Mapping[str, Any]) -> list[str]:
@@ -151,18 +133,18 @@ def _tables(content: Mapping[str, Any], tau: float, estimate: Estimate) -> dict[
     return {name: found[name] for name in TABLES if name in found}
 
 
-def estimate_view(estimate: Estimate, tau: float | None) -> Any:
+def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
     """Charts of an estimate: the rows and, at a level, the promise beside other plans."""
     if tau is None:
         return coverage_chart(estimate, [])
     content = fit_document(estimate, estimate.solve(tau))
-    charts = [
-        promise_chart(content["policies"], content["projection"], tau), coverage_chart(estimate, content["limits"]),
-    ]  # fmt: skip
-    alt = altair()
-    for chart in charts:
-        chart.config = alt.Undefined
-    return alt.vconcat(*charts).resolve_scale(color="independent").configure_view(stroke=None)
+    return joined("vconcat", *fit_charts(content, estimate, tau).values())
+
+
+def fit_charts(content: Mapping[str, Any], estimate: Estimate, tau: float) -> dict[str, Any]:
+    """The charts of a fit by name; `content` is what `fit_document` gives."""
+    promise = promise_chart(content["policies"], content["projection"], tau)
+    return {"promise": promise, "coverage": coverage_chart(estimate, content["limits"])}
 
 
 def promise_chart(policies: Sequence[Mapping[str, Any]], projection: Sequence[Mapping[str, Any]], tau: float) -> Any:
@@ -178,59 +160,41 @@ def promise_chart(policies: Sequence[Mapping[str, Any]], projection: Sequence[Ma
         row |= {key: row["value"] if x is None or not math.isfinite(x) else x for key, x in ends.items()}
         row["label"] = f"{row['policy']}|{row['meaning'].removesuffix(' with an interval')}"
     order = [row["label"] for row in rows]
-    x = alt.X("value:Q", title=f"{tau:g}-quantile of the return", scale=alt.Scale(zero=False, padding=12))
-    y = alt.Y("label:N", title=None, sort=order, axis=alt.Axis(labelLimit=220, labelExpr="split(datum.label, '|')"))
-    kinds = [kind for kind in COLOURS if any(row["meaning"] == kind for row in rows)]
-    colour = alt.Color(
-        "meaning:N", legend=None,
-        scale=alt.Scale(domain=kinds, range=[COLOURS[kind] for kind in kinds]),
-    )  # fmt: skip
+    x = alt.X("value:Q", title=f"{tau:g}-quantile of the return", scale={"zero": False, "padding": 12})
+    y = alt.Y("label:N", title=None, sort=order, axis={"labelLimit": 220, "labelExpr": "split(datum.label, '|')"})
+    scale = {"domain": list(COLOURS), "range": list(COLOURS.values())}
+    colour = alt.Color("meaning:N", legend=None, scale=scale)
     base = alt.Chart(alt.Data(values=rows))
-    tips = [alt.Tooltip("policy:N"), alt.Tooltip("value:Q", format=".6~g"), alt.Tooltip("meaning:N")]
+    shown = tips(("policy:N", "policy"), ("value:Q", "value", ".6~g"), ("meaning:N", "meaning"))
     chart = alt.layer(
         base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", y=y, color=colour),
-        base.mark_point(filled=True, size=110, opacity=1).encode(x=x, y=y, color=colour, tooltip=tips),
+        base.mark_point(filled=True, size=110, opacity=1).encode(x=x, y=y, color=colour, tooltip=shown),
         base.mark_text(dy=-12, fontSize=11).encode(x=x, y=y, text=alt.Text("value:Q", format=".5~g")),
     )
     said = "Only the promise holds with the stated confidence. The plug-in plan takes the frequencies as the truth."
     if all(row["meaning"] != PROMISE for row in rows):
         said += " No promise is possible with this log."
-    return _finished(chart, "What the log promises", said, 40 * len(rows) + 20)
+    return with_title(chart, "What the log promises", said, 40 * len(rows) + 20)
 
 
 def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]]) -> Any:
     """Visits and radii of the rows; those that limit the promise are marked."""
-    alt = altair()
+    alt, limiting, other = altair(), "limits the promise", "other rows"
     rows, listed = estimate.rows(), {(row["stage"], row["state"], row["action"]) for row in limits}
     for row in rows:
-        row["kind"] = "limits the promise" if (row["stage"], row["state"], row["action"]) in listed else "other rows"
+        row["kind"] = limiting if (row["stage"], row["state"], row["action"]) in listed else other
     said = "One point per row (state and action) that the log shows. Radius 2: nothing is known; 0: known exactly."
     if len(rows) > MAX_ROWS:
         said += f" {MAX_ROWS} of {len(rows)} rows."
-        rows.sort(key=lambda row: (row["kind"] != "limits the promise", row["visits"]))
+        rows.sort(key=lambda row: (row["kind"] == other, row["visits"]))
         rows = [rows[i] for i in np.unique(np.r_[: len(listed), np.linspace(0, len(rows) - 1, MAX_ROWS).astype(int)])]
-    kinds = ["other rows", "limits the promise"]
-    rows.sort(key=lambda row: row["kind"] == "limits the promise")  # drawn last
-    base = alt.Chart(alt.Data(values=rows))
-    named = ("state", "action", "stage") if not estimate.mdp.stationary else ("state", "action")
-    tips = [
-        *(alt.Tooltip(f"{key}:N") for key in named),
-        alt.Tooltip("visits:Q"),
-        alt.Tooltip("radius:Q", format=".3~g"),
-    ]
-    chart = base.mark_point(filled=True, size=45, opacity=0.7).encode(
-        x=alt.X("visits:Q", title="visits of the row", scale=alt.Scale(type="log", nice=False, padding=10)),
-        y=alt.Y("radius:Q", title="l1 radius of its ball", scale=alt.Scale(domain=[0, 2])),
-        color=alt.Color(
-            "kind:N", title=None, scale=alt.Scale(domain=kinds, range=[GREY, RED]),
-            legend=alt.Legend(orient="top") if limits else None,
-        ),
-        tooltip=tips,
+    rows.sort(key=lambda row: row["kind"] == limiting)  # drawn last
+    named = ("state", "action") if estimate.mdp.stationary else ("state", "action", "stage")
+    kinds = {"domain": [other, limiting], "range": [GREY, RED]}
+    chart = alt.Chart(alt.Data(values=rows)).mark_point(filled=True, size=45, opacity=0.7).encode(
+        x=alt.X("visits:Q", title="visits of the row", scale={"type": "log", "nice": False, "padding": 10}),
+        y=alt.Y("radius:Q", title="l1 radius of its ball", scale={"domain": [0, 2]}),
+        color=alt.Color("kind:N", title=None, scale=kinds, legend={"orient": "top"} if limits else None),
+        tooltip=tips(*((f"{key}:N", key) for key in named), ("visits:Q", "visits"), ("radius:Q", "radius", ".3~g")),
     )  # fmt: skip
-    return _finished(chart, "How well each row is known", said)
-
-
-def _finished(chart: Any, title: str, subtitle: str, height: int = HEIGHT) -> Any:
-    """The chart with its title and size, in the style of the other charts."""
-    sized = titled(chart, title, subtitle).properties(width=WIDTH, height=height)
-    return sized.configure_view(stroke=None).configure_axis(gridOpacity=0.35, titleFontWeight="normal")
+    return with_title(chart, "How well each row is known", said)

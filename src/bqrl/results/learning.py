@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.convert import uniform
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
-from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, promise_axis, specified, thinning
-from bqrl.results.plans import asked_for, file_number, in_one_line, policy_files, saved
-from bqrl.results.result import Result, Table, versions
+from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, specified, thinning
+from bqrl.results.plans import in_one_line, policy_files
+from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, by_gap, compared, headline, learned, number, ranking
+from bqrl.results.words import runs as runs_of
 from bqrl.study.compare import LAST, Contender, Experiment, beats
+from bqrl.study.tables import level_name
 
 NAMES = {
     "ucb-bqrl": "UCB-BQRL", "psrl": "PSRL", "ucbvi": "UCBVI", "q-learning": "Q-learning", "sarsa": "SARSA",
@@ -88,9 +91,9 @@ def file_stem(learner: str, params: Mapping[str, Any], seed: int, *, alone: bool
 
 def learning_files(tau: float, stems: list[str]) -> list[str]:
     """Names of the files that a folder of these runs may hold."""
-    tables = ["learners.csv", "seeds.csv", "curves.csv", "beats.csv", f"policy_tau{file_number(tau)}.csv"]
-    charts = [f"{name}.{kind}" for name in CHARTS for kind in ("vl.json", "png", "pdf")]
-    return [*tables, f"policy_tau{file_number(tau)}.npz", *charts, *(f"record_{stem}.npz" for stem in stems)]
+    tables, policy = ("learners.csv", "seeds.csv", "curves.csv", "beats.csv"), f"policy_tau{level_name(tau)}"
+    records = (f"record_{stem}.npz" for stem in stems)
+    return [*tables, f"{policy}.csv", f"{policy}.npz", *chart_files(CHARTS), *records]
 
 
 def learning_document(found: Learned) -> dict[str, Any]:
@@ -101,11 +104,9 @@ def learning_document(found: Learned) -> dict[str, Any]:
     if experiment.exact and optimum is not None:
         best = {"quantile": optimum.quantile(tau), "mean": optimum.best_mean}
         if found.random is not None:
-            random = {"quantile": found.random.quantile(tau), "mean": found.random.mean()}
-            random |= {
-                "gap": T * (best["quantile"] - random["quantile"]),
-                "regret": T * (best["mean"] - random["mean"]),
-            }
+            quantile, mean = found.random.quantile(tau), found.random.mean()
+            lost = {"gap": T * (best["quantile"] - quantile), "regret": T * (best["mean"] - mean)}
+            random = {"quantile": quantile, "mean": mean, **lost}
     document: dict[str, Any] = {
         "format": f"bqrl {'learn' if found.alone else 'compare'} 2",
         "model": dict(found.model),
@@ -173,9 +174,7 @@ def _beats(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     losses = {one["label"]: sign * np.array([row[key] for row in one["runs"]]) for one in by_gap(document["learners"])}
     return [
         {"learner": mine, "other": other, "probability": beats(losses[mine], losses[other])}
-        for mine in losses
-        for other in losses
-        if mine != other
+        for mine, other in permutations(losses, 2)
     ]
 
 
@@ -272,7 +271,7 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
     chart = curves_chart(
         curves,
         title=title[0].upper() + title[1:],
-        y_title=promise_axis(tau, words) if exact else words.titled("mean return"),
+        y_title=words.titled(f"return reached in {runs_of(tau)}" if exact else "mean return"),
         band=experiment.band if len(experiment.seeds) > 1 else "",
         note=f"Averages over {MAX_BLOCKS} blocks of episodes." if experiment.episodes > MAX_BLOCKS else "",
         references=references,
@@ -282,13 +281,12 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
 
 def _curve_table(experiment: Experiment) -> Table:
     """The cumulative measures by episode."""
-    rows = []
-    for gap, regret in zip(experiment.curves("gap", MAX_ROWS), experiment.curves("regret", MAX_ROWS), strict=True):
-        row = {"learner": gap["learner"], "episode": gap["episode"]}
-        row |= {f"gap_{key}": gap[key] for key in ("mean", "low", "high")}
-        rows.append(row | {f"regret_{key}": regret[key] for key in ("mean", "low", "high")})
-    titles = {
-        f"{name}_{key}": f"cumulative {name}, {key}" for name in ("gap", "regret") for key in ("mean", "low", "high")
-    }
+    names, ends = ("gap", "regret"), ("mean", "low", "high")
+    rows = [
+        {"learner": both[0]["learner"], "episode": both[0]["episode"]}
+        | {f"{name}_{key}": row[key] for name, row in zip(names, both, strict=True) for key in ends}
+        for both in zip(*(experiment.curves(name, MAX_ROWS) for name in names), strict=True)
+    ]
+    titles = {f"{name}_{key}": f"cumulative {name}, {key}" for name in names for key in ends}
     said = f"Low and high: {experiment.band}. {thinning(experiment.episodes, MAX_ROWS)}"
     return Table(rows, titles, said.strip())

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bqrl.results.charts import MISSING
+from bqrl.results.charts import extra
 from bqrl.results.result import Result, Table, plain, to_csv
 from bqrl.results.words import cell, displayed, number
 
@@ -25,14 +25,11 @@ MAX_CSV = 1_000_000  # bytes of a table that is embedded for download
 
 def page(result: Result) -> str:
     """The page of a result as HTML: one file with code, data and style inside."""
-    jinja2 = _jinja()
+    jinja2 = extra("jinja2", "the page needs Jinja2")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string((Path(__file__).parent / "page.html.j2").read_text(encoding="utf-8"))
     choices = [choice for choice in result.choices if len(choice.values) > 1]
     chosen = {choice.name: choice.values[choice.start] for choice in choices}
-    now = [
-        line.text for line in result.lines if all(chosen.get(key, value) == value for key, value in line.when.items())
-    ]
     tables = [_table(name, table) for name, table in result.tables.items()]
     specs = [dict(spec) for spec in result.charts.values()]
     titles = [_title(spec) for spec in specs]
@@ -42,19 +39,16 @@ def page(result: Result) -> str:
         "charts": specs,
         "tables": [{"name": table["name"], "csv": table["csv"]} for table in tables],
     }
-    settings = [(key.replace("_", " "), _shown(value)) for key, value in result.settings.items() if value is not None]
-    versions = result.details.get("versions", {})
     html: str = template.render(
         result=result,
-        subtitle=result.settings.get("size", ""),
-        shown=now,
+        shown=[line.text for line in result.lines if all(chosen.get(key, x) == x for key, x in line.when.items())],
         choices=choices,
         charts=titles,
         tables=tables,
-        settings=settings,
-        footer=_footer(result.details, versions),
-        data=_markup(json.dumps(plain(data), allow_nan=False).replace("<", "\\u003c")),
-        library=_markup(library()) if specs else "",
+        settings={key.replace("_", " "): _shown(x) for key, x in result.settings.items() if x is not None},
+        footer=_footer(result.details),
+        data=json.dumps(plain(data), allow_nan=False).replace("<", "\\u003c"),
+        library=library() if specs else "",
     )
     return html
 
@@ -62,41 +56,21 @@ def page(result: Result) -> str:
 @lru_cache(maxsize=1)
 def library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script."""
-    try:
-        import vl_convert
-    except ImportError:
-        raise ImportError(MISSING) from None
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
-
-
-def _jinja() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        raise ImportError(MISSING.replace("charts need Altair and vl-convert", "the page needs Jinja2")) from None
-    return jinja2
-
-
-def _markup(text: str) -> Any:
-    import markupsafe
-
-    return markupsafe.Markup(text)
+    bundle = extra("vl_convert").javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return str(bundle).replace("</script", "<\\/script")
 
 
 def _title(spec: dict[str, Any]) -> dict[str, str]:
     """Take the title out of a chart: HTML breaks its lines, a chart does not."""
     title = spec.pop("title", "")
-    if isinstance(title, Mapping):
-        text, subtitle = title.get("text", ""), title.get("subtitle", "")
-        if isinstance(text, Mapping):  # it follows the selectors of the chart; the script of the page does so, too
-            text = spec["usermeta"]["titles"]
-            while not isinstance(text, str):
-                text = text[0]
-        return {
-            "title": text if isinstance(text, str) else " ".join(text),
-            "subtitle": subtitle if isinstance(subtitle, str) else " ".join(subtitle),
-        }
-    return {"title": title, "subtitle": ""}
+    parts = title if isinstance(title, Mapping) else {"text": title}
+    text, subtitle = parts.get("text", ""), parts.get("subtitle", "")
+    if isinstance(text, Mapping):  # it follows the selectors of the chart; the script of the page does so, too
+        text = spec["usermeta"]["titles"]
+        while not isinstance(text, str):
+            text = text[0]
+    lines = {"title": text, "subtitle": subtitle}
+    return {key: line if isinstance(line, str) else " ".join(line) for key, line in lines.items()}
 
 
 def _table(name: str, table: Table) -> dict[str, Any]:
@@ -122,8 +96,8 @@ def _shown(value: Any) -> str:
     return cell(value)
 
 
-def _footer(details: Mapping[str, Any], versions: Mapping[str, str]) -> str:
-    made = ", ".join(f"{name} {version}" for name, version in versions.items())
+def _footer(details: Mapping[str, Any]) -> str:
+    made = ", ".join(f"{name} {version}" for name, version in details.get("versions", {}).items())
     seconds = details.get("seconds")
     took = "" if seconds is None else f"Computed in {number(float(seconds), 3)} s"
     return " with ".join(part for part in (took, made) if part)

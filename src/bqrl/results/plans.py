@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +15,12 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, TargetPolicy
 from bqrl.planners.plan import Plan, objective_value
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.results.charts import Steps, guarantee_chart, law_chart, policy_chart, specified
+from bqrl.results.charts import specified
 from bqrl.results.decisions import decision_rows, wide_rows
-from bqrl.results.result import Choice, Result, Sentence, Table, versions
+from bqrl.results.plan_charts import Steps, guarantee_chart, law_chart, policy_chart
+from bqrl.results.result import Choice, Result, Sentence, Table, asked_for, chart_files, saved, versions
 from bqrl.results.words import Words, meaning, number, percent
+from bqrl.study.tables import level_name
 
 MAX_SHARES = 4_000_000  # numbers (stage, state, action) of a map that is worth its memory
 MAX_WIDE = 30  # stages of a table of states by stages
@@ -39,9 +39,7 @@ class Solved:
     neutral: tuple[Policy, Law, Law] | None = None  # the risk-neutral policy and both ends of its law
     settings: Mapping[str, Any] = field(default_factory=dict)
     curve: GuaranteeCurve | None = None
-    shares: Mapping[float, FloatArray] = field(
-        default_factory=dict
-    )  # by level (H, S, A): how often an action is played
+    shares: Mapping[float, FloatArray] = field(default_factory=dict)  # by level (H, S, A): how often actions are played
     neutral_shares: FloatArray | None = None
     seconds: float = 0.0
 
@@ -87,16 +85,10 @@ def in_one_line(model: Mapping[str, Any], words: Words) -> str:
     return ", ".join(parts)
 
 
-def asked_for(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that differ from nothing."""
-    return {key: value for key, value in settings.items() if value not in (None, False, [], ())}
-
-
 def plan_files(taus: Sequence[float]) -> list[str]:
     """Names of the files that a folder of these levels may hold."""
     kinds = ("policy_tau{}.csv", "policy_tau{}.npz", "overview_tau{}.csv")
-    policies = [kind.format(file_number(tau)) for tau in taus for kind in kinds]
-    return [*FILES, *policies, *(f"{name}.{kind}" for name in CHARTS for kind in ("vl.json", "png", "pdf"))]
+    return [*FILES, *(kind.format(level_name(tau)) for tau in taus for kind in kinds), *chart_files(CHARTS)]
 
 
 def plan_result(solved: Solved) -> tuple[Result, list[str]]:
@@ -111,7 +103,7 @@ def plan_result(solved: Solved) -> tuple[Result, list[str]]:
     for plan in solved.plans:
         overview = policy_overview(plan.policy, solved.mdp, words)
         if overview is not None:
-            tables[f"overview_tau{file_number(plan.tau)}"] = overview
+            tables[f"overview_tau{level_name(plan.tau)}"] = overview
         left_out += policy_files(plan.policy, solved.mdp, words, plan.tau, f"{plan.objective}: ", tables, files)
     sentences, choices = _sentences(solved)
     result = Result(
@@ -132,7 +124,7 @@ def policy_files(
     policy: Policy, mdp: MDP, words: Words, tau: float, caption: str, tables: dict[str, Table], files: dict[str, bytes]
 ) -> list[str]:
     """Add a policy to tables and files; one line if its table cannot be written."""
-    name = f"policy_tau{file_number(tau)}"
+    name = f"policy_tau{level_name(tau)}"
     files[f"{name}.npz"] = saved(policy)
     try:
         tables[name] = policy_table(policy, mdp, words, caption)
@@ -210,49 +202,42 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
     rows = []
     for level in levels:
         margins = {key: float(f"{level['margin'][key]:.2g}") for key in ("below", "above")}  # a size, not a result
-        neutral = level["risk_neutral"] or {"value": None, "upper": None}
-        row = {
-            **level,
-            **margins,
-            "level": level["tau"],
-            "neutral": neutral["value"],
-            "neutral_upper": neutral["upper"],
-        }
-        rows.append({key: row[key] for key in titles})
-    dropped = set() if any(level["attitude"] == "robust" for level in levels) else {"nominal"}
+        low, high = (
+            None if level["risk_neutral"] is None else level["risk_neutral"][key] for key in ("value", "upper")
+        )
+        rows.append({**level, **margins, "level": level["tau"], "neutral": low, "neutral_upper": high})
     # Margins measure how firm a quantile of the model as given is: a mean over levels, a ball or a bracket have none.
-    if not all(level["beta"] == 0.0 and level["attitude"] == "nominal" and level["exact"] for level in levels):
-        dropped |= {"below", "above"}
-    if all(row["upper"] is None for row in rows):
-        dropped |= {"upper", "gap"}
-    if all(row["neutral"] is None for row in rows):
-        dropped |= {"neutral"}
-    if all(row["neutral"] == row["neutral_upper"] for row in rows):
-        dropped |= {"neutral_upper"}
-    rows = [{key: value for key, value in row.items() if key not in dropped} for row in rows]
-    return Table(rows, {key: titles[key] for key in rows[0]}, "One row per level.")
+    firm = all(level["beta"] == 0.0 and level["attitude"] == "nominal" and level["exact"] for level in levels)
+    proven = any(row["upper"] is not None for row in rows)
+    wanted = {
+        "nominal": any(level["attitude"] == "robust" for level in levels), "below": firm, "above": firm,
+        "upper": proven, "gap": proven, "neutral": any(row["neutral"] is not None for row in rows),
+        "neutral_upper": any(row["neutral"] != row["neutral_upper"] for row in rows),
+    }  # fmt: skip
+    titles = {key: title for key, title in titles.items() if wanted.get(key, True)}
+    return Table([{key: row[key] for key in titles} for row in rows], titles, "One row per level.")
 
 
 def _value_name(levels: Sequence[Mapping[str, Any]]) -> str:
-    def name(level: Mapping[str, Any]) -> str:
-        if level["attitude"] == "robust":
-            return "guaranteed"
-        if not level["exact"]:
-            return "at least"
-        if level["beta"] == 0.0:
-            return "quantile"
-        return "CVaR" if level["beta"] == level["tau"] else "buffered quantile"
-
-    names = {name(level) for level in levels}
+    """What the values of the levels are; "value" if they differ in kind."""
+    names = {
+        "guaranteed" if level["attitude"] == "robust"
+        else "at least" if not level["exact"]
+        else "quantile" if level["beta"] == 0.0
+        else "CVaR" if level["beta"] == level["tau"]
+        else "buffered quantile"
+        for level in levels
+    }  # fmt: skip
     return names.pop() if len(names) == 1 else "value"
 
 
 def _level(plan: Plan, solved: Solved) -> dict[str, Any]:
-    level = plan.summary()
-    level["law_exact"] = plan.law_upper is None
-    level["target"] = getattr(plan.policy, "target", None)
-    level["randomized_upper"] = plan.details.get("randomized")
-    level["risk_neutral"] = None
+    level = plan.summary() | {
+        "law_exact": plan.law_upper is None,
+        "target": getattr(plan.policy, "target", None),
+        "randomized_upper": plan.details.get("randomized"),
+        "risk_neutral": None,
+    }
     if solved.neutral is not None:
         low, high = (objective_value(law, plan.tau, plan.beta) for law in solved.neutral[1:])
         level["risk_neutral"] = {"value": low, "upper": high, "mean": solved.neutral[1].mean()}
@@ -293,20 +278,3 @@ def _laws(solved: Solved) -> Table:
             rows += [{"policy": f"{name}{end}", "return": x, "probability": p} for x, p in pairs]
     titles = {"policy": "policy", "return": solved.words.returns, "probability": "probability"}
     return Table(rows, titles, "The probability of every return under each policy.")
-
-
-def saved(policy: Any) -> bytes:
-    """A policy or a record as the bytes of its .npz file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "saved.npz"
-        policy.save(path)
-        return path.read_bytes()
-
-
-def file_number(x: float) -> str:
-    """A number as part of a file name.
-
-    >>> file_number(0.1), file_number(1e-05)
-    ('0p1', '1em05')
-    """
-    return repr(float(x)).replace(".", "p").replace("-", "m")

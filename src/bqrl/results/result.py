@@ -26,12 +26,13 @@ import math
 import os
 import platform
 import re
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -124,6 +125,24 @@ def to_csv(table: Table) -> bytes:
     return text.getvalue().encode()
 
 
+def saved(thing: Any) -> bytes:
+    """A policy, a record or an estimate as the bytes of its .npz file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "saved.npz"
+        thing.save(path)
+        return path.read_bytes()
+
+
+def chart_files(names: Iterable[str]) -> list[str]:
+    """Names of the files of charts: specification and images."""
+    return [f"{name}.{kind}" for name in names for kind in ("vl.json", "png", "pdf")]
+
+
+def asked_for(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that were set."""
+    return {key: value for key, value in settings.items() if value not in (None, False, [], ())}
+
+
 def versions() -> dict[str, str]:
     """Versions of the software that a result depends on."""
     libraries = {name: metadata.version(name) for name in ("numpy", "numba", "scipy")}
@@ -148,7 +167,7 @@ def check_folder(folder: str | Path, names: Iterable[str] = ()) -> None:
     """
     path = Path(folder)
     _check_writable(path)
-    _refuse_foreign(path, _listed(path), [RESULT, *names])
+    _refuse_foreign(path, _manifest(path), [RESULT, *names])
 
 
 def write(result: Result, folder: str | Path) -> None:
@@ -158,8 +177,7 @@ def write(result: Result, folder: str | Path) -> None:
 
 def add_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
     """Add files to a complete result folder, such as its page, or replace those that have these names."""
-    manifest = _manifest(Path(folder))
-    if manifest is None or manifest["status"] != "complete":
+    if _manifest(Path(folder)).status != "complete":
         read(folder)  # raises with the reason
     _replace(Path(folder), dict(files), keep=True)
 
@@ -180,12 +198,12 @@ def read(folder: str | Path) -> Result:
     if not path.is_dir():
         raise FileNotFoundError(f"there is no folder {path}; name one that a command has written with --out")
     manifest = _manifest(path)
-    if manifest is None:
+    if not manifest.status:
         raise FileFormatError(f"{path} holds no result of bqrl (no {MANIFEST}); name a folder written with --out")
-    if manifest["status"] != "complete":
+    if manifest.status != "complete":
         raise FileFormatError(f"{path}: interrupted; run the command again", file=str(path))
     contents: dict[str, bytes] = {}
-    for name, digests in manifest["files"].items():
+    for name, digests in manifest.files.items():
         with suppress(OSError):
             contents[name] = (path / name).read_bytes()
         if name not in contents or _digest(contents[name]) not in digests:
@@ -196,25 +214,12 @@ def read(folder: str | Path) -> Result:
 
 def _contents(result: Result) -> dict[str, bytes]:
     """Files of a result by name."""
-    tables = {}
-    for name, table in result.tables.items():
-        columns = [
-            {"key": key, "title": table.titles.get(key, key), "type": _type(row[key] for row in table.rows)}
-            for key in table.columns
-        ]
-        tables[name] = {"caption": table.caption, "columns": columns}
+    tables = {name: {"caption": table.caption, "columns": _columns(table)} for name, table in result.tables.items()}
     head = {
-        "format": FORMAT,
-        "version": VERSION,
-        "kind": result.kind,
-        "title": result.title,
-        "settings": result.settings,
-        "sentences": [asdict(line) for line in result.lines],
-        "tables": tables,
-        "charts": list(result.charts),
-        "choices": [asdict(choice) for choice in result.choices],
-        "details": result.details,
-    }
+        "format": FORMAT, "version": VERSION, "kind": result.kind, "title": result.title, "settings": result.settings,
+        "sentences": [asdict(line) for line in result.lines], "tables": tables, "charts": list(result.charts),
+        "choices": [asdict(choice) for choice in result.choices], "details": result.details,
+    }  # fmt: skip
     parts = [
         *((f"{name}.csv", to_csv(table)) for name, table in result.tables.items()),
         *((f"{name}.vl.json", to_json(spec, indent=None).encode()) for name, spec in result.charts.items()),
@@ -234,41 +239,38 @@ def _parse(path: Path, contents: dict[str, bytes]) -> Result:
         head = json.loads(contents.pop(RESULT))
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise ValueError(f"version {head['version']} is not {VERSION}")
-        tables = {}
-        for name, table in head["tables"].items():
-            rows = _rows(contents.pop(f"{name}.csv"), {column["key"]: column["type"] for column in table["columns"]})
-            tables[name] = Table(
-                rows, {column["key"]: column["title"] for column in table["columns"]}, table["caption"]
-            )
         return Result(
-            kind=head["kind"],
-            title=head["title"],
-            settings=head["settings"],
-            tables=tables,
+            **{key: head[key] for key in ("kind", "title", "settings", "details")},
+            tables={name: _table(contents.pop(f"{name}.csv"), **table) for name, table in head["tables"].items()},
             charts={name: json.loads(contents.pop(f"{name}.vl.json")) for name in head["charts"]},
-            sentences=[Sentence(line["text"], line.get("when", {})) for line in head["sentences"]],
+            sentences=[Sentence(**line) for line in head["sentences"]],
             choices=[Choice(**choice) for choice in head["choices"]],
-            details=head["details"],
             files=contents,
         )
     except (KeyError, TypeError, ValueError) as fault:
         raise FileFormatError(f"{path / RESULT} cannot be read: {fault}; run the command again") from None
 
 
-def _rows(content: bytes, types: Mapping[str, str]) -> list[dict[str, Any]]:
+def _columns(table: Table) -> list[dict[str, str]]:
+    """Key, title and type of every column."""
+    found = []
+    for key in table.columns:
+        types = {type(plain(row[key], finite=False)) for row in table.rows} - {type(None)}
+        kinds: dict[str, set[type]] = {"yes/no": {bool}, "whole": {int}, "number": {int, float}}
+        kind = next((name for name, some in kinds.items() if types and types <= some), "text")
+        found.append({"key": key, "title": table.titles.get(key, key), "type": kind})
+    return found
+
+
+def _table(content: bytes, caption: str, columns: Sequence[Mapping[str, str]]) -> Table:
+    """The table of a CSV file whose columns are described as `_columns` does."""
     parse: dict[str, Any] = {"whole": int, "number": float, "yes/no": lambda text: text == "True", "text": str}
-    return [
-        {key: parse[types[key]](text) if text else None for key, text in row.items()}
+    read_cell = {column["key"]: parse[column["type"]] for column in columns}
+    rows = [
+        {key: read_cell[key](text) if text else None for key, text in row.items()}
         for row in csv.DictReader(io.StringIO(content.decode(), newline=""))
     ]
-
-
-def _type(values: Iterable[Any]) -> str:
-    found = {type(plain(value, finite=False)) for value in values} - {type(None)}
-    for name, types in (("yes/no", {bool}), ("whole", {int}), ("number", {int, float})):
-        if found and found <= types:
-            return name
-    return "text"
+    return Table(rows, {column["key"]: column["title"] for column in columns}, caption)
 
 
 def plain(value: Any, finite: bool = True) -> Any:
@@ -284,47 +286,42 @@ def plain(value: Any, finite: bool = True) -> Any:
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
-def _manifest(path: Path) -> dict[str, Any] | None:
-    """The manifest of the folder; None if there is none of ours."""
+class _Manifest(NamedTuple):
+    """The manifest of a folder: "complete", "interrupted" or "" for none of ours, and the digests of its files."""
+
+    status: str
+    files: dict[str, list[str]]
+
+
+def _manifest(path: Path) -> _Manifest:
     try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
-        if manifest["format"] != FORMAT or manifest["status"] not in ("complete", "interrupted"):
-            return None
-        files = {str(name): [str(digest) for digest in digests] for name, digests in manifest["files"].items()}
-        return {"status": manifest["status"], "files": files}
+        found = json.loads((path / MANIFEST).read_bytes())
+        if found["format"] == FORMAT and found["status"] in ("complete", "interrupted"):
+            return _Manifest(found["status"], {str(name): [*map(str, some)] for name, some in found["files"].items()})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def _listed(path: Path) -> dict[str, list[str]]:
-    manifest = _manifest(path)
-    return {} if manifest is None else manifest["files"]
+        pass
+    return _Manifest("", {})
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _ours(path: Path, name: str, listed: Mapping[str, list[str]]) -> bool:
-    place = path / name
-    return (
-        NAME.fullmatch(name) is not None
-        and not place.is_symlink()
-        and place.is_file()
-        and _digest(place.read_bytes()) in listed.get(name, ())
-    )
+def _ours(place: Path, digests: Sequence[str]) -> bool:
+    """Whether a file is as we wrote it."""
+    return not place.is_symlink() and place.is_file() and _digest(place.read_bytes()) in digests
 
 
-def _refuse_foreign(path: Path, listed: Mapping[str, list[str]], names: Iterable[str]) -> None:
+def _refuse_foreign(path: Path, manifest: _Manifest, names: Iterable[str]) -> None:
     """FileExistsError if one of the names is taken by a file that is not ours."""
-    if os.path.lexists(path / MANIFEST) and _manifest(path) is None:
+    if os.path.lexists(path / MANIFEST) and not manifest.status:
         raise FileExistsError(f"{path / MANIFEST} was not written by bqrl; move it or choose another folder")
     for name in names:
         for part in list(Path(name).parents)[:-1]:
             if os.path.lexists(path / part) and ((path / part).is_symlink() or not (path / part).is_dir()):
                 raise FileExistsError(f"{path / part} is not a folder of bqrl; move it or choose another folder")
-        if os.path.lexists(path / name) and not _ours(path, name, listed):
-            state = "was changed after bqrl wrote it" if name in listed else "was not written by bqrl"
+        if os.path.lexists(path / name) and not _ours(path / name, manifest.files.get(name, ())):
+            state = "was changed after bqrl wrote it" if name in manifest.files else "was not written by bqrl"
             raise FileExistsError(f"{path / name} {state}; move it or choose another folder")
 
 
@@ -333,15 +330,16 @@ def _replace(path: Path, contents: dict[str, bytes], keep: bool) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         with FileLock(path / LOCK, timeout=LOCK_SECONDS):
-            listed = _listed(path)
-            _refuse_foreign(path, listed, contents)
+            manifest = _manifest(path)
+            _refuse_foreign(path, manifest, contents)
+            listed = {name: some for name, some in manifest.files.items() if NAME.fullmatch(name)}
             digests = {name: [_digest(content)] for name, content in contents.items()}
             both = {name: [*digests.get(name, ()), *listed.get(name, ())] for name in {**listed, **digests}}
             _write_manifest(path, "interrupted", both)
             for name, content in contents.items():
                 _write_file(path, name, content)
             for name in listed:
-                if not keep and name not in digests and _ours(path, name, listed):
+                if not keep and name not in digests and _ours(path / name, listed[name]):
                     (path / name).unlink()
             _write_manifest(path, "complete", {**listed, **digests} if keep else digests)
     except Timeout:

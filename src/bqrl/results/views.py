@@ -1,13 +1,15 @@
-"""What a notebook shows: charts, small HTML tables with a small picture, and data frames of the library's objects.
+"""What a notebook shows of the library's objects: charts, small HTML tables with a small picture, and data frames.
 
-The objects import this module only when one of these is asked for. A picture is a static SVG within an image element, in
-which no script runs; without the extra "plots" the table stands alone.
+A class needs one function that draws it, registered with `draw`, and one entry in FACTS, without which its table holds its
+rows. A picture is a static SVG within an image element, in which no script runs; without the extra "plots" the table stands
+alone.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from functools import singledispatch
 from html import escape
 from typing import Any
 
@@ -16,15 +18,20 @@ import numpy as np
 from bqrl.checks import choice
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
+from bqrl.logs.estimate import Estimate
 from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
 from bqrl.planners.plan import Comparison, Plan
 from bqrl.planners.target import GuaranteeCurve
 from bqrl.results import charts
-from bqrl.results.charts import Curve, Steps, altair
+from bqrl.results.charts import Curve, altair, curves_chart
+from bqrl.results.decisions import decision_rows as decision_rows
+from bqrl.results.decisions import wide_rows as wide_rows
+from bqrl.results.estimates import estimate_view
+from bqrl.results.plan_charts import LEVEL_TITLE, Steps, guarantee_chart, law_chart, policy_chart
 from bqrl.results.result import Table
-from bqrl.results.words import Words, displayed, number, runs
+from bqrl.results.words import displayed, number, runs
 from bqrl.study.compare import Experiment, evenly
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
@@ -33,45 +40,54 @@ MAX_PICTURE = 72_000  # bytes of a picture in a notebook
 # -- charts ---------------------------------------------------------------------------------------------------------------
 
 
+@singledispatch
+def draw(thing: Any) -> Any | None:
+    """The Altair chart of an object; None if it has none."""
+    raise NotImplementedError(f"draw has no function for {type(thing).__name__}")
+
+
+draw.register(Estimate, estimate_view)
+
+
+@draw.register
 def law_view(law: Law) -> Any:
     """Chart of one law."""
-    return charts.law_chart({0.0: law}, {})
+    return law_chart({0.0: law}, {})
 
 
+@draw.register
 def curve_view(curve: GuaranteeCurve, marks: Sequence[tuple[float, float]] = ()) -> Any:
     """Chart of a guarantee curve."""
     upper = None if curve.optimistic is None else Steps.best(curve.optimistic[1], curve.optimistic[0])
-    return charts.guarantee_chart(Steps(*curve.steps), upper=upper, marks=marks)
+    return guarantee_chart(Steps(*curve.steps), upper=upper, marks=marks)
 
 
+@draw.register
 def plan_view(plan: Plan) -> Any:
     """Charts of a plan: the law of its return, and beside it the guarantee curve if the planner made one."""
     promise = plan.value if plan.beta == 0.0 and plan.attitude == "nominal" else plan.law.quantile(plan.tau)
-    law = charts.law_chart({plan.tau: plan.law}, {plan.tau: promise}, bracketed=plan.law_upper is not None)
-    curve = plan.details.get("curve")
-    if curve is None or plan.attitude != "nominal":
-        return law
-    alt, parts = altair(), [curve_view(curve, [(plan.tau, promise)]), law]
-    for part in parts:  # a part of a concatenation has neither
-        part.config = part.usermeta = alt.Undefined
-    return alt.hconcat(*parts).resolve_scale(color="independent").configure_view(stroke=None)
+    law = law_chart({plan.tau: plan.law}, {plan.tau: promise}, bracketed=plan.law_upper is not None)
+    curve = plan.details.get("curve") if plan.attitude == "nominal" else None
+    return law if curve is None else charts.joined("hconcat", curve_view(curve, [(plan.tau, promise)]), law)
 
 
+@draw.register
 def record_view(record: Record) -> Any:
     """Chart of one run: what each evaluated policy promises, or the realised returns where no law is known."""
     label = str(record.settings.get("learner", "learner"))
     if record.optimum is None:
         curve = charts.averaged_curve(label, record.returns[None, :])
-        return charts.curves_chart([curve], title="Realised returns", y_title="mean return of a block of episodes")
+        return curves_chart([curve], title="Realised returns", y_title="mean return of a block of episodes")
     values, best = record.quantile(record.tau), record.optimum.quantile(record.tau)
-    return charts.curves_chart(
+    return curves_chart(
         [Curve(label, np.arange(1.0, values.size + 1.0), values)],
         title="What the policy in force promises",
-        y_title=charts.promise_axis(record.tau, Words("")),
+        y_title=f"return reached in {runs(record.tau)}",
         references=[("best possible", best)],
     )
 
 
+@draw.register
 def experiment_view(experiment: Experiment, measure: str | None = None) -> Any:
     """Learning curves of an experiment with their bands: "gap", "regret" or "return", summed over the episodes."""
     measure = measure or ("gap" if experiment.exact else "return")
@@ -87,16 +103,18 @@ def experiment_view(experiment: Experiment, measure: str | None = None) -> Any:
     curves = [charts.mean_curve(one.label, experiment.values(one.label, measure)) for one in experiment.learners]
     band = experiment.band if len(experiment.seeds) > 1 else ""
     note = charts.thinning(experiment.episodes, charts.MAX_POINTS)
-    return charts.curves_chart(curves, title=title, y_title=y_title, band=band, note=note)
+    return curves_chart(curves, title=title, y_title=y_title, band=band, note=note)
 
 
+@draw.register
 def comparison_view(comparison: Comparison) -> Any:
     """Chart of the quantiles of several plans."""
     curves = [Steps.of(plan.law).curve(name) for name, plan in zip(_names(comparison), comparison.plans, strict=True)]
-    drawn = charts.lines(curves, charts.LEVEL_TITLE, "quantile of the return", colours=charts.PALETTE, step=True)
-    return charts.with_title(altair().layer(*drawn.layers), "What each plan promises at each level", drawn.note)
+    drawn = charts.lines(curves, LEVEL_TITLE, "quantile of the return", colours=charts.PALETTE, step=True)
+    return drawn.chart("What each plan promises at each level", "")
 
 
+@draw.register
 def mdp_view(mdp: MDP) -> Any:
     """Map of the mean reward by state and action at the first stage."""
     alt, states, actions = altair(), evenly(mdp.S, MAX_CELLS).tolist(), evenly(mdp.A, MAX_CELLS).tolist()
@@ -117,6 +135,7 @@ def mdp_view(mdp: MDP) -> Any:
     return charts.with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
 
 
+@draw.register
 def policy_view(policy: Policy) -> Any | None:
     """Map of the actions by stage and state; None for labels, which have no such map."""
     table, note = _actions(policy), "States and actions by number."
@@ -128,7 +147,7 @@ def policy_view(policy: Policy) -> Any | None:
     note += f" {states.size} of {policy.S} states." if states.size < policy.S else ""
     played = np.eye(int(table.max()) + 1)[table[:, states]]
     names = [str(s) for s in states.tolist()]
-    return charts.policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note)
+    return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note)
 
 
 def _actions(policy: Policy) -> IntArray | None:
@@ -143,7 +162,7 @@ def _actions(policy: Policy) -> IntArray | None:
     return policy.actions if isinstance(policy, MarkovPolicy) else None
 
 
-# -- rows and frames ------------------------------------------------------------------------------------------------------
+# -- tables ---------------------------------------------------------------------------------------------------------------
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -167,99 +186,62 @@ def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def comparison_frame(comparison: Comparison) -> Any:
-    """Plans beside each other as a pandas DataFrame."""
-    return frame(comparison_rows(comparison))
+def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
+    """The final values without what the caption says."""
+    said = ("tau", "episodes", "seeds", "band")
+    return [{key: x for key, x in row.items() if key not in said and "beats" not in key} for row in experiment.rows()]
 
 
-def mdp_rows(mdp: MDP) -> list[dict[str, Any]]:
-    """One row per outcome of a model, with its names."""
-    fixed = mdp.stationary and len(mdp.reward) == 1
-    rows = []
-    for h, s, a in np.ndindex(1 if fixed else mdp.H, mdp.S, mdp.A):
-        where = ({} if fixed else {"stage": h + 1}) | {"state": mdp.state_label(s), "action": mdp.action_label(a)}
-        for t, p, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
-            rows.append(where | {"next_state": mdp.state_label(t), "probability": p, "reward": r})
-    return rows
+def _plan_facts(plan: Plan) -> dict[str, Any]:
+    pairs: dict[str, Any] = {"objective": plan.objective, "value": plan.value, "upper bound": plan.upper}
+    pairs |= {"certain": plan.certain, "mean": plan.mean, "policy": plan.policy.kind}
+    return pairs | ({"meaning": f"in {runs(plan.tau)} at least {number(plan.value, 4)}"} if plan.beta == 0.0 else {})
 
 
-# -- HTML -----------------------------------------------------------------------------------------------------------------
+def _record_facts(record: Record) -> dict[str, Any]:
+    pairs = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}
+    pairs |= {"episodes": record.returns.size, "mean return": float(record.returns.mean())}
+    return pairs | ({} if record.optimum is None else {"cumulative gap": float(record.gap().sum())})
 
 
-def html(rows: Sequence[Mapping[str, Any]], draw: Callable[[], Any | None], caption: str = "") -> str:
+FACTS: dict[type, Callable[[Any], Any]] = {  # what the small table of a class holds: a few facts, or rows
+    Law: lambda law: {"atoms": len(law), "mean": law.mean()}
+    | {f"{tau:g}-quantile": law.quantile(tau) for tau in (0.05, 0.1, 0.5, 0.9)},
+    MDP: lambda mdp: {
+        "states": mdp.S, "actions": mdp.A, "stages": mdp.H, "discount": mdp.discount,
+        "transitions": int(mdp.successor.size),
+    },
+    Plan: _plan_facts,
+    Record: _record_facts,
+    Estimate: lambda estimate: {key.replace("_", " "): value for key, value in estimate.coverage().items()}
+    | {"confidence": estimate.confidence},
+    Policy: lambda policy: {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"},
+    GuaranteeCurve: lambda curve: [
+        {"level": tau, "best quantile": curve(tau)} for tau in (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
+    ],
+    Comparison: comparison_rows,
+    Experiment: _experiment_rows,
+}  # fmt: skip
+
+
+def html(thing: Any) -> str:
     """A small table, of a long one the first rows, and a small picture below it."""
+    kind = next((each for each in type(thing).__mro__ if each in FACTS), None)
+    rows = thing.rows() if kind is None else FACTS[kind](thing)
+    if isinstance(rows, Mapping):
+        rows = [{"": key, type(thing).__name__: value} for key, value in rows.items()]
+    caption = f"{thing!r}; low and high: {thing.band}." if isinstance(thing, Experiment) else ""
+    caption += f" The first {MAX_ROWS} of {len(rows)} rows." if len(rows) > MAX_ROWS else ""
     titles, cells = displayed(Table(rows[:MAX_ROWS]))
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
-    caption += f" The first {MAX_ROWS} of {len(rows)} rows." if len(rows) > MAX_ROWS else ""
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
     table = f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     try:
-        chart = draw()
+        chart = draw(thing)
         spec = {} if chart is None else chart.to_dict()
         svg = charts.image(spec | {"config": spec.get("config", {}) | {"aria": False}}, "svg") if spec else b""
     except ImportError:
         return table
     source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
     return f'{table}<img alt="chart" style="max-width:100%" src="{source}">' if 0 < len(svg) <= MAX_PICTURE else table
-
-
-def facts(title: str, pairs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of a table with a few facts."""
-    return [{"": key, title: value} for key, value in pairs.items()]
-
-
-def law_html(law: Law) -> str:
-    """Summary of a law."""
-    levels = {f"{tau:g}-quantile": law.quantile(tau) for tau in (0.05, 0.1, 0.5, 0.9)}
-    return html(facts("Law", {"atoms": len(law), "mean": law.mean(), **levels}), lambda: law_view(law))
-
-
-def mdp_html(mdp: MDP) -> str:
-    """Summary of a problem."""
-    sizes = {"states": mdp.S, "actions": mdp.A, "stages": mdp.H, "discount": mdp.discount}
-    return html(facts("MDP", {**sizes, "transitions": int(mdp.successor.size)}), lambda: mdp_view(mdp))
-
-
-def plan_html(plan: Plan) -> str:
-    """Summary of a plan."""
-    pairs: dict[str, Any] = {"objective": plan.objective, "value": plan.value, "upper bound": plan.upper}
-    pairs |= {"certain": plan.certain, "mean": plan.mean, "policy": plan.policy.kind}
-    if plan.beta == 0.0:
-        pairs["meaning"] = f"in {runs(plan.tau)} at least {number(plan.value, 4)}"
-    return html(facts("Plan", pairs), lambda: plan_view(plan))
-
-
-def curve_html(curve: GuaranteeCurve) -> str:
-    """The best quantile at common levels."""
-    levels = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
-    return html([{"level": tau, "best quantile": curve(tau)} for tau in levels], lambda: curve_view(curve))
-
-
-def comparison_html(comparison: Comparison) -> str:
-    """The laws of several plans beside each other."""
-    return html(comparison_rows(comparison), lambda: comparison_view(comparison))
-
-
-def experiment_html(experiment: Experiment) -> str:
-    """Final values of the learners."""
-    left_out = ("tau", "episodes", "seeds", "band")
-    rows = [
-        {key: x for key, x in row.items() if key not in left_out and "beats" not in key} for row in experiment.rows()
-    ]
-    caption = f"{experiment!r}; low and high: {experiment.band}."
-    return html(rows, lambda: experiment_view(experiment), caption)
-
-
-def record_html(record: Record) -> str:
-    """Summary of a run."""
-    pairs = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}
-    pairs |= {"episodes": record.returns.size, "mean return": float(record.returns.mean())}
-    pairs |= {} if record.optimum is None else {"cumulative gap": float(record.gap().sum())}
-    return html(facts("Record", pairs), lambda: record_view(record))
-
-
-def policy_html(policy: Policy) -> str:
-    """Summary of a policy."""
-    pairs = {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"}
-    return html(facts(type(policy).__name__, pairs), lambda: policy_view(policy))

@@ -18,7 +18,7 @@ from bqrl.results.result import Table
 SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
 SPOKEN = (3, 4, 5, 10, 20, 100)  # denominators that are easier to imagine than a percentage
 DASH = "\N{EN DASH}"
-NO_LOSS = "Random play promises as much: at this level there is nothing to learn."
+AS_MUCH, EASY = "Random play promises as much", "at this level there is nothing to learn"
 LATE = 0.9  # share of the run after which a policy that has become optimal has only just done so
 
 
@@ -60,6 +60,9 @@ class Words:
         if noun.endswith("s"):
             return f"{number} × {noun}"  # noqa: RUF001
         return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+PLAIN = Words("")  # of a problem without a title
 
 
 def number(x: float | None, digits: int = TABLE_DIGITS) -> str:
@@ -175,7 +178,7 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
     return [table.titles.get(key, key) for key in keys], rows
 
 
-def meaning(level: Mapping[str, Any], words: Words | None = None) -> str:
+def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
     """One or two sentences on one level of a plan: what the policy gives, and what any policy could give.
 
     `level` is the plan's `summary()` with `risk_neutral` (value and upper, or None) and `randomized_upper`.
@@ -188,8 +191,7 @@ def meaning(level: Mapping[str, Any], words: Words | None = None) -> str:
         named["upper"] = upper
     if neutral is not None:
         named |= {"neutral": neutral["value"], "neutral_upper": neutral["upper"]}
-    amount = (words or Words("")).amount
-    texts = {key: amount(text) for key, text in zip(named, apart(*named.values()), strict=True)}
+    texts = {key: words.amount(text) for key, text in zip(named, apart(*named.values()), strict=True)}
 
     at_least = "" if level["exact"] and attitude != "robust" else "at least "
     parts = [_head(tau, beta, texts["value"], at_least)]
@@ -266,8 +268,15 @@ def learned(document: Mapping[str, Any], words: Words) -> str:
     else:
         mean = "" if len(rows) == 1 else " (mean over seeds)"
         head = f"{after}, in {runs(tau)} you get at least {value}{mean}, {short} less than the best promise, {top}."
-    easy = f" {NO_LOSS}" if _equal(document["random"]["quantile"], best) else ""
-    return f"{head} {_cost(learner['mean']['gap'], T, best)}{easy}"
+    text = f"{head} {_cost(learner['mean']['gap'], T, best)}"
+    if not _equal(document["random"]["quantile"], best):
+        return text
+    if len(optimal) == len(rows):
+        return f"{text} {AS_MUCH}: {EASY}."
+    worse = (
+        "the learned policy is" if len(rows) == 1 else f"{len(rows) - len(optimal)} of {len(rows)} learned policies are"
+    )
+    return f"{text} Random play makes the best promise, so {worse} worse than random play."
 
 
 def _cost(gap: float, T: int, size: float) -> str:
@@ -290,7 +299,10 @@ def compared(document: Mapping[str, Any], words: Words) -> str:
     best, random = document["best"]["quantile"], document["random"]["quantile"]
     top, chance = map(words.amount, apart(best, random))
     text = f"Over {words.count('episode', T)}, {ranking(document)}. In {runs(tau)} the best policy gives at least {top}"
-    return f"{text}. {NO_LOSS}" if _equal(random, best) else f"{text}, random play {chance}."
+    if not _equal(random, best):
+        return f"{text}, random play {chance}."
+    easy = all(row["settled"] is not None for one in document["learners"] for row in one["runs"])
+    return f"{text}. {AS_MUCH}{f': {EASY}' if easy else ', so a policy that falls short is worse than random play'}."
 
 
 def ranking(document: Mapping[str, Any]) -> str:

@@ -14,16 +14,18 @@ import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError
-from bqrl.study.workers import Workers
+from bqrl.study.workers import LostWorkersError, Workers
 
 CONNECT_SECONDS = 10
 LOOK_SECONDS = 5.0  # between two counts of the workers
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "ucxx")
-ADDRESS = re.compile(rf"({'|'.join(PROTOCOLS)})://(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+):(?P<port>[0-9]+)")
+ADDRESS = re.compile(r"(?P<protocol>.*?)://(?P<host>\[.*?\]|[^:]*)(?P<port>.*)", re.DOTALL)
+HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+")
 
 
 class ClusterWorkers(Workers):
@@ -33,6 +35,7 @@ class ClusterWorkers(Workers):
 
     def __init__(self, address: str, security: Any = None) -> None:
         self.address = check_address(address)
+        self.lost = f"the cluster at {self.address} was lost; finished runs are kept"
         try:
             from distributed import Client
         except ImportError:
@@ -56,17 +59,13 @@ class ClusterWorkers(Workers):
         future: Future[Any] = self._executor.submit(function, *arguments)
         return future
 
-    def check(self) -> None:
-        """Raise ConnectionError: a cluster that drops calls is lost."""
-        raise ConnectionError(f"the cluster at {self.address} was lost; finished runs are kept")
-
     def notes(self) -> list[str]:
-        """A line when the number of workers has changed; ConnectionError if the scheduler is gone."""
+        """A line when the number of workers has changed; LostWorkersError if the scheduler is gone."""
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return []
         self._looked = time.monotonic()
         if self._client.status not in ("running", "connecting"):
-            self.check()
+            raise LostWorkersError(self.lost)
         try:
             threads = self._client.nthreads()
         except (OSError, TimeoutError):
@@ -87,25 +86,31 @@ class ClusterWorkers(Workers):
 
     def close(self) -> None:
         """Drop unfinished calls and disconnect; the cluster keeps running."""
-        try:
+        with suppress(Exception):  # nothing to drop where the scheduler is gone
             self._executor.shutdown(wait=False)
-        except Exception:
-            pass  # nothing to drop where the scheduler is gone
         self._client.close(timeout=5)
 
 
 def check_address(address: str) -> str:
-    """The address with its protocol; ValueError if it is malformed, before any connection is tried.
+    """The address with its protocol; ArgumentError names the part that is malformed, before any connection is tried.
 
     >>> check_address("10.0.0.5:8786")
     'tcp://10.0.0.5:8786'
     """
     text = address if "://" in address else f"tcp://{address}"
     found = ADDRESS.fullmatch(text)
-    if found is None or not 0 < int(found["port"]) < 65536:
-        raise ArgumentError(
-            f"--cluster must be PROTOCOL://HOST:PORT with protocol {', '.join(PROTOCOLS)}, got {shown(address)};"
-            " give for example tcp://10.0.0.5:8786",
-            name="cluster", value=address,
-        )  # fmt: skip
+    assert found is not None
+    protocol, host, port = found["protocol"], found["host"], found["port"]
+    number = re.fullmatch(":[0-9]{1,5}", port) is not None and 0 < int(port[1:]) < 65536
+    for part, given, valid, rule in (
+        ("protocol", protocol, protocol in PROTOCOLS, f"one of {', '.join(PROTOCOLS)}"),
+        ("host", host, HOST.fullmatch(host) is not None, "a name, an IPv4 address or an IPv6 address in brackets"),
+        ("port", port.removeprefix(":"), number, "a whole number from 1 to 65535"),
+    ):
+        if not valid:
+            raise ArgumentError(
+                f"the {part} of the cluster's address must be {rule}, got {given[:60]!r} in {shown(address)};"
+                " write for example tcp://10.0.0.5:8786",
+                name="cluster", value=address,
+            )  # fmt: skip
     return text

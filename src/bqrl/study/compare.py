@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -17,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import choice, number, shown, whole
+from bqrl.display import Charted, views
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.study.problems import Source, canonical, frozen, source_of
+from bqrl.study.problems import Source, frozen, source_of
 from bqrl.study.runner import Batch, Engine, Job, Steps
 from bqrl.study.runs import RunSpec
 from bqrl.study.store import Memory, Store
@@ -50,7 +50,7 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Experiment:
+class Experiment(Charted):
     """Runs of several learners on one problem, with the same seeds for each."""
 
     problem: Any
@@ -127,50 +127,27 @@ class Experiment:
         """
         last = max(1, round(LAST * self.episodes))
         ends: dict[str, dict[str, FloatArray]] = {}
-        for one in self.learners:
-            ends[one.label] = {m: self.values(one.label, m)[:, -1] for m in SCORES} if self.exact else {}
-            ends[one.label]["late_return"] = np.array(
-                [record.returns[-last:].mean() for record in self.records[one.label]]
-            )
+        for label, records in self.records.items():
+            ends[label] = {measure: self.values(label, measure)[:, -1] for measure in SCORES} if self.exact else {}
+            ends[label]["late_return"] = np.array([record.returns[-last:].mean() for record in records])
         decisive, sign = ("gap", 1.0) if self.exact else ("late_return", -1.0)
-        order = sorted(ends, key=lambda label: (sign * float(ends[label][decisive].mean()), label))
+        losses = {label: sign * values[decisive] for label, values in ends.items()}
+        order = sorted(losses, key=lambda label: (float(losses[label].mean()), label))
         rows = []
         for label in order:
-            row: dict[str, Any] = {
-                "learner": label,
-                "tau": self.tau,
-                "episodes": self.episodes,
-                "seeds": len(self.seeds),
-            }
+            row: dict[str, Any] = {"learner": label, "tau": self.tau}
+            row |= {"episodes": self.episodes, "seeds": len(self.seeds)}
             for measure, values in ends[label].items():
-                low, high = bootstrap_band(values[:, None])
-                row |= {
-                    measure: float(values.mean()),
-                    f"{measure}_low": float(low[0]),
-                    f"{measure}_high": float(high[0]),
-                }
+                (low,), (high,) = bootstrap_band(values[:, None])
+                row |= {measure: float(values.mean()), f"{measure}_low": float(low), f"{measure}_high": float(high)}
             for other in order:
-                chance = beats(sign * ends[label][decisive], sign * ends[other][decisive])
-                row[f"beats {other}"] = None if other == label else chance
+                row[f"beats {other}"] = None if other == label else beats(losses[label], losses[other])
             rows.append(row | {"band": self.band})
         return rows
 
-    def to_frame(self) -> Any:
-        """The final values as a pandas DataFrame."""
-        from bqrl.results.views import frame
-
-        return frame(self.rows())
-
     def chart(self, measure: str | None = None) -> Any:
         """Learning curves with their bands, as an Altair chart; the measure is "gap" where runs are scored exactly."""
-        from bqrl.results.views import experiment_view
-
-        return experiment_view(self, measure)
-
-    def _repr_html_(self) -> str:
-        from bqrl.results.views import experiment_html
-
-        return experiment_html(self)
+        return views().draw(self, measure)
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for one in self.learners)
@@ -234,19 +211,19 @@ def compare(
     for i, one in enumerate(contenders):
         # A mistake in the last learner must not come out after the runs of the first.
         first = Run(source.source, one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
-        if folder is not None:
-            _check_stored(one, source)
-        elif isinstance(workers, LocalWorkers):
-            _check_portable(one.label, (problem, one.learner, one.params))
         common = (source, one.learner, frozen(one.params), tau, first.total, delta)
         runs[one.label] = [
             RunSpec(*common, seed, horizon=horizon, notes=True, key="" if folder is not None else f"{i} {seed}")
             for seed in chosen
         ]
+        if folder is not None:
+            _check_stored(one.label, runs[one.label][0])
+        elif isinstance(workers, LocalWorkers):
+            _check_portable(one.label, (problem, one.learner, one.params))
     watch = Watch() if watch is None else watch
     jobs = [Job(label, label, _steps(batch), len(batch), len(batch) * first.total) for label, batch in runs.items()]
     try:
-        with nullcontext(Memory()) if folder is None else Store(folder, watch.say) as store:
+        with Memory() if folder is None else Store(folder, watch.say) as store:
             Engine(jobs, store, workers, watch, strict=True).drive()
             records = {label: tuple(map(store.load, batch)) for label, batch in runs.items()}
     finally:
@@ -260,18 +237,18 @@ def _steps(runs: list[RunSpec]) -> Steps:
     yield Batch("learning", runs)
 
 
-def _check_stored(one: Contender, source: Source) -> None:
-    """Raise ArgumentError if the runs of a learner cannot be told apart from others in a folder."""
+def _check_stored(label: str, run: RunSpec) -> None:
+    """Raise ArgumentError if a run cannot be told apart from others in a folder."""
     try:
-        named = isinstance(one.learner, str) and canonical(dict(frozen(one.params))) and source.key
+        if isinstance(run.problem, Source) and run.problem.key and run.name:
+            return
     except (TypeError, ValueError):
-        named = ""
-    if not named:
-        raise ArgumentError(
-            f"folder requires learners by name, plain parameters, and a model or registered environment, got {one.label};"
-            " leave folder out",
-            name="folder",
-        )
+        pass  # its identity has no spelling
+    raise ArgumentError(
+        f"folder requires learners by name, plain parameters, and a model or registered environment, got {label};"
+        " leave folder out",
+        name="folder",
+    )
 
 
 def _check_portable(label: str, parts: Any) -> None:
@@ -302,17 +279,15 @@ def _contenders(given: Any) -> list[Contender]:
         parts = tuple(one) if isinstance(one, tuple | list) else (one,)
         if not 1 <= len(parts) <= 3:
             raise ArgumentError(f"learners must hold names, pairs or triples, got {shown(one)}", name="learners")
-        label, learner, params = {1: (None, *parts, {}), 2: (None, *parts), 3: parts}[len(parts)]
+        learner, params = (*parts, {})[:2] if len(parts) < 3 else parts[1:]
         if not isinstance(params, Mapping):
-            raise ArgumentTypeError(
-                f"parameters of {shown(learner)} must be a mapping, got {shown(params)}", name="learners"
-            )
-        label = str(learner_label(learner, params) if label is None else label)
+            text = f"parameters of {shown(learner)} must be a mapping, got {shown(params)}"
+            raise ArgumentTypeError(text, name="learners", value=params)
+        named = len(parts) == 3 and parts[0] is not None
+        label = str(parts[0]) if named else learner_label(learner, params)
         if label in found:
-            raise ArgumentError(
-                f"learners must differ, got {label!r} twice; give one of them a label: (label, learner, params)",
-                name="learners",
-            )
+            text = f"learners must differ, got {label!r} twice; give one of them a label: (label, learner, params)"
+            raise ArgumentError(text, name="learners", value=label)
         found[label] = Contender(label, learner, dict(params))
     return list(found.values())
 
@@ -323,9 +298,8 @@ def learner_label(learner: Any, params: Mapping[str, Any]) -> str:
     >>> learner_label("ucb-bqrl", {"planner": "greedy"})
     'ucb-bqrl (planner=greedy)'
     """
-    name = (
-        learner if isinstance(learner, str) else getattr(learner, "name", getattr(learner, "__name__", shown(learner)))
-    )
+    own = getattr(learner, "name", getattr(learner, "__name__", shown(learner)))
+    name = learner if isinstance(learner, str) else own
     listed = ", ".join(f"{key}={value}" for key, value in params.items())
     return f"{name} ({listed})" if listed else str(name)
 

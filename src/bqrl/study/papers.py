@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib.resources import files
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -19,17 +20,13 @@ def paper_file(file: str, paper: str = "ucb_bqrl") -> Path:
     raise FileNotFoundError(f"{file} of {paper} is neither at {places[0]} nor at {places[1]}; name a settings file")
 
 
+@cache
 def paper_view(paper: str = "ucb_bqrl") -> ModuleType:
     """The module view.py of a published study."""
     name = f"bqrl_papers_{paper}_view"
-    if name not in sys.modules:
-        spec = spec_from_file_location(name, paper_file("view.py", paper))
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules[name] = module_from_spec(spec)  # registered first: annotations are resolved through it
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            raise
-    return sys.modules[name]
+    spec = spec_from_file_location(name, paper_file("view.py", paper))
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = module_from_spec(spec)  # registered first: annotations are resolved through it
+    spec.loader.exec_module(module)
+    return module

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -114,39 +115,37 @@ def source_of(problem: Any) -> Source:
     if spec is None:
         return Source(shown(problem), problem, "")
     key = ""
-    if not spec.additional_wrappers:
-        try:
+    with suppress(TypeError, ValueError):  # arguments of the environment that have no spelling
+        if not spec.additional_wrappers:
             key = f"gymnasium {gymnasium.__version__} {spec.id} {canonical(spec.kwargs)}"
-        except (TypeError, ValueError):
-            pass  # arguments of the environment that have no spelling
     return Source(spec.id, problem, key)
 
 
 def problem_of(table: Any, folder: Path = Path(), key: str = "problem") -> Problem:
     """The problem that a table of a settings file describes; builder parameters may stand in the table itself."""
-    table = _table(table, "")
-    form = next((form for form in FORMS if form in table), None)
+    given = dict(_table(table, ""))
+    form = next((form for form in FORMS if form in given), None)
     if form is None:
-        raise ValueError(f"needs one of {', '.join(FORMS)}, got {', '.join(map(str, table)) or 'nothing'}")
-    given = {name: value for name, value in table.items() if name != "label"}
+        raise ValueError(f"needs one of {', '.join(FORMS)}, got {', '.join(map(str, given)) or 'nothing'}")
+    label = given.pop("label", None)
     if form == "name":
         given |= _table(given.pop("params", {}), "params ")
     else:
         _check_names(given, (form, *FORMS[form]))
     name = given.pop("name", None)
-    label = table.get("label", name or key)
-    if not isinstance(label, str) or not isinstance(name, str | None) or name == "":
+    if not isinstance(label, str | None) or not isinstance(name, str | None) or name == "":
         raise ValueError(f"name and label must be texts, got {shown(name)} and {shown(label)}")
     file = content = None
     if form == "hard":
         given = dict(_table(given["hard"], "hard "))
         _check_names(given, HARD, "hard.")
-    if form == "file":
+    elif form == "file":
         path = folder / str(given.pop("file"))
         if not path.is_file():
             raise ValueError(f"there is no file {path}")
         file, content, name = str(path.resolve()), sha256_of(path), name or path.stem
-    return Problem(name or key, label if "label" in table else name or key, form, frozen(given), file, content)
+    name = name or key
+    return Problem(name, name if label is None else label, form, frozen(given), file, content)
 
 
 def _table(value: Any, name: str) -> Mapping[str, Any]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bqrl.study.runs import RunSpec, Timing, fingerprint
-from bqrl.study.store import Memory, Store, execute
+from bqrl.study.runs import RunSpec, Timing, execute
+from bqrl.study.store import Memory
 from bqrl.study.watch import Watch, in_words
-from bqrl.study.workers import Outcome, Work, Workers
+from bqrl.study.workers import LostWorkersError, Workers
 
 LOOK_SECONDS = 0.25
 EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace says something
@@ -74,18 +75,18 @@ class Engine:
     """Drives jobs to their end, and knows how far they are; with `strict` the first error of a run ends everything."""
 
     def __init__(
-        self, jobs: Iterable[Job], store: Store | Memory, workers: Workers, watch: Watch, *, strict: bool = False
+        self, jobs: Iterable[Job], store: Memory, workers: Workers, watch: Watch, *, strict: bool = False
     ) -> None:
         self.jobs, self.store, self.workers, self.watch, self.strict = list(jobs), store, workers, watch, strict
         self.start = time.perf_counter()
         self.skipped = self.made = 0
-        self.failures: list[Failure] = []
         self.used: dict[str, RunSpec] = {}  # every run that some job asked for
-        self._work = Work(workers, watch.say)
+        self._failures: dict[str, Failure] = {}
         self._times = store.times()
-        self._waiting: defaultdict[str, list[Job]] = defaultdict(list)
-        self._lost: set[str] = set()
-        self._asked: set[str] = set()  # kinds of which a run was submitted
+        self._waiting: dict[str, list[Job]] = {}
+        self._queue: deque[str] = deque()
+        self._running: dict[Future[Any], str] = {}
+        self._asked: set[str] = set()  # kinds of which a run was queued
         self._cost: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])  # by kind: seconds, episodes
 
     def drive(self) -> None:
@@ -94,11 +95,16 @@ class Engine:
         for job in self.jobs:
             self._advance(job)
         while self._waiting:
-            for outcome in self._work.wait(LOOK_SECONDS):
-                self._take(outcome)
+            for note in self.workers.notes():
+                self.watch.say(note)
+            while self._queue and len(self._running) < self.workers.capacity:
+                name = self._queue.popleft()
+                self._running[self.workers.submit(execute, self.used[name], self.store.packed)] = name
+            for future in wait(self._running, LOOK_SECONDS, FIRST_COMPLETED).done:
+                self._take(self._running.pop(future), future)
             self.watch.show(self)
-        if self.failures:
-            raise FailedRunsError(self.failures)
+        if self._failures:
+            raise FailedRunsError(list(self._failures.values()))
 
     def _advance(self, job: Job) -> None:
         """Let a job say what it needs next, until it needs something that is not there."""
@@ -110,56 +116,59 @@ class Engine:
                 self.watch.step(f"{job.label}: finished{f', {job.best}' if job.best else ''}{self._left()}")
                 return
             job.phase, job.best = batch.phase, batch.best or job.best
-            stored = {run.name for run in batch.runs if self._stored(job, run)}
+            stored = sum([self._stored(job, run) for run in batch.runs])
             self.watch.step(
                 f"{job.label}: {batch.phase}, {len(batch.runs)} runs"
-                f"{f', {len(stored)} of them finished before' if stored else ''}"
+                f"{f', {stored} of them finished before' if stored else ''}"
                 f"{f'; so far {job.best}' if job.best else ''}{self._left()}"
             )
-            for run in batch.runs:
-                if run.name not in stored:
-                    self._ask(job, run)
 
     def _stored(self, job: Job, run: RunSpec) -> bool:
+        """Whether a run is finished; if not, the job waits for it."""
         name = run.name
         self.used[name] = run
-        if name in self._waiting or name in self._lost or not self.store.has(run):
-            return False
-        self.skipped += 1
-        self._count(job, run, self._times.get(name))
-        return True
-
-    def _ask(self, job: Job, run: RunSpec) -> None:
-        name = run.name
-        if name in self._lost:
+        if name in self._failures:
             job.failed = True
-            return
+            return False
+        if name not in self._waiting:
+            if self.store.has(run):
+                self.skipped += 1
+                self._count(job, run, self._times.get(name))
+                return True
+            self._waiting[name] = []
+            if job.kind in self._asked:
+                self._queue.append(name)
+            else:  # one run of each kind comes first, so that the cost of all is soon known
+                self._queue.appendleft(name)
+                self._asked.add(job.kind)
         job.missing.add(name)
         self._waiting[name].append(job)
-        if len(self._waiting[name]) == 1:  # one run of each kind comes first, so that the cost of all is soon known
-            first = job.kind not in self._asked
-            self._work.submit(name, execute, run, fingerprint(), self.store.packed, first=first)
-            self._asked.add(job.kind)
+        return False
 
-    def _take(self, outcome: Outcome) -> None:
-        run, jobs = self.used[outcome.key], self._waiting.pop(outcome.key)
-        timing: Timing | None = None
-        if outcome.error is None:
-            content, timing = outcome.value
+    def _take(self, name: str, call: Future[Any]) -> None:
+        """Store what a call returned, and resume the jobs that waited for it."""
+        run, jobs, timing = self.used[name], self._waiting.pop(name), None
+        try:
+            error = call.exception()
+        except CancelledError as cancelled:
+            error = cancelled
+        if isinstance(error, (BrokenExecutor, CancelledError)):
+            raise LostWorkersError(self.workers.lost)
+        if error is None:
+            content, timing = call.result()
             self.store.save(run, content, timing)
             self.made += 1
             self.watch.note(f"done in {timing.wall:.2f} s: {run}")
         elif self.strict:
-            raise outcome.error
+            raise error
         else:
-            message = one_line(outcome.error)
-            self._lost.add(outcome.key)
-            self.failures.append(Failure(run, message))
+            message = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            self._failures[name] = Failure(run, message)
             self.watch.say(f"failed: {run}: {message}")
-            self.watch.note("".join(traceback.format_exception(outcome.error)))
+            self.watch.note("".join(traceback.format_exception(error)))
         for job in jobs:
-            job.missing.discard(outcome.key)
-            job.failed |= outcome.error is not None
+            job.missing.discard(name)
+            job.failed |= error is not None
             self._count(job, run, timing)
         for job in jobs:
             self._advance(job)
@@ -203,8 +212,3 @@ class Engine:
     def _left(self) -> str:
         left = self.seconds_left()
         return "" if left is None else f" ({in_words(self.seconds)} elapsed, about {in_words(left)} left)"
-
-
-def one_line(error: BaseException) -> str:
-    """Type and message of an error on one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -1,7 +1,10 @@
-"""One run: what fixes it, its name, and how it is carried out.
+"""One run: what fixes it, how it is carried out, and the file of its result.
 
 `RunSpec.identity` holds everything that can change a result: the problem, the learner with its parameters, level, length,
 seed, the format of the result and a fingerprint of the code that computes it. The name of a run is a hash of that.
+
+A file is an .npz archive that `Record.load` reads, with two more arrays: `run`, the identity of the run as canonical JSON, and
+`digest`, a hash of every other array.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +23,7 @@ import bqrl
 from bqrl.learners.callbacks import Callback
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
+from bqrl.mdp.files.npz import pack, unpack
 from bqrl.study.problems import Params, Problem, Source, canonical
 from bqrl.study.workers import PLAYED
 
@@ -27,8 +31,20 @@ FORMAT = 2  # of a result file
 CODE = ("envs", "kernels", "laws", "learners", "mdp", "planners")  # packages whose code decides a result
 MARKS = 10  # parts of a run whose durations are compared
 TICK_SECONDS = 0.1  # between two counts of the episodes played
+OWN = ("run", "digest")  # arrays of a file that are not part of the record
 
 _one_at_a_time = threading.Lock()
+
+
+@cache
+def fingerprint() -> str:
+    """The library's version and a hash of the code that computes results; other code gives runs other names."""
+    root = Path(bqrl.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(path for part in CODE for path in (root / part).rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return f"{bqrl.__version__}+{digest.hexdigest()[:16]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +61,13 @@ class RunSpec:
     horizon: int | None = None  # of an environment
     notes: bool = False  # whether the learner's notes are stored
     key: str = ""  # name of a run that is not stored
+    code: str = field(default_factory=fingerprint)
 
     def identity(self) -> dict[str, Any]:
         """Everything that can change the result."""
         found = {
             "format": FORMAT,
-            "code": fingerprint(),
+            "code": self.code,
             "problem": self.problem.identity(),
             "learner": self.learner,
             "params": dict(self.params),
@@ -115,20 +132,43 @@ def complete(run: Run, callback: Callback | None = None) -> tuple[Record, Timing
         return record, Timing(time.perf_counter() - start, time.process_time() - core, per_episode)
 
 
-@cache
-def fingerprint() -> str:
-    """The library's version and a hash of the code that computes results; other code gives runs other names."""
-    root = Path(bqrl.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(path for part in CODE for path in (root / part).rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    return f"{bqrl.__version__}+{digest.hexdigest()[:16]}"
-
-
-def check_code(code: str) -> None:
-    """Raise RuntimeError if this process runs other code than the study."""
-    if fingerprint() != code:
+def execute(run: RunSpec, packed: bool = True, callback: Callback | None = None) -> tuple[Any, Timing]:
+    """Carry out a run, usually in a worker process; returns its record or the bytes of its file, and its times."""
+    if fingerprint() != run.code:
         raise RuntimeError(
-            f"this worker has bqrl {fingerprint()}, the study was started by {code}; install the same version"
+            f"this worker has bqrl {fingerprint()}, the study was started by {run.code}; install the same version"
         )
+    record, timing = complete(run.start(), callback)
+    record.mdp = None  # the caller has it
+    return to_bytes(run, record) if packed else record, timing
+
+
+def to_bytes(run: RunSpec, record: Record) -> bytes:
+    """File of a record, without the learner's notes unless the run asks for them."""
+    arrays = {name: array for name, array in record.arrays().items() if run.notes or not name.startswith("note_")}
+    arrays["law_of"] = arrays["law_of"].astype(np.int32)
+    arrays["digest"] = np.array(digest_of(arrays))
+    arrays["run"] = np.array(canonical(run.identity()))
+    return pack(arrays)
+
+
+def from_bytes(run: RunSpec, content: bytes) -> Record:
+    """The record in a file; ValueError if the file is damaged or belongs to another run."""
+    arrays = unpack(content)
+    if not set(OWN) <= arrays.keys():
+        raise ValueError("the file does not hold the result of a run")
+    if str(arrays["run"]) != canonical(run.identity()):
+        raise ValueError("the file holds the result of another run")
+    if str(arrays["digest"]) != digest_of(arrays):
+        raise ValueError("the file is damaged")
+    return Record.from_arrays({name: array for name, array in arrays.items() if name not in OWN})
+
+
+def digest_of(arrays: dict[str, Any]) -> str:
+    """Hash of named arrays: names, types, shapes, bytes."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays.keys() - set(OWN)):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()

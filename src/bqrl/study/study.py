@@ -8,21 +8,16 @@ One job is one learner trained for one level, or once for all levels if its trai
 
 from __future__ import annotations
 
-import platform
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numba
-import numpy as np
-
-import bqrl
 from bqrl.study.runner import Batch, Engine, Job
-from bqrl.study.runs import RunSpec, fingerprint
+from bqrl.study.runs import RunSpec
 from bqrl.study.scores import Scores, criterion, reference
 from bqrl.study.spec import Entry, Spec
 from bqrl.study.store import Store
@@ -172,9 +167,9 @@ def _session(engine: Engine, finals: dict[tuple[str, float], Final], store: Stor
     by_learner: dict[str, float] = defaultdict(float)
     episodes: dict[str, int] = defaultdict(int)
     for name, run in engine.used.items():
-        planner = dict(run.params).get("planner")
-        learner = f"{run.learner} ({planner})" if planner else run.learner
         if name in times:
+            planner = dict(run.params).get("planner")
+            learner = f"{run.learner} ({planner})" if planner else run.learner
             by_learner[learner] += times[name].core
             by_part[parts.get(name, "tuning")] += times[name].core
             episodes[learner] += run.episodes
@@ -192,18 +187,6 @@ def _session(engine: Engine, finals: dict[tuple[str, float], Final], store: Stor
     }
 
 
-def versions() -> dict[str, str]:
-    """What numbers may depend on."""
-    return {
-        "bqrl": bqrl.__version__,
-        "code": fingerprint(),
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "system": f"{platform.system()} {platform.machine()}",
-    }
-
-
 class _Log(Watch):
     """Passes everything on to another watch, and writes it to the log with the time."""
 
@@ -217,10 +200,8 @@ class _Log(Watch):
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is not None:
             self.note(f"stopped: {type(error).__name__}: {error}")
-        try:
+        with suppress(OSError):
             self._file.close()
-        except OSError:
-            pass
 
     def say(self, text: str) -> None:
         self.note(text)
@@ -232,11 +213,9 @@ class _Log(Watch):
 
     def note(self, text: str) -> None:
         """A full disk must not end a study here: its results are elsewhere."""
-        try:
+        with suppress(OSError):
             self._file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
             self._file.flush()
-        except OSError:
-            pass
 
     def show(self, state: Engine) -> None:
         self.inner.show(state)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from bqrl.study.runner import Engine
+
+T = TypeVar("T")
 
 
 class Watch:
@@ -25,6 +28,13 @@ class Watch:
 
     def tick(self) -> None:
         """One more step is done."""
+
+    def track(self, items: Sequence[T], text: str) -> Iterator[T]:
+        """The items, one step each; a single one is a phase without steps."""
+        self.phase(text, len(items) if len(items) > 1 else None)
+        for item in items:
+            yield item
+            self.tick()
 
     def show(self, state: Engine) -> None:
         """Called a few times per second with the state of a study."""

@@ -1,7 +1,7 @@
-"""Calls carried out by worker processes through the standard interface of `concurrent.futures`.
+"""Workers carry out calls; `submit` returns a future, as the executors of `concurrent.futures` do.
 
-`LocalWorkers` are spawned processes with one compute thread each, every one in a pool of its own: if a process dies, only the
-call that it was at is repeated. `Work` keeps a queue of calls on any workers; a call at which three processes died has failed.
+`Workers` calls in this process. `LocalWorkers` are spawned processes with one compute thread each, every one in a pool of its
+own: if a process dies, only its current call is repeated. A call at which three processes died has failed.
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
-from concurrent.futures import wait as wait_for
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from bqrl.checks import whole
 
@@ -30,11 +27,16 @@ MAX_VAIN = 9  # deaths in a row without any result before the whole work is give
 PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfinished run of this process
 
 
+class LostWorkersError(OSError):
+    """No worker is left that could carry out a call."""
+
+
 class Workers:
     """Whatever carries out calls. This class does so in the calling process, at once, when a call is submitted."""
 
     size = 1  # how many calls proceed at a time
     capacity = 1  # how many calls may be submitted at a time
+    lost = "the workers were lost; finished runs are kept"  # what a broken or cancelled call means
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Submit one call."""
@@ -53,131 +55,92 @@ class Workers:
         """Episodes of unfinished runs, as far as they are known."""
         return int(PLAYED.count.value)
 
-    def check(self) -> None:
-        """Raise an error if the death of a worker means that all are lost."""
-
     def close(self) -> None:
         """Stop at once; unfinished calls are dropped."""
 
 
-class _Process:
-    """A pool of one process, the call that it is at, and the episodes that it has counted."""
-
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.count = context.RawValue("q", 0)  # one process writes it
-        self.pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(self.count,))
-        self.call = self.pool.submit(function, *arguments)
-
-    def kill(self) -> None:
-        """End the process."""
-        processes = list((self.pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
-        self.pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.kill()
-            process.join()
-
-
 class LocalWorkers(Workers):
-    """Processes of this machine; all cores unless `size` is given."""
+    """Processes of this machine; all cores unless `size` is given. One thread waits for each of them."""
+
+    lost = (
+        f"{MAX_VAIN + 1} worker processes in a row died before they returned anything; finished runs are kept."
+        " A script must start its work under `if __name__ == '__main__':`"
+    )
 
     def __init__(self, size: int | None = None) -> None:
-        self.size = self.capacity = available_cores() if size is None else whole(size, "workers", 1)
-        self._processes: list[_Process] = []
+        self.size = available_cores() if size is None else whole(size, "workers", 1)
+        self.capacity = 2 * self.size  # the processes proceed while the caller stores results
+        self._threads = ThreadPoolExecutor(self.size, initializer=_block_interrupts)
+        self._own, self._starting = threading.local(), threading.Lock()
+        self._counts: dict[ProcessPoolExecutor, Any] = {}  # episodes that each process has counted
+        self._notes: list[str] = []
+        self._vain = 0  # deaths since the last result
+        self._closed = False
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Submit one call to an idle process, or to a new one."""
-        with _inherited():
-            for one in list(self._processes):
-                if one.call.done():
-                    try:
-                        one.call = one.pool.submit(function, *arguments)
-                        return one.call
-                    except BrokenExecutor:  # it died at its last call or since
-                        self._processes.remove(one)
-            self._processes.append(_Process(function, *arguments))
-        return self._processes[-1].call
+        """Submit one call; its future is broken if processes only die."""
+        return self._threads.submit(self._call, function, *arguments)
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Carry out a call in the process of this thread, and again in a new one if that dies."""
+        for attempt in range(MAX_DEATHS):
+            if attempt:
+                self._notes.append("a worker process died; its run is repeated")
+            try:
+                call = self._start(function, *arguments)
+                error = call.exception()
+            except BrokenExecutor as broken:  # it died before the call
+                error = broken
+            if not isinstance(error, BrokenExecutor):
+                self._vain = 0
+                return call.result()
+            self._counts.pop(self._own.__dict__.pop("pool"), None)
+            self._vain += 1
+            if self._vain > MAX_VAIN:
+                raise error
+        raise ChildProcessError(f"its worker process died {MAX_DEATHS} times")
+
+    def _start(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Submit a call to the process of this thread, which is started if there is none."""
+        with self._starting:
+            if self._closed:
+                raise CancelledError
+            if hasattr(self._own, "pool"):
+                return self._own.pool.submit(function, *arguments)
+            context = multiprocessing.get_context("spawn")
+            count = context.RawValue("q", 0)  # one process writes it
+            self._own.pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(count,))
+            self._counts[self._own.pool] = count
+            before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
+            os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # the process inherits it
+            try:
+                return self._own.pool.submit(function, *arguments)
+            finally:
+                for name in ONE_THREAD:
+                    del os.environ[name]
+                os.environ.update(before)
+
+    def notes(self) -> list[str]:
+        """Processes that died since the last call."""
+        self._notes, said = [], self._notes
+        return said
 
     def played(self) -> int:
         """Episodes that the processes have counted."""
-        return sum(int(one.count.value) for one in self._processes)
+        return sum(int(count.value) for count in list(self._counts.values()))
 
     def close(self) -> None:
         """Kill the processes. Results travel through the parent, so nothing is left half written."""
-        for one in self._processes:
-            one.kill()
-        self._processes = []
-
-
-class Outcome(NamedTuple):
-    """How a call ended: with a value or with an error."""
-
-    key: str
-    value: Any = None
-    error: BaseException | None = None
-
-
-class _Call(NamedTuple):
-    key: str
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-
-class Work:
-    """Calls on workers, each until it has a value, an error, or three dead processes."""
-
-    def __init__(self, workers: Workers, say: Callable[[str], None]) -> None:
-        self.workers, self.say = workers, say
-        self._queue: deque[_Call] = deque()
-        self._running: dict[Future[Any], _Call] = {}
-        self._deaths: Counter[str] = Counter()
-        self._vain = 0  # deaths since the last result
-
-    def submit(self, key: str, function: Callable[..., Any], *arguments: Any, first: bool = False) -> None:
-        """Add a call to the queue, in front if `first`."""
-        (self._queue.appendleft if first else self._queue.append)(_Call(key, function, arguments))
-
-    def wait(self, timeout: float) -> list[Outcome]:
-        """Calls that have ended, after at most `timeout` seconds."""
-        for note in self.workers.notes():
-            self.say(note)
-        self._hand_out()
-        outcomes = []
-        for future in wait_for(list(self._running), timeout, FIRST_COMPLETED).done:
-            call = self._running.pop(future)
-            try:
-                outcomes.append(Outcome(call.key, future.result()))
-                self._vain = 0
-            except (BrokenExecutor, CancelledError):
-                outcomes += self._after_death(call)
-            except Exception as error:
-                outcomes.append(Outcome(call.key, error=error))
-                self._vain = 0
-        if self.workers.capacity > 1:  # the processes proceed while the caller stores the outcomes
-            self._hand_out()
-        return outcomes
-
-    def _hand_out(self) -> None:
-        """Submit calls as long as workers are free."""
-        while self._queue and len(self._running) < self.workers.capacity:
-            call = self._queue.popleft()
-            self._running[self.workers.submit(call.function, *call.arguments)] = call
-
-    def _after_death(self, call: _Call) -> list[Outcome]:
-        """Repeat a call whose process died, unless it has failed for good."""
-        self.workers.check()
-        self._vain += 1
-        if self._vain > MAX_VAIN:
-            raise ChildProcessError(
-                f"{self._vain} worker processes in a row died before they returned anything; finished runs are kept."
-                " A script must start its work under `if __name__ == '__main__':`"
-            )
-        self._deaths[call.key] += 1
-        if self._deaths[call.key] == MAX_DEATHS:
-            return [Outcome(call.key, error=ChildProcessError(f"its worker process died {MAX_DEATHS} times"))]
-        self.say("a worker process died; its run is repeated")
-        self._queue.appendleft(call)
-        return []
+        with self._starting:
+            self._closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for pool in list(self._counts):
+            processes = list((pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.kill()
+                process.join()
+        self._counts = {}
 
 
 def available_cores() -> int:
@@ -186,6 +149,12 @@ def available_cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
         return os.cpu_count() or 1
+
+
+def _block_interrupts() -> None:
+    """Start of a thread: the processes that it starts do not receive SIGINT from their first moment on."""
+    if hasattr(signal, "pthread_sigmask"):  # not on Windows
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def _begin(count: Any) -> None:
@@ -200,25 +169,3 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-@contextmanager
-def _inherited() -> Iterator[None]:
-    """Start processes with one thread per library, and with SIGINT blocked from their first moment.
-
-    A signal that arrives meanwhile reaches this process afterwards; it is not lost.
-    """
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
-    masks = hasattr(signal, "pthread_sigmask")  # not on Windows
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        if masks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, old)

@@ -9,7 +9,9 @@ The paper takes w_h = H - h - 1, hence Lambda = H (H - 1) / 2.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -57,9 +59,9 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
     S, A = whole(S, "S", 1), whole(A, "A", 1)
     s, a = _check_visits(states, actions, S, A)
     T, H = a.shape
-    w = np.arange(H - 1.0, -1.0, -1.0) if weights is None else numbers(weights, "weights")
-    if w.shape != (H,) or np.any(w < 0.0):
-        raise wrong("weights", weights, f"be {H} numbers of at least 0, one per stage", f"shape {w.shape}")
+    w = np.arange(H - 1.0, -1.0, -1.0) if weights is None else numbers(weights, "weights", 0.0)
+    if w.shape != (H,):
+        raise wrong("weights", weights, f"be {H} numbers, one per stage", f"shape {w.shape}")
     terms = np.empty((T, H))
     for h in range(H):
         terms[:, h] = w[h] / np.sqrt(np.maximum(1, visits_before(s[:, h] * A + a[:, h])))
@@ -89,11 +91,5 @@ def _check_visits(states: Any, actions: Any, S: int, A: int) -> tuple[IntArray, 
 
 def visits_before(rows: Any) -> IntArray:
     """How often each entry of a sequence has occurred before, e.g. [5, 7, 5, 5] gives [0, 0, 1, 2]."""
-    rows = np.asarray(rows)
-    order = np.argsort(rows, kind="stable")
-    ordered = rows[order]
-    first = np.r_[True, ordered[1:] != ordered[:-1]][: rows.size]
-    begin = np.maximum.accumulate(np.where(first, np.arange(rows.size), 0))
-    count = np.empty(rows.size, np.int64)
-    count[order] = np.arange(rows.size) - begin
-    return count
+    counts: defaultdict[int, count[int]] = defaultdict(count)  # each entry has a counter of its own
+    return np.array([next(counts[row]) for row in np.asarray(rows).tolist()], np.int64)

@@ -102,7 +102,8 @@ def hard_lower_bound(tau: float, rho: float, A: int, H: int, T: int) -> LowerBou
     """
     tau, rho = _check_levels(tau, rho)
     A, H, T = whole(A, "A", 2), whole(H, "H", 2), whole(T, "T", 1)
-    kappa = _divergence(tau + rho, tau - rho)
+    p, q = tau + rho, tau - rho
+    kappa = p * math.log(p / q) + (1.0 - p) * math.log((1.0 - p) / (1.0 - q))  # kl(p, q)
     spread = 1.0 - 1.0 / A
     peak = 8.0 * A * spread**2 / (9.0 * kappa)  # maximises n (spread - sqrt(kappa n / 2A))
     wrong_choices = max(
@@ -180,11 +181,6 @@ def _check_levels(tau: Any, rho: Any) -> tuple[float, float]:
     if not 0.0 < rho <= most * (1.0 + 1e-12):
         raise wrong("rho", rho, f"be in (0, min(tau, 1 - tau) / 8] = (0, {most:g}]", f"{rho:g}")
     return tau, rho
-
-
-def _divergence(p: float, q: float) -> float:
-    """Kullback-Leibler divergence of Bernoulli(p) from Bernoulli(q)."""
-    return p * math.log(p / q) + (1.0 - p) * math.log((1.0 - p) / (1.0 - q))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import numpy as np
 from bqrl.checks import number, numbers
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
 from bqrl.laws.law import Law
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
@@ -73,6 +73,11 @@ def as_buffers(value: Any, tau: float, name: str = "beta") -> FloatArray:
     if outside.any():
         raise wrong(name, value, f"be in (0, tau] = (0, {tau:g}]", f"{betas[outside].flat[0]:g}")
     return betas
+
+
+def reachable_outcomes(mdp: MDP, h: int) -> BoolArray:
+    """Which outcomes of stage h belong to a state that can be reached."""
+    return np.repeat(np.repeat(mdp.reachable[h], mdp.A), np.diff(mdp.stage(h).row_start))
 
 
 def read_only(array: Any) -> Any:

@@ -23,8 +23,8 @@ import numpy as np
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, Policy, TargetPolicy
-from bqrl.planners.occupancy import play_shares
-from bqrl.theory.inputs import as_problem, exact_law, read_only
+from bqrl.planners.follow import play_shares
+from bqrl.theory.inputs import as_problem, exact_law, reachable_outcomes, read_only
 from bqrl.theory.total_variation import total_variation
 
 
@@ -33,8 +33,7 @@ def reward_spans(mdp: MDP) -> FloatArray:
 
     Parameters
     ----------
-    mdp : MDP
-        Any problem; no grid is needed.
+    mdp : see `bqrl.theory`; no grid is needed
 
     Returns
     -------
@@ -47,13 +46,8 @@ def reward_spans(mdp: MDP) -> FloatArray:
     >>> reward_spans(bqrl.MDP([[[1.0], [1.0]]], [[0, 3]], horizon=2)).tolist()
     [3.0, 3.0]
     """
-    as_problem(mdp)
-    spans = np.empty(mdp.H)
-    for h in range(mdp.H):
-        stage = mdp.stage(h)
-        met = np.repeat(np.repeat(mdp.reachable[h], mdp.A), np.diff(stage.row_start))
-        spans[h] = mdp.discount**h * np.ptp(stage.reward[met])
-    return spans
+    rewards = [mdp.stage(h).reward[reachable_outcomes(mdp, h)] for h in range(as_problem(mdp).H)]
+    return np.array([mdp.discount**h * np.ptp(reward) for h, reward in enumerate(rewards)])
 
 
 def mismatch_weights(mdp: MDP) -> FloatArray:
@@ -61,8 +55,7 @@ def mismatch_weights(mdp: MDP) -> FloatArray:
 
     Parameters
     ----------
-    mdp : MDP
-        Any problem; no grid is needed.
+    mdp : see `bqrl.theory`; no grid is needed
 
     Returns
     -------
@@ -90,8 +83,7 @@ def sharp_weights(mdp: MDP) -> FloatArray:
 
     Parameters
     ----------
-    mdp : MDP
-        Any problem; no grid is needed.
+    mdp : see `bqrl.theory`; no grid is needed
 
     Returns
     -------
@@ -175,7 +167,5 @@ def _with_outcomes_of(policy: Policy, mdp: MDP) -> Policy:
         return MixturePolicy([_with_outcomes_of(part, mdp) for part in policy.policies], policy.weights)
     if not isinstance(policy, TargetPolicy):
         return policy
-    columns = policy.grid
-    return TargetPolicy(
-        replace(columns, units=columns.units_of(mdp.reward)), policy.actions, policy.target, policy.extra
-    )
+    grid = replace(policy.grid, units=policy.grid.units_of(mdp.reward))
+    return TargetPolicy(grid, policy.actions, policy.target, policy.extra)

@@ -35,7 +35,7 @@ from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.rational import read_rows
-from bqrl.theory.inputs import as_level, as_problem, columns_of, exact_curve, exact_law, read_only
+from bqrl.theory.inputs import as_level, as_problem, columns_of, exact_curve, exact_law, reachable_outcomes, read_only
 
 SAME = 1e-14  # probabilities closer than this are one number
 MAX_VALUES = 200_000  # limit on the numbers stored per stage, and on those formed when two sets are added
@@ -159,8 +159,7 @@ def common_denominator(mdp: MDP) -> int:
         stage = mdp.stage(h)
         if h == 0 or not mdp.stationary:
             divisor = np.array([p.denominator for p in read_rows(stage.probability, stage.row_start)], dtype=object)
-        met = np.repeat(np.repeat(mdp.reachable[h], mdp.A), np.diff(stage.row_start))
-        N *= math.lcm(*set(divisor[met]))
+        N *= math.lcm(*set(divisor[reachable_outcomes(mdp, h)]))
     return N
 
 

@@ -5,12 +5,14 @@ import zipfile
 
 import numpy as np
 import pytest
-from mdp_strategies import assert_same
+from hypothesis import given
+from mdp_strategies import assert_same, assert_same_noise, step_models
 
+import bqrl
 from bqrl import MDP, load
-from bqrl.errors import FileFormatError, SizeError
+from bqrl.errors import FileFormatError, ModelError, SizeError
 from bqrl.mdp.files import read_arrays
-from bqrl.mdp.files.npz import pack, unpack
+from bqrl.mdp.files.npz import PREFIX, noise_arrays, pack, read_noise, unpack
 
 
 def test_anyone_can_write_an_archive_of_dense_arrays(tmp_path):
@@ -73,3 +75,48 @@ def test_a_horizon_of_a_billion_in_a_file_is_refused_at_once(tmp_path):
     with pytest.raises(SizeError, match="horizon=1000000000 is too long: at most 1000000 stages fit") as caught:
         load(tmp_path / "m.npz")
     assert (caught.value.needed, caught.value.limit) == (10**9, 10**6)
+
+
+# -- shared noise ------------------------------------------------------------------------------------------------------
+
+MODEL = bqrl.envs.make("Inventory", capacity=2, demand={0: 0.25, 1: 0.5, 2: 0.25}, shared=True)
+
+
+@given(step_models())
+def test_the_arrays_describe_the_noise(case):
+    mdp = case[0]
+    arrays = noise_arrays(mdp.noise)
+    assert all(name.startswith(PREFIX) for name in arrays)
+    again = read_noise(arrays, mdp.row_start)
+    assert_same_noise(mdp, mdp.with_noise(again))
+    assert all(isinstance(event, str) for labels in again.events for event in labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("noise_pair_outcome", lambda x: x[:-1]),
+        ("noise_pair_outcome", lambda x: x + 1000),
+        ("noise_row_law", lambda x: x[:, :-1]),
+        ("noise_row_law", lambda x: x - 2),
+        ("noise_row_law", lambda x: x + 7),
+        ("noise_law_start", lambda x: x + 1),
+        ("noise_cut", lambda x: np.array(["many"])),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(name, change):
+    arrays = noise_arrays(MODEL.noise)
+    with pytest.raises(
+        ModelError, match=r"^the arrays noise_\.\.\. do not describe the rows of this model; save it again$"
+    ):
+        read_noise(arrays | {name: change(arrays[name])}, MODEL.row_start)
+    del arrays[name]
+    with pytest.raises(ModelError, match="do not describe the rows"):
+        read_noise(arrays, MODEL.row_start)
+
+
+def test_laws_that_are_not_known_stay_unknown():
+    hidden = MODEL.with_probability(MODEL.probability)
+    again = read_noise(noise_arrays(hidden.noise), MODEL.row_start)
+    assert not again.known
+    assert np.isnan(again.probabilities[0]).all()

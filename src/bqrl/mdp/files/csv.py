@@ -19,39 +19,37 @@ read all the same.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
-from collections import defaultdict
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from bqrl.checks import shown
-from bqrl.errors import FileFormatError, ModelError
-from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.headers import ROLES, STAGE, TEXT, match_columns
-from bqrl.mdp.listing import Ids, Listing, to_table
+from bqrl.errors import ArgumentError, FileFormatError, ModelError, ModelWarning
+from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.build import check_gaps
+from bqrl.mdp.columns import EVENT, LAW, ROLES, STAGE, TEXT, Codes, match_columns, numbering
+from bqrl.mdp.listing import Listing, to_table
 from bqrl.mdp.model import MDP
+from bqrl.mdp.noise import SharedNoise
 
-FACTS = ("horizon", "discount", "start", "states", "actions", "units", "events_observed", "cut")
+PLAIN = {"state": "idstatefrom", "action": "idaction", "next_state": "idstateto"}
+Used = tuple[tuple[int, int], tuple[int, int]]  # smallest and largest state, and action, in the columns
 FACT = re.compile(r"#[#\s]*([\w ]+?)\s*[:=]\s*(.*)")
 EXPECTED = f"expected a header such as {','.join(ROLES)}"
 USUAL_HORIZON = 100  # the horizon of published results on such files, which do not state one
 CHUNK = 100_000  # lines per block, which bounds the memory for text
 SIGNS = (",", ";", "\t")
 BLANK = " \r,;\t"
-WANTED = {
-    "horizon": "a whole number",
-    "discount": "a number",
-    "events_observed": "yes or no",
-    "cut": "numbers separated by commas",
-}
 
 
 def read_csv(
-    content: bytes, horizon: int | None, start: Any, discount: float | None, columns: Mapping[str, str] | None = None
+    content: bytes, horizon: int | None = None, start: Any = None, discount: float | None = None, columns: Any = None
 ) -> MDP:
     """Model of the bytes of a CSV file; errors name the line."""
     lines = _lines(content)
@@ -116,35 +114,14 @@ def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
             continue  # a comment
         if key in facts:
             raise FileFormatError(f"line {i + 1}: the key {key!r} is given twice", line=i + 1)
+        wanted, parse = FACTS[key]
         try:
-            facts[key] = _fact(key, value)
+            facts[key] = parse(value)
         except (ValueError, KeyError, RecursionError):
-            wanted = WANTED.get(key, "names separated by commas")
             raise FileFormatError(
                 f"line {i + 1}: {key} must be {wanted}, got {shown(value)}", line=i + 1, column=key
             ) from None
     raise FileFormatError(f"line {len(lines)}: no header after the comments; {EXPECTED}", line=len(lines))
-
-
-def _fact(key: str, value: str) -> Any:
-    """The value of a key; ValueError if it has none."""
-    if key == "horizon":
-        return int(value)
-    if key == "discount":
-        return float(value.replace(",", "."))
-    if key == "units":
-        return value
-    if key == "events_observed":
-        return {"yes": True, "no": False}[value.lower()]
-    if key == "cut":
-        return tuple(float(part) for part in value.split(","))
-    if value.startswith(("[", "{")):
-        return json.loads(value)
-    if key == "start":
-        return parse_start(value)
-    if value.isdecimal():
-        return int(value)
-    return [name.strip() for name in value.split(",")]
 
 
 def parse_start(text: str) -> str | dict[str, float]:
@@ -166,26 +143,61 @@ def parse_start(text: str) -> str | dict[str, float]:
     return law
 
 
+def _names(value: str) -> Any:
+    """Names in a list or as JSON, or their number."""
+    if value.startswith(("[", "{")):
+        return json.loads(value)
+    return int(value) if value.isdecimal() else [name.strip() for name in value.split(",")]
+
+
+FACTS: dict[str, tuple[str, Callable[[str], Any]]] = {  # key -> (what its value must be, reader)
+    "horizon": ("a whole number", int),
+    "discount": ("a number", lambda value: float(value.replace(",", "."))),
+    "start": ("names separated by commas", lambda value: _names(value) if value[:1] in "[{" else parse_start(value)),
+    "states": ("names separated by commas", _names),
+    "actions": ("names separated by commas", _names),
+    "units": ("a word", str),
+    "events_observed": ("yes or no", lambda value: {"yes": True, "no": False}[value.lower()]),
+    "cut": ("numbers separated by commas", lambda value: tuple(float(part) for part in value.split(","))),
+}
+
+
 def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> Listing:
-    """The transitions of a file by role."""
+    """The transitions of a file by role; they are read in blocks, ids become codes and numbers floats."""
     sign, header = _header(lines[head], head + 1)
     try:
         place = match_columns(header, columns)
     except ModelError as error:
-        raise FileFormatError(f"line {head + 1}: {error}", line=head + 1, column=error.column) from None
+        raise FileFormatError(
+            f"line {head + 1}: {error}", line=head + 1, column=error.column, name=error.name
+        ) from None
     filled = [n for n, line in enumerate(lines[head + 1 :], head + 2) if line.strip(BLANK)]
     if not filled:
         raise FileFormatError(
             f"line {head + 1}: a header and no transitions after it; is the file truncated?", line=head + 1
         )
     body = lines[head + 1 :] if len(filled) == len(lines) - head - 1 else [lines[n - 1] for n in filled]
-    reader = _Reader(header, place, sign, filled, body)
-    reader.read()
+    index = {role: numbering() for role in place if role in TEXT}
+    parts: dict[str, list[Any]] = {role: [] for role in place}
+    decimal = None  # the decimal sign, once a number has one
+    try:
+        for done in range(0, len(body), CHUNK):
+            cells = _columns(body[done : done + CHUNK], sign, len(header))
+            for role, j in place.items():
+                if role in TEXT:
+                    codes = map(index[role].__getitem__, map(str.strip, cells[j]))
+                    parts[role].append(np.fromiter(codes, np.int64, len(cells[j])))
+                else:
+                    numbers, decimal = _floats(cells[j], sign, decimal)
+                    parts[role].append(numbers)
+    except (ValueError, csv.Error):
+        raise _fault(filled, body, header, place, sign) from None
+    found = {role: np.concatenate(part) for role, part in parts.items()}
     return Listing(
-        ids={role: Ids(np.concatenate(codes), list(reader.index[role])) for role, codes in reader.codes.items()},
-        probability=np.concatenate(reader.numbers["probability"]),
-        reward=np.concatenate(reader.numbers["reward"]),
-        stage=np.concatenate(reader.numbers[STAGE]) if STAGE in place else None,
+        ids={role: Codes(found[role], list(labels)) for role, labels in index.items()},
+        probability=found["probability"],
+        reward=found["reward"],
+        stage=found.get(STAGE),
         headers={role: header[i] for role, i in place.items()},
         lines=filled,
     )
@@ -214,96 +226,65 @@ def _cells(line: str, sign: str) -> list[str] | None:
     return [cell.strip() for cell in rows[0]] if rows else []
 
 
-class _Reader:
-    """Reads lines in blocks; ids become codes, numbers floats."""
+def _columns(lines: list[str], sign: str, width: int) -> list[list[str]]:
+    """The cells of some lines by column; raises ValueError or csv.Error if a line does not have `width` cells."""
+    together = sign.join(lines)
+    if '"' not in together:  # one split for all lines: a list per line would cost most of the time
+        if any(line.count(sign) != width - 1 for line in lines):
+            raise ValueError
+        cells = together.split(sign)
+        return [cells[j::width] for j in range(width)]
+    rows = list(csv.reader(lines, delimiter=sign, skipinitialspace=True, strict=True))
+    if len(rows) != len(lines) or any(len(row) != width for row in rows):
+        raise ValueError
+    return [list(column) for column in zip(*rows, strict=True)]
 
-    def __init__(
-        self, header: list[str], place: dict[str, int], sign: str, numbers: list[int], body: list[str]
-    ) -> None:
-        self.header, self.place, self.sign, self.line, self.body = header, place, sign, numbers, body
-        self.index: dict[str, defaultdict[str, int]] = {}
-        for role in TEXT:
-            self.index[role] = defaultdict()
-            self.index[role].default_factory = self.index[role].__len__
-        self.codes: dict[str, list[IntArray]] = {role: [] for role in place if role in TEXT}
-        self.numbers: dict[str, list[FloatArray]] = {role: [] for role in place if role not in TEXT}
-        self.decimal: str | None = None  # the decimal sign, once a number has one
 
-    def read(self) -> None:
-        """Read everything, or raise FileFormatError for the first line that cannot be read."""
-        for done in range(0, len(self.body), CHUNK):
-            columns = self._columns(self.body[done : done + CHUNK], done)
-            for role, j in self.place.items():
-                if role in TEXT:
-                    codes = map(self.index[role].__getitem__, map(str.strip, columns[j]))
-                    self.codes[role].append(np.fromiter(codes, np.int64, len(columns[j])))
-                else:
-                    self.numbers[role].append(self._floats(columns[j], done))
+def _floats(cells: list[str], sign: str, decimal: str | None) -> tuple[FloatArray, str | None]:
+    """Numbers of a column and the decimal sign; ValueError if a cell is not a number or signs are mixed."""
+    style = "." if any("." in cell for cell in cells) else None
+    try:
+        numbers = np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        points = [cell.replace(",", ".", 1) for cell in cells]
+        if sign == "," or style:
+            raise
+        numbers, style = np.fromiter(map(float, points), np.float64, len(cells)), ","
+    if (
+        not all(map(str.isascii, cells))
+        or any("_" in cell for cell in cells)
+        or (style and decimal not in (None, style))
+    ):
+        raise ValueError
+    return numbers, style or decimal
 
-    def _columns(self, lines: list[str], done: int) -> list[list[str]]:
-        """The cells of some lines by column."""
-        width = len(self.header)
-        together = self.sign.join(lines)
-        if '"' not in together:  # one split for all lines: a list per line would cost most of the time
-            if any(line.count(self.sign) != width - 1 for line in lines):
-                raise self._fault(done)
-            cells = together.split(self.sign)
-            return [cells[j::width] for j in range(width)]
-        try:
-            rows = list(csv.reader(lines, delimiter=self.sign, skipinitialspace=True, strict=True))
-        except csv.Error:
-            raise self._fault(done) from None
-        if len(rows) != len(lines) or any(len(row) != width for row in rows):
-            raise self._fault(done)
-        return [list(column) for column in zip(*rows, strict=True)]
 
-    def _floats(self, cells: list[str], done: int) -> FloatArray:
-        """Numbers of a column; raises FileFormatError if a cell is none, or if decimal commas and points are mixed."""
-        style = "." if any("." in cell for cell in cells) else None
-        try:
-            numbers = np.fromiter(map(float, cells), np.float64, len(cells))
-        except ValueError:
-            points = [cell.replace(",", ".", 1) for cell in cells]
-            if self.sign == "," or style or not all(map(_is_number, points)):
-                raise self._fault(done) from None
-            numbers, style = np.fromiter(map(float, points), np.float64, len(cells)), ","
-        if not all(map(str.isascii, cells)) or any("_" in cell for cell in cells):
-            raise self._fault(done)
-        if style and self.decimal not in (None, style):
-            raise self._fault(0)
-        self.decimal = style or self.decimal
-        return numbers
-
-    def _fault(self, done: int) -> FileFormatError:
-        """The error for the first line after `done` that cannot be read, found by a slow second pass."""
-        width = len(self.header)
-        numeric = [(role, self.place[role]) for role in self.numbers]
-        style = None
-        for n, line in zip(self.line[done:], self.body[done:], strict=True):
-            cells = _cells(line, self.sign)
-            if cells is None:
-                return FileFormatError(f"line {n}: a quote is not closed", line=n)
-            if len(cells) != width:
-                cut = "; is the file truncated?" if n == self.line[-1] and len(cells) < width else ""
-                return FileFormatError(f"line {n}: {len(cells)} columns where the header has {width}{cut}", line=n)
-            for role, j in numeric:
-                cell, name = cells[j], self.header[j]
-                comma = self.sign != "," and cell.count(",") == 1 and "." not in cell
-                if not _is_number(cell.replace(",", ".") if comma else cell):
-                    hint = "; is the file truncated?" if n == self.line[-1] and not cell else ""
-                    hint = "; give a number from 0 to 1" if cell.endswith("%") and role == "probability" else hint
-                    return FileFormatError(
-                        f"line {n}: {shown(cell[:40])} is not a number (column {name}){hint}", line=n, column=name
-                    )
-                written = "," if comma else "." if "." in cell else style
-                if style not in (None, written):
-                    return FileFormatError(
-                        f"line {n}: {shown(cell[:40])} mixes decimal commas and points (column {name})",
-                        line=n,
-                        column=name,
-                    )
-                style = written
-        return FileFormatError("the numbers cannot be read")
+def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[str, int], sign: str) -> FileFormatError:
+    """The error for the first line that cannot be read, found by a slow second pass."""
+    numeric = [(role, j) for role, j in place.items() if role not in TEXT]
+    style = None
+    for n, line in zip(numbers, body, strict=True):
+        cells = _cells(line, sign)
+        if cells is None:
+            return FileFormatError(f"line {n}: a quote is not closed", line=n)
+        if len(cells) != len(header):
+            cut = "; is the file truncated?" if n == numbers[-1] and len(cells) < len(header) else ""
+            return FileFormatError(f"line {n}: {len(cells)} columns where the header has {len(header)}{cut}", line=n)
+        for role, j in numeric:
+            cell, name = cells[j], header[j]
+            comma = sign != "," and cell.count(",") == 1 and "." not in cell
+            written = "," if comma else "." if "." in cell else style
+            problem = ""
+            if not _is_number(cell.replace(",", ".") if comma else cell):
+                hint = "; is the file truncated?" if n == numbers[-1] and not cell else ""
+                hint = "; give a number from 0 to 1" if cell.endswith("%") and role == "probability" else hint
+                problem = f"is not a number (column {name}){hint}"
+            elif style not in (None, written):
+                problem = f"mixes decimal commas and points (column {name})"
+            if problem:
+                return FileFormatError(f"line {n}: {shown(cell[:40])} {problem}", line=n, column=name)
+            style = written
+    return FileFormatError("the numbers cannot be read")
 
 
 def _is_number(cell: str) -> bool:
@@ -312,3 +293,115 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return cell.isascii() and "_" not in cell
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write_csv(mdp: MDP, *, plain: bool = False) -> bytes:
+    """CSV of a model; raises ArgumentError if the columns cannot hold it.
+
+    `plain` writes the columns alone, with ids as numbers, for tools that read no comments.
+    """
+    K, S, A = mdp.available.shape
+    noise = None if plain or mdp.noise is None or np.all(mdp.noise.row_law < 0) else mdp.noise
+    if noise is not None and not noise.known:
+        warnings.warn(
+            "the .csv file does not keep the noise, whose laws are not known; save to .json or .npz",
+            ModelWarning,
+            stacklevel=4,
+        )
+        noise = None
+    row = np.repeat(np.arange(K * S * A), np.diff(mdp.row_start))
+    outcome, event, probability = np.arange(row.size), np.full(row.size, -1), mdp.probability
+    if noise is not None:  # one line per event in rows with a law, else one per outcome
+        free = np.flatnonzero(noise.row_law.reshape(-1)[row] < 0)
+        outcome, event = np.r_[free, noise.pair_outcome], np.r_[np.full(free.size, -1), noise.pair_event]
+        order = np.lexsort((event, row[outcome]))
+        outcome, event = outcome[order], event[order]
+        probability = np.where(event < 0, probability[outcome], np.concatenate(noise.probabilities)[event])
+    row = row[outcome]
+    s, a, s_next = row // A % S, row % A, mdp.successor[outcome]
+    used = (min(s.min(), s_next.min()), max(s.max(), s_next.max())), (a.min(), a.max())
+    _refuse(mdp, noise, used, plain)
+    check_gaps(K, S, A, mdp.successor.size)
+    text = io.StringIO()
+    if not plain:
+        text.writelines(f"# {key}: {value}\n" for key, value in _stated(mdp, noise, used))
+    state, action = _ids(mdp.state_names, S, plain), _ids(mdp.action_names, A, plain)
+    columns: dict[str, Any] = {} if mdp.stationary else {STAGE: (row // (S * A)).tolist()}
+    columns |= {"state": [state[i] for i in s.tolist()], "action": [action[i] for i in a.tolist()]}
+    if noise is not None:
+        if len(noise.events) > 1:
+            columns[LAW] = [law if law >= 0 else "" for law in noise.row_law.reshape(-1)[row].tolist()]
+        names = [*(name for names in noise.event_names for name in names), ""]
+        columns[EVENT] = [names[i] for i in event.tolist()]
+    columns["next_state"] = [state[i] for i in s_next.tolist()]
+    columns["probability"] = map(repr, probability.tolist())
+    columns["reward"] = map(repr, mdp.reward[0, outcome].tolist())
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([PLAIN.get(role, role) if plain else role for role in columns])
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue().encode()
+
+
+def _refuse(mdp: MDP, noise: SharedNoise | None, used: Used, plain: bool) -> None:
+    """Raise ArgumentError if the columns cannot hold the model."""
+    names = (mdp.state_names or ()) + (mdp.action_names or ())
+    events = () if noise is None else noise.event_names
+    for refused, what in (
+        (len(mdp.reward) > 1, "rewards that differ by stage on a stationary kernel"),
+        (noise is None and bool(np.any(mdp.probability == 0)), "possible successors of probability zero"),
+        (not np.array_equal(mdp.known.reshape(-1), np.diff(mdp.row_start) == 1), "rows known to learners"),
+        (any(name != name.strip() for name in names), "names with blank ends"),
+        (any(len(set(labels)) < len(labels) for labels in events), "events that share a name"),
+        (any(not name or name != name.strip() for labels in events for name in labels), "events without a proper name"),
+        (plain and used[0] != (0, mdp.S - 1), "a first or last state without transitions, if plain"),
+        (plain and used[1] != (0, mdp.A - 1), "a first or last action that is never available, if plain"),
+    ):
+        if refused:
+            raise ArgumentError(f"a .csv file cannot hold {what}; save to .npz instead", name="path")
+
+
+def _ids(names: tuple[str, ...] | None, count: int, plain: bool) -> list[str]:
+    """Ids as a file writes them: names, or numbers, which count from 1 if the names do."""
+    numbers = names is None or (plain and names != _counted(count))
+    return [str(i) for i in range(count)] if numbers else list(names or ())
+
+
+def _counted(count: int) -> tuple[str, ...]:
+    return tuple(str(i) for i in range(1, count + 1))
+
+
+def _stated(mdp: MDP, noise: SharedNoise | None, used: Used) -> list[tuple[str, str]]:
+    """The facts of a model that its columns do not hold."""
+    facts = [("horizon", str(mdp.H))] if mdp.stationary else []
+    if mdp.discount != 1.0:
+        facts.append(("discount", repr(mdp.discount)))
+    possible = np.flatnonzero(mdp.mu).tolist()
+    law = {mdp.state_label(s): mdp.mu[s].item() for s in possible}
+    if possible != [0]:
+        short = next(iter(law)) if len(law) == 1 else ", ".join(f"{name}={share!r}" for name, share in law.items())
+        quoted = json.dumps(dict.fromkeys(law, 1.0) if len(law) == 1 else law, ensure_ascii=False)
+        facts.append(("start", short if all(map(_simple, law)) else quoted))
+    for key, names, count, (low, high) in (
+        ("states", mdp.state_names, mdp.S, used[0]),
+        ("actions", mdp.action_names, mdp.A, used[1]),
+    ):
+        full = (low, high) == (0, count - 1)
+        if names is None and not full:
+            facts.append((key, str(count)))
+        elif names is not None and not (full and names == _counted(count)):
+            simple = len(names) > 1 and all(map(_simple, names))
+            facts.append((key, ", ".join(names) if simple else json.dumps(names, ensure_ascii=False)))
+    if noise is not None and not noise.events_observed:
+        facts.append(("events_observed", "no"))
+    if noise is not None and any(noise.cut):
+        laws = np.unique(noise.row_law[noise.row_law >= 0]).tolist()  # the columns hold no other laws
+        facts.append(("cut", ", ".join(repr(noise.cut[law]) for law in laws)))
+    return facts + ([("units", mdp.units)] if mdp.units else [])
+
+
+def _simple(name: str) -> bool:
+    """Whether a name can stand in a list without quotes."""
+    return name == name.strip() and bool(name) and not set(name) & set(",;=[]{}\"'#")

@@ -12,13 +12,25 @@ A transition is [state, action, next state, probability, reward], with the stage
 name and a number counts from 0; `states` may also be the number of states. A list of rewards gives one per stage. A
 probability of 0 marks an outcome as possible. `known` lists rows [state, action] that learners may know, in addition to
 rows with one outcome. `start` is a state, a law {state: probability} or a list of probabilities. `units` names the unit of
-the rewards, and `comment` is ignored. `noise` is described in
-`bqrl.mdp.files.json_noise`.
+the rewards, and `comment` is ignored.
+
+The key `noise` holds the laws of events that rows share, and where each event leads:
+
+    "noise": {
+      "laws": [{"events": ["rain", "dry"], "probabilities": [0.3, 0.7], "cut": 0.0}],
+      "events_observed": true,
+      "rows": [["low", "wait", 0, [1, 0]], ...]
+    }
+
+A row is [state, action, law, outcomes], with the stage in front if stages differ. `outcomes` has one entry per event of
+the law: the place of its outcome among the transitions of the row, counted from 0. Probabilities that are not known are
+null; `cut` and `events_observed` are optional.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from typing import Any, NoReturn
 
@@ -26,58 +38,70 @@ import numpy as np
 
 from bqrl.checks import nearest, shown
 from bqrl.errors import ArgumentError, FileFormatError
-from bqrl.mdp.arrays import BoolArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import MAX_ID, Table, check_horizon, from_columns
-from bqrl.mdp.files.json_items import Labels, dumps, index_of, number_of, row_of
-from bqrl.mdp.files.json_noise import noise_lines, read_noise
 from bqrl.mdp.model import MDP
-from bqrl.mdp.noise import outcome_numbers
+from bqrl.mdp.noise import LAW_TOL, SharedNoise, shared_noise
+from bqrl.mdp.validation import percentages
 
 KEYS = ("horizon", "discount", "start", "states", "actions", "known", "units", "transitions", "noise", "comment")
 
 
-def read_json(content: bytes, horizon: int | None, start: Any, discount: float | None) -> MDP:
+def read_json(content: bytes, horizon: int | None = None, start: Any = None, discount: float | None = None) -> MDP:
     """Model of the bytes of a JSON file."""
     data = _parse(content)
-    states, S = _labels(data, "states")
-    actions, A = _labels(data, "actions")
     rows = data["transitions"]
     if not isinstance(rows, list) or not rows:
         raise FileFormatError("transitions must be a list of [state, action, next state, probability, reward]")
     width = len(rows[0]) if isinstance(rows[0], list) else 0
-    columns = [_transition(i, row, width, states, S, actions, A) for i, row in enumerate(rows)]
+    items = _Items(data, staged=width == 6)
+    columns = [items.transition(i, row, width) for i, row in enumerate(rows)]
     stage, s, a, s_next = np.array([line[:4] for line in columns], np.int64).T
     p = np.array([line[4] for line in columns], np.float64)
-    staged = width == 6
 
     stored = check_horizon(data["horizon"]) if "horizon" in data else None
     lengths = {len(line[5]) for line in columns} - {1}
-    if len(lengths) > 1 or (lengths and (staged or stored not in (None, *lengths))):
+    if len(lengths) > 1 or (lengths and (items.staged or stored not in (None, *lengths))):
         raise FileFormatError("a list of rewards must hold one reward per stage, and the transitions no stage")
     spread = lengths.pop() if lengths else 1
     paid = np.array([line[5] if len(line[5]) == spread else line[5] * spread for line in columns], np.float64)
     H = spread if spread > 1 else stored
-    if horizon is not None and H is not None and horizon != H and (staged or spread > 1):
+    if horizon is not None and H is not None and horizon != H and (items.staged or spread > 1):
         raise ArgumentError(f"horizon is fixed at {H}: the stages of this model differ", name="horizon", value=horizon)
-    H = H if staged or spread > 1 or horizon is None else horizon
-    kinds, reward = np.unique(paid, axis=0, return_inverse=True)  # outcomes merge if they pay the same at every stage
+    H = H if items.staged or spread > 1 or horizon is None else horizon
+    kinds, which = np.unique(paid, axis=0, return_inverse=True)  # outcomes merge if they pay the same at every stage
+    reward = which.reshape(-1).astype(np.float64)
     table, H = from_columns(
-        stage, s, a, s_next, p, reward.reshape(-1).astype(np.float64), H, staged=staged, S=S, A=A, keep_zeros=True
-    )
-    row = (stage * S + s) * A + a
-    outcome = outcome_numbers(row, s_next, reward.reshape(-1).astype(np.float64))
+        stage, s, a, s_next, p, reward, H, staged=items.staged, S=items.count["state"], A=items.count["action"],
+        keep_zeros=True,
+    )  # fmt: skip
+    items.K = table.K
+    row = (stage * table.S + s) * table.A + a
     _pay(table, kinds)
     return MDP.from_table(
         table,
         H,
         data.get("start", 0) if start is None else start,
         data.get("discount", 1.0) if discount is None else discount,
-        known=_known(data.get("known", []), table, states, actions),
-        state_names=states,
-        action_names=actions,
+        known=_known(data.get("known", []), table, items),
+        state_names=items.names["state"],
+        action_names=items.names["action"],
         units=data.get("units"),
-        noise=read_noise(data["noise"], table, row, outcome, states, actions) if "noise" in data else None,
+        noise=_read_noise(data["noise"], table, row, items) if "noise" in data else None,
     )
+
+
+def _pay(table: Table, kinds: Any) -> None:
+    """Replace the numbers that stand for rewards by the rewards."""
+    if table.reward is not None:
+        table.reward = np.ascontiguousarray(kinds[table.reward[0].astype(np.int64)].T)
+    else:
+        assert table.row_reward is not None
+        by_row = table.row_reward.reshape(-1).astype(np.int64)
+        table.row_reward = np.ascontiguousarray(kinds[by_row].T).reshape(-1, table.S, table.A)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def write_json(mdp: MDP) -> bytes:
@@ -89,13 +113,8 @@ def write_json(mdp: MDP) -> bytes:
     place = [([] if K == 1 else [q // (S * A)]) + [state[q // A % S], action[q % A]] for q in range(K * S * A)]
     extra = np.flatnonzero(mdp.known.reshape(-1) & (sizes != 1))
     paid = mdp.reward.T.tolist() if len(mdp.reward) > 1 else mdp.reward[0].tolist()
-    outcomes = zip(
-        np.repeat(np.arange(K * S * A), sizes).tolist(),
-        mdp.successor.tolist(),
-        mdp.probability.tolist(),
-        paid,
-        strict=True,
-    )
+    row = np.repeat(np.arange(K * S * A), sizes).tolist()
+    outcomes = zip(row, mdp.successor.tolist(), mdp.probability.tolist(), paid, strict=True)
     head = {
         "horizon": mdp.H,
         "discount": mdp.discount,
@@ -105,10 +124,37 @@ def write_json(mdp: MDP) -> bytes:
         "known": [place[q] for q in extra],
     }
     head |= {"units": mdp.units} if mdp.units else {}
-    lines = [f"  {json.dumps(key)}: {dumps(value)}," for key, value in head.items()]
-    body = ",\n".join(f"    {dumps([*place[q], state[t], p, r])}" for q, t, p, r in outcomes)
-    noise = [] if mdp.noise is None else noise_lines(mdp.noise, place)
-    return "\n".join(["{", *lines, *noise, '  "transitions": [', body, "  ]", "}", ""]).encode()
+    lines = [f"  {_dumps(key)}: {_dumps(value)}," for key, value in head.items()]
+    if mdp.noise is not None:
+        lines += ['  "noise": {', *_noise_lines(mdp.noise, place), "  },"]
+    lines += _block("transitions", [[*place[q], state[t], p, r] for q, t, p, r in outcomes], "  ", "")
+    return "\n".join(["{", *lines, "}", ""]).encode()
+
+
+def _noise_lines(noise: SharedNoise, place: list[list[Any]]) -> list[str]:
+    """The lines of the key `noise`, one per law and one per row with a law."""
+    laws = [
+        {"events": list(events), "probabilities": p.tolist() if noise.known else None, "cut": cut}
+        for events, p, cut in zip(noise.event_names, noise.probabilities, noise.cut, strict=True)
+    ]
+    driven = [(q, law) for q, law in enumerate(noise.row_law.reshape(-1).tolist()) if law >= 0]
+    rows = [[*place[q], law, noise.outcome_of(q).tolist()] for q, law in driven]
+    observed = f'    "events_observed": {_dumps(noise.events_observed)},'
+    return [*_block("laws", laws, "    ", ","), observed, *_block("rows", rows, "    ", "")]
+
+
+def _block(key: str, items: list[Any], indent: str, end: str) -> list[str]:
+    """The lines of a key whose value is a list, one item per line."""
+    body = ",\n".join(f"{indent}  {_dumps(item)}" for item in items)
+    return [f'{indent}"{key}": [', body, f"{indent}]{end}"]
+
+
+def _dumps(value: Any) -> str:
+    """JSON on one line; raises ValueError for NaN and infinities."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def _parse(content: bytes) -> dict[str, Any]:
@@ -156,60 +202,145 @@ def _repeated(names: list[str]) -> str:
     return next(name for name, times in Counter(names).items() if times > 1)
 
 
-def _labels(data: dict[str, Any], key: str) -> tuple[Labels, int]:
-    """Index of each name, and how many states or actions there are."""
-    given = data[key]
-    if isinstance(given, list) and given and all(isinstance(name, str) for name in given):
-        numbered = {name: i for i, name in enumerate(given)}
-        if len(numbered) < len(given):
-            raise FileFormatError(f"{key} must be distinct, got {shown(_repeated(given))} twice", column=key)
-        return numbered, len(given)
-    if isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MAX_ID:
-        return None, given
-    raise FileFormatError(f"{key} must be a list of names or their number, got {shown(given)}", column=key)
+class _Items:
+    """Checked items of a file: indices, numbers and rows, each with the place that an error names."""
 
+    def __init__(self, data: dict[str, Any], *, staged: bool) -> None:
+        self.staged, self.K = staged, MAX_ID
+        self.names: dict[str, dict[str, int] | None] = {}
+        self.count: dict[str, int] = {}
+        for kind in ("state", "action"):
+            key, given = f"{kind}s", data[f"{kind}s"]
+            if isinstance(given, list) and given and all(isinstance(name, str) for name in given):
+                self.names[kind], self.count[kind] = {name: i for i, name in enumerate(given)}, len(given)
+                if len(set(given)) < len(given):
+                    raise FileFormatError(f"{key} must be distinct, got {shown(_repeated(given))} twice", column=key)
+            elif isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MAX_ID:
+                self.names[kind], self.count[kind] = None, given
+            else:
+                raise FileFormatError(f"{key} must be a list of names or their number, got {shown(given)}", column=key)
 
-def _transition(
-    i: int, row: Any, width: int, states: Labels, S: int, actions: Labels, A: int
-) -> tuple[int, int, int, int, float, list[float]]:
-    """One transition: stage, state, action, next state, probability, rewards."""
-    where = f"transitions[{i}]"
-    if not isinstance(row, list) or len(row) != width or width not in (5, 6):
-        raise FileFormatError(
-            f"{where} must be [state, action, next state, probability, reward], with the stage in front in all or none"
+    def label(self, given: Any, kind: str, where: str) -> int:
+        """Index of a state or action given by name or number."""
+        names = self.names[kind]
+        if names is not None and isinstance(given, str) and given in names:
+            return names[given]
+        return index_of(given, self.count[kind], where, "" if names is None else " or a name of the list")
+
+    def row(self, given: list[Any], where: str) -> int:
+        """Number of the row [state, action], or [stage, state, action]."""
+        h = index_of(given[0], self.K, f"{where}, stage") if self.K > 1 else 0
+        s = self.label(given[-2], "state", f"{where}, state")
+        a = self.label(given[-1], "action", f"{where}, action")
+        return (h * self.count["state"] + s) * self.count["action"] + a
+
+    def transition(self, i: int, row: Any, width: int) -> tuple[int, int, int, int, float, list[float]]:
+        """One transition: stage, state, action, next state, probability, rewards."""
+        where = f"transitions[{i}]"
+        if not isinstance(row, list) or len(row) != width or width not in (5, 6):
+            raise FileFormatError(
+                f"{where} must be [state, action, next state, probability, reward], with the stage in front in all or none"
+            )
+        s, a, s_next, p, r = row[-5:]
+        paid = r if isinstance(r, list) else [r]
+        if not paid:
+            raise FileFormatError(f"{where}: the list of rewards is empty")
+        return (
+            index_of(row[0], MAX_ID, f"{where}, stage") if width == 6 else 0,
+            self.label(s, "state", f"{where}, state"),
+            self.label(a, "action", f"{where}, action"),
+            self.label(s_next, "state", f"{where}, next state"),
+            number_of(p, f"{where}, probability"),
+            [number_of(x, f"{where}, reward") for x in paid],
         )
-    stage = index_of(row[0], None, MAX_ID, f"{where}, stage") if width == 6 else 0
-    s, a, s_next, p, r = row[-5:]
-    paid = r if isinstance(r, list) else [r]
-    if not paid:
-        raise FileFormatError(f"{where}: the list of rewards is empty")
-    return (
-        stage,
-        index_of(s, states, S, f"{where}, state"),
-        index_of(a, actions, A, f"{where}, action"),
-        index_of(s_next, states, S, f"{where}, next state"),
-        number_of(p, f"{where}, probability"),
-        [number_of(x, f"{where}, reward") for x in paid],
-    )
 
 
-def _pay(table: Table, kinds: Any) -> None:
-    """Replace the numbers that stand for rewards by the rewards."""
-    if table.reward is not None:
-        table.reward = np.ascontiguousarray(kinds[table.reward[0].astype(np.int64)].T)
-    else:
-        assert table.row_reward is not None
-        by_row = table.row_reward.reshape(-1).astype(np.int64)
-        table.row_reward = np.ascontiguousarray(kinds[by_row].T).reshape(-1, table.S, table.A)
+def index_of(given: Any, count: int, where: str, also: str = "") -> int:
+    """A whole number from 0 to count - 1."""
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < count:
+        return given
+    raise FileFormatError(f"{where}: expected a number from 0 to {count - 1}{also}, got {shown(given)}")
 
 
-def _known(given: Any, table: Table, states: Labels, actions: Labels) -> BoolArray:
+def number_of(given: Any, where: str) -> float:
+    """A finite number."""
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not abs(given) < math.inf:
+        raise FileFormatError(f"{where}: expected a finite number, got {shown(given)}")
+    return float(given)
+
+
+def _known(given: Any, table: Table, items: _Items) -> BoolArray:
     """The mask of known rows."""
     if not isinstance(given, list):
         raise FileFormatError("known must be a list of rows [state, action]")
-    known = np.zeros(table.K * table.S * table.A, bool)
+    known = np.zeros((table.K, table.S, table.A), bool)
     for i, row in enumerate(given):
         if not isinstance(row, list) or len(row) != (2 if table.K == 1 else 3):
             raise FileFormatError(f"known[{i}] must be [state, action], with the stage in front where stages differ")
-        known[row_of(row, table, states, actions, f"known[{i}]")] = True
-    return known.reshape(table.K, table.S, table.A)
+        known.flat[items.row(row, f"known[{i}]")] = True
+    return known
+
+
+def _read_noise(given: Any, table: Table, row: IntArray, items: _Items) -> SharedNoise:
+    """The laws of events and the rows that they drive; `row` is that of each transition."""
+    if not isinstance(given, dict) or not {"laws", "rows"} <= set(given) <= {"laws", "rows", "events_observed"}:
+        raise FileFormatError("noise must have the keys laws, rows and optionally events_observed", column="noise")
+    laws, rows, observed = given["laws"], given["rows"], given.get("events_observed", True)
+    if not isinstance(laws, list) or not isinstance(rows, list) or not isinstance(observed, bool):
+        raise FileFormatError("noise: laws and rows must be lists, events_observed true or false", column="noise")
+    parsed = [_law(law, f"noise, laws[{i}]") for i, law in enumerate(laws)]
+    first = np.r_[0, np.cumsum(np.bincount(row, minlength=table.row_start.size - 1))]
+    assert table.line_outcome is not None
+    by_row = table.line_outcome[
+        np.argsort(row, kind="stable")
+    ]  # outcomes of each row's transitions in the order of the file
+    pairs: list[tuple[int, int, int, int]] = []
+    seen: set[int] = set()
+    for i, entry in enumerate(rows):
+        where = f"noise, rows[{i}]"
+        if not isinstance(entry, list) or len(entry) != (4 if table.K == 1 else 5):
+            raise FileFormatError(
+                f"{where} must be [state, action, law, outcomes], with the stage in front where stages differ"
+            )
+        q = items.row(entry[:-2], where)
+        law = index_of(entry[-2], len(parsed), f"{where}, law")
+        events, leads, size = parsed[law][0], entry[-1], int(first[q + 1] - first[q])
+        if not isinstance(leads, list) or len(leads) != len(events):
+            raise FileFormatError(f"{where} must hold one outcome for each of the {len(events)} events of its law")
+        if q in seen:
+            raise FileFormatError(f"{where}: the row is listed twice")
+        seen.add(q)
+        found = [int(by_row[first[q] + index_of(number, size, f"{where}, outcome")]) for number in leads]
+        pairs += [(q, number, law, e) for e, number in enumerate(found)]
+    events, probabilities, cut = zip(*parsed, strict=True) if parsed else ((), (), ())
+    return shared_noise(
+        table,
+        *np.array(pairs, np.int64).reshape(-1, 4).T,
+        events=events,
+        probabilities=probabilities,
+        cut=cut,
+        events_observed=observed,
+    )
+
+
+def _law(given: Any, where: str) -> tuple[tuple[str, ...], FloatArray, float]:
+    """Events, probabilities (NaN if they are null) and the mass that was cut off."""
+    needed = {"events", "probabilities"}
+    if not isinstance(given, dict) or not needed <= set(given) <= needed | {"cut"}:
+        raise FileFormatError(
+            f"{where} must have the keys events, probabilities and optionally cut, got {shown(given)}"
+        )
+    events, p = given["events"], given["probabilities"]
+    if not isinstance(events, list) or not events or len(set(map(str, events))) < len(events):
+        raise FileFormatError(f"{where}, events must be a list of distinct names, got {shown(events)}")
+    if p is None:
+        p = [math.nan] * len(events)
+    elif not isinstance(p, list) or len(p) != len(events):
+        raise FileFormatError(f"{where}, probabilities must hold {len(events)} numbers, got {shown(p)}")
+    else:
+        p = [number_of(x, f"{where}, probabilities") for x in p]
+        total = math.fsum(p)
+        if not (min(p) >= 0.0 and abs(total - 1.0) <= LAW_TOL):
+            found = f"the sum {total:.12g}{percentages(total)}"
+            raise FileFormatError(f"{where}, probabilities must be at least 0 and sum to 1, got {found}")
+    return tuple(map(str, events)), np.array(p), number_of(given.get("cut", 0.0), f"{where}, cut")

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import shown
-from bqrl.errors import FileFormatError
-from bqrl.mdp.arrays import floats_of, number_of, require, whole_numbers_of
+from bqrl.errors import FileFormatError, ModelError
+from bqrl.mdp.arrays import IntArray, floats_of, number_of, require, whole_numbers_of
 from bqrl.mdp.build import Table, check_horizon
 from bqrl.mdp.files.regular import MAX_BYTES, check_size
 from bqrl.mdp.model import MDP
-from bqrl.mdp.noise_arrays import PREFIX, from_arrays, to_arrays
+from bqrl.mdp.noise import SharedNoise
 
 STORED = ("H", "discount", "mu", "row_start", "successor", "probability", "known")
 OPTIONAL = ("reward", "row_reward", "state_names", "action_names", "units")
@@ -31,12 +31,13 @@ DENSE = (
     "transitions", "rewards", "start", "horizon", "discount", "available", "support", "known", "state_names",
     "action_names", "units",
 )  # fmt: skip
+PREFIX = "noise_"
 CHUNK = 2**20
 
 Arrays = dict[str, Any]
 
 
-def read_npz(arrays: Arrays, horizon: int | None, start: Any, discount: float | None) -> MDP:
+def read_npz(arrays: Arrays, horizon: int | None = None, start: Any = None, discount: float | None = None) -> MDP:
     """Model of the arrays of an archive."""
     if "transitions" in arrays:
         return _dense(arrays, horizon, start, discount)
@@ -48,6 +49,11 @@ def read_npz(arrays: Arrays, horizon: int | None, start: Any, discount: float | 
 
 def write_npz(mdp: MDP) -> bytes:
     """Archive of a model, compressed."""
+    return pack(model_arrays(mdp))
+
+
+def model_arrays(mdp: MDP) -> Arrays:
+    """The model as named arrays."""
     arrays: Arrays = {name: np.asarray(getattr(mdp, name)) for name in STORED}
     if mdp.row_reward is not None:
         arrays["row_reward"] = mdp.row_reward
@@ -57,8 +63,8 @@ def write_npz(mdp: MDP) -> bytes:
         if getattr(mdp, name) is not None:
             arrays[name] = np.array(getattr(mdp, name), dtype=np.str_)
     if mdp.noise is not None:
-        arrays |= to_arrays(mdp.noise)
-    return pack(arrays)
+        arrays |= noise_arrays(mdp.noise)
+    return arrays
 
 
 # -- archives --------------------------------------------------------------------------------------------------------------
@@ -155,8 +161,9 @@ def stored_model(arrays: Arrays) -> MDP:
         row_start=row_start,
         successor=successor,
         probability=floats_of(arrays, "probability", (successor.size,)),
+        reward=rewards if paid == "reward" else None,
+        row_reward=rewards if paid == "row_reward" else None,
         infer_available=True,
-        **{paid: rewards},
     )
     return MDP.from_table(
         table,
@@ -164,10 +171,10 @@ def stored_model(arrays: Arrays) -> MDP:
         floats_of(arrays, "mu", (S,)),
         number_of(arrays, "discount"),
         known=known,
-        state_names=_names(arrays, "state_names"),
-        action_names=_names(arrays, "action_names"),
-        units=_word(arrays, "units"),
-        noise=from_arrays(arrays, row_start) if any(name.startswith(PREFIX) for name in arrays) else None,
+        state_names=_text(arrays, "state_names"),
+        action_names=_text(arrays, "action_names"),
+        units=_text(arrays, "units", 0),
+        noise=read_noise(arrays, row_start) if any(name.startswith(PREFIX) for name in arrays) else None,
     )
 
 
@@ -195,23 +202,63 @@ def _dense(arrays: Arrays, horizon: int | None, start: Any, discount: float | No
         if array.ndim == 0:
             arrays[name] = array.item()
         elif name.endswith("names"):
-            arrays[name] = _names(arrays, name)
+            arrays[name] = _text(arrays, name)
     given = {"horizon": horizon, "start": start, "discount": discount}
     return MDP(**arrays | {name: value for name, value in given.items() if value is not None})
 
 
-def _word(arrays: Arrays, name: str) -> str | None:
-    """A string, or None."""
+def _text(arrays: Arrays, name: str, ndim: int = 1) -> Any:
+    """A list of strings, or one string, or None if there is no such array."""
     if name not in arrays:
         return None
-    require(arrays[name].dtype.kind == "U" and arrays[name].ndim == 0, name, "must be a string")
-    return str(arrays[name])
+    rule = "must be a list of strings" if ndim else "must be a string"
+    require(arrays[name].dtype.kind == "U" and arrays[name].ndim == ndim, name, rule)
+    return arrays[name].tolist()
 
 
-def _names(arrays: Arrays, name: str) -> list[str] | None:
-    """Names as strings, or None."""
-    if name not in arrays:
-        return None
-    require(arrays[name].dtype.kind == "U" and arrays[name].ndim == 1, name, "must be a list of strings")
-    found: list[str] = arrays[name].tolist()
-    return found
+# -- shared noise ------------------------------------------------------------------------------------------------------
+
+
+def noise_arrays(noise: SharedNoise) -> dict[str, Any]:
+    """Shared noise as plain arrays under names that begin with `noise_`; events become strings."""
+    return {
+        "noise_events": np.array([name for names in noise.event_names for name in names], dtype=np.str_),
+        "noise_probability": np.concatenate([*noise.probabilities, np.empty(0)]),
+        "noise_law_start": noise.law_start,
+        "noise_row_law": noise.row_law,
+        "noise_pair_outcome": noise.pair_outcome,
+        "noise_cut": np.array(noise.cut),
+        "noise_observed": np.array(int(noise.events_observed)),
+    }
+
+
+def read_noise(arrays: Arrays, row_start: IntArray) -> SharedNoise:
+    """The noise that `noise_arrays` wrote, for a model with these rows; raises ModelError if the arrays do not fit."""
+    try:
+        starts = whole_numbers_of(arrays, "noise_law_start", (None,))
+        events, p = np.asarray(arrays["noise_events"]), np.asarray(arrays["noise_probability"])
+        row_law = whole_numbers_of(arrays, "noise_row_law", (None, None, None))
+        outcome = whole_numbers_of(arrays, "noise_pair_outcome", (None,))
+        cut = floats_of(arrays, "noise_cut", (starts.size - 1,))
+        observed = bool(number_of(arrays, "noise_observed"))
+        sizes = np.diff(starts)
+        proper = starts[0] == 0 and events.shape == p.shape == (starts[-1],) and bool(np.all(sizes > 0))
+        if not proper or p.dtype.kind != "f" or row_law.size != row_start.size - 1 or row_law.min() < -1:
+            raise ValueError
+        counts = np.r_[sizes, 0][row_law.reshape(-1)]
+        rows = np.repeat(np.arange(counts.size), counts)
+        if np.any((outcome < row_start[rows]) | (outcome >= row_start[rows + 1])):
+            raise ValueError
+    except (KeyError, IndexError, ValueError):
+        raise ModelError("the arrays noise_... do not describe the rows of this model; save it again") from None
+    between = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
+    return SharedNoise(
+        events=tuple(tuple(map(str, events[i:j].tolist())) for i, j in between),
+        probabilities=tuple(p[i:j].astype(np.float64) for i, j in between),
+        row_law=row_law,
+        row_start=np.asarray(row_start, np.int64),
+        pair_start=np.r_[0, np.cumsum(counts)],
+        pair_outcome=outcome,
+        events_observed=observed,
+        cut=tuple(cut.tolist()),
+    )

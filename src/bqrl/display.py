@@ -1,0 +1,64 @@
+"""How objects of the library show themselves: data frames, charts, and HTML in notebooks.
+
+What draws them is `bqrl.results.views`, which has one function per class. It is imported here, and only when a frame, a chart
+or HTML is asked for, so that models and plans do not depend on the code that shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+
+def views() -> ModuleType:
+    """The module `bqrl.results.views`, imported when it is first needed."""
+    from bqrl.results import views
+
+    return views
+
+
+class Displayed:
+    """An object that a notebook shows as a small table with a small chart."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return views().html(self)
+
+
+class Tabular(Displayed):
+    """An object whose rows also make a data frame."""
+
+    __slots__ = ()
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """The numbers of the object, one dict per row."""
+        raise NotImplementedError
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame; requires pandas."""
+        return views().frame(self.rows())
+
+
+class Charted(Tabular):
+    """An object that also has a chart."""
+
+    __slots__ = ()
+
+    def chart(self) -> Any:
+        """The object as an Altair chart; requires the extra "plots".
+
+        Returns
+        -------
+        altair.Chart
+            Of a law: the probabilities of the returns. Of a guarantee curve: the best quantile at every level. Of a plan:
+            the law of its return, beside the guarantee curve if the planner made one. Of a record: what the policy of each
+            episode promises, or the realised returns where the kernel is unknown.
+
+        Examples
+        --------
+        >>> from bqrl import Law
+        >>> Law([0.0, 1.0], [0.5, 0.5]).chart().save("law.html")  # doctest: +SKIP
+        """
+        return views().draw(self)

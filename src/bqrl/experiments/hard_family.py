@@ -1,0 +1,231 @@
+"""The hard family of Theorem 2: regret at T = A / rho^2 for decreasing rho, and its growth in long runs.
+
+The lower bound holds for the average over the best action, so each action is the best one in an equal number of runs. Runs
+with the same best action and number use the same random numbers for every learner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from bqrl import theory
+from bqrl.experiments import experiment as base
+from bqrl.experiments.experiment import RHO
+from bqrl.learners.run import Run
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.results.charts import GREY, Curve, altair, csv_data, lines, with_title
+from bqrl.results.words import listed, number
+from bqrl.study.settings import Count, Level, Settings, Text
+
+FLAT, LINEAR = 0.25, 0.9  # exponents of growth below which regret is called flat, and above which linear
+Exponent = tuple[float, float] | tuple[None, None]  # with its standard error; None if it cannot be fitted
+AtLeast2 = Annotated[int, Field(ge=2)]
+
+
+class LearnerSettings(Settings):
+    """A learner with its parameters."""
+
+    learner: Text
+    label: Text
+    params: base.Params
+
+
+class HardSettings(Settings):
+    """The hard family for decreasing rho, and long runs at one rho."""
+
+    tau: Level
+    actions: AtLeast2
+    horizon: AtLeast2
+    rhos: base.Levels
+    runs: Count
+    learners: Annotated[tuple[LearnerSettings, ...], Field(min_length=1)]
+    growth_rho: Level
+    growth_factor: Annotated[float, Field(gt=1.0, lt=1e6)]
+    growth_runs: AtLeast2
+    growth_points: base.AtLeast3
+
+    @model_validator(mode="after")
+    def _check(self) -> HardSettings:
+        """Build every problem and learner now, so that a mistake is reported before the first run."""
+        for rho in (*self.rhos, self.growth_rho):
+            mdp = theory.hard_instance(self.tau, rho, self.actions, self.horizon)
+        for one in self.learners:
+            try:
+                Run(mdp, one.learner, self.tau, 1, 0, **one.params)
+            except TypeError as error:  # pydantic collects ValueErrors only
+                raise ValueError(str(error)) from None
+        return self
+
+
+def _run(own: HardSettings, context: base.Context) -> dict[str, Any]:
+    A, scale = own.actions, own.actions / own.growth_rho**2
+    T = round(own.growth_factor * scale)
+    at = np.unique(np.geomspace(min(50, T), T, own.growth_points).round()).astype(np.int64)
+    points, growth, slopes = base.Rows(), base.Rows(), base.Rows()
+    for one in own.learners:
+        context.watch.phase(f"hard family: {one.label}", A * (own.runs * len(own.rhos) + own.growth_runs))
+        here = base.Rows()
+        for k, rho in enumerate(own.rhos):
+            here += _measured(own, context, one, rho, own.runs, (3, k), np.array([round(A / rho**2)]))[0]
+        rows, regrets = _measured(own, context, one, own.growth_rho, own.growth_runs, (4,), at)
+        points += [_without(row, "ucb1_upper_bound") for row in here]
+        growth += [_without(row, "rho", "lower_rate") for row in rows]
+        exponents = *power_of_rho(here), *growth_exponent(at, regrets, scale)
+        names = (f"exponent_of_{x}{y}" for x in ("inverse_rho", "episodes") for y in ("", "_error"))
+        slopes.append({"learner": one.label, **dict(zip(names, exponents, strict=True))})
+    facts = {"tau": own.tau, "actions": A, "horizon": own.horizon, "growth_rho": own.growth_rho, "scale": scale}
+    return {"tables": {"hard": points, "hard_growth": growth, "hard_slopes": slopes}, **facts}
+
+
+def _measured(
+    own: HardSettings, context: base.Context, one: LearnerSettings, rho: float, runs: int, place: tuple[int, ...], at: IntArray,
+) -> tuple[base.Rows, FloatArray]:  # fmt: skip
+    """Mean regret after each number of episodes `at` beside its bounds, and the regret (best action, run, len(at))."""
+    A, H, rows = own.actions, own.horizon, base.Rows()
+    regrets = np.empty((A, runs, at.size))
+    for best in range(A):
+        mdp = theory.hard_instance(own.tau, rho, A, H, best)
+        records = context.records(runs, (*place, best), mdp, one.learner, own.tau, int(at[-1]), one.params)
+        for j, record in enumerate(records):
+            regrets[best, j] = np.cumsum(record.gap(own.tau))[at - 1]
+    for j, n in enumerate(at.tolist()):
+        mean, error = average(regrets[:, :, j])
+        below, above = theory.hard_lower_bound(own.tau, rho, A, H, n), theory.bandit_upper_bound(rho, A, H, n)
+        rows.append({
+            "learner": one.label, "rho": rho, "episodes": n, "regret": mean, "error": error, "lower_bound": below.direct,
+            "lower_rate": below.rate, "ucb1_upper_bound": above, "most": (H - 1.0) * n,
+        })  # fmt: skip
+    return rows, regrets
+
+
+def _without(row: base.Found, *names: str) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in names}
+
+
+def average(regrets: FloatArray) -> tuple[float, float]:
+    """Mean over best actions and runs (A, n), and its standard error with the actions as strata."""
+    A, n = regrets.shape
+    error = float(np.sqrt((regrets.var(axis=1, ddof=1) / n).sum()) / A) if n > 1 else 0.0
+    return float(regrets.mean()), error
+
+
+def power_of_rho(points: Sequence[base.Found]) -> Exponent:
+    """The exponent a of regret ~ (1 / rho)^a, from the points with positive regret.
+
+    Runs at different rho are independent, so the error of the exponent follows from theirs; if one of them is zero (all runs
+    equal), it follows from the scatter around the line.
+    """
+    positive = [point for point in points if point["regret"] > 0.0]
+    x, y, error = (base.column(positive, name) for name in ("rho", "regret", "error"))
+    scattered = min(error, default=0.0) > 0.0
+    if len(positive) < (2 if scattered else 3):
+        return None, None
+    fit = theory.loglog_slope(1.0 / x, y, error if scattered else None)
+    return fit.slope, fit.error
+
+
+def growth_exponent(at: IntArray, curves: FloatArray, scale: float) -> Exponent:
+    """The exponent a of regret ~ T^a beyond `scale` episodes: 1 for a learner that is stuck, near 0 for logarithmic regret.
+
+    Points of one run are dependent, so the error is that of the jackknife over runs.
+    """
+    beyond = at >= scale
+    if beyond.sum() < 3:
+        return None, None
+    n, late = curves.shape[1], curves[:, :, beyond]
+
+    def slope(some: FloatArray) -> float:
+        mean = some.mean(axis=1).mean(axis=0)
+        return theory.loglog_slope(at[beyond], mean).slope if np.all(mean > 0.0) else np.nan
+
+    whole = slope(late)
+    left_out = np.array([slope(np.delete(late, j, axis=1)) for j in range(n)]) if n > 1 else np.zeros(1)
+    if not np.isfinite(whole) or not np.all(np.isfinite(left_out)):
+        return None, None
+    return float(whole), float(np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()))
+
+
+def _sentences(found: base.Found) -> list[str]:
+    points, slopes = found["tables"]["hard"], found["tables"]["hard_slopes"]
+    lowest = min(row["regret"] / row["lower_bound"] for row in points)
+    above = f"the smallest mean is {number(lowest, 2)} times this bound"
+    closest = above if lowest >= 1.0 else "one mean lies below it"
+    fitted = [row for row in slopes if row["exponent_of_inverse_rho"] is not None]
+    headline = f"Regret on the hard family and its proven lower bound: {closest}"
+    if fitted:
+        factor, learner = number(2.0 ** fitted[0]["exponent_of_inverse_rho"], 2), fitted[0]["learner"]
+        growth = f"multiplies the regret of {learner} by {factor} and the proven lower bound by 4"
+        headline = f"Halving {RHO} {growth}; {closest}"
+    remarks = [
+        f"{row['learner']}: regret ~ (1/{RHO})^{signed(row, 'inverse_rho')} at T = A / {RHO}², and"
+        f" ~ T^{signed(row, 'episodes')} beyond, at {RHO} = {number(found['growth_rho'])}."
+        for row in slopes
+    ]
+    note = "Exponents with standard errors. If the runs of a learner are either stuck or quick, a few of them determine its mean."
+    return [headline, f"{growth_headline(found)}.", *remarks, note]
+
+
+def growth_headline(found: base.Found) -> str:
+    """Whose regret flattens in long runs and whose stays linear, with two standard errors allowed for."""
+    kinds: dict[str, list[str]] = {"flattens": [], "slows down": [], "stays linear": []}
+    for row in found["tables"]["hard_slopes"]:
+        if row["exponent_of_episodes"] is not None:
+            most = row["exponent_of_episodes"] + 2.0 * row["exponent_of_episodes_error"]
+            kind = "flattens" if most < FLAT else "stays linear" if most > LINEAR else "slows down"
+            kinds[kind].append(row["learner"])
+    parts = [f"{kind} for {listed(names)}" for kind, names in kinds.items() if names]
+    return f"Beyond A / {RHO}² episodes regret {listed(parts)}" if parts else "Regret of long runs on the hard family"
+
+
+def signed(row: base.Found, name: str) -> str:
+    """An exponent of a row with its standard error.
+
+    >>> signed({"exponent_of_x": 1.92477, "exponent_of_x_error": 0.25}, "x"), signed({"exponent_of_x": None}, "x")
+    ('(1.92 ± 0.25)', '(not fitted)')
+    """
+    slope = row[f"exponent_of_{name}"]
+    if slope is None:
+        return "(not fitted)"
+    return f"({slope + 0.0:.2f} ± {row[f'exponent_of_{name}_error']:.2f})".replace("-0.00", "0.00")
+
+
+def _charts(found: base.Found, title: str) -> dict[str, Any]:
+    """Regret at T = A / rho^2 by rho, and in long runs by the number of episodes, each with its bounds."""
+    alt, tables, bounds = altair(), found["tables"], {"lower_bound": "lower bound", "most": "always wrong"}
+    rows = [row | {"inverse": 1.0 / row["rho"]} for row in tables["hard"]]
+    layers = _regret_layers(rows, "inverse", f"1 / {RHO}", f"mean regret at T = A / {RHO}²", bounds)
+    size = f"τ = {found['tau']:g}, {found['actions']} actions, {found['horizon']} stages"
+    averaged = "mean over runs with each action the best one; band: one standard error."
+    hard = with_title(alt.layer(*layers), title, f"{size}; {averaged}")
+    bounds = {"lower_bound": "lower bound", "ucb1_upper_bound": "proven for UCB1", "most": "always wrong"}
+    layers = _regret_layers(tables["hard_growth"], "episodes", "episodes T", "mean regret", bounds)
+    scale = alt.Chart(csv_data(["x"], [[found["scale"]]])).mark_rule(strokeDash=[2, 2], color=GREY).encode(x="x:Q")
+    note = f"Hard family, {RHO} = {found['growth_rho']:g}; {averaged} Vertical line: A / {RHO}²."
+    return {"hard": hard, "hard_growth": with_title(alt.layer(*layers, scale), growth_headline(found), note)}
+
+
+def _regret_layers(
+    rows: Sequence[base.Found], x: str, x_title: str, y_title: str, bounds: Mapping[str, str]
+) -> list[Any]:
+    """Regret of every learner with a band of one standard error, and the bounds (names by column) as grey lines."""
+    curves = []
+    for learner in dict.fromkeys(row["learner"] for row in rows):
+        own = [row for row in rows if row["learner"] == learner and row["regret"] > 0.0]
+        y, error = base.column(own, "regret"), base.column(own, "error")
+        curves.append(Curve(learner, base.column(own, x), y, np.maximum(y - error, 0.1 * y), y + error))
+    drawn = lines(curves, x_title, y_title, scales=base.LOG)
+    first = [row for row in rows if row["learner"] == rows[0]["learner"]]
+    edges = [[name, row[x], row[key]] for key, name in bounds.items() for row in first]
+    edge = altair().Chart(csv_data(["bound", "x", "y"], edges, texts=("bound",))).mark_line(color=GREY)
+    return [*drawn.layers, edge.encode(x=drawn.x, y=drawn.y, strokeDash=base.dashes("bound", bounds.values()))]
+
+
+HARD = base.Experiment(HardSettings, _run, _sentences, _charts, {
+    "hard": f"Regret on the hard family by {RHO} at T = A / {RHO}²; error: standard error of the mean.",
+    "hard_growth": "Regret in long runs on the hard family; error: standard error of the mean.",
+    "hard_slopes": "Fitted exponents with their standard errors.",
+})  # fmt: skip

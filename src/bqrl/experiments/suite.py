@@ -1,0 +1,148 @@
+"""The theory experiments of a settings file: what it may contain, how they are run, and their result.
+
+[theory]          name, title, seed
+[problems.KEY]    label, and one of: name with params, file, hard, transitions with rewards and horizon
+[EXPERIMENT]      one table per experiment, its keys as in the settings of the experiment
+[quick.NAME]      what a quick run replaces in the table of an experiment
+
+A new experiment needs a file of its own and an entry of EXPERIMENTS.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, PlainValidator, ValidationInfo, create_model, model_validator
+
+from bqrl.checks import choice
+from bqrl.errors import ArgumentError
+from bqrl.experiments.bounds import BOUNDS
+from bqrl.experiments.buffer_cost import BUFFER
+from bqrl.experiments.coverage import COVERAGE
+from bqrl.experiments.experiment import RHO, Context, Found
+from bqrl.experiments.hard_family import HARD
+from bqrl.experiments.possible_returns import KNAPSACK
+from bqrl.results.charts import specified
+from bqrl.results.result import Result, Table, plain, read, versions
+from bqrl.study.problems import Problem, problem_of
+from bqrl.study.settings import Seed, Settings, Text
+from bqrl.study.watch import Watch
+
+EXPERIMENTS = {"coverage": COVERAGE, "bounds": BOUNDS, "hard": HARD, "buffer": BUFFER, "knapsack": KNAPSACK}
+QUICK = "Quick run: few and short runs; these are not the numbers of the full experiments."
+TITLES = {"tau": "τ", "rho": RHO}  # of columns
+
+
+class TheoryTable(Settings):
+    """The table [theory]."""
+
+    name: Text = "theory"
+    title: str = ""
+    seed: Seed
+
+
+def _problems(tables: Any, info: ValidationInfo) -> dict[str, Problem]:
+    """The problems of a settings file, each built once to report mistakes early."""
+    if not isinstance(tables, dict):
+        raise ValueError("must be a table")
+    found = {}
+    for key, table in tables.items():
+        try:
+            found[key] = problem_of(table, (info.context or {}).get("folder", Path()), key)
+            found[key].build()
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"[problems.{key}] {error}") from None
+    return found
+
+
+class TheorySettings(Settings):
+    """All settings of one file; `FILE` adds the tables of the experiments."""
+
+    theory: TheoryTable
+    problems: Annotated[dict[str, Problem], PlainValidator(_problems)] = Field(default_factory=dict)
+    quick: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> TheorySettings:
+        if not self.experiments:
+            raise ValueError(f"no experiment is set; add one of the tables {', '.join(EXPERIMENTS)}")
+        for name, own in self.experiments.items():
+            for case in getattr(own, "cases", ()):
+                choice(case.problem, f"[{name}] problem", self.problems)
+        return self
+
+    @property
+    def experiments(self) -> dict[str, Settings]:
+        """Settings of the experiments that the file contains, by name."""
+        return {name: own for name in EXPERIMENTS if (own := getattr(self, name)) is not None}
+
+    def chosen(self, only: Iterable[str] | None) -> list[str]:
+        """Names of the experiments to run; all if `only` names none."""
+        wanted = list(only or ())
+        for name in wanted:
+            choice(name, "experiment", EXPERIMENTS)
+            if name not in self.experiments:
+                message = f"the settings have no table [{name}]; add it, or choose from {', '.join(self.experiments)}"
+                raise ArgumentError(message, name="experiment", value=name)
+        return [name for name in self.experiments if not wanted or name in wanted]
+
+
+_tables: dict[str, Any] = {name: (one.settings | None, None) for name, one in EXPERIMENTS.items()}
+FILE: type[TheorySettings] = create_model("TheoryFile", __base__=TheorySettings, **_tables)
+
+
+def run_theory(spec: TheorySettings, only: Iterable[str] | None = None, watch: Watch | None = None) -> dict[str, Found]:
+    """Tables and facts of the experiments named by `only`, or of all, as plain data with the seconds that each took."""
+    found: dict[str, Found] = {}
+    context = Context(spec.problems, spec.theory.seed, Watch() if watch is None else watch)
+    for name in spec.chosen(only):
+        start = time.perf_counter()
+        one = plain(EXPERIMENTS[name].run(spec.experiments[name], context))
+        found[name] = {**one, "seconds": time.perf_counter() - start}
+    return found
+
+
+def stored_experiments(folder: Path, quick: bool) -> dict[str, Found]:
+    """Experiments that the folder already holds; ValueError if a quick run would replace full ones."""
+    try:
+        there = read(folder)
+    except (OSError, ValueError):
+        return {}
+    if there.kind != "theory":
+        return {}
+    if quick and not there.settings["quick"]:
+        raise ValueError(f"{folder} holds the full experiments; give another folder for a quick run")
+    experiments = there.details["experiments"] if there.settings["quick"] == quick else {}
+    return {name: one for name, one in experiments.items() if "tables" in one}  # earlier versions stored no tables
+
+
+def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> tuple[Result, list[str]]:
+    """What was found as a Result; without Altair it has no charts, and a line says so."""
+    shown = {name: (one, found[name]) for name, one in EXPERIMENTS.items() if name in found}
+    sentences = {name: one.sentences(data) for name, (one, data) in shown.items()}
+    drawn = specified(lambda: {
+        stem: chart
+        for name, (one, data) in shown.items()
+        for stem, chart in one.charts(data, sentences[name][0]).items()
+    })  # fmt: skip
+    experiments = {name: data for name, (_, data) in shown.items()}
+    seconds = sum(data["seconds"] for data in experiments.values())
+    result = Result(
+        kind="theory",
+        title=(spec.theory.title or spec.theory.name) + (" (quick run)" if spec.quick else ""),
+        settings={"name": spec.theory.name, "seed": spec.theory.seed, "quick": spec.quick, "experiments": list(shown)},
+        tables={
+            stem: Table(data["tables"][stem], TITLES, caption)
+            for one, data in shown.values()
+            for stem, caption in one.captions.items()
+        },
+        charts=drawn.specs,
+        sentences=[QUICK] * spec.quick
+        + [line for name, (head, *rest) in sentences.items() for line in (f"{name.capitalize()}. {head}.", *rest)],
+        details={"experiments": experiments, "seconds": seconds, "versions": versions()},
+        files=drawn.files,
+    )
+    return result, drawn.left_out

@@ -1,0 +1,80 @@
+"""Values and probabilities of a law: checks, merging of equal values, running sums."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bqrl.checks import shown
+from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.kernels.tolerance import MASS_TOL
+
+FloatArray = NDArray[np.float64]
+
+VALUE_TOL = 1e-12  # values closer than this, relative to the value or to min(1, size of the law), are the same value
+SUM_TOL = 1e-9  # how far from 1 the given probabilities may sum
+EXACT_TOL = 4 * np.finfo(np.float64).eps  # a sum this close to 1 is left untouched
+
+
+def size_of(values: FloatArray) -> float:
+    """Return the largest absolute value, or 1.0 if all are zero: tolerances are relative to it."""
+    return float(np.abs(values).max()) or 1.0
+
+
+def smallest_scale(values: FloatArray) -> float:
+    """Return the size to which the tolerance of values near zero is relative."""
+    return min(1.0, size_of(values))
+
+
+def running_mass(probabilities: FloatArray) -> FloatArray:
+    """Return the running sums, each within about an ulp of the exact one.
+
+    The rounding errors of the plain cumulative sum (Knuth's two-sum) are summed separately and added back: a small buffer
+    divides these sums by beta, rounding errors included.
+    """
+    total = np.cumsum(probabilities)
+    before = np.concatenate(([0.0], total[:-1]))
+    part = total - before
+    error = (before - (total - part)) + (probabilities - part)
+    return np.asarray(total + np.cumsum(error), dtype=np.float64)
+
+
+def numbers_of(given: ArrayLike, name: str) -> FloatArray:
+    """Return a new one-dimensional array of finite floats."""
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind not in "biufO":
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"{name} must be a flat list of numbers, got {shown(given)}", name=name, value=given
+        ) from None
+    if array.ndim != 1 or array.size == 0:
+        raise ArgumentError(
+            f"{name} must be a one-dimensional array with at least one entry, got shape {array.shape}", name=name
+        )
+    if not np.isfinite(array).all():
+        i = int(np.argmin(np.isfinite(array)))
+        raise ArgumentError(f"{name} must be finite, got {name}[{i}] = {array[i]}", name=name, value=array[i])
+    return array + 0.0  # turns -0.0 into 0.0
+
+
+def masses_of(given: ArrayLike, name: str) -> FloatArray:
+    """Return nonnegative floats that sum to 1; the given ones if they already do."""
+    p = numbers_of(given, name)
+    if p.min() < -MASS_TOL:
+        raise ArgumentError(f"{name} must not be negative, got {name}[{p.argmin()}] = {p.min():g}", name=name)
+    p = np.maximum(p, 0.0)
+    total = float(running_mass(p)[-1])
+    if abs(total - 1.0) > SUM_TOL:
+        raise ArgumentError(f"{name} must sum to 1 (tolerance {SUM_TOL:g}), got {total:.12g}", name=name, value=total)
+    return p if abs(total - 1.0) <= EXACT_TOL else p / total
+
+
+def merged(x: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return increasing values and their masses; the masses of equal neighbours are added."""
+    order = np.argsort(x, kind="stable")
+    x, p = x[order], p[order]
+    new = np.concatenate(([True], np.diff(x) > VALUE_TOL * np.maximum(smallest_scale(x), np.abs(x[1:]))))
+    return (x, p) if new.all() else (x[new], np.add.reduceat(p, np.flatnonzero(new)))

@@ -1,0 +1,177 @@
+"""Columns of tables: which column plays which role, and labels as codes; shared by models (files, frames) and logs."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import nearest, shown
+from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, ModelWarning
+from bqrl.mdp.arrays import IntArray
+
+ROLES = ("state", "action", "next_state", "probability", "reward")
+STAGE, EVENT, LAW = "stage", "event", "law"
+OPTIONAL = (STAGE, EVENT, LAW)
+SYNONYMS = {
+    "state": ("s", "from", "idstatefrom", "statefrom", "fromstate", "currentstate", "source", "stateid", "idstate"),
+    "action": ("a", "idaction", "actionid", "decision", "choice"),
+    "next_state": ("s'", "next", "to", "idstateto", "stateto", "tostate", "snext", "sprime", "newstate", "successor"),
+    "probability": ("p", "prob", "proba", "pr", "chance", "transitionprobability"),
+    "reward": ("r", "rewards", "payoff"),
+    "stage": ("h", "idstage", "stageid"),  # not time or step: such columns often mean a duration
+    "event": ("idevent", "eventid"),
+    "law": ("idlaw", "lawid"),
+}
+IDS = {"state": "state", "next_state": "state", "action": "action"}  # which roles share their ids
+TEXT = (*IDS, EVENT, LAW)  # columns of ids; the others hold numbers
+LARGEST = 2.0**53  # whole numbers up to this size are exact as floats
+
+
+# -- roles -------------------------------------------------------------------------------------------------------------
+
+
+def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, int]:
+    """Position of each role's column in a table of transitions; warns about columns that have no role."""
+    names = [str(name).strip() for name in header]
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        raise ModelError(f"the column {shown(twice)} appears twice; rename one of them", column=twice)
+    found = chosen_columns(names, columns, SYNONYMS)
+    for role in (*ROLES, *OPTIONAL):
+        if role in found:
+            continue
+        own = role.replace("_", "")
+        near = [i for i, name in enumerate(names) if i not in found.values() and plain(name) in (own, *SYNONYMS[role])]
+        exact = [i for i in near if plain(names[i]) == own]
+        if len(exact or near) > 1:
+            both = " and ".join(shown(names[i]) for i in (exact or near)[:2])
+            raise ModelError(
+                f"the columns {both} could both hold the {role}; choose with columns={{{role!r}: ...}}",
+                column=role,
+                name="columns",
+            )
+        if near:
+            found[role] = (exact or near)[0]
+    if EVENT not in found:
+        found.pop(LAW, None)  # it only tells laws of events apart
+    extra = [name for i, name in enumerate(names) if name and i not in found.values()]
+    for role in ROLES:
+        if role not in found:
+            raise ModelError(_missing(role, extra), column=role, name="columns")
+    if extra:
+        listed = ", ".join(shown(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
+        warnings.warn(f"columns ignored: {listed}", ModelWarning, stacklevel=2)
+    return found
+
+
+def chosen_columns(names: Sequence[str], columns: Any, roles: Iterable[str]) -> dict[str, int]:
+    """Positions of the columns that the caller names by role."""
+    if columns is not None and not isinstance(columns, Mapping):
+        raise ArgumentTypeError(
+            f"columns must be a dict such as {{'state': 'from'}}, got {shown(columns)}", name="columns", value=columns
+        )
+    found = {}
+    lower = [name.lower() for name in names]
+    for role, wanted in (columns or {}).items():
+        given = str(wanted).strip()
+        if role not in roles:
+            fault = f"columns must map {', '.join(roles)} to headers, got {shown(role)}"
+            raise ArgumentError(fault + nearest(role, roles, listed=False), name="columns", value=columns)
+        if given not in names and given.lower() not in lower:
+            fault = f"columns: there is no column {shown(given)}{nearest(given, names)}"
+            raise ArgumentError(fault, name="columns", value=columns)
+        found[str(role)] = names.index(given) if given in names else lower.index(given.lower())
+    if len(set(found.values())) < len(found):
+        raise ArgumentError("columns must give each role a column of its own", name="columns", value=columns)
+    return found
+
+
+def plain(header: str) -> str:
+    """A header in lower case without spaces, underscores, hyphens and dots."""
+    return "".join(sign for sign in header.lower() if sign not in " _-.")
+
+
+def _missing(role: str, unused: list[str]) -> str:
+    """The message for a role without a column, with the header that comes nearest."""
+    words = {name.lower(): name for name in unused}
+    near = [match for word in (role, *SYNONYMS[role]) for match in get_close_matches(word, words, 1, cutoff=0.6)]
+    hint = f"is it {shown(words[near[0]])}? " if near else ""
+    listed = "" if near or not unused else f" among {', '.join(map(shown, unused[:8]))}"
+    return f"there is no column for the {role}{listed}; {hint}choose with columns={{{role!r}: ...}}"
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------
+
+
+def is_frame(thing: Any) -> bool:
+    """Whether `thing` has named columns: a pandas or polars frame, a dict of columns or a list of dicts."""
+    if isinstance(thing, (list, tuple)):
+        return bool(thing) and all(isinstance(row, Mapping) for row in thing)
+    if isinstance(thing, Mapping) or hasattr(thing, "collect_schema"):  # a lazy frame warns if asked for its columns
+        return True
+    return hasattr(thing, "columns") and hasattr(thing, "__getitem__") and not isinstance(thing, np.ndarray)
+
+
+def frame_columns(frame: Any) -> list[tuple[str, Any]]:
+    """Headers and columns of a frame; a list of dicts is transposed, a lazy frame collected, a named index reset."""
+    if isinstance(frame, (list, tuple)):
+        frame = {name: [row.get(name) for row in frame] for name in dict.fromkeys(key for row in frame for key in row)}
+    elif hasattr(frame, "collect"):
+        frame = frame.collect()
+    elif hasattr(frame, "reset_index") and any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    return [(str(key), frame[key]) for key in (frame.keys() if isinstance(frame, Mapping) else frame.columns)]
+
+
+def cells_of(column: Any) -> list[Any]:
+    """A column as a list of plain Python values."""
+    if hasattr(column, "to_list"):
+        return list(column.to_list())
+    return list(column.tolist() if hasattr(column, "tolist") else column)
+
+
+# -- labels ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Codes:
+    """A column of labels: `code[i]` is the index of row i's label in `labels`, the distinct labels as text."""
+
+    code: IntArray
+    labels: list[str]
+
+
+def numbering() -> defaultdict[Any, int]:
+    """A dict that numbers its keys in the order of their first use."""
+    numbers: defaultdict[Any, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    return numbers
+
+
+def coded(cells: Sequence[Any]) -> Codes:
+    """The labels of a column in order of appearance; 3, 3.0 and "3" are one label."""
+    raw, text = numbering(), numbering()
+    try:
+        code = np.fromiter(map(raw.__getitem__, cells), np.int64, len(cells))
+    except TypeError:  # a cell that is not hashable
+        return coded([label_text(cell) for cell in cells])
+    return Codes(np.array([text[label_text(cell)] for cell in raw], np.int64)[code], list(text))
+
+
+def label_text(cell: Any) -> str:
+    """A label as text: 3, 3.0 and "3" agree; None, NaN and other missing values are empty."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return ""
+    if isinstance(cell, (float, np.floating)):
+        if math.isnan(cell):
+            return ""
+        if float(cell).is_integer() and abs(float(cell)) <= LARGEST:
+            return str(int(cell))
+    return str(cell).strip()

@@ -1,0 +1,230 @@
+"""Charts of plans: the guarantee curve, the law of the return, and the map of a policy.
+
+A chart with a parameter called `tau` or `policy` follows the control of that name on the page. Laws are drawn with at most
+MAX_BARS bars, maps with MAX_STATES by MAX_STAGES cells; the subtitle says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bqrl.laws.law import Law
+from bqrl.mdp.arrays import FloatArray
+from bqrl.results import charts
+from bqrl.results.charts import BLUE, ORANGE, PALETTE, RED, Curve, altair, csv_data, lines, tips, with_title
+from bqrl.results.words import PLAIN, Words
+from bqrl.study.compare import evenly
+
+MAX_BARS, MAX_STATES, MAX_STAGES = 60, 30, 30
+OUTSIDE = 0.005  # probability at either end of the returns that is shown in the last bar
+BELOW, REACHED = "below the promise", "at least the promise"
+LEVEL_TITLE = "level τ: share of runs that may end below the promise"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """A step function of the level: values[i] for levels in (levels[i], levels[i + 1]], the last up to 1."""
+
+    levels: FloatArray
+    values: FloatArray
+
+    @classmethod
+    def of(cls, law: Law) -> Steps:
+        """The quantiles of a law."""
+        return cls(np.r_[0.0, law.running[:-1]], law.values)
+
+    @classmethod
+    def best(cls, shortfall: FloatArray, points: FloatArray) -> Steps:
+        """The best value by level from shortfalls by target; of targets with one shortfall the highest counts."""
+        grown = np.maximum.accumulate(shortfall)
+        last = np.r_[np.diff(grown) > 1e-12, True]
+        return cls(grown[last], points[last])
+
+    def at(self, x: Any) -> Any:
+        """The value just above the level(s) x."""
+        return self.values[np.maximum(np.searchsorted(self.levels, x, side="right") - 1, 0)]
+
+    def curve(self, name: str, upper: Steps | None = None) -> Curve:
+        """The line of the function, with the band up to another one."""
+        grid = np.unique(np.r_[self.levels, [] if upper is None else upper.levels, 1.0])
+        y = self.at(grid)
+        return Curve(name, grid, y) if upper is None else Curve(name, grid, y, y, upper.at(grid))
+
+
+def guarantee_chart(
+    best: Steps,
+    *,
+    upper: Steps | None = None,
+    others: Mapping[str, Steps] | None = None,
+    marks: Sequence[tuple[float, float]] = (),
+    words: Words = PLAIN,
+    name: str = "best policy for each level",
+) -> Any:
+    """The best guaranteed return at every level, up to `upper` where rounding leaves something open.
+
+    `others` are dashed curves by name; of `marks`, level and value of each plan, the one at the parameter `tau` is shown.
+    """
+    alt, others = altair(), others or {}
+    values, drawn_steps = [value for _, value in marks], (best, *others.values())
+    low = min([*values, *(float(steps.at(OUTSIDE)) for steps in drawn_steps)])
+    high = max([*values, *(float(steps.at(1.0 - OUTSIDE)) for steps in drawn_steps)])
+    room = 0.05 * ((high - low) or 1.0)
+    drawn = lines(
+        [best.curve(name, upper), *(steps.curve(label) for label, steps in others.items())],
+        LEVEL_TITLE,
+        words.titled("guaranteed return"),
+        scales={"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}},
+        colours=[BLUE, *([charts.GREY, charts.BROWN, charts.PURPLE] * 2)][: 1 + len(others)],
+        step=True,
+        dashed=True,
+    )
+    shown = alt.Chart(csv_data(["tau", "x", "y"], [[tau, tau, y] for tau, y in marks]))
+    shown = shown.transform_filter("datum.tau == tau")
+    side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
+    text = shown.mark_text(**side, dy=14, fontWeight="bold", color=RED, fontSize=12)
+    layers = [
+        *drawn.layers,
+        shown.mark_rule(strokeDash=[2, 2], opacity=0.8, color=RED).encode(x=drawn.x),
+        shown.mark_point(filled=True, size=110, color=RED, opacity=1).encode(x=drawn.x, y=drawn.y),
+        text.encode(x=drawn.x, y=drawn.y, text=alt.Text("y:Q", format=".5~g")),
+    ]
+    said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
+    said += "" if upper is None else " Shaded: what rounding of the returns leaves open."
+    tau = alt.param(name="tau", value=marks[0][0] if marks else 0.1)
+    chart = alt.layer(*layers).add_params(tau).properties(usermeta={"click": "tau"})  # a click on the page sets tau
+    return with_title(chart, "What can be guaranteed, and how surely", f"{said} {drawn.note}")
+
+
+def law_chart(
+    laws: Mapping[float, Law],
+    promises: Mapping[float, float],
+    *,
+    neutral: Law | None = None,
+    bracketed: bool = False,
+    words: Words = PLAIN,
+) -> Any:
+    """The probability of each return by level, the part below the promise in another colour.
+
+    The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy. The subtitle says if the
+    laws are `bracketed`, that is, proven lower ends.
+    """
+    alt = altair()
+    edges, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])
+    rows = []
+    for tau, own in laws.items():
+        for policy, law in (("best", own), ("risk-neutral", neutral)):
+            rows += [] if law is None else [[tau, policy, *bar] for bar in _bars(law, edges, promises.get(tau))]
+    data = csv_data(["tau", "policy", "kind", "from", "to", "share"], rows, texts=("policy", "kind"))
+    bars = alt.Chart(data).transform_filter("datum.tau == tau && datum.policy == policy")
+    ends = {"domain": [float(edges[0]), float(edges[-1])], "nice": False, "zero": False}
+    x = alt.X("from:Q", title=words.returns, scale=ends)
+    legend = {"orient": "top"} if promises else None
+    kinds = {"domain": [BELOW, REACHED], "range": [ORANGE, BLUE]}
+    layers = [
+        bars.mark_bar(stroke=None, binSpacing=1).encode(
+            x=x,
+            x2="to:Q",
+            y=alt.Y("sum(share):Q", title="share of runs", axis={"format": ".0~%"}),
+            color=alt.Color("kind:N", title=None, scale=kinds, legend=legend),
+            order=alt.Order("kind:N", sort="ascending"),
+            tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
+        )
+    ]
+    if promises:
+        line = alt.Chart(csv_data(["tau", "from"], list(promises.items()))).transform_filter("datum.tau == tau")
+        layers.append(line.mark_rule(color=RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
+    said = [
+        "Dashed line: the promise." if promises else "",
+        "Returns are rounded down." if bracketed else "",
+        "The first and the last bar hold all rarer returns." if left_out else "",
+    ]
+    return with_title(followed(alt.layer(*layers), laws), "How the return is distributed", " ".join(filter(None, said)))
+
+
+def followed(chart: Any, levels: Iterable[float]) -> Any:
+    """The chart with the parameters that follow the controls of the page, at the first level and the best policy."""
+    start = {"tau": next(iter(levels)), "policy": "best"}
+    return chart.add_params(*(altair().param(name=name, value=value) for name, value in start.items()))
+
+
+def _bins(laws: Sequence[Law]) -> tuple[FloatArray, bool]:
+    """Edges of the bars, and whether some returns lie outside: one bar per return if they are few, else MAX_BARS."""
+    values = np.unique(np.concatenate([law.values for law in laws]))
+    low = min(law.quantile(OUTSIDE) for law in laws)
+    high = max(law.quantile(1.0 - OUTSIDE) for law in laws)
+    step = float(np.diff(values).min()) if values.size > 1 else 1.0
+    if (values[-1] - values[0]) / step < MAX_BARS:
+        count = round((values[-1] - values[0]) / step) + 1
+        return values[0] - step / 2 + step * np.arange(count + 1), False
+    if high <= low:
+        low, high = float(values[0]), float(values[-1])
+    edges = np.linspace(low, np.nextafter(high, np.inf), MAX_BARS + 1)
+    return edges, bool(values[0] < edges[0] or values[-1] >= edges[-1])
+
+
+def _bars(law: Law, edges: FloatArray, promise: float | None) -> Iterator[list[Any]]:
+    """Kind, ends and share of the bars of a law, those below the promise first."""
+    line = -np.inf if promise is None else promise - 1e-9 * max(1.0, abs(promise))
+    places = np.clip(np.searchsorted(edges, law.values, side="right") - 1, 0, edges.size - 2)
+    for kind, some in ((BELOW, law.values < line), (REACHED, law.values >= line)):
+        mass = np.bincount(places[some], law.probabilities[some], edges.size - 1)
+        for i in np.flatnonzero(mass).tolist():
+            yield [kind, float(edges[i]), float(edges[i + 1]), float(mass[i])]
+
+
+def policy_chart(
+    shares: Mapping[float, FloatArray],
+    states: Sequence[str],
+    actions: Sequence[str],
+    *,
+    neutral: FloatArray | None = None,
+    words: Words = PLAIN,
+    title: str = "What the policy does",
+    note: str = "Blank: never met. Paler: the action also depends on the rewards so far.",
+    state: str = "state",
+) -> Any:
+    """The action that is played most often at each stage in each state.
+
+    `shares` are by level the probabilities, shape (H, S, A), of being in a state at a stage and playing an action;
+    `neutral` are those of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral".
+    """
+    alt = altair()
+    maps = [(tau, "best", share) for tau, share in shares.items()]
+    maps += [] if neutral is None else [(next(iter(shares)), "risk-neutral", neutral)]
+    met = np.sum([share.sum(axis=2) for _, _, share in maps], axis=0)  # (H, S)
+    H, places = met.shape[0], np.flatnonzero(met.any(axis=0))
+    if places.size > MAX_STATES:
+        note += f" The {MAX_STATES} states met most often of {places.size}."
+        places = np.sort(np.argsort(-met.sum(axis=0), kind="stable")[:MAX_STATES])
+    stages = evenly(H, MAX_STAGES)
+    note += f" {MAX_STAGES} of {words.count(words.stage, H)}." if stages.size < H else ""
+    rows = [
+        [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], float(share[h, s].max() / total), total]
+        for tau, policy, share in maps
+        for h in stages.tolist()
+        for s in places.tolist()
+        if (total := float(share[h, s].sum())) > 0.0
+    ]
+    played = np.flatnonzero(np.sum([share.sum(axis=(0, 1)) for _, _, share in maps], axis=0)).tolist()
+    numbers = sum(states[s].lstrip("-").replace(".", "", 1).isdigit() for s in places.tolist())
+    order = places[::-1].tolist() if 2 * numbers > places.size else places.tolist()  # numbers grow upwards
+    colours = {"range": list(PALETTE[: len(played)])} if len(played) <= len(PALETTE) else {"scheme": "viridis"}
+    named = (("h:O", words.stage), ("s:N", state), ("a:N", "most often played"))
+    parts = (("part:Q", "share of visits", ".3~%"), ("met:Q", "probability of a visit", ".3~%"))
+    data = csv_data(["tau", "policy", "h", "s", "a", "part", "met"], rows, texts=("policy", "s", "a"))
+    cells = alt.Chart(data).transform_filter("datum.policy == policy && (policy != 'best' || datum.tau == tau)")
+    axis, across = {"labelAngle": 0, "labelOverlap": True}, {"domain": (stages + 1).tolist()}
+    down, legend = {"domain": [states[s] for s in order]}, {"orient": "top", "symbolLimit": 20}
+    kinds = {"domain": [actions[a] for a in played], **colours}
+    chart = cells.mark_rect().encode(
+        x=alt.X("h:O", title=words.stage, scale=across, axis=axis),
+        y=alt.Y("s:N", title=state, scale=down, axis={"labelLimit": 110, "labelOverlap": True}),
+        color=alt.Color("a:N", title="action", scale=kinds, legend=legend),
+        opacity=alt.Opacity("part:Q", scale={"domain": [0, 1], "range": [0.1, 1]}, legend=None),
+        tooltip=tips(*named, *parts),
+    )
+    return with_title(followed(chart, shares), title, note, int(min(420, max(90, 17 * places.size))))

@@ -1,0 +1,214 @@
+"""A study as a Result, with its charts. Views of one kind share a chart with drop-down lists, whose title follows the choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from bqrl.laws.law import Law
+from bqrl.mdp.arrays import FloatArray
+from bqrl.planners.solve import guarantee_curve
+from bqrl.results import charts
+from bqrl.results.charts import Curve, Selector, altair, by_label, chosen, csv_data, lines, specified, tips, with_title
+from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
+from bqrl.results.result import Result
+from bqrl.results.study_words import StudyWords
+from bqrl.study.compare import BAND
+from bqrl.study.spec import Entry
+from bqrl.study.tables import level_name, policy_table, shown_states, study_tables
+
+POINTS = 80  # episodes of a curve that are drawn
+FIGURES = "figures/"
+AXIS = {
+    "capped": "cumulative quantile gap, capped reference",
+    "exact": "cumulative quantile gap, exact optimum",
+    "expected": "cumulative expected-return regret",
+}
+LISTED = {"exact": "exact optimum", "capped": "capped reference", "expected": "expected return"}  # in the selectors
+ORDER = tuple(LISTED)
+SYMLOG: dict[str, Any] = {"type": "symlog", "constant": 1}
+
+
+class StudyView(StudyWords):
+    """A study in the words of its problem. A published study has a view of its own, which adds what was published."""
+
+    def result(self, *, images: bool = True) -> tuple[Result, list[str]]:
+        """The study as a Result, with `images` of its charts, and one line for each part that is left out."""
+        drawn = specified(self.charts, FIGURES, images=images)
+        policies = [policy_table(self.study, tau, self.state_title, numbers=self.numbers) for tau in self.spec.levels]
+        result = Result(
+            kind="study",
+            title=self.marked(self.spec.study.title or self.spec.name),
+            settings=self.settings(),
+            tables=self.tables(),
+            charts=drawn.specs,
+            sentences=self.sentences(),
+            details=self.details(),
+            files=study_tables(self.study) | dict(filter(None, policies)) | drawn.files,
+        )
+        return result, drawn.left_out
+
+    def charts(self) -> dict[str, Any]:
+        """Charts of the page, by name."""
+        spec, levels = self.spec, {tau: f"tau{level_name(tau)}" for tau in self.spec.levels}
+        plotted = enumerate(zip(levels, spec.plot, strict=True), start=1)
+        found = {f"figure{i}_{levels[tau]}": self.figure(tau, measure) for i, (tau, measure) in plotted}
+        for tau, name in levels.items():
+            if self.scores.picked(tau) is not None:
+                found[f"final_policy_{name}"] = self.policy_map(tau)
+        found["every_measure"] = self.every_measure()
+        found["seeds"] = self.strip([""], ORDER, self.published())
+        found["promises"] = self.promises()
+        found["return_laws"] = self.return_laws()
+        if spec.variants:
+            found["variants"] = self.strip(list(spec.variants), ("exact", "expected"))
+        return found | ({"tuning": self.tuning()} if self.study.tunings() else {})
+
+    def published(self) -> Sequence[Sequence[float]]:
+        """Published last values, as (level, measure, learner, value) with indices."""
+        return []
+
+    def _selectors(self, measures: Sequence[str], variants: Sequence[str] = ()) -> list[Selector]:
+        """The lists of levels, of several measures and of several variants."""
+        levels, names = self.spec.levels, [self.problem_title(variant) for variant in variants]
+        found = [
+            Selector("level", "level", [f"τ = {tau:g}" for tau in levels], levels),
+            Selector("measure", "measured against", [LISTED[measure] for measure in measures], measures),
+            Selector("problem", "problem", names, variants),
+        ]
+        return [one for one in found if one.name == "level" or len(one.values) > 1]
+
+    def _curve(self, variant: str, entry: Entry, tau: float, measure: str, view: tuple[int, ...] = ()) -> Curve:
+        """Mean over the shown seeds and its band."""
+        values = np.array(self.scores.curves[variant, entry.key, tau][measure])
+        return charts.mean_curve(entry.label, values, POINTS, view)
+
+    def figure(self, tau: float, measure: str) -> Any:
+        """The main figure of a level."""
+        curves = [self._curve("", entry, tau, measure) for entry in self.spec.entries if entry.plot]
+        band, note = BAND.format(seeds=len(self.spec.study.seeds)), charts.thinning(self.spec.episodes, POINTS)
+        title = self.curve_title(tau, measure, plotted=True)
+        return charts.curves_chart(curves, title=title, y_title=AXIS[measure], band=band, note=note)
+
+    def every_measure(self) -> Any:
+        """Every measure of every learner at every level, on every variant of the problem."""
+        spec, variants = self.spec, ["", *self.spec.variants]
+        selectors = self._selectors(ORDER, variants)
+        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(ORDER), spec.entries)
+        curves = [
+            self._curve(variant, entry, tau, measure, (i, j, v)[: len(selectors)])
+            for (v, variant), (i, tau), (j, measure), entry in cases
+        ]
+        drawn = lines(curves, "episode", "cumulative measure", selectors=selectors, scales={"y": SYMLOG})
+        band = BAND.format(seeds=len(spec.study.seeds))
+        band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
+        note = f"Band: {band}. {charts.thinning(spec.episodes, POINTS)}"
+        return drawn.chart(self.curve_title, note)
+
+    def strip(self, variants: Sequence[str], measures: Sequence[str], published: Sequence[Sequence[float]] = ()) -> Any:
+        """Last values of every run: one row per learner, one dot per seed; crosses mark what was `published`."""
+        alt, spec, labels = altair(), self.spec, [entry.label for entry in self.spec.entries]
+        selectors = self._selectors(measures, variants)
+        rows = []
+        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(measures), enumerate(spec.entries))
+        for (v, variant), (i, tau), (j, measure), (k, entry) in cases:
+            ranking = spec.ranking_seeds(variant)
+            ends = self.scores.ends[variant, entry.key, tau][measure]
+            rows += [[v, i, j, k, seed, x, int(seed in ranking), n] for n, (seed, x) in enumerate(ends.items())]
+        label, colour = by_label(labels)
+        colour.legend = None
+        base = alt.Chart(csv_data(["problem", "level", "measure", "k", "seed", "value", "further", "n"], rows))
+        base = base.transform_filter(chosen(selectors)).transform_calculate(line=label, sway="sin(2.4 * datum.n)")
+        y = alt.Y("line:N", title=None, sort=labels, axis={"labelLimit": 170})
+        x = alt.X("value:Q", title="cumulative measure at the end", scale=SYMLOG)
+        seen = {"x": x, "y": y, "color": colour}
+        seen["tooltip"] = tips(("line:N", "learner"), ("seed:Q", "seed", "d"), ("value:Q", "value", ".5~g"))
+        further, held_out = base.transform_filter("datum.further == 1"), base.transform_filter("datum.further == 0")
+        sway = alt.YOffset("sway:Q", scale={"domain": [-3, 3]})
+        layers = [
+            further.mark_point(filled=True, size=26, opacity=0.6).encode(**seen, yOffset=sway),
+            further.mark_tick(thickness=2.5, size=20).encode(x=alt.X("mean(value):Q"), y=y, color=colour),
+        ]
+        note = f"After {spec.episodes} episodes. Dots: one seed each; bar: their mean"
+        if any(not row[6] for row in rows):  # held-out seeds that are not among the dots
+            layers.append(held_out.mark_point(size=60).encode(**seen))
+            note += "; rings: held-out seeds"
+        if published:
+            marks = alt.Chart(csv_data(["level", "measure", "k", "value"], published))
+            marks = marks.transform_filter(chosen(selectors)).transform_calculate(line=label)
+            cross = marks.mark_point(shape="cross", angle=45, size=90, color=charts.RED, filled=True)
+            layers.append(cross.encode(x=x, y=y, tooltip=tips(("value:Q", "published value"))))
+            note += "; red cross: the published value, a mean over the held-out seeds"
+
+        def title(tau: float, measure: str, variant: str = variants[0]) -> str:
+            return self.marked(self.order(tau, measure, variant))
+
+        return with_title(alt.layer(*layers), title, f"{note}.", 30 * len(labels) + 20, selectors)
+
+    def policy_map(self, tau: float) -> Any:
+        """The final policy of a level: states by stages, one colour per action."""
+        mdp, states, (seed, actions) = self.scores.problem(), shown_states(self.study), self.shown_policy(tau)
+        played: FloatArray = np.eye(mdp.A)[actions[:, states]]
+        names = [[mdp.state_label(s) for s in states], [mdp.action_label(a) for a in range(mdp.A)]]
+        note = (
+            f"Seed {seed}: of the held-out seeds the one with the smallest final quantile error, then buffered error."
+        )
+        title = self.policy_title(tau)
+        return policy_chart({tau: played}, *names, title=title, note=note, state=self.state_title)
+
+    def return_laws(self) -> Any:
+        """Distribution functions of the return if the final policy of a held-out seed, drawn at random, is played."""
+        alt, levels, selectors = altair(), self.spec.levels, self._selectors(())
+        curves = []
+        for (i, tau), entry in product(enumerate(levels), self.spec.entries):
+            laws = self.final_laws(entry.key, tau)
+            mass = np.concatenate([law.probabilities for law in laws]) / len(laws)
+            law = Law(np.concatenate([law.values for law in laws]), mass)
+            curves.append(Curve(entry.label, np.r_[law.values[0], law.values], np.r_[0.0, law.running], view=(i,)))
+        drawn = lines(curves, "return", "probability of a return at or below it", selectors=selectors, step=True)
+        best = [[i, self.scores.reference(tau).exact, tau] for i, tau in enumerate(levels)]
+        marks = alt.Chart(csv_data(["level", "x", "y"], best)).transform_filter(chosen(selectors))
+        rule = marks.mark_rule(strokeDash=[3, 3], color=charts.GREY)
+        note = "Final policies of the held-out seeds, each seed equally likely. Dotted: the level and the best promise at it."
+        return drawn.chart(self.laws_title, note, rule.encode(x=drawn.x), rule.encode(y=drawn.y))
+
+    def promises(self) -> Any:
+        """The best promise by level, and the promises of the final policies at the levels of the study."""
+        alt, entries = altair(), self.spec.entries
+        best, scale = Steps(*guarantee_curve(self.scores.problem()).steps), {"x": {"domain": [0, 1]}}
+        drawn = lines(
+            [best.curve("best promise")], LEVEL_TITLE, "promised return",
+            scales=scale, colours=[charts.GREY], step=True,
+        )  # fmt: skip
+        rows = []
+        for (k, entry), tau in product(enumerate(entries), self.spec.levels):
+            place = tau + 0.011 * (k - 0.5 * (len(entries) - 1))
+            rows += [[k, tau, place, law.quantile(tau)] for law in self.final_laws(entry.key, tau)]
+        label, colour = by_label([entry.label for entry in entries], symbol="circle")
+        dots = alt.Chart(csv_data(["k", "tau", "x", "y"], rows)).transform_calculate(line=label)
+        shown = tips(("line:N", "learner"), ("tau:Q", "level"), ("y:Q", "promise"))
+        points = dots.mark_point(filled=True, size=50, opacity=0.8)
+        points = points.encode(x=drawn.x, y=drawn.y, color=colour, tooltip=shown)
+        note = "Grey: the best promise of any policy. Dots: final policies of the held-out seeds, beside their level."
+        return drawn.chart(self.promise_title(), note, points).resolve_scale(color="independent")
+
+    def tuning(self) -> Any:
+        """The criterion over each grid, rung by rung."""
+        curves, best, names, verdicts = [], [], [], []
+        for s, (key, tau, tuned) in enumerate(self.study.tunings()):
+            names.append(f"{self.label(key)}, τ = {tau:g}")
+            verdicts.append(f"{names[-1]}: {tuned.verdict()}")
+            best.append([s, tuned.winner.value, tuned.winner.gap])
+            for r, rung in enumerate(tuned.rungs, start=1):
+                values, gaps = (np.array([getattr(trial, key) for trial in rung.trials]) for key in ("value", "gap"))
+                order = np.argsort(values)
+                curves.append(Curve(f"rung {r}: {rung.episodes} episodes", values[order], gaps[order], view=(s,)))
+        selectors, scales = [Selector("search", "learner", names)], {"x": {"type": "log"}, "y": SYMLOG}
+        drawn = lines(curves, "tuned parameter", "mean cumulative gap", selectors=selectors, scales=scales, points=True)
+        ring = altair().Chart(csv_data(["search", "x", "y"], best)).transform_filter(chosen(selectors))
+        ring = ring.mark_point(size=160, color=charts.BLUE, strokeWidth=2).encode(x=drawn.x, y=drawn.y)
+        note = "Mean cumulative quantile gap over the validation seeds (capped reference). Ring: the winner."
+        return drawn.chart(verdicts, note, ring)

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from small_theory import SMALL, datasets, small_theory, theory_of
+
+from bqrl import theory
+from bqrl.experiments.coverage import COVERAGE, coverage_numbers, worst_ratio
+from bqrl.learners.run import Run
+
+
+@pytest.fixture
+def found():
+    return small_theory("coverage")
+
+
+@pytest.mark.parametrize(("key", "pooled"), [("hard", False), ("selling", False), ("selling", True)])
+def test_the_largest_ratio_is_that_of_the_confidence_sets(key, pooled):
+    mdp = theory_of(SMALL).problems[key].build()
+    params = {"c_conf": "theory", "stationary": pooled}
+    ratio = worst_ratio(mdp, 0.5, 30, 0.05, 5, params)
+    run = Run(mdp, "ucb-bqrl", 0.5, 30, 5, delta=0.05, **params)
+    truth, shape = mdp.staged(), (mdp.H, mdp.S, mdp.A)
+    tight = loose = True
+    while run.t < run.total:
+        counts = run.learner.counts
+        probability = np.tile(counts.probability, mdp.H // counts.M)
+        visits = np.broadcast_to(counts.visits, shape)
+        size = np.broadcast_to(np.maximum(counts.support_size, 1), shape)
+        width = theory.radius(visits, mdp.S, mdp.A, 30, mdp.H, 0.05, size)
+        for scale in (1.0 - 1e-9, 1.0 + 1e-9):
+            reach = np.where(visits > 0, ratio * scale * width, 2.0)
+            inside = theory.inside(truth, truth.with_probability(probability), reach).all()
+            tight, loose = (tight and inside, loose) if scale < 1.0 else (tight, loose and inside)
+        run.step()
+    assert loose
+    assert not tight
+
+
+def test_coverage_counts_the_runs_of_its_table(found):
+    tables = found["tables"]
+    for case in tables["coverage"]:
+        runs = [row for row in tables["coverage_runs"] if row["problem"] == case["problem"]]
+        ratios = [row["largest_ratio"] for row in runs]
+        assert [row["run"] for row in runs] == list(range(case["runs"]))
+        assert case["held"] == sum(row["inside"] for row in runs) == sum(ratio <= 1.0 + 1e-12 for ratio in ratios)
+        assert case["low"] <= case["share"] <= case["high"]
+        assert not case["refuted"]  # the theorem; fails by chance with probability 0.025 at most, and the seed is fixed
+        assert 0.0 < case["enough"] <= max(ratios)
+
+
+def test_known_ratios_give_known_shares():
+    one = coverage_numbers(np.arange(1, 101) / 97.0, 0.05, 0.95)
+    assert (one["held"], one["share"], one["refuted"]) == (97, 0.97, False)
+    assert one["enough"] == 95 / 97
+    assert coverage_numbers(np.r_[np.full(80, 0.5), np.full(20, 2.0)], 0.05, 0.95)["refuted"]
+
+
+def test_the_headline_of_coverage_follows_the_numbers(found):
+    assert "held in every run" in COVERAGE.sentences(found)[0]
+    found["tables"]["coverage"][1].update(share=0.96)
+    assert "held in at least 96 % of runs" in COVERAGE.sentences(found)[0]
+    found["tables"]["coverage"][1].update(share=0.8, refuted=True)
+    assert COVERAGE.sentences(found)[0] == "The confidence sets hold in fewer runs than the promised 95 % on selling"
+
+
+def test_coverage_is_drawn_as_the_distribution_of_the_ratios(found):
+    steps, marks, _, promise = datasets(COVERAGE.charts(found, "title")["coverage"])
+    selling = [(float(row["x"]), float(row["y"])) for row in steps if row["k"] == "1"]
+    runs = [row for row in found["tables"]["coverage_runs"] if row["problem"] == "selling"]
+    ratios = sorted(row["largest_ratio"] for row in runs)
+    assert [x for x, _ in selling[1:-1]] == pytest.approx(ratios, rel=1e-5)
+    assert [y for _, y in selling[1:-1]] == pytest.approx([k / 12 for k in range(1, 13)], rel=1e-5)
+    assert (selling[0], selling[-1][1]) == ((0.0, 0.0), 1.0)
+    shares = [case["share"] for case in found["tables"]["coverage"]]
+    assert [float(row["y"]) for row in marks] == pytest.approx(shares, rel=1e-5)
+    assert [float(row["y"]) for row in promise] == [0.95]

@@ -1,0 +1,135 @@
+import math
+
+import numpy as np
+import pytest
+from small_theory import datasets, small_theory
+
+from bqrl.experiments.experiment import RHO
+from bqrl.experiments.hard_family import HARD, average, growth_exponent, growth_headline, power_of_rho
+
+
+@pytest.fixture
+def found():
+    return small_theory("hard")
+
+
+@pytest.fixture
+def tables(found):
+    return found["tables"]
+
+
+def of(rows, learner):
+    return [{key: value for key, value in row.items() if key != "learner"} for row in rows if row["learner"] == learner]
+
+
+def test_learners_use_the_same_random_numbers(tables):
+    for rows in tables.values():
+        assert of(rows, "SARSA") == of(rows, "again") != of(rows, "UCB")
+
+
+def test_regret_on_the_hard_family_lies_between_what_is_possible(tables):
+    for row in tables["hard"]:
+        assert row["episodes"] == {0.0625: 512, 0.05: 800}[row["rho"]]
+        assert row["lower_bound"] - 4.0 * row["error"] <= row["regret"] <= row["most"]
+        assert row["lower_rate"] == pytest.approx(21 / 4 / 8192 * 2 * row["episodes"])
+        assert row["most"] == row["episodes"]
+    for learner in ("SARSA", "UCB"):
+        growth = of(tables["hard_growth"], learner)
+        assert np.all(np.diff([row["regret"] for row in growth]) >= 0.0)
+        assert growth[-1]["episodes"] == 1024
+        assert all(row["lower_bound"] <= row["ucb1_upper_bound"] for row in growth)
+
+
+def test_exponents_are_those_of_the_table(tables):
+    for row in tables["hard_slopes"]:
+        points = [one for one in tables["hard"] if one["learner"] == row["learner"]]
+        assert (row["exponent_of_inverse_rho"], row["exponent_of_inverse_rho_error"]) == power_of_rho(points)
+
+
+def test_the_mean_over_best_actions_has_the_error_of_strata():
+    mean, error = average(np.array([[0.0, 2.0], [10.0, 14.0]]))
+    assert mean == 6.5
+    assert error == pytest.approx(math.sqrt(2.0 / 2 + 8.0 / 2) / 2)
+    assert average(np.array([[1.0], [2.0]])) == (1.5, 0.0)
+
+
+def test_exponents_of_known_data():
+    rhos = np.array([0.06, 0.04, 0.03, 0.02])
+    points = [{"rho": rho, "regret": 3.0 / rho**2, "error": 0.1 / rho**2} for rho in rhos]
+    slope, error = power_of_rho(points)
+    assert slope == pytest.approx(2.0)
+    u = np.log(rhos)
+    assert error == pytest.approx(0.1 / 3.0 / math.sqrt(((u - u.mean()) ** 2).sum()))
+    stuck = [{**point, "error": 0.0} for point in points]
+    assert power_of_rho(stuck)[0] == pytest.approx(2.0)
+    assert power_of_rho(stuck[:2]) == (None, None)
+    assert power_of_rho([{**point, "regret": 0.0} for point in points]) == (None, None)
+
+
+def test_growth_of_known_curves():
+    at = np.unique(np.geomspace(10, 10_000, 30).astype(int))
+    linear = np.broadcast_to(0.5 * at, (2, 3, at.size))
+    assert growth_exponent(at, linear, 100.0) == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-9))
+    logarithmic = np.broadcast_to(np.log(at), (2, 3, at.size))
+    assert 0.0 < growth_exponent(at, logarithmic, 100.0)[0] < 0.2
+    varied = linear * np.array([1.0, 2.0, 4.0])[:, None] ** np.log10(at)
+    assert growth_exponent(at, varied, 100.0)[1] > 0.05
+    assert growth_exponent(at, np.zeros_like(linear), 100.0) == (None, None)
+    assert growth_exponent(at, linear, 1e9) == (None, None)
+
+
+def test_the_error_of_growth_is_the_jackknife():
+    at = np.array([100, 1000, 10_000])
+    curves = np.stack([np.stack([at**a for a in (0.4, 0.6)])])  # one best action, two runs
+    slope, error = growth_exponent(at, curves, 1.0)
+    assert slope == pytest.approx(np.polyfit(np.log(at), np.log((at**0.4 + at**0.6) / 2), 1)[0])
+    assert error == pytest.approx(math.sqrt(0.5 * 2 * 0.1**2))  # the runs alone have slopes 0.6 and 0.4
+
+
+def test_the_headline_of_the_hard_family_follows_the_numbers(found, tables):
+    tables["hard_slopes"][0]["exponent_of_inverse_rho"] = 1.0
+    headline = HARD.sentences(found)[0]
+    assert "multiplies the regret of SARSA by 2 and the proven lower bound by 4" in headline
+    assert " times this bound" in headline
+    tables["hard"][0]["regret"] = 0.0
+    assert HARD.sentences(found)[0].endswith("one mean lies below it")
+    for row in tables["hard_slopes"]:
+        row["exponent_of_inverse_rho"] = None
+    assert HARD.sentences(found)[0] == "Regret on the hard family and its proven lower bound: one mean lies below it"
+
+
+@pytest.mark.parametrize(
+    ("slope", "error", "kind"),
+    [(0.0, 0.1, "flattens"), (0.5, 0.1, "slows down"), (1.0, 0.0, "stays linear"), (0.5, 0.3, "stays linear")],
+)
+def test_growth_is_named_by_its_exponent(found, tables, slope, error, kind):
+    rows = tables["hard_slopes"]
+    for row, exponent in zip(rows, (slope, 1.0, None), strict=True):
+        row.update(exponent_of_episodes=exponent, exponent_of_episodes_error=error)
+    linear = kind == "stays linear"
+    parts = "stays linear for SARSA and again" if linear else f"{kind} for SARSA and stays linear for again"
+    expected = f"Beyond A / {RHO}² episodes regret {parts}"
+    assert growth_headline(found) == expected
+    assert HARD.sentences(found)[1] == f"{expected}."
+
+
+def test_exponents_are_put_in_words(found, tables):
+    tables["hard_slopes"][2].update(exponent_of_episodes=None)
+    remark = HARD.sentences(found)[4]
+    assert f"UCB: regret ~ (1/{RHO})^" in remark
+    assert "~ T^(not fitted) beyond" in remark
+
+
+def test_regret_that_is_zero_has_no_place_on_a_logarithmic_axis(found, tables):
+    tables["hard"][0]["regret"] = 0.0
+    tables["hard_growth"][0]["regret"] = 0.0
+    charts = HARD.charts(found, "title")
+    band, points, edges = datasets(charts["hard"])
+    assert band == points
+    assert len(points) == len(tables["hard"]) - 1
+    assert [float(row["x"]) for row in edges] == [16.0, 20.0] * 2
+    _, points, edges, scale = datasets(charts["hard_growth"])
+    assert len(points) == len(tables["hard_growth"]) - 1
+    assert all(0.0 < float(row["low"]) <= float(row["y"]) <= float(row["high"]) for row in points)
+    assert {row["bound"] for row in edges} == {"lower bound", "proven for UCB1", "always wrong"}
+    assert float(scale[0]["x"]) == 512.0

@@ -1,0 +1,114 @@
+"""Columns of tables: usual headers, the caller's choice, the nearest header where one is missing, and labels."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, ModelWarning
+from bqrl.mdp.columns import ROLES, SYNONYMS, coded, frame_columns, label_text, match_columns
+
+USUAL = list(ROLES)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "idstatefrom,idaction,idstateto,probability,reward",
+        "S,A,S',P,R",
+        "From,Action,To,Prob.,Reward",
+        "s,a,next,p,rewards",
+        "Current State,Decision,Next-State,Chance,Payoff",
+    ],
+)
+def test_usual_names_are_recognised(header):
+    assert match_columns(header.split(","), None) == dict(zip(ROLES, range(5), strict=True))
+
+
+def test_no_name_stands_for_two_roles():
+    names = [name for role, synonyms in SYNONYMS.items() for name in (role.replace("_", ""), *synonyms)]
+    assert len(set(names)) == len(names)
+
+
+def test_the_roles_own_name_wins_over_a_synonym():
+    assert match_columns([*USUAL[:4], "reward", "stage"], None)["stage"] == 5
+    with pytest.warns(ModelWarning, match="columns ignored: 'payoff'"):
+        assert match_columns(["payoff", *USUAL], None)["reward"] == 5
+
+
+def test_other_columns_are_ignored_with_one_notice():
+    with pytest.warns(ModelWarning, match=r"^columns ignored: 'a1', 'a2', 'a3', 'a4', 'a5', \.\.\.$"):
+        match_columns([*USUAL, "a1", "a2", "a3", "a4", "a5", "a6"], None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        match_columns([*USUAL, "", " "], None)  # cells without a header are no columns
+
+
+def test_a_column_of_laws_means_nothing_without_events():
+    with pytest.warns(ModelWarning, match=r"^columns ignored: 'law'$"):
+        assert "law" not in match_columns([*USUAL, "law"], None)
+    assert match_columns([*USUAL, "law", "event"], None)["law"] == 5
+
+
+def test_the_caller_chooses_in_any_case():
+    header = ["here", "what", "There", "how likely", "gain"]
+    chosen = {"state": "here", "action": "What", "next_state": "there", "probability": "how likely", "reward": "gain"}
+    assert list(match_columns(header, chosen).values()) == [0, 1, 2, 3, 4]
+
+
+FAULTS = [
+    (["state", "action", "next_state", "probability"], "there is no column for the reward;", "reward"),
+    ([*USUAL[:4], "rewrd"], "is it 'rewrd'? choose with columns={'reward': ...}", "reward"),
+    ([*USUAL[:4], "x", "y"], "there is no column for the reward among 'x', 'y';", "reward"),
+    (USUAL[1:], "there is no column for the state;", "state"),  # next_state is taken and not the nearest header
+    (["s", "source", *USUAL[1:]], "'s' and 'source' could both hold the state", "state"),
+    ([*USUAL, "reward"], "the column 'reward' appears twice; rename one of them", "reward"),
+]
+
+
+@pytest.mark.parametrize(("header", "phrase", "column"), FAULTS)
+def test_a_bad_header_gets_one_line(header, phrase, column):
+    with pytest.raises(ModelError) as caught:
+        match_columns(header, None)
+    assert phrase in str(caught.value)
+    assert caught.value.column == column
+
+
+CHOICES = [
+    ({"stat": "state"}, "got 'stat'; did you mean 'state'?"),
+    ({"state": "stte"}, "there is no column 'stte'; did you mean 'state'?"),
+    ({"state": "state", "next_state": "state"}, "columns must give each role a column of its own"),
+]
+
+
+@pytest.mark.parametrize(("columns", "phrase"), CHOICES)
+def test_a_bad_choice_gets_one_line(columns, phrase):
+    with pytest.raises(ArgumentError) as caught:
+        match_columns(USUAL, columns)
+    assert phrase in str(caught.value)
+    assert caught.value.name == "columns"
+
+
+def test_columns_must_be_a_dict():
+    with pytest.raises(ArgumentTypeError, match=r"columns must be a dict such as \{'state': 'from'\}, got 'state'"):
+        match_columns(USUAL, "state")
+
+
+# -- labels ------------------------------------------------------------------------------------------------------------
+
+
+def test_labels_that_mean_the_same_are_one():
+    found = coded([3, "3", 3.0, np.float32(3), " 3 ", "x", None, float("nan"), "", 2.5, [1], [1]])
+    assert found.labels == ["3", "x", "", "2.5", "[1]"]
+    assert found.code.tolist() == [0, 0, 0, 0, 0, 1, 2, 2, 2, 3, 4, 4]
+
+
+def test_missing_values_of_pandas_are_empty():
+    pandas = pytest.importorskip("pandas")
+    assert [label_text(cell) for cell in (pandas.NA, pandas.NaT, 1e300, -0.0)] == ["", "", "1e+300", "0"]
+
+
+def test_two_columns_with_one_header_are_both_listed():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([[1, 2]], columns=["s", "s"])
+    assert [header for header, _ in frame_columns(frame)] == ["s", "s"]

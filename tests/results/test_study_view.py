@@ -1,0 +1,99 @@
+"""The charts of a study hold the numbers of its scores, and say what their bands are."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from bqrl.results import study_view
+from bqrl.results.charts import MAX_POINTS
+from bqrl.results.study_view import StudyView
+from bqrl.study.compare import bootstrap_band
+
+
+@pytest.fixture(scope="module")
+def view(study):
+    return StudyView(study)
+
+
+def numbers(rows, *keys, **where):
+    chosen = [row for row in rows if all(float(row[key]) == value for key, value in where.items())]
+    return np.array([[float(row[key]) for key in keys] for row in chosen])
+
+
+def test_the_main_figure_draws_the_mean_and_the_bootstrap_band_of_the_held_out_seeds(study, view, embedded):
+    spec = view.figure(0.5, "capped").to_dict()
+    drawn = numbers(embedded(spec, "low"), "x", "y", "low", "high", k=0)
+    curves = np.array(study.scores.curves["", "ucb_bqrl", 0.5]["capped"])
+    assert curves.shape == (2, 60)
+    assert drawn[:, 0].tolist() == list(range(1, 61))
+    assert np.allclose(drawn[:, 1], curves.mean(axis=0), rtol=1e-5)
+    assert np.allclose(drawn[:, 2:].T, bootstrap_band(curves), rtol=1e-5, atol=1e-12)
+    said = " ".join(spec["title"]["subtitle"])
+    assert said.startswith("Band: 95 % confidence band of the mean, percentile bootstrap over 2 seeds.")
+
+
+def test_every_chart_with_a_band_says_that_it_is_a_bootstrap_band(view):
+    banded = 0
+    for name, chart in view.charts().items():
+        spec = chart.to_dict()
+        marks = [layer["mark"]["type"] for layer in spec.get("layer", [])]
+        said = " ".join(spec["title"]["subtitle"])
+        assert ("area" in marks) == ("95 % confidence band of the mean, percentile bootstrap over" in said), name
+        banded += "area" in marks
+    assert banded == 3  # two figures and every measure
+
+
+def test_long_curves_are_thinned_and_say_to_how_many_points(view, monkeypatch, embedded):
+    monkeypatch.setattr(study_view, "POINTS", 10)
+    spec = view.figure(0.5, "capped").to_dict()
+    assert len(numbers(embedded(spec, "low"), "x", k=0)) == 10
+    assert "Drawn through 10 of 60 episodes." in " ".join(spec["title"]["subtitle"])
+    assert study_view.POINTS < MAX_POINTS
+
+
+def test_the_map_shows_the_final_policy(study, view, embedded):
+    spec = view.policy_map(0.2).to_dict()
+    actions = study.scores.policies[0.2][study.scores.picked(0.2)]
+    rows = embedded(spec, "a")
+    assert len(rows) == 6 * 4  # offers by stages, "sold" left out
+    for row in rows:
+        assert row["a"] == ("Stop", "Continue")[actions[int(row["h"]) - 1, int(row["s"])]]
+        assert float(row["part"]) == 1.0
+
+
+def test_promises_and_laws_are_those_of_the_final_policies(view, embedded):
+    laws = view.final_laws("target", 0.5)
+    dots = numbers(embedded(view.promises().to_dict(), "tau"), "y", k=2, tau=0.5)
+    assert np.allclose(dots[:, 0], [law.quantile(0.5) for law in laws], rtol=1e-5)
+    drawn = numbers(embedded(view.return_laws().to_dict(), "low"), "x", "y", k=2, level=1)
+    for x, below in drawn[1:]:  # the mean over the seeds of P(return <= x)
+        assert below == pytest.approx(np.mean([law.cdf(x * (1.0 + 1e-5)) for law in laws]), rel=1e-5)
+    assert drawn[0, 1] == 0.0
+    assert drawn[-1, 1] == pytest.approx(1.0)
+
+
+def test_the_tuning_shows_every_trial_and_rings_the_winner(study, view, embedded):
+    spec = view.tuning().to_dict()
+    rows = embedded(spec, "search", "low")
+    for i, (_, _, tuned) in enumerate(study.tunings()):
+        trials = sorted((trial.value, trial.gap) for rung in tuned.rungs for trial in rung.trials)
+        assert np.allclose(sorted(map(tuple, numbers(rows, "x", "y", search=i))), trials, rtol=1e-5)
+
+
+def test_every_choice_of_the_selectors_has_its_own_title(view):
+    spec = view.every_measure().to_dict()
+    assert spec["usermeta"]["selectors"] == ["level", "measure", "problem"]
+    titles = spec["usermeta"]["titles"]
+    assert titles[1][0][1] == view.curve_title(0.5, "exact", "geometric")
+    strip = view.strip(["geometric"], ("exact", "expected")).to_dict()
+    assert strip["usermeta"]["selectors"] == ["level", "measure"]
+    assert strip["usermeta"]["titles"][0][1] == view.order(0.2, "expected", "geometric")
+
+
+def test_without_altair_the_study_has_no_charts_and_says_why(view, monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    result, left_out = view.result()
+    assert result.charts == {}
+    assert left_out == ['charts need Altair and vl-convert; install them with: pip install "bqrl[plots]"']
+    assert "orderings" in result.tables

@@ -1,0 +1,75 @@
+"""Objects show themselves through one module, which imports what draws them only when it is asked for."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bqrl
+from bqrl.display import Charted, Displayed, Tabular, views
+from bqrl.planners.plan import Comparison
+
+SOURCE = Path(bqrl.__file__).parent
+CHARTED = [bqrl.Law, bqrl.GuaranteeCurve, bqrl.Plan, bqrl.Record, bqrl.Experiment, bqrl.Estimate]
+TABULAR = [*CHARTED, Comparison, bqrl.MDP]
+
+
+def test_classes_offer_what_they_can_show():
+    assert all(issubclass(each, Charted) for each in CHARTED)
+    assert all(issubclass(each, Tabular) for each in TABULAR)
+    assert issubclass(bqrl.Policy, Displayed)
+    assert not any(hasattr(each, "chart") for each in (bqrl.MDP, Comparison, bqrl.Policy))
+
+
+@pytest.mark.parametrize("each", [*TABULAR, bqrl.Policy])
+def test_every_class_has_a_function_that_draws_it(each):
+    assert views().draw.dispatch(each) is not views().draw.dispatch(object)
+
+
+def test_an_object_without_a_chart_is_named():
+    with pytest.raises(NotImplementedError, match="draw has no function for int"):
+        views().draw(1)
+
+
+def test_a_class_without_a_summary_is_shown_by_its_rows():
+    class Numbers(Tabular):
+        def rows(self):
+            return [{"x": 1.5}]
+
+    views().draw.register(Numbers, lambda numbers: None)
+    assert "<td>1.5</td>" in Numbers()._repr_html_()
+
+
+def test_no_object_loses_its_slots():
+    law = bqrl.Law([0.0], [1.0])
+    assert not hasattr(law, "__dict__")
+
+
+def test_help_says_what_a_chart_shows_and_what_it_takes():
+    assert "guarantee curve if the planner made one" in bqrl.Plan.chart.__doc__
+    assert "measure" in bqrl.Experiment.chart.__annotations__
+    assert "tau" in bqrl.Estimate.chart.__annotations__
+
+
+def test_models_and_plans_do_not_load_the_code_that_shows_them():
+    code = (
+        "import bqrl, sys; bqrl.solve(bqrl.envs.make('Bandit'), 0.1); "
+        "print([name for name in sys.modules if name.startswith('bqrl.results')])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert found == "[]\n"
+
+
+def test_one_module_below_the_results_imports_them():
+    """The only import of `bqrl.results` outside of results and the command line is the one in display."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        place = path.relative_to(SOURCE)
+        if place.parts[0] in ("results", "cli"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bqrl.results"):
+                found.add(str(place))
+    assert found == {"display.py"}
