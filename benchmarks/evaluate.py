@@ -17,7 +17,8 @@ from timing import interleaved, machine, product, share, table
 
 from bqrl.mdp.find_grid import grid
 from bqrl.mdp.policy import MarkovPolicy
-from bqrl.planners.evaluate import Sums, evaluate
+from bqrl.mdp.sums import sums_of
+from bqrl.planners.evaluate import evaluate
 from bqrl.planners.sweep import sweep
 from bqrl.planners.target import guarantee_curve
 
@@ -30,13 +31,13 @@ def dense_rows(S: int, A: int, H: int, top: int) -> None:
     mdp = dense(S, A, H, top)
     markov = any_policy(mdp)
     target = guarantee_curve(mdp).policy(0.1)
-    sums = Sums(mdp, grid(mdp))
+    sums = sums_of(mdp, grid(mdp))
     operations = sum(2 * S * S * sums.count(h + 1) for h in range(H))
     middle = sums.count(H // 2)
 
     def from_scratch() -> None:
-        for key in [key for key in mdp._cache if key[0] in ("grid", "sums")]:
-            del mdp._cache[key]
+        mdp._per_model.clear()
+        mdp._per_structure.clear()
         evaluate(mdp, markov)
 
     square, same, first, again, by_target = interleaved(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bqrl.checks import choice, nearest, number, random_seed, shown, whole
+from bqrl.checks import choice, nearest, number, numbers, random_seed, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
 
 
@@ -94,3 +94,9 @@ def test_a_seed_is_used_as_given_or_drawn():
 def test_long_values_are_shown_on_one_short_line():
     assert len(shown("x\n" * 10_000)) < 60
     assert "\n" not in shown(np.zeros((50, 50)))
+
+
+@pytest.mark.parametrize("value", [True, [True, False], np.array([0.1, True], dtype=object), [[0.1], [0.2, 0.3]], "0.1", [None], 1j])
+def test_other_types_are_no_arrays_of_numbers(value):
+    with pytest.raises(ArgumentTypeError, match="radius must be a number or an array of numbers"):
+        numbers(value, "radius")

@@ -68,3 +68,8 @@ def test_every_module_has_its_test_file():
     modules = [path.relative_to(package) for path in package.rglob("*.py") if not path.name.startswith("__")]
     missing = [str(each) for each in modules if not (ROOT / "tests" / each.parent / f"test_{each.name}").exists()]
     assert not missing
+
+
+def test_every_benchmark_imports():
+    names = [path.stem for path in (ROOT / "benchmarks").glob("*.py")]
+    in_fresh_python(f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import {', '.join(names)}")

@@ -62,7 +62,7 @@ def numbers(value: Any, name: str, low: float = -math.inf) -> NDArray[np.float64
     """`value` as a new array of finite floats of at least `low`."""
     try:
         raw = np.asarray(value)
-        if raw.dtype.kind not in "fiub" and not all(isinstance(x, Real) for x in raw.flat):
+        if raw.dtype.kind not in "fiu" and not all(isinstance(x, Real) and not isinstance(x, bool) for x in raw.flat):
             raise TypeError
         found = np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -149,7 +149,7 @@ class Plan(Charted):
             optimal = nominal and equal_values(self.value, self.upper, self.law)
             lines.append(f"  upper    {self.upper:.6g}" + ("  (optimal)" if optimal else ""))
         if not nominal:
-            lines.append(f"  nominal  {self.nominal:.6g}  (the same policy in the nominal model)")
+            lines.append(f"  nominal  {self.nominal:.6g}  (the same policy in the model as given)")
         below, above = self.policy_margin
         lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
         lines.append(f"  certain  {'yes' if self.certain else f'no: {TIED}'}")
