@@ -96,7 +96,9 @@ def test_long_values_are_shown_on_one_short_line():
     assert "\n" not in shown(np.zeros((50, 50)))
 
 
-@pytest.mark.parametrize("value", [True, [True, False], np.array([0.1, True], dtype=object), [[0.1], [0.2, 0.3]], "0.1", [None], 1j])
+@pytest.mark.parametrize(
+    "value", [True, [True, False], np.array([0.1, True], dtype=object), [[0.1], [0.2, 0.3]], "0.1", [None], 1j]
+)
 def test_other_types_are_no_arrays_of_numbers(value):
     with pytest.raises(ArgumentTypeError, match="radius must be a number or an array of numbers"):
         numbers(value, "radius")
