@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from bqrl.kernels.backward import reduce_rows, sweep_rows
-from bqrl.kernels.columns import shifted_add
 from bqrl.kernels.l1 import l1_expectation, l1_moved, l1_ordered, sorted_by_value
 from bqrl.kernels.layout import Goal, Moves, Rows
+from bqrl.kernels.moves import shifted_add
 
 NO_JUMPS = np.empty((0, 0), np.int64)
 NO_BALL = None

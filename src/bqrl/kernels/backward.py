@@ -11,9 +11,9 @@ bottleneck of a sweep.
 import numpy as np
 from numba import njit, prange
 
-from bqrl.kernels.columns import ZERO, add_rows, inner, inside, land, mean_of, one_shift, shifted, shifted_add
 from bqrl.kernels.l1 import l1_columns, l1_ordered, sorted_by_value
 from bqrl.kernels.layout import Ball, Goal, Moves, Pages, Rows
+from bqrl.kernels.moves import ZERO, add_rows, inner, inside, land, mean_of, one_shift, shifted, shifted_add
 
 SMALL_ROW = 128  # columns up to which the value and the mean of a row are computed together
 CHUNK = 256  # columns of a row whose extreme expectations are computed at once: small enough to stay in cache

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
-from bqrl.kernels.columns import ZERO
+from bqrl.kernels.moves import ZERO
 
 
 @njit(cache=True)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bqrl.kernels.columns import add_rows, inside, land, one_shift, shifted
 from bqrl.kernels.layout import Rows
+from bqrl.kernels.moves import add_rows, inside, land, one_shift, shifted
 
 
 @pytest.mark.parametrize("shift", [-9, -3, -1, 0, 1, 2, 7])
