@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -215,6 +216,11 @@ class TargetPolicy(Policy):
         """Column of the action table for the given needs."""
         return self.grid.column(h, need, self.extra)
 
+    @cached_property
+    def first_column(self) -> int:
+        """Column of the first stage's table for the target."""
+        return int(self.column(0, self.target))
+
     def act(self, h: int, s: int, memory: Any) -> int:
         """Action for the remaining need `memory`."""
         self._check(h, s, memory)
@@ -322,7 +328,7 @@ class QuantileLevelPolicy(Policy):
     def _column(self, h: int, s: int, q: float) -> int:
         levels = self.shortfall[h][s] + self.margin
         if h == 0:  # tau itself where the first state is fixed; a law over first states gives each its own level
-            q = float(levels[self.targets.column(0, self.targets.target)])
+            q = float(levels[self.targets.first_column])
         return max(0, int(np.searchsorted(levels, q + MASS_TOL, side="right")) - 1)
 
     def act(self, h: int, s: int, memory: Any) -> int:

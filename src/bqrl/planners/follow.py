@@ -56,7 +56,7 @@ class Follower:
     def _tables(self, policy: MarkovPolicy | TargetPolicy) -> tuple[Tables, int]:
         if isinstance(policy, MarkovPolicy):
             return Tables(policy.actions.reshape(-1), self._markov), 0
-        return Tables(*policy.flat()), int(policy.column(0, policy.target)) + int(self.grid.lowest[0])
+        return Tables(*policy.flat()), policy.first_column + int(self.grid.lowest[0])
 
     def law(self, policy: MarkovPolicy | TargetPolicy, probability: FloatArray | None = None) -> FloatArray:
         """Return the mass of every point of stage 0; `probability` is another kernel on the same outcomes."""

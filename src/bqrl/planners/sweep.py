@@ -78,6 +78,7 @@ class Layout:
             A=mdp.A,
         )  # fmt: skip
         self.work = np.empty((2, 0))
+        self.widest = int(grid.size.max())
         self.points = grid.points(0)
         self.points.flags.writeable = False
         self.largest = size_of(self.points[[0, -1]])  # size of the returns
@@ -180,7 +181,7 @@ def sweep(
     ball = None
     if half is not None:
         ball = Ball(half, sense, NO_ORDER, NO_TABLE, NONE_MISSING if missing is None else missing)
-    widest = int(grid.size.max()) + extra
+    widest = (int(grid.size.max()) if layout is None else layout.widest) + extra
     if isinstance(grid, Lattice) and second is None and not keep and tick is None:
         if fits_one_call(mdp, widest) or (layout is not None and layout.in_one_call(widest)):
             layout = Layout(mdp, grid) if layout is None else layout
@@ -231,7 +232,7 @@ def _in_one_call(
     """Run all stages of a small problem in one compiled call."""
     mdp, grid, stages = layout.mdp, layout.grid, layout.stages
     layers, S = 2 if policy else 1, mdp.S
-    work = layout.reserve(S * layers * (int(grid.size.max()) + extra))
+    work = layout.reserve(S * layers * (layout.widest + extra))
     _terminal(work, S, cost, layers, None)
     begin = layout.table_starts(extra)
     tables = Tables(np.empty(int(begin[-1]) if policy else 0, action_dtype(mdp.A)), begin)

@@ -264,7 +264,7 @@ def ascend(
         reached = objective_value(evaluate(kernel, policy), tau, beta)
         if reached > best:
             best, best_kernel = reached, kernel.probability
-        now = float(done.root[int(policy.column(0, policy.target))])
+        now = float(done.root[policy.first_column])
         if now >= previous - 1e-13:
             break
         previous = now
@@ -276,7 +276,7 @@ def _moved(centre: MDP, kernel: MDP, half: FloatArray, policy: TargetPolicy, cos
     columns, H = policy.grid, centre.H
     moves = [columns.moves(centre, h) for h in range(H)]
     mass = np.zeros((centre.S, int(columns.size[0]) + policy.extra))
-    mass[:, int(policy.column(0, policy.target))] = centre.mu
+    mass[:, policy.first_column] = centre.mu
     masses = [mass]
     for h in range(H - 1):
         stage, out = kernel.stage(h), np.zeros((centre.S, int(columns.size[h + 1]) + policy.extra))
