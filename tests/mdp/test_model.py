@@ -11,6 +11,7 @@ from mdp_strategies import ARRAYS, P, R, assert_same, models
 from scipy import sparse
 
 from bqrl import MDP
+from bqrl.envs import asset_selling
 
 # -- frozen --------------------------------------------------------------------------------------------------------------
 
@@ -165,3 +166,11 @@ def test_with_probability_drops_what_was_computed_from_the_old_one():
     )
     assert np.array_equal(mdp.dense(0), old)
     assert flipped.dense(0)[1].tolist() == [0.0, 0.75, 0.25]
+
+
+def test_the_views_of_all_stages_are_of_one_kind():
+    """Compiled loops have one version per kind of array, and a writeable one beside a read-only one would be two."""
+    mdp = asset_selling().staged()
+    stages = [mdp.stage(h) for h in range(mdp.H)]
+    kinds = {(stage.row_start.flags.writeable, stage.probability.flags.writeable) for stage in stages}
+    assert kinds == {(False, False)}
