@@ -1,5 +1,8 @@
-"""What several test files share: a line on standard error, strict JSON, a page that closes its tags, a small environment."""
+"""What several test files share: a line on standard error, strict JSON, a page that closes its tags, a small environment
+and the data of a chart."""
 
+import csv
+import io
 import json
 from html.parser import HTMLParser
 
@@ -90,3 +93,14 @@ def assert_one_line(call, exception, message, column=...):
     assert message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
     assert column is ... or caught.value.column == column
+
+
+def chart_values(spec, layer=None):
+    """Rows of the data of a chart, or of one of its layers."""
+    part = spec if layer is None else spec["layer"][layer]
+    data = part.get("data", spec.get("data"))  # layers with the same data share it
+    kinds = data["format"]["parse"]
+    return [
+        {key: float(text) if kinds[key] == "number" else text for key, text in row.items()}
+        for row in csv.DictReader(io.StringIO(spec["datasets"][data["name"]]))
+    ]

@@ -1,11 +1,10 @@
 """Charts hold the numbers they are given, say what to see, and become images without a browser."""
 
-import csv
-import io
 import sys
 
 import numpy as np
 import pytest
+from helpers import chart_values
 
 import bqrl
 from bqrl.results.charts import (
@@ -20,16 +19,6 @@ from bqrl.results.charts import (
 )
 from bqrl.results.plan_charts import law_chart
 from bqrl.results.views import experiment_view
-
-
-def values(spec, layer=None):
-    part = spec if layer is None else spec["layer"][layer]
-    data = part.get("data", spec.get("data"))  # layers with the same data share it
-    kinds = data["format"]["parse"]
-    return [
-        {key: float(text) if kinds[key] == "number" else text for key, text in row.items()}
-        for row in csv.DictReader(io.StringIO(spec["datasets"][data["name"]]))
-    ]
 
 
 def test_thinning_keeps_the_ends_and_the_shape():
@@ -54,7 +43,7 @@ def test_curves_say_what_their_band_is():
 def test_a_thinned_curve_says_to_how_many_points():
     x = np.arange(1.0, 2001.0)
     spec = curves_chart([Curve("UCBVI", x, x, x, x)], title="t", y_title="y").to_dict()
-    assert len(values(spec, 0)) <= MAX_POINTS
+    assert len(chart_values(spec, 0)) <= MAX_POINTS
     assert spec["title"]["subtitle"] == [f"Drawn through {MAX_POINTS} of 2000 points."]
 
 
@@ -73,7 +62,7 @@ def test_a_learner_has_one_colour_everywhere():
 def test_an_experiment_is_drawn_with_its_bands():
     experiment = bqrl.compare("AssetSelling", ["ucbvi", "q-learning"], tau=0.5, episodes=10, seeds=2, workers=1)
     spec = experiment.chart().to_dict()
-    rows = values(spec, 0)
+    rows = chart_values(spec, 0)
     assert {row["k"] for row in rows} == {0, 1}
     assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["ucbvi", "q-learning"]
     last = [row["y"] for row in rows if row["x"] == 10.0]

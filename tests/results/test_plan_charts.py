@@ -1,10 +1,8 @@
 """Charts of plans hold the curve, the law and the policy that they are given."""
 
-import csv
-import io
-
 import numpy as np
 import pytest
+from helpers import chart_values
 
 import bqrl
 from bqrl.results.plan_charts import (
@@ -21,21 +19,11 @@ from bqrl.results.words import Words
 WORDS = Words("x", unit="EUR", stage="week")
 
 
-def values(spec, layer=None):
-    part = spec if layer is None else spec["layer"][layer]
-    data = part.get("data", spec.get("data"))  # layers with the same data share it
-    kinds = data["format"]["parse"]
-    return [
-        {key: float(text) if kinds[key] == "number" else text for key, text in row.items()}
-        for row in csv.DictReader(io.StringIO(spec["datasets"][data["name"]]))
-    ]
-
-
 def test_the_guarantee_curve_holds_every_step():
     mdp = bqrl.envs.make("AssetSelling")
     curve = bqrl.guarantee_curve(mdp)
     spec = guarantee_chart(Steps(*curve.steps), marks=[(0.1, curve(0.1))], words=WORDS).to_dict()
-    rows = values(spec, 0)
+    rows = chart_values(spec, 0)
     for tau in (0.05, 0.1, 0.31, 0.5, 0.9):
         assert max(row["y"] for row in rows if row["x"] < tau) == pytest.approx(curve(tau), rel=1e-5)
     assert spec["layer"][0]["encoding"]["y"]["title"] == "guaranteed return (EUR)"
@@ -46,7 +34,7 @@ def test_the_guarantee_curve_holds_every_step():
 def test_a_bracket_is_drawn_as_a_band_and_said():
     low, high = Steps(np.array([0.0, 0.5]), np.array([1.0, 2.0])), Steps(np.array([0.0, 0.4]), np.array([1.5, 2.5]))
     spec = guarantee_chart(low, upper=high).to_dict()
-    band = values(spec, 0)
+    band = chart_values(spec, 0)
     assert [(row["low"], row["high"]) for row in band] == [(1.0, 1.5), (1.0, 2.5), (2.0, 2.5), (2.0, 2.5)]
     assert "rounding of the returns leaves open" in " ".join(spec["title"]["subtitle"])
 
@@ -54,7 +42,7 @@ def test_a_bracket_is_drawn_as_a_band_and_said():
 def test_the_bars_of_a_law_sum_to_one_and_split_at_the_promise():
     law = bqrl.Law([0.0, 1.0, 2.0], [0.25, 0.25, 0.5])
     spec = law_chart({0.3: law}, {0.3: 1.0}, neutral=bqrl.Law([2.0], [1.0]), words=WORDS).to_dict()
-    mine = [row for row in values(spec, 0) if row["policy"] == "best"]
+    mine = [row for row in chart_values(spec, 0) if row["policy"] == "best"]
     assert sum(row["share"] for row in mine) == pytest.approx(1.0)
     assert [(row["kind"], row["share"]) for row in mine] == [
         ("below the promise", 0.25), ("at least the promise", 0.25), ("at least the promise", 0.5)
@@ -64,7 +52,7 @@ def test_the_bars_of_a_law_sum_to_one_and_split_at_the_promise():
 
 def test_a_law_alone_has_no_promise():
     spec = bqrl.Law([0.0, 1.0], [0.5, 0.5]).chart().to_dict()
-    assert {row["kind"] for row in values(spec, 0)} == {"at least the promise"}
+    assert {row["kind"] for row in chart_values(spec, 0)} == {"at least the promise"}
     assert len(spec["layer"]) == 1
     assert spec["title"]["subtitle"] == [""]
 
@@ -72,7 +60,7 @@ def test_a_law_alone_has_no_promise():
 def test_a_wide_law_is_thinned_and_its_rare_ends_are_said():
     law = bqrl.Law(np.r_[-1e6, np.arange(5000.0)], np.r_[1e-9, np.full(5000, (1 - 1e-9) / 5000)])
     spec = law_chart({0.1: law}, {0.1: 500.0}).to_dict()
-    rows = values(spec, 0)
+    rows = chart_values(spec, 0)
     assert len(rows) <= MAX_BARS + 1  # one bar is split at the promise
     assert sum(row["share"] for row in rows) == pytest.approx(1.0, abs=1e-4)
     assert sum(row["share"] for row in rows if row["kind"] == "below the promise") == pytest.approx(0.1, abs=1e-3)
@@ -84,7 +72,7 @@ def test_the_map_shows_the_action_played_most_often():
     shares[0, 0, 1] = 1.0
     shares[1, 1] = (0.25, 0.75)
     spec = policy_chart({0.1: shares}, ["a", "b", "c"], ["stay", "go"], words=WORDS).to_dict()
-    rows = values(spec)
+    rows = chart_values(spec)
     assert [(row["h"], row["s"], row["a"], row["part"]) for row in rows] == [(1, "a", "go", 1.0), (2, "b", "go", 0.75)]
     assert spec["encoding"]["x"]["title"] == "week"
     assert spec["encoding"]["y"]["scale"]["domain"] == ["a", "b"]  # names from top to bottom, numbers upwards
@@ -95,7 +83,7 @@ def test_the_map_shows_the_action_played_most_often():
 def test_a_large_map_is_cut_and_says_so():
     shares = np.random.default_rng(0).random((100, 80, 12))
     spec = policy_chart({0.1: shares}, [str(s) for s in range(80)], [str(a) for a in range(12)], words=WORDS).to_dict()
-    assert len(values(spec)) == MAX_STATES * MAX_STAGES
+    assert len(chart_values(spec)) == MAX_STATES * MAX_STAGES
     said = " ".join(spec["title"]["subtitle"])
     assert f"The {MAX_STATES} states met most often of 80." in said
     assert f"{MAX_STAGES} of 100 weeks." in said

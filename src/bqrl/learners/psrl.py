@@ -7,8 +7,9 @@ The posterior of every row that is not known is
 over the k outcomes of its known support. The prior has a fixed total weight: weights that grow with k keep rows uncertain for
 too long if rows are many and visits few. Where rows share a law of events, the posterior is that of the law.
 
-Before every episode a kernel P is drawn. A few early observations can make a good row look bad, and a row that is then avoided
-stays so; therefore the n counts of a drawn row are weighted by n / (n + DOUBT). How rows are drawn depends on the episode:
+Before every episode a kernel P is drawn. A few early observations can make a good row look bad, and a row that is avoided is not
+observed again. Draws therefore weight the counts of a row with n visits by n / (n + DOUBT). Which rows are drawn depends on the
+episode:
 
     together   In every third episode each row is drawn RANKS times, its draws are ranked by the mean of an optimistic value
                of the successor, and one rank, drawn uniformly, is taken in every row. Each row alone keeps its law, but
@@ -49,7 +50,7 @@ WINDOWS = ("centred", "lower")
 STALE = 8  # the plan on the mean is made again after one in STALE of the episodes so far
 RANKS = 4  # draws per row where rows are drawn together
 TOGETHER = 3  # they are in one of TOGETHER episodes
-DOUBT = 10.0  # visits after which a drawn row has half the weight of its counts
+DOUBT = 10.0  # visits at which the counts of a drawn row have half their weight
 PATIENCE = 64  # episodes without exploration that double the accepted price
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -257,10 +258,8 @@ def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
     """Distinct labels as text, numbers in numerical order, and the place of every raw label; -1 where it is missing."""
     texts = [label_text(value) for value in raw]
     distinct = list(dict.fromkeys(text for text in texts if text))
-    try:
+    with suppress(ValueError):  # names keep the order in which they appear
         distinct.sort(key=float)
-    except ValueError:
-        pass  # names keep the order in which they appear
     place = {text: i for i, text in enumerate(distinct)} | {"": -1}
     return distinct, np.array([place[text] for text in texts], np.int64)
 

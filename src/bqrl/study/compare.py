@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -239,11 +240,9 @@ def _steps(runs: list[RunSpec]) -> Steps:
 
 def _check_stored(label: str, run: RunSpec) -> None:
     """Raise ArgumentError if a run cannot be told apart from others in a folder."""
-    try:
+    with suppress(TypeError, ValueError):  # the name of a run needs an identity that can be written as JSON
         if isinstance(run.problem, Source) and run.problem.key and run.name:
             return
-    except (TypeError, ValueError):
-        pass  # its identity has no spelling
     raise ArgumentError(
         f"folder requires learners by name, plain parameters, and a model or registered environment, got {label};"
         " leave folder out",
