@@ -97,7 +97,7 @@ class Heard(Watch):
 def make(path, folder, *, quick=False, workers=None, watch=None, view=StudyView):
     """Run a study and write its result without images; returns the finished study."""
     study = run_study(read_spec(path, quick), folder, workers or Workers(), watch)
-    write(view(study).result(images=False)[0], folder)
+    write(view(study).result(images=False), folder)
     return study
 
 

@@ -148,14 +148,14 @@ def test_what_is_found_is_plain_data(found):
 def test_the_result_can_be_written_read_and_made_again(found, tmp_path, monkeypatch):
     monkeypatch.setattr("bqrl.results.charts.image", lambda spec, kind: b"drawn")
     spec = theory_of(SMALL)
-    result, left_out = theory_result(spec, found)
-    assert left_out == []
+    result = theory_result(spec, found)
+    assert result.left_out == ()
     assert result.details["seconds"] == pytest.approx(math.fsum(one["seconds"] for one in found.values()))
     write(result, tmp_path)
     again = read(tmp_path)
     assert list(again.charts) == CHARTS
     assert list(again.tables) == [stem for one in EXPERIMENTS.values() for stem in one.captions]
-    once_more, _ = theory_result(spec, stored_experiments(tmp_path, quick=False))  # a folder serves as well as a run
+    once_more = theory_result(spec, stored_experiments(tmp_path, quick=False))  # a folder serves as well as a run
     assert once_more.sentences == result.sentences
     rows = [dict(row) for row in again.tables["coverage_runs"].rows]
     assert rows == found["coverage"]["tables"]["coverage_runs"]
@@ -166,15 +166,15 @@ def test_without_altair_the_tables_remain(found, monkeypatch):
         raise ImportError("charts need Altair")
 
     monkeypatch.setitem(EXPERIMENTS, "knapsack", KNAPSACK._replace(charts=missing))
-    result, left_out = theory_result(theory_of(SMALL), {"knapsack": found["knapsack"]})
-    assert left_out == ["charts need Altair"]
+    result = theory_result(theory_of(SMALL), {"knapsack": found["knapsack"]})
+    assert result.left_out == ["charts need Altair"]
     assert (dict(result.charts), dict(result.files), list(result.tables)) == ({}, {}, ["knapsack"])
 
 
 def test_a_quick_run_is_marked(found, monkeypatch):
     monkeypatch.setattr("bqrl.results.charts.image", lambda spec, kind: b"drawn")
     spec = settings_of(SMALL, FILE, quick=True)
-    result, _ = theory_result(spec, {"knapsack": found["knapsack"]})
+    result = theory_result(spec, {"knapsack": found["knapsack"]})
     assert result.sentences[0] == QUICK
     assert result.title == "theory (quick run)"
     assert result.settings["experiments"] == ["knapsack"]

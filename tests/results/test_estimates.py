@@ -40,20 +40,20 @@ def test_the_document_has_three_policies_the_reason_and_the_gains(estimate):
 
 def test_a_result_writes_the_files_that_were_announced(estimate):
     plan = estimate.solve(0.1)
-    result, left_out = fit_result(fit_document(estimate, plan), "title", {"tau": 0.1, "start": None}, estimate, plan)
-    assert left_out == []
+    result = fit_result(fit_document(estimate, plan), "title", {"tau": 0.1, "start": None}, estimate, plan)
+    assert result.left_out == ()
     assert set(result.charts) == set(CHARTS)
     assert set(file_names(result)) - {"result.json", "manifest.json"} == set(FILES)
     assert "start" not in result.settings
     assert any("Declaring stationary raises the promise" in str(line) for line in result.sentences)
-    plain, _ = fit_result(fit_document(estimate, plan), "title", {}, estimate, plan, draw=False)
+    plain = fit_result(fit_document(estimate, plan), "title", {}, estimate, plan, draw=False)
     assert plain.charts == {}
 
 
 def test_the_reason_is_a_sentence_of_the_result():
     estimate = fit(coin(5, 5), reward_range=(0, 1))
     plan = estimate.solve(0.1)
-    result, _ = fit_result(fit_document(estimate, plan), "title", {}, estimate, plan, draw=False)
+    result = fit_result(fit_document(estimate, plan), "title", {}, estimate, plan, draw=False)
     assert any(
         str(line).startswith("No useful promise is possible: action 'a' in state 's'") for line in result.sentences
     )

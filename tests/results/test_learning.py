@@ -73,8 +73,8 @@ def test_tables_begin_with_the_best_learner_and_say_what_follows_the_sign(docume
 
 
 def test_a_result_writes_only_files_that_were_announced(found, document):
-    result, left_out = learning_result(found, document, {})
-    assert left_out == []
+    result = learning_result(found, document, {})
+    assert result.left_out == []
     stems = [
         file_stem(one.learner, one.params, seed, alone=False) for one in found.experiment.learners for seed in range(3)
     ]

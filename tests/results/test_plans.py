@@ -24,8 +24,8 @@ def solved(taus=(0.2, 0.5), others=(0.8,), **options):
 
 
 def test_a_result_writes_only_files_that_were_announced():
-    result, left_out = plan_result(solved())
-    assert left_out == []
+    result = plan_result(solved())
+    assert result.left_out == []
     assert set(file_names(result)) - {"result.json", "manifest.json"} <= set(plan_files([0.2, 0.5]))
     assert result.settings == {"size": "7 states, 2 actions, 4 weeks, start 2", "tau": [0.2, 0.5]}
     assert list(result.charts) == ["guarantee_curve", "return_law", "policy_map"]
@@ -33,7 +33,7 @@ def test_a_result_writes_only_files_that_were_announced():
 
 def test_every_level_of_the_slider_has_its_sentence_its_law_and_its_mark(embedded):
     given = solved()
-    result, _ = plan_result(given)
+    result = plan_result(given)
     tau = result.choices[0]
     assert (tau.values, tau.values[tau.start]) == ([0.2, 0.5, 0.8], 0.2)
     for plan in given.all:

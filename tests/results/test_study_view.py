@@ -93,7 +93,7 @@ def test_every_choice_of_the_selectors_has_its_own_title(view):
 
 def test_without_altair_the_study_has_no_charts_and_says_why(view, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
-    result, left_out = view.result()
+    result = view.result()
     assert result.charts == {}
-    assert left_out == ['charts need Altair and vl-convert; install them with: pip install "bqrl[plots]"']
+    assert result.left_out == ['charts need Altair and vl-convert; install them with: pip install "bqrl[plots]"']
     assert "orderings" in result.tables

@@ -24,7 +24,7 @@ def view(finished):
 @pytest.fixture(scope="module")
 def folder(view, tmp_path_factory):
     place = tmp_path_factory.mktemp("paper")
-    write(view.result(images=False)[0], place)
+    write(view.result(images=False), place)
     return place
 
 

@@ -43,14 +43,15 @@ def fit(
     promise = estimate.solve(tau)
     settings = {"log": str(log), "tau": tau, "confidence": confidence, **asked}
     content = fit_document(estimate, promise)
-    result, left_out = fit_result(content, title or log.name, settings, estimate, promise, draw=out is not None)
+    result = fit_result(content, title or log.name, settings, estimate, promise, draw=out is not None)
     if out is not None:
         write(result, out)
     if as_json:
         print_json(result.details)
     else:
         show(result)
-    finish(left_out, out, quiet=as_json)
+    if out is not None:
+        finish(result, out, quiet=as_json)
 
 
 def _range(text: str | None) -> tuple[float, float] | None:

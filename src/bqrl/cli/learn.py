@@ -112,20 +112,21 @@ def run_learners(
             alone=alone,
         )
         document = learning.learning_document(found)
-        left_out: list[str] = []
+        result = None
         if out is not None:
             watch.phase("writing")
             records = dict(zip(seeds, experiment.records[learning.label_of(*entries[0])], strict=True))
             logs = {f"episodes_seed{seed}.jsonl": json_lines(record) for seed, record in records.items()} if log else {}
             if board is not None:
                 board.add(records)
-            result, left_out = learning.learning_result(found, document, logs)
+            result = learning.learning_result(found, document, logs)
             write(result, out)
     if as_json:
         print_json(document)
     else:
         _show(document, found)
-    finish(left_out, out, quiet=as_json)
+    if out is not None and result is not None:
+        finish(result, out, quiet=as_json)
 
 
 class Board(Workers):

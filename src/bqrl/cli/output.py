@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from bqrl.errors import ArgumentError
-from bqrl.results.result import Table, plain
+from bqrl.results.result import Result, Table, plain
 from bqrl.results.words import displayed
 
 
@@ -98,9 +98,9 @@ def print_json(document: Any) -> None:
     typer.echo(json.dumps(plain(document), indent=2, allow_nan=False))
 
 
-def finish(left_out: Sequence[str], out: Path | None, *, quiet: bool) -> None:
-    """Say what was left out, and where the files are."""
-    if out is not None and not quiet:
+def finish(result: Result, out: Path, *, quiet: bool) -> None:
+    """Say where the files are, and what was left out."""
+    if not quiet:
         paper().print(f"Wrote {out}; `bqrl report {out}` makes a page of it.", soft_wrap=True)
-    for line in left_out:
+    for line in result.left_out:
         typer.echo(f"bqrl: {line}", err=True)

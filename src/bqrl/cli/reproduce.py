@@ -61,7 +61,8 @@ def reproduce(
             finished = run_study(spec, folder, pool, watch)
             watch.phase("drawing the charts and the page")
             view = paper_view().View if settings.resolve() == own.resolve() else StudyView
-            result, left_out = view(finished).result()
+            result = view(finished).result()
+            left_out = result.left_out
             write(result, folder)
             try:
                 add_files(folder, {PAGE: page(result).encode()})

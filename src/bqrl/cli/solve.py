@@ -103,13 +103,13 @@ def solve(
     if options.radius is not None and options.radius > DIAMETER:
         effect = f"has the effect of {DIAMETER:g}, the largest distance of rows"
         typer.echo(f"bqrl: --radius {options.radius:g} {effect}", err=True)
-    left_out: list[str] = []
+    result = None
     with ProgressBar() as watch:
         solved = solve_levels(problem.words, problem.mdp, taus, settings, watch, full=out is not None)
         document = plan_document(solved)
         if out is not None:
             watch.phase("writing")
-            result, left_out = plan_result(solved)
+            result = plan_result(solved)
             write(result, out)
     if as_json:
         print_json(document)
@@ -118,7 +118,8 @@ def solve(
     question = discount_question(problem.mdp.discount)
     if question is not None:
         typer.echo(question, err=as_json)
-    finish(left_out, out, quiet=as_json)
+    if out is not None and result is not None:
+        finish(result, out, quiet=as_json)
 
 
 def solve_levels(

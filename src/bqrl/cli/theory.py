@@ -34,7 +34,7 @@ def theory(
     with ProgressBar() as watch:
         found = run_theory(spec, names, watch)
         watch.phase("drawing")
-        result, left_out = theory_result(spec, {**stored, **found})
+        result = theory_result(spec, {**stored, **found})
         write(result, folder)
     if as_json:
         head = {"title": result.title, "settings": result.settings, "sentences": result.sentences}
@@ -46,4 +46,4 @@ def theory(
             console.print(f"{name}: {headline}", style="bold", soft_wrap=True)
             for line in remarks:
                 console.print(f"  {line}", soft_wrap=True)
-    finish(left_out, folder, quiet=as_json)
+    finish(result, folder, quiet=as_json)

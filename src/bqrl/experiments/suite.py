@@ -25,7 +25,7 @@ from bqrl.experiments.coverage import COVERAGE
 from bqrl.experiments.experiment import RHO, Context, Found
 from bqrl.experiments.hard_family import HARD
 from bqrl.experiments.possible_returns import KNAPSACK
-from bqrl.results.charts import specified
+from bqrl.results.charts import with_charts
 from bqrl.results.result import Result, Table, plain, read, versions
 from bqrl.study.problems import Problem, problem_of
 from bqrl.study.settings import Seed, Settings, Text
@@ -119,15 +119,10 @@ def stored_experiments(folder: Path, quick: bool) -> dict[str, Found]:
     return {name: one for name, one in experiments.items() if "tables" in one}  # earlier versions stored no tables
 
 
-def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> tuple[Result, list[str]]:
-    """What was found as a Result; without Altair it has no charts, and a line says so."""
+def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> Result:
+    """What was found as a Result."""
     shown = {name: (one, found[name]) for name, one in EXPERIMENTS.items() if name in found}
     sentences = {name: one.sentences(data) for name, (one, data) in shown.items()}
-    drawn = specified(lambda: {
-        stem: chart
-        for name, (one, data) in shown.items()
-        for stem, chart in one.charts(data, sentences[name][0]).items()
-    })  # fmt: skip
     experiments = {name: data for name, (_, data) in shown.items()}
     seconds = sum(data["seconds"] for data in experiments.values())
     result = Result(
@@ -139,10 +134,13 @@ def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> tuple[Res
             for one, data in shown.values()
             for stem, caption in one.captions.items()
         },
-        charts=drawn.specs,
+        charts={},
         sentences=[QUICK] * spec.quick
         + [line for name, (head, *rest) in sentences.items() for line in (f"{name.capitalize()}. {head}.", *rest)],
         details={"experiments": experiments, "seconds": seconds, "versions": versions()},
-        files=drawn.files,
     )
-    return result, drawn.left_out
+    return with_charts(result, lambda: {
+        stem: chart
+        for name, (one, data) in shown.items()
+        for stem, chart in one.charts(data, sentences[name][0]).items()
+    })  # fmt: skip

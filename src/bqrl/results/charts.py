@@ -12,7 +12,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from textwrap import wrap
 from types import ModuleType
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.results.result import Result
 from bqrl.results.words import number
 from bqrl.study.compare import bootstrap_band, evenly
 
@@ -56,23 +57,17 @@ def image(chart: Any, kind: str) -> bytes:
     return made.encode() if isinstance(made, str) else bytes(made)
 
 
-class Specified(NamedTuple):
-    """Charts as a result stores them: specifications and image files by name, and what is left out."""
-
-    specs: dict[str, dict[str, Any]]
-    files: dict[str, bytes]
-    left_out: list[str]
-
-
-def specified(charts: Callable[[], Mapping[str, Any]], folder: str = "", *, images: bool = True) -> Specified:
-    """Specifications of charts, with `images` a PNG and a PDF file of each, and a line if Altair is missing."""
+def with_charts(
+    result: Result, charts: Callable[[], Mapping[str, Any]], folder: str = "", images: bool = True
+) -> Result:
+    """The result with charts and, with `images`, a PNG and a PDF file of each; without Altair it says what is left out."""
     try:
         specs = {name: chart.to_dict() for name, chart in charts().items()}
         kinds = ("png", "pdf") if images else ()
         files = {f"{folder}{name}.{kind}": image(spec, kind) for name, spec in specs.items() for kind in kinds}
-        return Specified(specs, files, [])
     except ImportError as fault:
-        return Specified({}, {}, [str(fault)])
+        return replace(result, left_out=[*result.left_out, str(fault)])
+    return replace(result, charts=specs, files={**result.files, **files})
 
 
 def learner_colours(labels: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bqrl.logs.estimate import Estimate
 from bqrl.planners.plan import Plan
-from bqrl.results.charts import BLUE, GREY, ORANGE, RED, SKY, Specified, altair, joined, specified, tips, with_title
+from bqrl.results.charts import BLUE, GREY, ORANGE, RED, SKY, altair, joined, tips, with_charts, with_title
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved
 from bqrl.results.words import number
 
@@ -53,8 +53,8 @@ def fit_result(
     promise: Plan,
     *,
     draw: bool = True,
-) -> tuple[Result, list[str]]:
-    """The result of a fit, and one line for each part that is left out.
+) -> Result:
+    """The result of a fit.
 
     Parameters
     ----------
@@ -69,21 +69,20 @@ def fit_result(
 
     Returns
     -------
-    Result, list of str
-        Without Altair the result has no charts, and a line says so.
+    Result
+        Without Altair it has no charts, and `left_out` says so.
     """
-    drawn = specified(lambda: fit_charts(content, estimate, promise.tau)) if draw else Specified({}, {}, [])
     result = Result(
         kind="fit",
         title=title,
         settings=asked_for(settings),
         tables=_tables(content, promise.tau, estimate),
-        charts=drawn.specs,
+        charts={},
         sentences=_sentences(content),
         details={**content, "settings": dict(settings)},
-        files={"estimate.npz": saved(estimate), "policy.npz": saved(promise.policy), **drawn.files},
+        files={"estimate.npz": saved(estimate), "policy.npz": saved(promise.policy)},
     )
-    return result, drawn.left_out
+    return with_charts(result, lambda: fit_charts(content, estimate, promise.tau)) if draw else result
 
 
 def _sentences(content: Mapping[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.convert import uniform
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
-from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, specified, thinning
+from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, thinning, with_charts
 from bqrl.results.plans import in_one_line, policy_files
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
 from bqrl.results.views import experiment_view
@@ -216,14 +216,11 @@ def learner_table(document: Mapping[str, Any]) -> Table:
     return Table(rows, {"learner": "learner", **TITLES}, said)
 
 
-def learning_result(
-    found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]
-) -> tuple[Result, list[str]]:
-    """The result of runs with records and further `files` attached, and one line for each part that is left out."""
+def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]) -> Result:
+    """The result of runs with records and further `files` attached."""
     experiment, words = found.experiment, found.words
     tables = {"seeds": seed_table(document, words)} if found.alone else {"learners": learner_table(document)}
-    drawn = specified(lambda: learning_charts(found, document))
-    attached, left_out = {**files, **drawn.files}, list(drawn.left_out)
+    attached, left_out = dict(files), list[str]()
     for one in experiment.learners:
         for seed, record in zip(experiment.seeds, experiment.records[one.label], strict=True):
             stem = file_stem(str(one.learner), one.params, seed, alone=found.alone)
@@ -239,18 +236,19 @@ def learning_result(
         policy = experiment.records[experiment.learners[0].label][chosen].final_policy
         assert policy is not None
         caption = f"seed {rows[chosen]['seed']}: "
-        left_out += policy_files(policy, found.mdp, words, experiment.tau, caption, tables, attached)
+        left_out = policy_files(policy, found.mdp, words, experiment.tau, caption, tables, attached)
     result = Result(
         kind="learning" if found.alone else "comparison",
         title=words.title,
         settings={"size": in_one_line(found.model, words)} | asked_for(found.settings),
         tables=tables,
-        charts=drawn.specs,
+        charts={},
         sentences=[document["meaning"]],
         details=document,
         files=attached,
+        left_out=left_out,
     )
-    return result, left_out
+    return with_charts(result, lambda: learning_charts(found, document))
 
 
 def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, TargetPolicy
 from bqrl.planners.plan import Plan, objective_value
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.results.charts import specified
+from bqrl.results.charts import with_charts
 from bqrl.results.decisions import decision_rows, wide_rows
 from bqrl.results.plan_charts import Steps, guarantee_chart, law_chart, policy_chart
 from bqrl.results.result import Choice, Result, Sentence, Table, asked_for, chart_files, saved, versions
@@ -91,10 +91,10 @@ def plan_files(taus: Sequence[float]) -> list[str]:
     return [*FILES, *(kind.format(level_name(tau)) for tau in taus for kind in kinds), *chart_files(CHARTS)]
 
 
-def plan_result(solved: Solved) -> tuple[Result, list[str]]:
-    """The result of plans, and one line for each part that is left out, such as charts where Altair is missing."""
-    document, words, drawn = plan_document(solved), solved.words, specified(lambda: plan_charts(solved))
-    files, left_out = dict(drawn.files), list(drawn.left_out)
+def plan_result(solved: Solved) -> Result:
+    """The result of plans."""
+    document, words = plan_document(solved), solved.words
+    files, left_out = dict[str, bytes](), list[str]()
     tables = {"levels": level_table(document, words), "return_laws": _laws(solved)}
     if solved.curve is not None:
         titles = {"level_above": "for levels above", "value": words.titled("best quantile")}
@@ -111,13 +111,14 @@ def plan_result(solved: Solved) -> tuple[Result, list[str]]:
         title=words.title,
         settings={"size": in_one_line(document["model"], words)} | asked_for(solved.settings),
         tables=tables,
-        charts=drawn.specs,
+        charts={},
         sentences=sentences,
         choices=choices,
         details=document,
         files=files,
+        left_out=left_out,
     )
-    return result, left_out
+    return with_charts(result, lambda: plan_charts(solved))
 
 
 def policy_files(

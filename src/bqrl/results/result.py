@@ -100,6 +100,7 @@ class Result:
     choices: Sequence[Choice] = ()  # controls of the page
     details: Mapping[str, Any] = field(default_factory=dict)  # the whole result as JSON values, for programs
     files: Mapping[str, bytes] = field(default_factory=dict)  # further files of the folder, such as a policy as .npz
+    left_out: Sequence[str] = ()  # one line for each part that could not be made, such as charts without Altair
 
     @property
     def lines(self) -> list[Sentence]:
@@ -218,7 +219,7 @@ def _contents(result: Result) -> dict[str, bytes]:
     head = {
         "format": FORMAT, "version": VERSION, "kind": result.kind, "title": result.title, "settings": result.settings,
         "sentences": [asdict(line) for line in result.lines], "tables": tables, "charts": list(result.charts),
-        "choices": [asdict(choice) for choice in result.choices], "details": result.details,
+        "choices": [asdict(choice) for choice in result.choices], "details": result.details, "left_out": result.left_out,
     }  # fmt: skip
     parts = [
         *((f"{name}.csv", to_csv(table)) for name, table in result.tables.items()),
@@ -246,6 +247,7 @@ def _parse(path: Path, contents: dict[str, bytes]) -> Result:
             sentences=[Sentence(**line) for line in head["sentences"]],
             choices=[Choice(**choice) for choice in head["choices"]],
             files=contents,
+            left_out=head.get("left_out", ()),
         )
     except (KeyError, TypeError, ValueError) as fault:
         raise FileFormatError(f"{path / RESULT} cannot be read: {fault}; run the command again") from None

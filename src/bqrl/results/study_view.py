@@ -12,7 +12,7 @@ from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.solve import guarantee_curve
 from bqrl.results import charts
-from bqrl.results.charts import Curve, Selector, altair, by_label, chosen, csv_data, lines, specified, tips, with_title
+from bqrl.results.charts import Curve, Selector, altair, by_label, chosen, csv_data, lines, tips, with_title
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
 from bqrl.results.result import Result
 from bqrl.results.study_words import StudyWords
@@ -35,21 +35,20 @@ SYMLOG: dict[str, Any] = {"type": "symlog", "constant": 1}
 class StudyView(StudyWords):
     """A study in the words of its problem. A published study has a view of its own, which adds what was published."""
 
-    def result(self, *, images: bool = True) -> tuple[Result, list[str]]:
-        """The study as a Result, with `images` of its charts, and one line for each part that is left out."""
-        drawn = specified(self.charts, FIGURES, images=images)
+    def result(self, *, images: bool = True) -> Result:
+        """The study as a Result, with `images` of its charts."""
         policies = [policy_table(self.study, tau, self.state_title, numbers=self.numbers) for tau in self.spec.levels]
         result = Result(
             kind="study",
             title=self.marked(self.spec.study.title or self.spec.name),
             settings=self.settings(),
             tables=self.tables(),
-            charts=drawn.specs,
+            charts={},
             sentences=self.sentences(),
             details=self.details(),
-            files=study_tables(self.study) | dict(filter(None, policies)) | drawn.files,
+            files=study_tables(self.study) | dict(filter(None, policies)),
         )
-        return result, drawn.left_out
+        return charts.with_charts(result, self.charts, FIGURES, images)
 
     def charts(self) -> dict[str, Any]:
         """Charts of the page, by name."""
