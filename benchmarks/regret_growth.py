@@ -32,7 +32,7 @@ from _suite import ROWS
 import bqrl
 from bqrl.experiments.hard_family import growth_exponent
 from bqrl.results.charts import BROWN, GREY, Curve, altair, image, learner_colours, lines, with_title
-from bqrl.study.compare import BAND, bootstrap_band
+from bqrl.study.scores import BAND, bootstrap_band
 from bqrl.theory import hard_lower_bound
 
 FIRST, POINTS = 200, 25  # smallest T, and number of T

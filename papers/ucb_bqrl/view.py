@@ -13,15 +13,15 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from bqrl.learners.record import Record
 from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.greedy import plan_greedy
 from bqrl.results.charts import BLUE, RED, altair, csv_data, lines
 from bqrl.results.plan_charts import Steps
 from bqrl.results.result import Table
 from bqrl.results.study_view import ORDER, StudyView
-from bqrl.results.study_words import MEASURED
 from bqrl.results.words import fixed
-from bqrl.study.scores import by_episode
+from bqrl.study.scores import MEASURES
 from bqrl.study.settings import Level, Settings, read_settings
 from bqrl.study.study import Study
 from bqrl.study.tables import shown_states
@@ -79,7 +79,7 @@ class View(StudyView):
         self.printed = [
             one for one in given if one.level in study.spec.levels and {one.learner, *one.among} - {None} <= known
         ]
-        self.comparison = [self._threshold(one) if one.what == "threshold" else self._end(one) for one in self.printed]
+        self.comparison = [self._compared(one) for one in self.printed]
 
     def problem_title(self, variant: str) -> str:
         """Offers of the paper, or the changed ones."""
@@ -113,7 +113,7 @@ class View(StudyView):
             f" {len(self.spec.study.seeds)} held-out seeds; further seeds: the same over {len(self.spec.ranking_seeds())} others."
         )
         rows = [{name: row.get(name) for name in names} for row in self.comparison]
-        return {"printed_numbers": Table(rows, titles, self.marked(caption)), **super().tables()}
+        return {"printed_numbers": Table(rows, titles, caption), **super().tables()}
 
     def charts(self) -> dict[str, Any]:
         """The charts of every study and the appendix figure of the paper."""
@@ -139,144 +139,123 @@ class View(StudyView):
 
     def policy_title(self, tau: float) -> str:
         """Up to which offer the policy continues at the first stage."""
-        rule = self._first_stage(self.shown_policy(tau)[1])
+        rule = self._first_stage(self.study.picked[tau].actions)
         does = "has no threshold rule" if rule is None else f"continues up to offer {rule}"
-        return self.marked(f"τ = {tau:g}: the final policy {does} at the first stage")
+        return f"τ = {tau:g}: the final policy {does} at the first stage"
 
     # -- printed numbers --------------------------------------------------------------------------------------------------
 
-    def _end(self, one: Printed) -> dict[str, Any]:
-        """A cumulative measure at the last episode."""
-
-        def values(key: str, seeds: tuple[int, ...]) -> Any:
-            return self.scores.final("", key, one.level, one.measure, seeds)
-
-        held_out = self.spec.study.seeds
-        key = one.learner or min(one.among, key=lambda key: (float(values(key, held_out).mean()), key))
-        ours, further = values(key, held_out), values(key, self.spec.ranking_seeds())
-        difference = float(ours.mean() - one.value)
-        spread = float(further.std(ddof=1) * np.sqrt(1.0 / ours.size + 1.0 / further.size))
-        apart = abs(one.value - float(further.mean())) / spread if spread > 0.0 else np.inf
-        verdict = "equal" if abs(difference) < DIGITS else "chance" if apart <= ERRORS else "apart"
-        return {
-            "what": f"cumulative {MEASURED[one.measure]} after {self.spec.episodes} episodes",
+    def _compared(self, one: Printed) -> dict[str, Any]:
+        """A printed number beside ours, with a verdict and what is known about the difference."""
+        ends = self.study.experiments["", one.level].ends(one.measure, self.spec.study.seeds)
+        key = one.learner or min(one.among, key=lambda key: (float(ends[key].mean()), key))
+        found = self._threshold(one, key) if one.what == "threshold" else self._end(one, key)
+        ours = found["ours"]
+        found |= {
             "where": one.where,
             "level": one.level,
-            "measure": one.measure,
             "learner": key,
-            "label": self.label(key) + (", smallest of the rest" if one.among else ""),
+            "label": self.labels[key] + (", smallest of the rest" if one.among else ""),
             "printed": one.value,
-            "ours": float(ours.mean()),
-            "ours_std": float(ours.std(ddof=1)),
-            "difference": difference,
-            "further_mean": float(further.mean()),
-            "further_std": float(further.std(ddof=1)),
-            "verdict": "none" if self.spec.quick else verdict,
-            "reason": self._reason(one, key, verdict, apart, ours, further),
+            "difference": None if ours is None else ours - one.value,
         }
+        return found | ({"verdict": "none"} if ours is None or self.spec.quick else {})
 
-    def _reason(self, one: Printed, key: str, verdict: str, apart: float, ours: Any, further: Any) -> str:
-        """What is known about the difference."""
-        if self.spec.quick:
-            return "A quick run with fewer episodes than in print: the two numbers are not comparable."
-        spread = fixed(float(further.std(ddof=1) / np.sqrt(ours.size)))
-        mean = fixed(float(further.mean()))
-        on = f"on {further.size} other seeds a mean of {ours.size} runs is {mean} with a standard deviation of {spread}"
-        if verdict == "equal":
-            lines = ["Equal in all printed digits."]
-        elif verdict == "chance":
-            lines = [f"Consistent with the variation between seeds: {on}."]
+    def _end(self, one: Printed, key: str) -> dict[str, Any]:
+        """A cumulative measure at the last episode."""
+        experiment, seeds = self.study.experiments["", one.level], (self.spec.study.seeds, self.spec.ranking_seeds())
+        ours, further = (experiment.ends(one.measure, some)[key] for some in seeds)
+        mean, std = float(further.mean()), float(further.std(ddof=1))
+        spread = std * np.sqrt(1.0 / ours.size + 1.0 / further.size)
+        apart = abs(one.value - mean) / spread if spread > 0.0 else np.inf
+        spread = fixed(std / np.sqrt(ours.size))
+        on = f"on {further.size} other seeds a mean of {ours.size} runs is {fixed(mean)} with a standard deviation of {spread}"
+        verdict, reason = "apart", ""
+        if abs(float(ours.mean()) - one.value) < DIGITS:
+            verdict, reason = "equal", "Equal in all printed digits."
+        elif apart <= ERRORS:
+            verdict, reason = "chance", f"Consistent with the variation between seeds: {on}."
         else:
             far = f"{apart:.1f} standard errors" if np.isfinite(apart) else "outside of any spread"
-            lines = [f"Not explained by the variation between seeds ({far}): {on}.", self._unknown(one, key)]
-        against = self.scores.reference(one.level)
+            reason = f"Not explained by the variation between seeds ({far}): {on}. {self._unknown(one, key)}"
+        against = self.study.reference(one.level)
         if one.measure == "capped" and abs(against.capped - against.exact) > 1e-9:
-            exact = float(self.scores.final("", key, one.level, "exact", self.spec.study.seeds).mean())
-            lines.append(
-                f"The capped reference is {against.capped:.6g} by the printed rules (its value is not printed); the exact"
+            exact = float(experiment.ends("exact", self.spec.study.seeds)[key].mean())
+            reason += (
+                f" The capped reference is {against.capped:.6g} by the printed rules (its value is not printed); the exact"
                 f" optimum is {against.exact:.6g}, and against it ours is {exact:.2f}."
             )
-        return " ".join(lines)
-
-    def _unknown(self, one: Printed, key: str) -> str:
-        """What print leaves open, and which of the tuned values would have come nearest to the printed number."""
-        entry, final = self.spec.entry(key), self.study.finals[key, one.level]
-        left = [entry.open] if entry.open else []
-        if final.tuned is None:
-            return f"The cause is not known; left open in print: {left[0]}." if left else "The cause is not known."
-        name = final.tuned.parameter
-        left.append(f"the range of the grid for {name}")
-        text = f"The cause is not known; left open in print: {'; '.join(left)}. Ours is {final.tuned.winner.value:g}."
-        against = self.scores.reference(one.level)
-        tried = [
-            (value, float(np.mean([by_episode(record, one.measure, against).sum() for record in records])))
-            for value, records in self.study.tried[key, final.tau]
-        ]
-        if not tried:
-            return text
-        value, mean = min(tried, key=lambda pair: (abs(pair[1] - one.value), pair[0]))
-        among = f"{len(tried)} values that were tried over {self.spec.episodes} episodes"
-        if max(end for _, end in tried) - min(end for _, end in tried) < DIGITS:
-            return f"{text} All {among} give {mean:.2f} on the validation seeds."
-        nearest = f"{name} = {value:g} comes nearest to the printed number"
-        return f"{text} Of the {among}, {nearest}: {mean:.2f} on the validation seeds."
-
-    # -- thresholds -------------------------------------------------------------------------------------------------------
-
-    def _threshold(self, one: Printed) -> dict[str, Any]:
-        """The highest offer at which the final policy continues at its first stage."""
-        key, seeds, further = str(one.learner), self.spec.study.seeds, self.spec.study.replication_seeds
-        policies = self.scores.policies[one.level]
-        ours = None if self.scores.picked(one.level) is None else self._first_stage(self.shown_policy(one.level)[1])
-        same = [
-            sum(self._first_stage(policies[s]) == one.value for s in some if s in policies) for some in (seeds, further)
-        ]
-        reason = (
-            f"{same[0]} of {len(seeds)} held-out and {same[1]} of {len(further)} further final policies have the printed"
-            " threshold."
-        )
-        if ours != one.value:
-            reason += self._threshold_tried(one, key)
-        if dict(self.spec.entry(key).params).get("planner") == "greedy":
-            policy = plan_greedy(self.scores.problem(), one.level).policy
-            if isinstance(policy, MarkovPolicy):
-                rule = self._first_stage(policy.actions.astype(np.int64))
-                reason += f" The same planner on the true kernel without a buffer continues up to {rule}."
         if self.spec.quick:
-            reason = f"A quick run with fewer episodes than in print. {reason}"
-        verdict = "none" if ours is None or self.spec.quick else "equal" if ours == one.value else "apart"
+            reason = "A quick run with fewer episodes than in print: the two numbers are not comparable."
         return {
-            "what": "first stage of the final policy: continue up to offer",
-            "where": one.where,
-            "level": one.level,
-            "measure": "threshold",
-            "learner": key,
-            "label": self.label(key),
-            "printed": one.value,
-            "ours": ours,
-            "difference": None if ours is None else ours - one.value,
+            "what": f"cumulative {MEASURES[one.measure][0]} after {self.spec.episodes} episodes",
+            "measure": one.measure,
+            "ours": float(ours.mean()),
+            "ours_std": float(ours.std(ddof=1)),
+            "further_mean": mean,
+            "further_std": std,
             "verdict": verdict,
             "reason": reason,
         }
 
-    def _threshold_tried(self, one: Printed, key: str) -> str:
-        """Which values of the tuned parameter end with the printed threshold on most validation seeds."""
+    def _unknown(self, one: Printed, key: str) -> str:
+        """What print leaves open, and which of the tuned values would have come nearest to the printed number."""
         final = self.study.finals[key, one.level]
-        tried = self.study.tried[key, final.tau]
-        if not tried or final.tuned is None:
-            return ""
-        values = []
-        for value, records in tried:
+        name = final.tuned.parameter if final.tuned else ""
+        left = "; ".join(filter(None, (self.spec.entry(key).open, name and f"the range of the grid for {name}")))
+        text = f"The cause is not known{f'; left open in print: {left}' if left else ''}."
+        if final.tuned is None:
+            return text
+        text += f" Ours is {final.tuned.winner.value:g}."
+        by_episode = MEASURES[one.measure][1]
+        ends = {
+            value: float(np.mean([by_episode(record, one.level).sum() for record in records]))
+            for value, records in final.tried.items()
+        }
+        if not ends:
+            return text
+        value = min(ends, key=lambda value: (abs(ends[value] - one.value), value))
+        among = f"{len(ends)} values that were tried over {self.spec.episodes} episodes"
+        if max(ends.values()) - min(ends.values()) < DIGITS:
+            return f"{text} All {among} give {ends[value]:.2f} on the validation seeds."
+        nearest = f"{name} = {value:g} comes nearest to the printed number"
+        return f"{text} Of the {among}, {nearest}: {ends[value]:.2f} on the validation seeds."
+
+    def _threshold(self, one: Printed, key: str) -> dict[str, Any]:
+        """The highest offer at which the final policy continues at its first stage."""
+        experiment, final = self.study.experiments["", one.level], self.study.finals[key, one.level]
+        picked = self.study.picked.get(one.level)
+        ours = None if picked is None else self._first_stage(picked.actions)
+
+        def count(records: Sequence[Record]) -> int:
+            """Final policies with the printed threshold."""
             policies = [record.final_policy for record in records]
-            tables = [policy.actions.astype(np.int64) for policy in policies if isinstance(policy, MarkovPolicy)]
-            if sum(self._first_stage(table) == one.value for table in tables) > len(records) / 2:
-                values.append(f"{value:g}")
-        name = final.tuned.parameter
-        which = f"{name} = {', '.join(values)} end with it" if values else "none ends with it"
-        return (
-            f" Ours is tuned to {name} = {final.tuned.winner.value:g}; of the {len(tried)} values tried over"
-            f" {self.spec.episodes} episodes, {which} on most validation seeds."
+            return sum(isinstance(p, MarkovPolicy) and self._first_stage(p.actions) == one.value for p in policies)
+
+        held_out, further = self.spec.study.seeds, self.spec.study.replication_seeds
+        reason = (
+            f"{count(experiment.runs(key, held_out))} of {len(held_out)} held-out and"
+            f" {count(experiment.runs(key, further))} of {len(further)} further final policies have the printed threshold."
         )
+        if ours != one.value and final.tuned is not None and final.tried:
+            name, tried = final.tuned.parameter, final.tried
+            values = [f"{value:g}" for value, records in tried.items() if count(records) > len(records) / 2]
+            which = f"{name} = {', '.join(values)} end with it" if values else "none ends with it"
+            reason += (
+                f" Ours is tuned to {name} = {final.tuned.winner.value:g}; of the {len(tried)} values tried over"
+                f" {self.spec.episodes} episodes, {which} on most validation seeds."
+            )
+        policy = plan_greedy(self.study.problem(), one.level).policy
+        if final.learner.params.get("planner") == "greedy" and isinstance(policy, MarkovPolicy):
+            rule = self._first_stage(policy.actions)
+            reason += f" The same planner on the true kernel without a buffer continues up to {rule}."
+        return {
+            "what": "first stage of the final policy: continue up to offer",
+            "measure": "threshold",
+            "ours": ours,
+            "verdict": "equal" if ours == one.value else "apart",
+            "reason": f"A quick run with fewer episodes than in print. {reason}" if self.spec.quick else reason,
+        }
 
     def _first_stage(self, actions: Any) -> int | None:
         """The highest offer at which a policy continues at its first stage; None if the stage is no threshold rule."""

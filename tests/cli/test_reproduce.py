@@ -30,7 +30,7 @@ def test_it_writes_the_study_and_reports_it_in_short(cli, made, study_file, tmp_
     code, out, err = cli("--study", study_file, "--out", tmp_path)
     assert code == 0
     assert results_of(tmp_path) == results_of(made)
-    assert "has the smallest mean" in out
+    assert "the smallest cumulative gap" in out
     assert "runs made, 0 skipped" in out
     assert "tuning 4 of 4 over 30 episodes" in err  # plain lines where there is no terminal
     page = (tmp_path / "report.html").read_text()

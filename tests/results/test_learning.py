@@ -19,7 +19,7 @@ from bqrl.results.learning import (
 )
 from bqrl.results.result import file_names
 from bqrl.results.words import Words
-from bqrl.study.compare import beats
+from bqrl.study.scores import beats
 
 MODEL = bqrl.envs.make("AssetSelling", offers=5, horizon=3, start=2)
 WORDS = Words("Sale", unit="EUR")
@@ -60,8 +60,8 @@ def test_the_document_holds_the_numbers_of_the_records(found, document):
     assert pair["probability"] == beats(gaps[pair["learner"]], gaps[pair["other"]])
 
 
-def test_tables_begin_with_the_best_learner_and_say_what_follows_the_sign(document):
-    table = learner_table(document)
+def test_tables_begin_with_the_best_learner_and_say_what_follows_the_sign(found, document):
+    table = learner_table(found.experiment, document)
     assert table.caption == "Mean ± standard deviation over 3 seeds."
     gaps = [row["gap"] for row in table.rows]
     assert gaps[0] <= gaps[1]

@@ -8,7 +8,7 @@ import pytest
 from bqrl.results import study_view
 from bqrl.results.charts import MAX_POINTS
 from bqrl.results.study_view import StudyView
-from bqrl.study.compare import bootstrap_band
+from bqrl.study.scores import bootstrap_band
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def numbers(rows, *keys, **where):
 def test_the_main_figure_draws_the_mean_and_the_bootstrap_band_of_the_held_out_seeds(study, view, embedded):
     spec = view.figure(0.5, "capped").to_dict()
     drawn = numbers(embedded(spec, "low"), "x", "y", "low", "high", k=0)
-    curves = np.array(study.scores.curves["", "ucb_bqrl", 0.5]["capped"])
+    curves = study.experiments["", 0.5].values("ucb_bqrl", "capped", (1, 2))
     assert curves.shape == (2, 60)
     assert drawn[:, 0].tolist() == list(range(1, 61))
     assert np.allclose(drawn[:, 1], curves.mean(axis=0), rtol=1e-5)
@@ -54,7 +54,7 @@ def test_long_curves_are_thinned_and_say_to_how_many_points(view, monkeypatch, e
 
 def test_the_map_shows_the_final_policy(study, view, embedded):
     spec = view.policy_map(0.2).to_dict()
-    actions = study.scores.policies[0.2][study.scores.picked(0.2)]
+    actions = study.picked[0.2].actions
     rows = embedded(spec, "a")
     assert len(rows) == 6 * 4  # offers by stages, "sold" left out
     for row in rows:
@@ -85,7 +85,7 @@ def test_every_choice_of_the_selectors_has_its_own_title(view):
     spec = view.every_measure().to_dict()
     assert spec["usermeta"]["selectors"] == ["level", "measure", "problem"]
     titles = spec["usermeta"]["titles"]
-    assert titles[1][0][1] == view.curve_title(0.5, "exact", "geometric")
+    assert titles[1][0][1] == view.order(0.5, "exact", "geometric", shown=True)
     strip = view.strip(["geometric"], ("exact", "expected")).to_dict()
     assert strip["usermeta"]["selectors"] == ["level", "measure"]
     assert strip["usermeta"]["titles"][0][1] == view.order(0.2, "expected", "geometric")

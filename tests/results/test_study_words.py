@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bqrl.results.study_words import StudyWords
-from bqrl.study.scores import MEASURES
+from bqrl.study.scores import SCORED
 
 
 @pytest.fixture(scope="module")
@@ -21,32 +21,23 @@ def test_tables_of_last_values_hold_mean_and_standard_deviation_and_say_so(study
             for one in tables[name].rows
             if (one["measure"], one["learner"]) == ("gap to the exact optimum", "eps_q")
         ]
-        ends = np.array([study.scores.ends["", "eps_q", 0.5]["exact"][seed] for seed in seeds])
+        ends = study.experiments["", 0.5].ends("exact", seeds)["eps_q"]
         assert row["tau0p5_mean"] == pytest.approx(ends.mean())
         assert row["tau0p5_std"] == pytest.approx(ends.std(ddof=1))
-        assert len(tables[name].rows) == len(MEASURES) * 3
+        assert len(tables[name].rows) == len(SCORED) * 3
     assert "two standard errors" in tables["orderings"].caption
 
 
-def test_the_title_of_a_curve_names_the_learner_that_ends_lowest(study, view):
-    ends = {entry.label: study.scores.mean_curve("", entry.key, 0.5, "exact")[0][-1] for entry in study.spec.entries}
-    least = min(ends.values())
-    title = view.curve_title(0.5, "exact")
-    assert title.startswith("τ = 0.5: ")
-    first = title.split(" have " if " have " in title else " has ")[0]
-    assert all((label in first) == (end - least < 0.005) for label, end in ends.items() if label != "UCB-BQRL")
-    assert f"after 60 episodes, {least:.2f}" in title
-
-
-def test_an_order_is_clear_only_if_the_seeds_say_so(view, monkeypatch):
-    rows = [{"learner": "eps_q", "mean": 1.0, "clear": True}, {"learner": "ucb_bqrl", "mean": 2.0, "clear": None}]
-    monkeypatch.setattr(type(view.scores), "ordering", lambda *_: rows)
-    text = "τ = 0.5: eps_q has the smallest mean, 1.00; UCB-BQRL follows with 2.00, {} two standard errors away"
-    assert view.order(0.5, "exact") == text.format("more than")
-    rows[0]["clear"] = False
-    assert view.order(0.5, "exact") == text.format("within")
-    rows[1]["mean"] = 1.001
-    assert view.order(0.5, "exact") == "τ = 0.5: eps_q and UCB-BQRL have the smallest mean, 1.00"
+def test_the_order_of_shown_curves_is_that_of_the_held_out_seeds(study, view):
+    ends = study.experiments["", 0.5].ends("exact", (1, 2))
+    least = min(values.mean() for values in ends.values())
+    text = view.order(0.5, "exact", shown=True)
+    assert text.startswith("τ = 0.5: ")
+    first = text.split(" have " if " have " in text else " has ")[0]
+    assert all((label in first) == (ends[key].mean() - least < 0.005) for key, label in view.labels.items())
+    assert f"after 60 episodes, {least:.2f} on average over 2 seeds" in text
+    assert "on average over 3 seeds" in view.order(0.5, "exact")
+    assert "on average over 2 seeds" in view.order(0.5, "exact", "geometric")
 
 
 def test_the_settings_name_every_learner_and_what_is_tuned(study, view):

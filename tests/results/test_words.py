@@ -2,22 +2,24 @@
 
 import doctest
 
+import numpy as np
 import pytest
 
 from bqrl.results import charts, estimates, learning, result, words
 from bqrl.results.words import (
     Words,
     apart,
-    by_gap,
+    attained,
     compared,
-    headline,
+    fixed,
     learned,
     meaning,
     number,
+    order_of,
     percent,
-    ranking,
     runs,
 )
+from bqrl.study.compare import Experiment
 
 LEVEL = {
     "tau": 0.1,
@@ -173,37 +175,66 @@ def document(*learners, best=BEST, random=2.0):
     }
 
 
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        (("A", [0.0, 0.0], [0, 0]), "A makes the best promise, 10, from the first episode on in all 2 seeds"),
-        (("A", [9.0], [40]), "A makes the best promise, 10, from episode 41 on"),
-        (("A", [9.0], [95]), "A ends with the best promise, 10"),
-        (("A", [9.0, 9.0], [40, None]), "A ends with the best promise, 10, in 1 of 2 seeds"),
-        (("A", [9.0, 9.0], [None, None]), "A ends on average 1 short of the best promise, 10"),
-    ],
-)
-def test_a_headline_claims_the_best_promise_only_where_it_was_kept(given, text):
-    assert headline(document(given)) == text
+BEST_POLICY = "in 9 of 10 runs you get at least 10, the best that any policy can promise"
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ([("A", [1.0, 2.0], [None] * 2), ("B", [8.0, 9.0], [None] * 2)], "A falls short of the best promise by 1.5 in total; the next, B, by 8.5 (5.7 times as much)"),
-        ([("A", [1.0, 9.0], [None] * 2), ("B", [8.0, 9.0], [None] * 2)], "A and B fall short of the best promise least: by 5 and 8.5 in total"),
-        ([("A", [0.0], [0]), ("B", [8.0], [None])], "A never falls short of the best promise; the next, B, by 8 in total"),
-        ([("A", [0.0], [0]), ("B", [0.0], [0])], "none of the 2 learners ever falls short of the best promise"),
+        (("A", [0.0, 0.0], [0, 0]), f"From the first episode on, {BEST_POLICY}, with each of the 2 seeds"),
+        (("A", [9.0], [40]), f"From episode 41 on, {BEST_POLICY}"),
+        (("A", [9.0], [95]), f"After 100 episodes, {BEST_POLICY}"),
+        (("A", [9.0, 9.0], [40, None]), "After 100 episodes, 1 of 2 seeds end with the best promise of any policy, at least 10 in 9 of 10 runs; the mean over seeds is 9"),
+        (("A", [9.0, 9.0], [None, None]), "After 100 episodes, in 9 of 10 runs you get at least 9 (mean over seeds), 1 less than the best promise, 10"),
     ],
 )  # fmt: skip
-def test_a_ranking_says_no_more_than_the_seeds_show(given, text):
-    assert ranking(document(*given)) == text
+def test_the_best_promise_is_claimed_only_where_it_was_kept(given, text):
+    assert attained(document(given), Words("x")) == text
+
+
+class Ends(Experiment):
+    """An experiment of which only the last gaps are known."""
+
+    def ends(self, measure, seeds=None):
+        return {label: np.array(values) for label, values in self.records.items()}
+
+    @property
+    def exact(self):
+        return True
+
+
+GAP = "cumulative gap to the exact optimum after 100 episodes"
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"A": [1.0, 2.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 1.5 on average over 2 seeds; then B 8.5 (more than two standard errors away)"),
+        ({"A": [1.0, 9.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 5 on average over 2 seeds; then B 8.5 (within two standard errors)"),
+        ({"B": [8.0], "A": [0.0], "C": [9.0], "D": [10.0]}, f"A has the smallest {GAP}, 0; then B 8, C 9"),
+        ({"A": [0.0], "B": [1e-13]}, f"A and B have the smallest {GAP}, 0"),
+        (dict.fromkeys("ABCDE", [1.0]), f"5 of 5 learners have the smallest {GAP}, 1"),
+        ({"A": [3.0]}, f"A has the smallest {GAP}, 3"),
+    ],
+)  # fmt: skip
+def test_an_order_says_no_more_than_the_seeds_show(given, text):
+    seeds = tuple(range(len(next(iter(given.values())))))
+    assert order_of(Ends(None, 0.1, 100, seeds, (), given)) == text
+
+
+def test_an_order_may_be_of_some_learners_under_other_names():
+    ends = Ends(None, 0.1, 100, (0, 1), (), {"a": [1.0, 2.0], "b": [8.0, 9.0], "c": [3.0, 4.0]})
+    text = order_of(ends, "return", (0, 1), {"a": "Alpha", "b": "Beta"}, fixed)
+    assert text == (
+        "Beta has the largest cumulative return after 100 episodes, 8.50 on average over 2 seeds; then Alpha 1.50 (more than"
+        " two standard errors away)"
+    )
 
 
 def test_what_runs_mean_and_nothing_to_learn_is_said_only_of_learners_that_end_at_the_optimum():
     words = Words("x", unit="EUR")
     assert learned(document(("A", [50.0], [40])), words) == (
-        "After 100 episodes, in 9 of 10 runs you get at least 10 EUR, the best that any policy can promise. During learning"
+        "From episode 41 on, in 9 of 10 runs you get at least 10 EUR, the best that any policy can promise. During learning"
         " the policies fell short of it by 0.5 per episode on average, 50 in total."
     )
     assert learned(document(("A", [0.0], [0]), random=10.0), words).endswith("there is nothing to learn.")
@@ -214,9 +245,10 @@ def test_what_runs_mean_and_nothing_to_learn_is_said_only_of_learners_that_end_a
     assert "nothing to learn" not in short + some
     assert "does not expose its kernel" in learned(document(("A", [0.0], [0]), best=None), words)
     both = document(("A", [1.0], [None]), ("B", [8.0], [None]))
-    assert compared(both, words).endswith("In 9 of 10 runs the best policy gives at least 10 EUR, random play 2 EUR.")
+    assert compared(both, "A leads", words).startswith("A leads. In 9 of 10 runs ")
+    assert compared(document(("A", [1.0], [0]), best=None), "A leads", words).endswith("no gaps are known.")
+    assert compared(both, "", words).endswith("In 9 of 10 runs the best policy gives at least 10 EUR, random play 2 EUR.")
     easy = document(("A", [0.0], [0]), ("B", [0.0], [0]), random=10.0)
-    assert compared(easy, words).endswith("Random play promises as much: at this level there is nothing to learn.")
+    assert compared(easy, "", words).endswith("Random play promises as much: at this level there is nothing to learn.")
     hard = document(("A", [0.0], [0]), ("B", [8.0], [None]), random=10.0)
-    assert compared(hard, words).endswith("so a policy that falls short is worse than random play.")
-    assert [one["label"] for one in by_gap(both["learners"])] == ["A", "B"]
+    assert compared(hard, "", words).endswith("so 1 of 2 learned policies are worse than random play.")

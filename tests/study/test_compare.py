@@ -5,7 +5,7 @@ import pytest
 
 import bqrl
 import bqrl.learners.run
-from bqrl.study.compare import beats, bootstrap_band, compare
+from bqrl.study.compare import compare
 
 SMALL = {"offers": 5, "horizon": 3, "start": 1}
 
@@ -76,25 +76,32 @@ def test_the_frame_has_the_rows(experiment):
     assert experiment.to_frame()["gap"].tolist() == [row["gap"] for row in experiment.rows()]
 
 
-def test_the_band_covers_the_mean_as_often_as_promised():
-    chance = np.random.default_rng(1)
-    inside = 0
-    for _ in range(300):
-        low, high = bootstrap_band(chance.normal(size=(40, 1)))
-        inside += bool(low[0] <= 0.0 <= high[0])
-    assert 0.89 <= inside / 300 <= 0.985
+def test_values_are_cumulative_measures_of_all_or_some_seeds(experiment):
+    runs = experiment.runs("twin", (2, 0))
+    assert [record.settings["seed"] for record in runs] == [2, 0]
+    for measure, values in {
+        "gap": [record.gap(0.5) for record in runs],
+        "capped": [record.gap(0.5, "capped") for record in runs],
+        "expected": [record.expected_regret() for record in runs],
+        "return": [record.returns for record in runs],
+    }.items():
+        found = experiment.values("twin", measure, (2, 0))
+        np.testing.assert_array_equal(found, np.cumsum(values, axis=1))
+        found[:] = -1.0  # the caller's own array
+        np.testing.assert_allclose(experiment.ends(measure, (2, 0))["twin"], np.sum(values, axis=1), rtol=1e-12)
+    assert experiment.runs("twin", ()) == []
 
 
-def test_equal_runs_have_a_band_of_width_zero():
-    low, high = bootstrap_band(np.full((7, 2), 0.1))
-    assert np.all(low == 0.1)
-    assert np.all(high == 0.1)
-
-
-def test_the_probability_of_beating_counts_all_pairs():
-    mine, other = np.array([1.0, 4.0]), np.array([2.0, 4.0, 9.0])
-    assert beats(mine, other) == pytest.approx((3 + 0.5 + 1) / 6)
-    assert beats(mine, other) + beats(other, mine) == pytest.approx(1.0)
+def test_the_order_is_by_gap_or_by_late_return(experiment):
+    gaps, late = experiment.ends("gap"), experiment.ends("late_return")
+    assert late["twin"].tolist() == [record.returns[-4:].mean() for record in experiment.records["twin"]]
+    assert [row["learner"] for row in experiment.order()] == sorted(gaps, key=lambda label: (gaps[label].mean(), label))
+    by_return = [row["mean"] for row in experiment.order("late_return")]
+    assert by_return == sorted(by_return, reverse=True)
+    assert {row["learner"] for row in experiment.order("regret", (1,), ["twin", "sarsa"])} == {"twin", "sarsa"}
+    pairs = experiment.beats()
+    assert pairs[0]["learner"] == experiment.order()[0]["learner"]
+    assert len(pairs) == 6
 
 
 def test_what_cannot_be_sent_to_a_process_is_refused_before_any_run(problem):

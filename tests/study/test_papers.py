@@ -51,7 +51,8 @@ def test_goldens_hold():
 def test_printed_numbers_stand_beside_ours(view):
     first, smallest, threshold = view.comparison
     seeds = view.spec.study.seeds
-    ends = {key: view.scores.final("", key, 0.5, "capped", seeds).mean() for key in ("eps_q", "ucb_bqrl")}
+    ends = view.study.experiments["", 0.5].ends("capped", seeds)
+    ends = {key: ends[key].mean() for key in ("eps_q", "ucb_bqrl")}
     assert first["ours"] == pytest.approx(ends["eps_q"])
     assert first["difference"] == pytest.approx(first["ours"] - 7.0)
     assert "on 3 other seeds a mean of 2 runs is" in first["reason"]
@@ -104,7 +105,8 @@ def test_charts_hold_the_numbers_of_the_tables(finished, view):
     spec = view.charts()["seeds"].to_dict()
     names = [entry.key for entry in finished[0].spec.entries]
     rows = list(csv.DictReader(next(table for table in spec["datasets"].values() if "seed" in table).splitlines()))
-    ends = finished[0].scores.ends["", "eps_q", 0.5]["exact"]
+    experiment = finished[0].experiments["", 0.5]
+    ends = dict(zip(experiment.seeds, experiment.ends("exact")["eps_q"], strict=True))
     drawn = {
         int(row["seed"]): float(row["value"])
         for row in rows

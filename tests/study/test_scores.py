@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.study.scores import by_episode, criterion, reference
+from bqrl.study.scores import MEASURES, SCORED, beats, bootstrap_band, in_order, late_return, reference
 
 
 @pytest.fixture(scope="module")
@@ -25,31 +25,59 @@ def test_references_are_those_of_the_planners(record):
     assert bqrl.guarantee_curve(record.mdp)(shortfall + 1e-9) >= against.exact
 
 
-def test_measures_are_those_of_the_record(record):
-    against = reference(record.mdp, 0.3)
-    np.testing.assert_allclose(by_episode(record, "exact", against), record.gap(0.3), atol=1e-12)
-    np.testing.assert_allclose(by_episode(record, "capped", against), record.gap(0.3, "capped"), atol=1e-12)
-    np.testing.assert_allclose(by_episode(record, "expected", against), record.expected_regret(), atol=1e-12)
-    score = criterion(record, against, 0.2)
-    assert score.gap == pytest.approx(record.gap(0.3, "capped").sum())
-    assert score.tail == pytest.approx(record.returns[-10:].mean())
+def test_gaps_are_measured_against_the_references(record):
+    against, quantile = reference(record.mdp, 0.3), record.quantile(0.3)
+    found = {measure: MEASURES[measure][1](record, 0.3) for measure in SCORED}
+    np.testing.assert_allclose(found["exact"], against.exact - quantile, atol=1e-12)
+    np.testing.assert_allclose(found["capped"], np.maximum(against.capped - quantile, 0.0), atol=1e-12)
+    np.testing.assert_allclose(found["expected"], against.best_mean - record.means(), atol=1e-12)
+    assert MEASURES["gap"] == MEASURES["exact"]
+    assert MEASURES["regret"] == MEASURES["expected"]
 
 
-def test_orderings_are_by_mean_and_say_what_is_clear(finished):
-    scores = finished[0].scores
-    for measure in ("capped", "exact", "expected"):
-        rows = scores.ordering("", 0.5, measure)
-        seeds = finished[0].spec.ranking_seeds()
-        ends = {row["learner"]: scores.final("", row["learner"], 0.5, measure, seeds) for row in rows}
-        for row, after in pairwise(rows):
-            distance = ends[after["learner"]] - ends[row["learner"]]
-            assert row["to_next"] == pytest.approx(distance.mean())
-            error = distance.std(ddof=1) / np.sqrt(distance.size)
-            assert row["clear"] == (distance.mean() > 2.0 * error)
+def test_late_returns_are_those_of_the_last_episodes(record):
+    assert late_return(record) == record.returns[-5:].mean()
+    assert late_return(record, 0.2) == record.returns[-10:].mean()
+    assert late_return(record, 1e-9) == record.returns[-1]
 
 
-def test_mean_curves_of_equal_runs_have_no_spread(finished):
-    mean, spread = finished[0].scores.mean_curve("", "target", 0.5, "exact")
-    curves = np.array(finished[0].scores.curves["", "target", 0.5]["exact"])
-    np.testing.assert_allclose(mean, curves.mean(axis=0))
-    np.testing.assert_allclose(spread, curves.std(axis=0, ddof=1), atol=1e-12)
+@pytest.mark.parametrize("largest", [False, True])
+def test_orders_are_by_mean_and_say_what_is_clear_seed_by_seed(largest):
+    values = {"b": [4.0, 6.0, 8.0], "a": [4.0, 6.0, 8.0], "near": [9.0, 2.0, 10.0], "far": [19.0, 21.0, 20.0]}
+    arrays = {label: np.array(one) for label, one in values.items()}
+    rows = in_order(arrays, largest=largest)
+    assert [row["learner"] for row in rows] == (["far", "near", "a", "b"] if largest else ["a", "b", "near", "far"])
+    for row, after in pairwise(rows):
+        distance = abs(arrays[after["learner"]].mean() - arrays[row["learner"]].mean())
+        assert row["to_next"] == pytest.approx(distance)
+        error = (arrays[after["learner"]] - arrays[row["learner"]]).std(ddof=1) / np.sqrt(3.0)
+        assert row["to_next_error"] == pytest.approx(error)
+        assert row["clear"] == (distance > 2.0 * error)
+    assert {row["learner"]: row["clear"] for row in rows}["far" if largest else "near"] is True
+    assert rows[-1]["to_next"] is None
+
+
+def test_one_seed_orders_without_saying_what_is_clear():
+    rows = in_order({"a": np.array([2.0]), "b": np.array([1.0])})
+    assert [(row["learner"], row["to_next"], row["clear"]) for row in rows] == [("b", 1.0, None), ("a", None, None)]
+
+
+def test_the_band_covers_the_mean_as_often_as_promised():
+    chance = np.random.default_rng(1)
+    inside = 0
+    for _ in range(300):
+        low, high = bootstrap_band(chance.normal(size=(40, 1)))
+        inside += bool(low[0] <= 0.0 <= high[0])
+    assert 0.89 <= inside / 300 <= 0.985
+
+
+def test_equal_runs_have_a_band_of_width_zero():
+    low, high = bootstrap_band(np.full((7, 2), 0.1))
+    assert np.all(low == 0.1)
+    assert np.all(high == 0.1)
+
+
+def test_the_probability_of_beating_counts_all_pairs():
+    mine, other = np.array([1.0, 4.0]), np.array([2.0, 4.0, 9.0])
+    assert beats(mine, other) == pytest.approx((3 + 0.5 + 1) / 6)
+    assert beats(mine, other) + beats(other, mine) == pytest.approx(1.0)

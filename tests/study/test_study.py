@@ -21,8 +21,21 @@ def test_orderings_and_references_hold(made, finished):
     details = details_of(made)
     order = details["orderings"]["AssetSelling"]["0.5"]["exact"]
     assert [row["mean"] for row in order] == sorted(row["mean"] for row in order)
-    against = finished[0].scores.reference(0.5)
+    against = finished[0].reference(0.5)
     assert against.exact >= against.capped
+
+
+def test_final_runs_are_experiments_and_runs_trained_once_are_shared(finished):
+    study, _ = finished
+    assert set(study.experiments) == {(variant, tau) for variant in ("", "geometric") for tau in (0.2, 0.5)}
+    low, high = study.experiments["", 0.2], study.experiments["", 0.5]
+    assert low.seeds == (1, 2, 3, 4, 5)
+    assert all(mine is other for mine, other in zip(low.records["eps_q"], high.records["eps_q"], strict=True))
+    assert all(record.tau == 0.2 for record in low.records["target"])
+    (tuned,) = [tuned for key, _, tuned in study.tunings() if key == "eps_q"]
+    assert low.learners[1].params == {"learning_rate": tuned.winner.value}
+    order = [row["learner"] for row in high.order("exact", study.spec.ranking_seeds())]
+    assert order == [row["learner"] for row in details_of(finished[1])["orderings"]["AssetSelling"]["0.5"]["exact"]]
 
 
 def test_a_second_call_makes_nothing_and_says_so(made, study_file, tmp_path):
@@ -72,6 +85,11 @@ def test_quick_marks_every_output(study_file, tmp_path):
     assert "(quick run)" in written["title"]
     assert "not the numbers of the study" in written["sentences"][0]["text"]
     assert "(quick run)" in (tmp_path / "study.log").read_text()
+    assert all("(quick run)" in table["caption"] for table in written["tables"].values())
+    charts = list(tmp_path.glob("*.vl.json"))
+    assert len(charts) == len(written["charts"]) > 5
+    for path in charts:
+        assert "not the numbers of the study" in " ".join(json.loads(path.read_text())["title"]["subtitle"])
     tables = [path for path in tmp_path.rglob("*.csv") if path.parent != tmp_path or "tau" in path.name]
     assert len(tables) > 20
     for path in tables:

@@ -1,5 +1,6 @@
 import pytest
 
+import bqrl
 from bqrl.study.tune import Rung, Score, Trial, Tuned, halving
 
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
@@ -19,6 +20,13 @@ def drive(values, rungs, gap, tail=lambda value, episodes, seed: 0.0, seeds=(0, 
             next(search)
         except StopIteration as end:
             return end.value, asked
+
+
+def test_the_criterion_is_the_gap_to_the_capped_reference_and_the_return_of_the_last_episodes():
+    record = bqrl.learn(bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2), "q-learning", 0.3, 50, 1)
+    score = Score.of(record, 0.3, 0.2)
+    assert score.gap == pytest.approx(record.gap(0.3, "capped").sum())
+    assert score.tail == pytest.approx(record.returns[-10:].mean())
 
 
 def test_the_better_half_goes_on_and_the_best_wins():

@@ -173,7 +173,7 @@ def _show(document: dict[str, Any], found: learning.Learned) -> None:
     who = f"{found.experiment.learners[0].label}, " if found.alone else ""
     setting = f"{who}level {found.experiment.tau:g}, {words.count('episode', found.experiment.episodes)}, {named}"
     console.print(f"{words.title}: {in_one_line(document['model'], words)}; {setting}", style="italic", soft_wrap=True)
-    table = learning.seed_table(document, words) if found.alone else learning.learner_table(document)
+    table = learning.seed_table(document, words) if found.alone else learning.learner_table(found.experiment, document)
     show_table(console, table, bold="quantile")
     console.print()
     say(console, document["meaning"])

@@ -23,7 +23,7 @@ import numpy as np
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.results.result import Result
 from bqrl.results.words import number
-from bqrl.study.compare import bootstrap_band, evenly
+from bqrl.study.scores import bootstrap_band, evenly
 
 MAX_POINTS, MAX_BLOCKS = 400, 100
 WIDTH, HEIGHT = 520, 300

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,10 @@ from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, thinni
 from bqrl.results.plans import in_one_line, policy_files
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
 from bqrl.results.views import experiment_view
-from bqrl.results.words import Words, by_gap, compared, headline, learned, number, ranking
+from bqrl.results.words import Words, attained, compared, learned, number, order_of
 from bqrl.results.words import runs as runs_of
-from bqrl.study.compare import LAST, Contender, Experiment, beats
+from bqrl.study.compare import Contender, Experiment
+from bqrl.study.scores import late_return
 from bqrl.study.tables import level_name
 
 NAMES = {
@@ -119,8 +119,9 @@ def learning_document(found: Learned) -> dict[str, Any]:
         "seconds": found.seconds,
         "versions": versions(),
     }
-    document["beats"] = _beats(document)
-    document["meaning"] = (learned if found.alone else compared)(document, found.words)
+    document["beats"] = experiment.beats()
+    words = found.words
+    document["meaning"] = learned(document, words) if found.alone else compared(document, order_of(experiment), words)
     return document
 
 
@@ -141,8 +142,7 @@ def _learner(found: Learned, one: Contender, best: Mapping[str, float] | None) -
 
 def _run(found: Learned, record: Record, best: Mapping[str, float] | None) -> dict[str, Any]:
     """The numbers of one run."""
-    last = max(1, round(LAST * found.experiment.episodes))
-    row: dict[str, Any] = {"return": float(record.returns.mean()), "last_return": float(record.returns[-last:].mean())}
+    row: dict[str, Any] = {"return": float(record.returns.mean()), "last_return": late_return(record)}
     if best is None:
         return row
     assert found.mdp is not None
@@ -168,16 +168,6 @@ def optimal_after(gaps: FloatArray, size: float) -> int | None:
     return first if first < gaps.size else None
 
 
-def _beats(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For each pair of learners the probability that a run of the first beats a run of the second."""
-    sign, key = (1.0, "gap") if document["best"] is not None else (-1.0, "last_return")
-    losses = {one["label"]: sign * np.array([row[key] for row in one["runs"]]) for one in by_gap(document["learners"])}
-    return [
-        {"learner": mine, "other": other, "probability": beats(losses[mine], losses[other])}
-        for mine, other in permutations(losses, 2)
-    ]
-
-
 def _columns(document: Mapping[str, Any]) -> list[str]:
     """Columns of the tables: returns only where no law is known."""
     known = document["learners"][0]["runs"][0]
@@ -194,11 +184,11 @@ def seed_table(document: Mapping[str, Any], words: Words) -> Table:
     return Table(rows, {"seed": "seed", **TITLES}, f"One row per seed.{said}")
 
 
-def learner_table(document: Mapping[str, Any]) -> Table:
+def learner_table(experiment: Experiment, document: Mapping[str, Any]) -> Table:
     """Several learners, the best first; then the best policies and random play."""
-    rows: list[dict[str, Any]] = []
-    for one in by_gap(document["learners"]):
-        row: dict[str, Any] = {"learner": one["label"]}
+    rows, learners = list[dict[str, Any]](), {one["label"]: one for one in document["learners"]}
+    for label in (place["learner"] for place in experiment.order()):
+        one, row = learners[label], {"learner": label}
         for key in _columns(document):
             if key == "settled":
                 each = [run["settled"] for run in one["runs"]]
@@ -219,7 +209,9 @@ def learner_table(document: Mapping[str, Any]) -> Table:
 def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]) -> Result:
     """The result of runs with records and further `files` attached."""
     experiment, words = found.experiment, found.words
-    tables = {"seeds": seed_table(document, words)} if found.alone else {"learners": learner_table(document)}
+    tables = (
+        {"seeds": seed_table(document, words)} if found.alone else {"learners": learner_table(experiment, document)}
+    )
     attached, left_out = dict(files), list[str]()
     for one in experiment.learners:
         for seed, record in zip(experiment.seeds, experiment.records[one.label], strict=True):
@@ -263,12 +255,14 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
     if exact:
         references = [("best possible", document["best"]["quantile"])]
         references += [] if document["random"] is None else [("random play", document["random"]["quantile"])]
-        title = headline(document) if found.alone else ranking(document)
-    else:
-        title = "realised returns" if len(curves) == 1 else "realised returns of each learner"
+    title = (
+        f"{experiment.learners[0].label}: {attained(document, words)}"
+        if exact and found.alone
+        else order_of(experiment)
+    )
     chart = curves_chart(
         curves,
-        title=title[0].upper() + title[1:],
+        title=title,
         y_title=words.titled(f"return reached in {runs_of(tau)}" if exact else "mean return"),
         band=experiment.band if len(experiment.seeds) > 1 else "",
         note=f"Averages over {MAX_BLOCKS} blocks of episodes." if experiment.episodes > MAX_BLOCKS else "",

@@ -17,7 +17,7 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.results import charts
 from bqrl.results.charts import BLUE, ORANGE, PALETTE, RED, Curve, altair, csv_data, lines, tips, with_title
 from bqrl.results.words import PLAIN, Words
-from bqrl.study.compare import evenly
+from bqrl.study.scores import evenly
 
 MAX_BARS, MAX_STATES, MAX_STAGES = 60, 30, 30
 OUTSIDE = 0.005  # probability at either end of the returns that is shown in the last bar

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,20 +17,15 @@ from bqrl.results import charts
 from bqrl.results.charts import Curve, Selector, altair, by_label, chosen, csv_data, lines, tips, with_title
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
 from bqrl.results.result import Result
-from bqrl.results.study_words import StudyWords
-from bqrl.study.compare import BAND
-from bqrl.study.spec import Entry
+from bqrl.results.study_words import QUICK, StudyWords
+from bqrl.results.views import experiment_view
+from bqrl.results.words import fixed
+from bqrl.study.scores import BAND, MEASURES
 from bqrl.study.tables import level_name, policy_table, shown_states, study_tables
 
 POINTS = 80  # episodes of a curve that are drawn
 FIGURES = "figures/"
-AXIS = {
-    "capped": "cumulative quantile gap, capped reference",
-    "exact": "cumulative quantile gap, exact optimum",
-    "expected": "cumulative expected-return regret",
-}
-LISTED = {"exact": "exact optimum", "capped": "capped reference", "expected": "expected return"}  # in the selectors
-ORDER = tuple(LISTED)
+ORDER = ("exact", "capped", "expected")  # in the selectors
 SYMLOG: dict[str, Any] = {"type": "symlog", "constant": 1}
 
 
@@ -38,17 +35,26 @@ class StudyView(StudyWords):
     def result(self, *, images: bool = True) -> Result:
         """The study as a Result, with `images` of its charts."""
         policies = [policy_table(self.study, tau, self.state_title, numbers=self.numbers) for tau in self.spec.levels]
+        mark = " (quick run)" if self.spec.quick else ""
+        tables = {name: replace(table, caption=table.caption + mark) for name, table in self.tables().items()}
         result = Result(
             kind="study",
-            title=self.marked(self.spec.study.title or self.spec.name),
+            title=(self.spec.study.title or self.spec.name) + mark,
             settings=self.settings(),
-            tables=self.tables(),
+            tables=tables,
             charts={},
             sentences=self.sentences(),
             details=self.details(),
             files=study_tables(self.study) | dict(filter(None, policies)),
         )
-        return charts.with_charts(result, self.charts, FIGURES, images)
+        return charts.with_charts(result, self._marked_charts, FIGURES, images)
+
+    def _marked_charts(self) -> dict[str, Any]:
+        """The charts; those of a quick run say so below their titles."""
+        found = self.charts()
+        for chart in found.values() if self.spec.quick else ():
+            chart.title.subtitle = [*chart.title.subtitle, QUICK]
+        return found
 
     def charts(self) -> dict[str, Any]:
         """Charts of the page, by name."""
@@ -56,7 +62,7 @@ class StudyView(StudyWords):
         plotted = enumerate(zip(levels, spec.plot, strict=True), start=1)
         found = {f"figure{i}_{levels[tau]}": self.figure(tau, measure) for i, (tau, measure) in plotted}
         for tau, name in levels.items():
-            if self.scores.picked(tau) is not None:
+            if tau in self.study.picked:
                 found[f"final_policy_{name}"] = self.policy_map(tau)
         found["every_measure"] = self.every_measure()
         found["seeds"] = self.strip([""], ORDER, self.published())
@@ -75,37 +81,32 @@ class StudyView(StudyWords):
         levels, names = self.spec.levels, [self.problem_title(variant) for variant in variants]
         found = [
             Selector("level", "level", [f"τ = {tau:g}" for tau in levels], levels),
-            Selector("measure", "measured against", [LISTED[measure] for measure in measures], measures),
+            Selector("measure", "measure", [MEASURES[measure][0] for measure in measures], measures),
             Selector("problem", "problem", names, variants),
         ]
         return [one for one in found if one.name == "level" or len(one.values) > 1]
 
-    def _curve(self, variant: str, entry: Entry, tau: float, measure: str, view: tuple[int, ...] = ()) -> Curve:
-        """Mean over the shown seeds and its band."""
-        values = np.array(self.scores.curves[variant, entry.key, tau][measure])
-        return charts.mean_curve(entry.label, values, POINTS, view)
-
     def figure(self, tau: float, measure: str) -> Any:
         """The main figure of a level."""
-        curves = [self._curve("", entry, tau, measure) for entry in self.spec.entries if entry.plot]
-        band, note = BAND.format(seeds=len(self.spec.study.seeds)), charts.thinning(self.spec.episodes, POINTS)
-        title = self.curve_title(tau, measure, plotted=True)
-        return charts.curves_chart(curves, title=title, y_title=AXIS[measure], band=band, note=note)
+        names = {entry.key: entry.label for entry in self.spec.entries if entry.plot}
+        return experiment_view(self.study.experiments["", tau], measure, self.spec.study.seeds, names, POINTS, fixed)
 
     def every_measure(self) -> Any:
         """Every measure of every learner at every level, on every variant of the problem."""
-        spec, variants = self.spec, ["", *self.spec.variants]
+        spec, variants, curves = self.spec, ["", *self.spec.variants], []
         selectors = self._selectors(ORDER, variants)
-        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(ORDER), spec.entries)
-        curves = [
-            self._curve(variant, entry, tau, measure, (i, j, v)[: len(selectors)])
-            for (v, variant), (i, tau), (j, measure), entry in cases
-        ]
+        for (v, variant), (i, tau), (j, measure) in product(
+            enumerate(variants), enumerate(spec.levels), enumerate(ORDER)
+        ):
+            experiment, seeds, view = self.study.experiments[variant, tau], spec.shown_seeds(variant), (i, j, v)
+            for key, label in self.labels.items():
+                values = experiment.values(key, measure, seeds)
+                curves.append(charts.mean_curve(label, values, POINTS, view[: len(selectors)]))
         drawn = lines(curves, "episode", "cumulative measure", selectors=selectors, scales={"y": SYMLOG})
         band = BAND.format(seeds=len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
         note = f"Band: {band}. {charts.thinning(spec.episodes, POINTS)}"
-        return drawn.chart(self.curve_title, note)
+        return drawn.chart(partial(self.order, shown=True), note)
 
     def strip(self, variants: Sequence[str], measures: Sequence[str], published: Sequence[Sequence[float]] = ()) -> Any:
         """Last values of every run: one row per learner, one dot per seed; crosses mark what was `published`."""
@@ -115,8 +116,9 @@ class StudyView(StudyWords):
         cases = product(enumerate(variants), enumerate(spec.levels), enumerate(measures), enumerate(spec.entries))
         for (v, variant), (i, tau), (j, measure), (k, entry) in cases:
             ranking = spec.ranking_seeds(variant)
-            ends = self.scores.ends[variant, entry.key, tau][measure]
-            rows += [[v, i, j, k, seed, x, int(seed in ranking), n] for n, (seed, x) in enumerate(ends.items())]
+            experiment = self.study.experiments[variant, tau]
+            ends = zip(experiment.seeds, experiment.ends(measure)[entry.key].tolist(), strict=True)
+            rows += [[v, i, j, k, seed, x, int(seed in ranking), n] for n, (seed, x) in enumerate(ends)]
         label, colour = by_label(labels)
         colour.legend = None
         base = alt.Chart(csv_data(["problem", "level", "measure", "k", "seed", "value", "further", "n"], rows))
@@ -141,20 +143,15 @@ class StudyView(StudyWords):
             cross = marks.mark_point(shape="cross", angle=45, size=90, color=charts.RED, filled=True)
             layers.append(cross.encode(x=x, y=y, tooltip=tips(("value:Q", "published value"))))
             note += "; red cross: the published value, if there is one, a mean over the held-out seeds"
-
-        def title(tau: float, measure: str, variant: str = variants[0]) -> str:
-            return self.marked(self.order(tau, measure, variant))
-
+        title = partial(self.order, variant=variants[0]) if len(variants) == 1 else self.order
         return with_title(alt.layer(*layers), title, f"{note}.", 30 * len(labels) + 20, selectors)
 
     def policy_map(self, tau: float) -> Any:
         """The final policy of a level: states by stages, one colour per action."""
-        mdp, states, (seed, actions) = self.scores.problem(), shown_states(self.study), self.shown_policy(tau)
-        played: FloatArray = np.eye(mdp.A)[actions[:, states]]
+        mdp, states, picked = self.study.problem(), shown_states(self.study), self.study.picked[tau]
+        played: FloatArray = np.eye(mdp.A)[picked.actions[:, states]]
         names = [[mdp.state_label(s) for s in states], [mdp.action_label(a) for a in range(mdp.A)]]
-        note = (
-            f"Seed {seed}: of the held-out seeds the one with the smallest final quantile error, then buffered error."
-        )
+        note = f"Seed {picked.seed}: of the held-out seeds the one with the smallest final quantile error, then buffered error."
         title = self.policy_title(tau)
         return policy_chart({tau: played}, *names, title=title, note=note, state=self.state_title)
 
@@ -168,7 +165,7 @@ class StudyView(StudyWords):
             law = Law(np.concatenate([law.values for law in laws]), mass)
             curves.append(Curve(entry.label, np.r_[law.values[0], law.values], np.r_[0.0, law.running], view=(i,)))
         drawn = lines(curves, "return", "probability of a return at or below it", selectors=selectors, step=True)
-        best = [[i, self.scores.reference(tau).exact, tau] for i, tau in enumerate(levels)]
+        best = [[i, self.study.reference(tau).exact, tau] for i, tau in enumerate(levels)]
         marks = alt.Chart(csv_data(["level", "x", "y"], best)).transform_filter(chosen(selectors))
         rule = marks.mark_rule(strokeDash=[3, 3], color=charts.GREY)
         note = "Final policies of the held-out seeds, each seed equally likely. Dotted: the level and the best promise at it."
@@ -177,7 +174,7 @@ class StudyView(StudyWords):
     def promises(self) -> Any:
         """The best promise by level, and the promises of the final policies at the levels of the study."""
         alt, entries = altair(), self.spec.entries
-        best, scale = Steps(*guarantee_curve(self.scores.problem()).steps), {"x": {"domain": [0, 1]}}
+        best, scale = Steps(*guarantee_curve(self.study.problem()).steps), {"x": {"domain": [0, 1]}}
         drawn = lines(
             [best.curve("best promise")], LEVEL_TITLE, "promised return",
             scales=scale, colours=[charts.GREY], step=True,
@@ -198,7 +195,7 @@ class StudyView(StudyWords):
         """The criterion over each grid, rung by rung."""
         curves, best, names, verdicts = [], [], [], []
         for s, (key, tau, tuned) in enumerate(self.study.tunings()):
-            names.append(f"{self.label(key)}, τ = {tau:g}")
+            names.append(f"{self.labels[key]}, τ = {tau:g}")
             verdicts.append(f"{names[-1]}: {tuned.verdict()}")
             best.append([s, tuned.winner.value, tuned.winner.gap])
             for r, rung in enumerate(tuned.rungs, start=1):

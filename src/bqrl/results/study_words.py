@@ -10,22 +10,15 @@ from typing import Any
 import numpy as np
 
 from bqrl.laws.law import Law
-from bqrl.mdp.arrays import IntArray
 from bqrl.results.result import Table, versions
-from bqrl.results.words import fixed, listed, number
+from bqrl.results.words import fixed, listed, number, order_of
 from bqrl.study.runs import fingerprint
-from bqrl.study.scores import MEASURES
+from bqrl.study.scores import MEASURES, SCORED
 from bqrl.study.study import Study
 from bqrl.study.tables import level_name
 from bqrl.study.watch import in_words
 
 QUICK = "quick run: few episodes and seeds; these are not the numbers of the study"
-MEASURED = {
-    "capped": "gap to the capped reference",
-    "exact": "gap to the exact optimum",
-    "expected": "expected-return regret",
-}
-SAME = 0.005  # values that print alike are called equal
 
 
 class StudyWords:
@@ -35,70 +28,33 @@ class StudyWords:
     numbers = False  # whether tables of policies hold the numbers of actions instead of their names
 
     def __init__(self, study: Study) -> None:
-        self.study, self.spec, self.scores = study, study.spec, study.scores
+        self.study, self.spec, self.labels = study, study.spec, {entry.key: entry.label for entry in study.spec.entries}
         self.versions = versions() | {"code": fingerprint()}
-
-    def final_laws(self, key: str, tau: float) -> list[Law]:
-        """Laws of the return under the final policies, one per held-out seed."""
-        laws = self.scores.laws["", key, tau]
-        return [Law(*laws[seed]) for seed in self.spec.study.seeds]
-
-    def shown_policy(self, tau: float) -> tuple[int, IntArray]:
-        """Seed and actions (H, S) of the final policy that is shown; some policy of the level must have been picked."""
-        seed = self.scores.picked(tau)
-        assert seed is not None
-        return seed, self.scores.policies[tau][seed]
-
-    def label(self, key: str) -> str:
-        """Name of a learner for people."""
-        return self.spec.entry(key).label
-
-    def marked(self, text: str) -> str:
-        """The text, marked if it is about a quick run."""
-        return f"{text} (quick run)" if self.spec.quick else text
 
     def problem_title(self, variant: str) -> str:
         """Name of the problem or of one of its variants."""
         return variant.replace("_", " ") if variant else self.spec.problem.name
 
-    def curve_title(self, tau: float, measure: str, variant: str = "", *, plotted: bool = False) -> str:
-        """Which learner ends lowest, and which come next."""
-        ends = {
-            entry.label: float(self.scores.mean_curve(variant, entry.key, tau, measure)[0][-1])
-            for entry in self.spec.entries
-            if entry.plot or not plotted
-        }
-        order = sorted(ends, key=lambda label: ends[label])
-        first = [label for label in order if ends[label] - ends[order[0]] < SAME]
-        rest, after = order[len(first) :], f"after {self.spec.episodes} episodes"
-        least = f"the smallest {MEASURED[measure]} {after}, {fixed(ends[order[0]])}"
-        verb = "has" if len(first) == 1 else "have"
-        following = ", ".join(f"{label} {fixed(ends[label])}" for label in rest[:2])
-        text = f"{listed(first)} {verb} {least}" + (f"; then {following}" if rest else "")
-        return self.marked(f"τ = {tau:g}: {text}")
+    def final_laws(self, key: str, tau: float) -> list[Law]:
+        """Laws of the return under the policies of the last episode, one per held-out seed."""
+        records = self.study.experiments["", tau].runs(key, self.spec.study.seeds)
+        return [Law(record.points, record.pmf[record.law_of[-1]]) for record in records]
 
-    def order(self, tau: float, measure: str, variant: str = "") -> str:
-        """The head of an ordering as a sentence."""
-        rows = self.scores.ordering(variant, tau, measure)
-        equal = [self.label(row["learner"]) for row in rows if row["mean"] - rows[0]["mean"] < SAME]
-        mean = fixed(rows[0]["mean"])
-        if len(equal) > 1 or len(rows) == 1:
-            verb = "have" if len(equal) > 1 else "has"
-            return f"τ = {tau:g}: {listed(equal)} {verb} the smallest mean, {mean}"
-        clear = "more than" if rows[0]["clear"] else "within"
-        following = f"{self.label(rows[1]['learner'])} follows with {fixed(rows[1]['mean'])}"
-        return f"τ = {tau:g}: {equal[0]} has the smallest mean, {mean}; {following}, {clear} two standard errors away"
+    def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False) -> str:
+        """Which learner ends lowest, on the seeds of the curves that are `shown` or on those that no choice was made on."""
+        seeds = self.spec.shown_seeds(variant) if shown else self.spec.ranking_seeds(variant)
+        return f"τ = {tau:g}: {order_of(self.study.experiments[variant, tau], measure, seeds, self.labels, fixed)}"
 
     def laws_title(self, tau: float) -> str:
         """Whose final policies reach the best promise."""
-        best = self.scores.reference(tau).exact
+        best = self.study.reference(tau).exact
         reach = [
-            entry.label
-            for entry in self.spec.entries
-            if all(law.quantile(tau) >= best - 1e-9 for law in self.final_laws(entry.key, tau))
+            label
+            for key, label in self.labels.items()
+            if all(law.quantile(tau) >= best - 1e-9 for law in self.final_laws(key, tau))
         ]
         who = listed(reach) if reach else "no learner"
-        return self.marked(f"τ = {tau:g}: the best promise, {number(best)}, is reached on every held-out seed by {who}")
+        return f"τ = {tau:g}: the best promise, {number(best)}, is reached on every held-out seed by {who}"
 
     def promise_title(self) -> str:
         """What final policies promise, compared with what can be promised."""
@@ -110,26 +66,23 @@ class StudyWords:
             values = []
             for tau in self.spec.levels:
                 own = float(np.mean([law.quantile(tau) for law in self.final_laws(key, tau)]))
-                values.append(f"{number(own, 3)} of {number(self.scores.reference(tau).exact, 3)} (τ = {tau:g})")
-            parts.append(f"{self.label(key)} {', '.join(values)}")
-        return self.marked(f"Final policies promise, of what can be promised: {'; '.join(parts)}")
+                values.append(f"{number(own, 3)} of {number(self.study.reference(tau).exact, 3)} (τ = {tau:g})")
+            parts.append(f"{self.labels[key]} {', '.join(values)}")
+        return f"Final policies promise, of what can be promised: {'; '.join(parts)}"
 
     def policy_title(self, tau: float) -> str:
         """What the final policy of a level does at its first stage."""
-        mdp, (_, actions) = self.scores.problem(), self.shown_policy(tau)
-        shares = np.bincount(actions[0], minlength=mdp.A)
-        played = [mdp.action_label(a) for a in np.argsort(-shares, kind="stable").tolist() if shares[a]]
-        return self.marked(
-            f"τ = {tau:g}: the final policy plays {listed(played)} at the first stage, depending on the {self.state_title}"
-        )
+        mdp = self.study.problem()
+        shares = np.bincount(self.study.picked[tau].actions[0], minlength=mdp.A)
+        played = listed([mdp.action_label(a) for a in np.argsort(-shares, kind="stable").tolist() if shares[a]])
+        return f"τ = {tau:g}: the final policy plays {played} at the first stage, depending on the {self.state_title}"
 
     def sentences(self) -> list[str]:
         """What a reader should not miss."""
         lines = [QUICK.capitalize() + "."] if self.spec.quick else []
-        count = len(self.spec.ranking_seeds())
         for tau in self.spec.levels:
-            against = self.scores.reference(tau)
-            lines.append(f"{self.order(tau, 'exact')} ({count} seeds, gap to the exact optimum).")
+            against = self.study.reference(tau)
+            lines.append(f"{self.order(tau, 'exact')}.")
             if abs(against.capped - against.exact) > 1e-9:
                 lines.append(
                     f"τ = {tau:g}: the capped reference is {number(against.capped)}, the exact optimum {number(against.exact)}."
@@ -147,16 +100,18 @@ class StudyWords:
 
     def tables(self) -> dict[str, Table]:
         """Tables of the page, by name."""
-        spec, ends, last = self.spec, self._ends, "last cumulative values on"
+        spec, last = self.spec, "last cumulative values on"
         held_out, further, others = spec.study.seeds, spec.ranking_seeds(), spec.study.variant_seeds
         found = {
             "orderings": self._orderings(),
-            "further_seeds": ends("", further, f"{last} {len(further)} seeds that no choice was made on"),
-            "held_out": ends("", held_out, f"{last} the {len(held_out)} held-out seeds"),
+            "further_seeds": self._ends(
+                "", further, f"{last.capitalize()} {len(further)} seeds that no choice was made on"
+            ),
+            "held_out": self._ends("", held_out, f"{last.capitalize()} the {len(held_out)} held-out seeds"),
         }
         for variant in spec.variants:
-            caption = f"{self.problem_title(variant)}: {last} {len(others)} seeds"
-            found[f"variant_{variant}"] = ends(variant, others, caption)
+            caption = f"{self.problem_title(variant).capitalize()}: {last} {len(others)} seeds"
+            found[f"variant_{variant}"] = self._ends(variant, others, caption)
         found["references"] = self._references()
         if self.study.tunings():
             found["tuning_winners"] = self._tuning()
@@ -164,33 +119,34 @@ class StudyWords:
 
     def _ends(self, variant: str, seeds: tuple[int, ...], caption: str) -> Table:
         rows, titles = [], {"measure": "measure", "learner": "learner"}
-        for measure, entry in product(MEASURES, self.spec.entries):
-            row: dict[str, Any] = {"measure": MEASURED[measure], "learner": entry.label}
-            for tau in self.spec.levels:
-                values, name = self.scores.final(variant, entry.key, tau, measure, seeds), f"tau{level_name(tau)}"
-                row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
-                titles |= {f"{name}_mean": f"τ = {tau:g}, mean", f"{name}_std": f"τ = {tau:g}, standard deviation"}
-            rows.append(row)
-        said = f"{caption[0].upper()}{caption[1:]}, mean and sample standard deviation."
-        return Table(rows, titles, self.marked(said))
+        for measure in SCORED:
+            ends = {tau: self.study.experiments[variant, tau].ends(measure, seeds) for tau in self.spec.levels}
+            for key, label in self.labels.items():
+                row: dict[str, Any] = {"measure": MEASURES[measure][0], "learner": label}
+                for tau, by_learner in ends.items():
+                    name, values = f"tau{level_name(tau)}", by_learner[key]
+                    row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
+                    titles |= {f"{name}_mean": f"τ = {tau:g}, mean", f"{name}_std": f"τ = {tau:g}, standard deviation"}
+                rows.append(row)
+        return Table(rows, titles, f"{caption}, mean and sample standard deviation.")
 
     def _orderings(self) -> Table:
         rows = []
-        for tau, measure in product(self.spec.levels, MEASURES):
+        for tau, measure in product(self.spec.levels, SCORED):
             text = ""
-            for row in self.scores.ordering("", tau, measure):
-                text += f"{self.label(row['learner'])} {fixed(row['mean'])}"
+            for row in self.study.experiments["", tau].order(measure, self.spec.ranking_seeds()):
+                text += f"{self.labels[row['learner']]} {fixed(row['mean'])}"
                 text += "" if row["clear"] is None else " < " if row["clear"] else " ≈ "
-            rows.append({"tau": tau, "measure": MEASURED[measure], "order": text})
+            rows.append({"tau": tau, "measure": MEASURES[measure][0], "order": text})
         caption = (
             "Learners from the smallest mean on. <: the next mean is more than two standard errors larger, seed by seed;"
             " ≈: it is not."
         )
-        return Table(rows, {"tau": "τ", "measure": "measure", "order": "smallest first"}, self.marked(caption))
+        return Table(rows, {"tau": "τ", "measure": "measure", "order": "smallest first"}, caption)
 
     def _references(self) -> Table:
         rows = [
-            {"problem": self.problem_title(variant), **asdict(self.scores.reference(tau, variant))}
+            {"problem": self.problem_title(variant), **asdict(self.study.reference(tau, variant))}
             for (variant, _, _), tau in product(self.spec.problems(), self.spec.levels)
         ]
         titles = {"tau": "τ", "capped": "capped reference", "exact": "exact optimum", "best_mean": "best mean"}
@@ -203,13 +159,13 @@ class StudyWords:
     def _tuning(self) -> Table:
         rows = [
             {
-                "learner": self.label(key), "tau": tau, "parameter": tuned.parameter, "winner": tuned.winner.value,
+                "learner": self.labels[key], "tau": tau, "parameter": tuned.parameter, "winner": tuned.winner.value,
                 "lowest": tuned.values[0], "highest": tuned.values[-1], "verdict": tuned.verdict(),
             }
             for key, tau, tuned in self.study.tunings()
         ]  # fmt: skip
         titles = {"tau": "tuned at τ", "lowest": "lowest value of the grid", "highest": "highest value"}
-        return Table(rows, titles | {"verdict": "where it lies"}, self.marked("Winners of the tuning."))
+        return Table(rows, titles | {"verdict": "where it lies"}, "Winners of the tuning.")
 
     def _session(self) -> Table:
         session = self.study.session
@@ -254,19 +210,15 @@ class StudyWords:
 
     def details(self) -> dict[str, Any]:
         """All numbers of the study, for programs; `session` is all that may differ between two executions."""
-        spec, scores = self.spec, self.scores
         orderings: dict[str, Any] = {}
-        for (variant, _, _), tau in product(spec.problems(), spec.levels):
-            rows = {measure: scores.ordering(variant, tau, measure) for measure in MEASURES}
+        for (variant, tau), experiment in self.study.experiments.items():
+            seeds = self.spec.ranking_seeds(variant)
+            rows = {measure: experiment.order(measure, seeds) for measure in SCORED}
             orderings.setdefault(self.problem_title(variant), {})[repr(tau)] = rows
-        policies = {}
-        for tau in spec.levels:
-            if scores.picked(tau) is not None:
-                errors = {str(seed): scores.errors[tau][seed] for seed in spec.study.seeds}
-                policies[repr(tau)] = {"seed": scores.picked(tau), "errors": errors}
+        picked = self.study.picked.items()
         return {
             "orderings": orderings,
-            "final_policies": policies,
+            "final_policies": {repr(tau): {"seed": one.seed, "errors": one.errors} for tau, one in picked},
             "tuning": {f"{key} {tau!r}": asdict(tuned) for key, tau, tuned in self.study.tunings()},
             "versions": self.versions,
             "session": self.study.session,

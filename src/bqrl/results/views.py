@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
@@ -31,8 +30,9 @@ from bqrl.results.decisions import wide_rows as wide_rows
 from bqrl.results.estimates import estimate_view
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, guarantee_chart, law_chart, policy_chart
 from bqrl.results.result import Table
-from bqrl.results.words import displayed, number, runs
-from bqrl.study.compare import Experiment, evenly
+from bqrl.results.words import brief, displayed, number, order_of, runs
+from bqrl.study.compare import Experiment
+from bqrl.study.scores import BAND, MEASURES, evenly
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
 MAX_PICTURE = 72_000  # bytes of a picture in a notebook
@@ -88,22 +88,24 @@ def record_view(record: Record) -> Any:
 
 
 @draw.register
-def experiment_view(experiment: Experiment, measure: str | None = None) -> Any:
-    """Learning curves of an experiment with their bands: "gap", "regret" or "return", summed over the episodes."""
+def experiment_view(
+    experiment: Experiment, measure: str | None = None, seeds: Sequence[int] | None = None,
+    names: Mapping[str, str] | None = None, points: int = charts.MAX_POINTS, show: Callable[[float], str] = brief,
+) -> Any:  # fmt: skip
+    """Learning curves with their bands on all or some seeds; with `names` only those learners, under these names."""
     measure = measure or ("gap" if experiment.exact else "return")
-    titles = {
-        "gap": ("How far the policies fall short of the best promise", "cumulative quantile gap"),
-        "regret": ("How far the policies fall short of the best mean", "cumulative regret of the mean"),
-        "return": ("What was earned", "cumulative return"),
-    }
-    title, y_title = titles[choice(measure, "measure", titles)]
-    if len(experiment.learners) > 1 and measure != "regret":
-        verdict = "ends with the smallest gap" if experiment.exact else "has the largest late return"
-        title = f"{experiment.rows()[0]['learner']} {verdict} at τ = {experiment.tau:g}"
-    curves = [charts.mean_curve(one.label, experiment.values(one.label, measure)) for one in experiment.learners]
-    band = experiment.band if len(experiment.seeds) > 1 else ""
-    note = charts.thinning(experiment.episodes, charts.MAX_POINTS)
-    return curves_chart(curves, title=title, y_title=y_title, band=band, note=note)
+    names = {one.label: one.label for one in experiment.learners} if names is None else names
+    seeds = seeds or experiment.seeds
+    curves = [
+        charts.mean_curve(name, experiment.values(label, measure, seeds), points) for label, name in names.items()
+    ]
+    return curves_chart(
+        curves,
+        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, seeds, names, show)}",
+        y_title=f"cumulative {MEASURES[measure][0]}",
+        band=BAND.format(seeds=len(seeds)) if len(seeds) > 1 else "",
+        note=charts.thinning(experiment.episodes, points),
+    )
 
 
 @draw.register

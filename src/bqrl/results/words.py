@@ -7,18 +7,22 @@ a mean over the worst runs, a buffered quantile a mean between two levels: each 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from bqrl.planners.plan import GAP_TOL
 from bqrl.results.result import Table
+from bqrl.study.compare import Experiment
+from bqrl.study.scores import MEASURES
 
 SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
 SPOKEN = (3, 4, 5, 10, 20, 100)  # denominators that are easier to imagine than a percentage
 DASH = "\N{EN DASH}"
-AS_MUCH, EASY = "Random play promises as much", "at this level there is nothing to learn"
+UNKNOWN = "The environment does not expose its kernel, so no exact promises and no gaps are known."
+CLEAR = {True: " (more than two standard errors away)", False: " (within two standard errors)", None: ""}
+MAX_NAMES = 4  # of equal learners in a sentence
 LATE = 0.9  # share of the run after which a policy that has become optimal has only just done so
 
 
@@ -136,6 +140,15 @@ def fixed(x: float) -> str:
     return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
 
 
+def brief(x: float) -> str:
+    """A number with three digits; rounding errors are zero.
+
+    >>> brief(12.345), brief(1e-13)
+    ('12.3', '0')
+    """
+    return number(round(x, 9), 3)
+
+
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence.
 
@@ -243,117 +256,89 @@ def _neutral(neutral: Mapping[str, Any], texts: Mapping[str, str], same_as: floa
     return f"gives {texts['neutral']}"
 
 
-def learned(document: Mapping[str, Any], words: Words) -> str:
-    """What one learner has reached and what learning has cost; `document` is that of a learning run."""
+def order_of(
+    experiment: Experiment, measure: str | None = None, seeds: Sequence[int] | None = None,
+    names: Mapping[str, str] | None = None, show: Callable[[float], str] = brief,
+) -> str:  # fmt: skip
+    """Which learners have the best mean after the last episode, which follow, and whether the distance is clear.
+
+    Learners whose means print alike are equal. With `names` only the learners in it are compared, under these names.
+    """
+    rows, T = experiment.order(measure, seeds, names), experiment.episodes
+    what = f"largest mean return over the last tenth of {T} episodes"
+    if measure or experiment.exact:
+        best = "largest" if measure == "return" else "smallest"
+        what = f"{best} cumulative {MEASURES[measure or 'gap'][0]} after {T} episodes"
+    labels = [row["learner"] if names is None else names[row["learner"]] for row in rows]
+    means = [show(row["mean"]) for row in rows]
+    first, n = means.count(means[0]), len(seeds or experiment.seeds)
+    who = listed(labels[:first]) if first <= MAX_NAMES else f"{first} of {len(rows)} learners"
+    text = f"{who} {'has' if first == 1 else 'have'} the {what}, {means[0]}"
+    text += f" on average over {n} seeds" if n > 1 else ""
+    if first == len(rows):
+        return text
+    rest = [f"{label} {mean}" for label, mean in zip(labels[first:], means[first:], strict=True)]
+    rest[0] += CLEAR[rows[first - 1]["clear"]]
+    return f"{text}; then {', '.join(rest[:2])}"
+
+
+def attained(document: Mapping[str, Any], words: Words) -> str:
+    """What the final policies of one learner promise, without a full stop; `document` is that of a learning run."""
     (learner,) = document["learners"]
-    T, tau, rows = document["episodes"], document["tau"], learner["runs"]
+    T, tau, n = document["episodes"], document["tau"], len(learner["runs"])
+    best, final = document["best"]["quantile"], learner["mean"]["quantile"]
+    settled = [run["settled"] for run in learner["runs"] if run["settled"] is not None]
+    top, value, short = map(words.amount, apart(best, final, best - final))
     after = f"After {words.count('episode', T)}"
+    if len(settled) == n:
+        if max(settled) <= LATE * T:
+            after = f"From {'the first episode' if max(settled) == 0 else f'episode {max(settled) + 1}'} on"
+        seeds = "" if n == 1 else f", with each of the {n} seeds"
+        return f"{after}, in {runs(tau)} you get at least {top}, the best that any policy can promise{seeds}"
+    if settled:
+        return (
+            f"{after}, {len(settled)} of {n} seeds end with the best promise of any policy, at least {top} in {runs(tau)};"
+            f" the mean over seeds is {value}"
+        )
+    mean = "" if n == 1 else " (mean over seeds)"
+    return f"{after}, in {runs(tau)} you get at least {value}{mean}, {short} less than the best promise, {top}"
+
+
+def learned(document: Mapping[str, Any], words: Words) -> str:
+    """What one learner has reached and what learning has cost."""
+    (learner,) = document["learners"]
+    T, gap = document["episodes"], learner["mean"].get("gap")
     if document["best"] is None:
         last, whole = map(words.amount, apart(learner["mean"]["last_return"], learner["mean"]["return"]))
         return (
-            f"{after} the mean return is {last} over the last tenth of the episodes and {whole} over all of them. The "
-            "environment does not expose its kernel, so no exact promise and no gap are known."
+            f"After {words.count('episode', T)} the mean return is {last} over the last tenth of the episodes and {whole}"
+            f" over all of them. {UNKNOWN}"
         )
-    best, final = document["best"]["quantile"], learner["mean"]["quantile"]
-    optimal = [row for row in rows if row["settled"] is not None]
-    top, value, short = map(words.amount, apart(best, final, best - final))
-    if len(optimal) == len(rows):
-        seeds = "" if len(rows) == 1 else f", with each of the {len(rows)} seeds"
-        head = f"{after}, in {runs(tau)} you get at least {top}, the best that any policy can promise{seeds}."
-    elif optimal:
-        head = (
-            f"{after}, {len(optimal)} of {len(rows)} seeds end with the best promise of any policy, at least {top} in "
-            f"{runs(tau)}; the mean over seeds is {value}."
-        )
-    else:
-        mean = "" if len(rows) == 1 else " (mean over seeds)"
-        head = f"{after}, in {runs(tau)} you get at least {value}{mean}, {short} less than the best promise, {top}."
-    text = f"{head} {_cost(learner['mean']['gap'], T, best)}"
-    if not _equal(document["random"]["quantile"], best):
-        return text
-    if len(optimal) == len(rows):
-        return f"{text} {AS_MUCH}: {EASY}."
-    worse = (
-        "the learned policy is" if len(rows) == 1 else f"{len(rows) - len(optimal)} of {len(rows)} learned policies are"
-    )
-    return f"{text} Random play makes the best promise, so {worse} worse than random play."
+    cost = "No policy during learning fell short of it"
+    if gap > GAP_TOL * T * max(1.0, abs(document["best"]["quantile"])):
+        each, total = number(gap / T, 3), number(gap, 4)
+        cost = f"During learning the policies fell short of it by {each} per episode on average, {total} in total"
+    return f"{attained(document, words)}. {cost}.{_easy(document)}"
 
 
-def _cost(gap: float, T: int, size: float) -> str:
-    if gap <= GAP_TOL * T * max(1.0, abs(size)):
-        return "No policy during learning fell short of it."
-    each, total = number(gap / T, 3), number(gap, 4)
-    return f"During learning the policies fell short of it by {each} per episode on average, {total} in total."
-
-
-def compared(document: Mapping[str, Any], words: Words) -> str:
-    """Which learner fell short least, and what random play gives."""
-    T, tau = document["episodes"], document["tau"]
+def compared(document: Mapping[str, Any], order: str, words: Words) -> str:
+    """Which learner fell short least, and what random play gives; `order` says the first."""
     if document["best"] is None:
-        order = by_gap(document["learners"])
-        means = ", ".join(f"{one['label']} {number(one['mean']['last_return'], 4)}" for one in order)
-        return (
-            f"Mean return over the last tenth of {words.count('episode', T)}: {means}. The environment does not expose its "
-            "kernel, so no exact promises and no gaps are known."
-        )
+        return f"{order}. {UNKNOWN}"
     best, random = document["best"]["quantile"], document["random"]["quantile"]
     top, chance = map(words.amount, apart(best, random))
-    text = f"Over {words.count('episode', T)}, {ranking(document)}. In {runs(tau)} the best policy gives at least {top}"
-    if not _equal(random, best):
-        return f"{text}, random play {chance}."
-    easy = all(row["settled"] is not None for one in document["learners"] for row in one["runs"])
-    return f"{text}. {AS_MUCH}{f': {EASY}' if easy else ', so a policy that falls short is worse than random play'}."
+    return f"{order}. In {runs(document['tau'])} the best policy gives at least {top}, random play {chance}.{_easy(document)}"
 
 
-def ranking(document: Mapping[str, Any]) -> str:
-    """The order of the learners by cumulative gap in a few words, without a full stop."""
-    order = by_gap(document["learners"])
-    if len(order) == 1:
-        return headline(document)
-    T, size = document["episodes"], document["best"]["quantile"]
-    perfect = [one["label"] for one in order if one["mean"]["gap"] <= GAP_TOL * T * max(1.0, abs(size))]
-    if len(perfect) == len(order):
-        return f"none of the {len(order)} learners ever falls short of the best promise"
-    if len(perfect) > 3:
-        return f"{len(perfect)} of {len(order)} learners never fall short of the best promise"
-    if perfect:
-        after = order[len(perfect)]
-        verb = "never falls" if len(perfect) == 1 else "never fall"
-        return (
-            f"{listed(perfect)} {verb} short of the best promise; the next, {after['label']}, by "
-            f"{number(after['mean']['gap'], 3)} in total"
-        )
-    first, second = order[:2]
-    least, more = apart(first["mean"]["gap"], second["mean"]["gap"], digits=3)
-    if max(row["gap"] for row in first["runs"]) >= min(row["gap"] for row in second["runs"]):
-        return f"{first['label']} and {second['label']} fall short of the best promise least: by {least} and {more} in total"
-    times = second["mean"]["gap"] / first["mean"]["gap"]
-    lead = f" ({number(times, 2)} times as much)" if times >= 1.5 else ""
-    return f"{first['label']} falls short of the best promise by {least} in total; the next, {second['label']}, by {more}{lead}"
-
-
-def by_gap(learners: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Learners in the order of their cumulative gap (of their last returns where there is none), the best first."""
-    if any("gap" not in one["mean"] for one in learners):
-        return sorted(learners, key=lambda one: -one["mean"]["last_return"])
-    return sorted(learners, key=lambda one: one["mean"]["gap"])
-
-
-def headline(document: Mapping[str, Any]) -> str:
-    """What to see in the curve of one learner."""
-    learner, T = document["learners"][0], document["episodes"]
-    rows, label, best = learner["runs"], learner["label"], document["best"]["quantile"]
-    optimal = [row["settled"] for row in rows if row["settled"] is not None]
-    top, short = apart(best, best - learner["mean"]["quantile"])
-    if len(optimal) == len(rows):
-        every = "" if len(rows) == 1 else f" in all {len(rows)} seeds"
-        if max(optimal) > LATE * T:
-            return f"{label} ends with the best promise, {top},{every}".removesuffix(",")
-        since = "the first episode" if max(optimal) == 0 else f"episode {max(optimal) + 1}"
-        return f"{label} makes the best promise, {top}, from {since} on{every}"
-    if optimal:
-        return f"{label} ends with the best promise, {top}, in {len(optimal)} of {len(rows)} seeds"
-    return f"{label} ends {'' if len(rows) == 1 else 'on average '}{short} short of the best promise, {top}"
+def _easy(document: Mapping[str, Any]) -> str:
+    """What it means if random play makes the best promise; else nothing."""
+    if not _equal(document["random"]["quantile"], document["best"]["quantile"]):
+        return ""
+    final = [run["settled"] for one in document["learners"] for run in one["runs"]]
+    if None not in final:
+        return " Random play promises as much: at this level there is nothing to learn."
+    worse = "the learned policy is" if len(final) == 1 else f"{final.count(None)} of {len(final)} learned policies are"
+    return f" Random play makes the best promise, so {worse} worse than random play."
 
 
 def _equal(x: float, y: float) -> bool:

@@ -7,10 +7,10 @@ bands of the mean, by a percentile bootstrap over seeds.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, permutations
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +21,14 @@ from bqrl.display import Charted, views
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.study.problems import Source, frozen, source_of
 from bqrl.study.runner import Batch, Engine, Job, Steps
 from bqrl.study.runs import RunSpec
+from bqrl.study.scores import BAND, MEASURES, beats, bootstrap_band, evenly, in_order, late_return
 from bqrl.study.store import Memory, Store
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
-
-CONFIDENCE = 0.95
-RESAMPLES = 2000
-LAST = 0.1  # share of the last episodes whose realised returns are reported
-BAND = "95 % confidence band of the mean, percentile bootstrap over {seeds} seeds"
-SCORES = ("gap", "regret")
-MEASURES = {
-    "gap": "cumulative quantile gap",
-    "regret": "cumulative expected-return regret",
-    "return": "cumulative return",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +50,7 @@ class Experiment(Charted):
     seeds: tuple[int, ...]
     learners: tuple[Contender, ...]
     records: Mapping[str, tuple[Record, ...]]  # by label, one per seed
+    _values: dict[tuple[str, str], FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def exact(self) -> bool:
@@ -71,7 +62,7 @@ class Experiment(Charted):
         """What the bands of tables and charts are."""
         return BAND.format(seeds=len(self.seeds))
 
-    def values(self, label: str, measure: str = "gap") -> FloatArray:
+    def values(self, label: str, measure: str = "gap", seeds: Sequence[int] | None = None) -> FloatArray:
         """Cumulative measure of every run, shape (seeds, episodes).
 
         Parameters
@@ -79,19 +70,49 @@ class Experiment(Charted):
         label
             The learner's name.
         measure
-            "gap" (best tau-quantile minus that of the evaluated policy), "regret" (the same for means), or "return".
+            "gap" or "exact" (best tau-quantile minus that of the evaluated policy), "capped" (the same for the paper's
+            numerical reference, cut at zero), "regret" or "expected" (the same for means), or "return".
+        seeds
+            Some of the seeds; all by default.
 
         Returns
         -------
         One row per seed.
         """
-        per_episode: dict[str, Callable[[Record], FloatArray]] = {
-            "gap": lambda record: record.gap(self.tau),
-            "regret": Record.expected_regret,
-            "return": lambda record: record.returns,
-        }
-        chosen = per_episode[choice(measure, "measure", per_episode)]
-        return np.array([np.cumsum(chosen(record)) for record in self.records[label]])
+        if (label, measure) not in self._values:
+            _, by_episode = MEASURES[choice(measure, "measure", MEASURES)]
+            runs = [np.cumsum(by_episode(record, self.tau)) for record in self.records[label]]
+            self._values[label, measure] = np.array(runs)
+        chosen = self.seeds if seeds is None else seeds
+        return self._values[label, measure][[self.seeds.index(seed) for seed in chosen]]
+
+    def runs(self, label: str, seeds: Sequence[int] | None = None) -> list[Record]:
+        """Records of a learner on some of the seeds; on all by default."""
+        chosen = self.seeds if seeds is None else seeds
+        return [self.records[label][self.seeds.index(seed)] for seed in chosen]
+
+    def ends(self, measure: str, seeds: Sequence[int] | None = None) -> dict[str, FloatArray]:
+        """Last value of a measure by learner, one per seed; "late_return" is the mean return of the last episodes."""
+        if measure == "late_return":
+            return {label: np.array(list(map(late_return, self.runs(label, seeds)))) for label in self.records}
+        return {label: self.values(label, measure, seeds)[:, -1] for label in self.records}
+
+    def order(
+        self, measure: str | None = None, seeds: Sequence[int] | None = None, labels: Iterable[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """All or some learners from the best mean on, as `in_order` has them; by "gap" or, if unknown, "late_return"."""
+        measure = measure or ("gap" if self.exact else "late_return")
+        ends = self.ends(measure, seeds)
+        return in_order({label: ends[label] for label in labels or ends}, largest="return" in measure)
+
+    def beats(self) -> list[dict[str, Any]]:
+        """For each pair of learners, the best first: the probability that a run of the first beats one of the other."""
+        measure, sign = ("gap", 1.0) if self.exact else ("late_return", -1.0)
+        losses = {label: sign * ends for label, ends in self.ends(measure).items()}
+        return [
+            {"learner": mine, "other": other, "probability": beats(losses[mine], losses[other])}
+            for mine, other in permutations([row["learner"] for row in self.order()], 2)
+        ]
 
     def curves(self, measure: str = "gap", points: int = 200) -> list[dict[str, Any]]:
         """Learning curves: one row per learner and episode, with the mean over seeds and its band.
@@ -111,10 +132,9 @@ class Experiment(Charted):
         rows = []
         for one in self.learners:
             values = self.values(one.label, measure)[:, shown_episodes]
-            low, high = bootstrap_band(values)
-            for t, mean, below, above in zip(shown_episodes + 1, values.mean(axis=0), low, high, strict=True):
-                row = {"learner": one.label, "episode": int(t), "mean": float(mean)}
-                rows.append(row | {"low": float(below), "high": float(above)})
+            columns = (shown_episodes + 1, values.mean(axis=0), *bootstrap_band(values))
+            for row in zip(*(column.tolist() for column in columns), strict=True):
+                rows.append({"learner": one.label, **dict(zip(("episode", "mean", "low", "high"), row, strict=True))})
         return rows
 
     def rows(self) -> list[dict[str, Any]]:
@@ -126,23 +146,19 @@ class Experiment(Charted):
         tenth of the episodes; for every other learner the probability that a run of this one beats a run of that one (ties
         count one half); and what the band is.
         """
-        last = max(1, round(LAST * self.episodes))
-        ends: dict[str, dict[str, FloatArray]] = {}
-        for label, records in self.records.items():
-            ends[label] = {measure: self.values(label, measure)[:, -1] for measure in SCORES} if self.exact else {}
-            ends[label]["late_return"] = np.array([record.returns[-last:].mean() for record in records])
-        decisive, sign = ("gap", 1.0) if self.exact else ("late_return", -1.0)
-        losses = {label: sign * values[decisive] for label, values in ends.items()}
-        order = sorted(losses, key=lambda label: (float(losses[label].mean()), label))
+        measures = ("gap", "regret", "late_return") if self.exact else ("late_return",)
+        ends = {measure: self.ends(measure) for measure in measures}
+        order = [row["learner"] for row in self.order()]
+        won = {(pair["learner"], pair["other"]): pair["probability"] for pair in self.beats()}
         rows = []
         for label in order:
             row: dict[str, Any] = {"learner": label, "tau": self.tau}
             row |= {"episodes": self.episodes, "seeds": len(self.seeds)}
-            for measure, values in ends[label].items():
+            for measure in measures:
+                values = ends[measure][label]
                 (low,), (high,) = bootstrap_band(values[:, None])
                 row |= {measure: float(values.mean()), f"{measure}_low": float(low), f"{measure}_high": float(high)}
-            for other in order:
-                row[f"beats {other}"] = None if other == label else beats(losses[label], losses[other])
+            row |= {f"beats {other}": won.get((label, other)) for other in order}
             rows.append(row | {"band": self.band})
         return rows
 
@@ -301,42 +317,3 @@ def learner_label(learner: Any, params: Mapping[str, Any]) -> str:
     name = learner if isinstance(learner, str) else own
     listed = ", ".join(f"{key}={value}" for key, value in params.items())
     return f"{name} ({listed})" if listed else str(name)
-
-
-def evenly(size: int, points: int) -> IntArray:
-    """At most `points` indices below `size`, evenly spread, the first and the last included.
-
-    >>> evenly(10, 4).tolist()
-    [0, 3, 6, 9]
-    """
-    return np.unique(np.linspace(0, size - 1, min(size, points)).round().astype(np.int64))
-
-
-def bootstrap_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """95 % confidence band of the mean of each column, by a percentile bootstrap over the rows.
-
-    Parameters
-    ----------
-    values
-        One row per seed, shape (seeds, columns).
-
-    Returns
-    -------
-    Lower and upper end, shape (columns,). With one row both are that row.
-    """
-    n = values.shape[0]
-    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), RESAMPLES) / n
-    centre = values[0]  # equal rows give a band of width exactly zero
-    low, high = np.quantile(drawn @ (values - centre), ((1.0 - CONFIDENCE) / 2, (1.0 + CONFIDENCE) / 2), axis=0)
-    return centre + low, centre + high
-
-
-def beats(mine: FloatArray, other: FloatArray) -> float:
-    """Probability that a run with the losses `mine` ends below one with the losses `other`; ties count one half.
-
-    >>> beats(np.array([1.0, 2.0]), np.array([2.0, 3.0]))
-    0.875
-    """
-    difference = mine[:, None] - other[None, :]
-    equal = np.abs(difference) <= 1e-9 * max(1.0, float(np.abs(mine).max()), float(np.abs(other).max()))
-    return float(np.mean(np.where(equal, 0.5, difference < 0.0)))

@@ -1,29 +1,36 @@
-"""Scores of finished runs: gaps and regrets per episode, what they are measured against, and orderings of learners."""
+"""Scores of finished runs: measures of every episode, bands of means, orders of learners, and what gaps are measured against."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from bqrl.laws.law import Law
-from bqrl.learners.record import Record
+from bqrl.learners.record import Record, capped_reference
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy
-from bqrl.planners.buffered import plan_buffered
-from bqrl.planners.confidence import log_buffer
 from bqrl.planners.expected import best_mean
-from bqrl.planners.frontier import plan_capped
 from bqrl.planners.solve import guarantee_curve
-from bqrl.study.spec import Spec
-from bqrl.study.tune import Score
 
-MEASURES = ("capped", "exact", "expected")
-Key = tuple[str, str, float]  # variant or "", learner, level
+CONFIDENCE = 0.95
+RESAMPLES = 2000
+BAND = "95 % confidence band of the mean, percentile bootstrap over {seeds} seeds"
+LAST = 0.1  # share of the last episodes whose realised returns are reported
+
+
+# Measures of the episodes of a run: the name for people, and the values (T,) at a level.
+MEASURES: dict[str, tuple[str, Callable[[Record, float], FloatArray]]] = {
+    "capped": ("gap to the capped reference", lambda record, tau: record.gap(tau, "capped")),
+    "exact": ("gap to the exact optimum", Record.gap),
+    "expected": ("expected-return regret", lambda record, _: record.expected_regret()),
+    "return": ("return", lambda record, _: record.returns),
+}
+SCORED = ("capped", "exact", "expected")  # the measures of a study
+MEASURES |= {"gap": MEASURES["exact"], "regret": MEASURES["expected"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,105 +52,81 @@ def reference(mdp: MDP, tau: float) -> Reference:
     shortfall = np.maximum.accumulate(curve.shortfall)[int(np.searchsorted(curve.points, exact))]
     return Reference(
         tau=tau,
-        capped=plan_capped(mdp, tau).value,
+        capped=capped_reference(mdp, tau),
         exact=exact,
         best_mean=best_mean(mdp)[0],
         margin=tau - float(shortfall),
     )
 
 
-@per_model
-def _best_buffered(mdp: MDP, tau: float, beta: float) -> float:
-    """Proven upper bound on the best buffered quantile."""
-    upper = plan_buffered(mdp, tau, beta).upper
-    assert upper is not None
-    return float(upper)
+def late_return(record: Record, share: float = LAST) -> float:
+    """Mean realised return of the last `share` of the episodes."""
+    return float(record.returns[-max(1, round(share * record.returns.size)) :].mean())
 
 
-def by_episode(record: Record, measure: str, against: Reference) -> FloatArray:
-    """A measure of every episode: "capped" and "exact" quantile gaps, or "expected" regret."""
-    if measure == "expected":
-        return against.best_mean - record.means()
-    if measure == "exact":
-        return against.exact - record.quantile(against.tau)
-    return np.maximum(against.capped - record.quantile(against.tau), 0.0)
+def standard_error(values: FloatArray) -> float:
+    """Standard error of the mean; NaN for a single value."""
+    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
 
 
-def criterion(record: Record, against: Reference, tail: float) -> Score:
-    """What tuning ranks by: the cumulative gap, and the mean return of the last share `tail` of the episodes."""
-    last = max(1, round(tail * record.returns.size))
-    return Score(float(by_episode(record, "capped", against).sum()), float(record.returns[-last:].mean()))
+def in_order(values: Mapping[str, FloatArray], *, largest: bool = False) -> list[dict[str, Any]]:
+    """Learners from the smallest (or largest) mean on, each with its distance to the next, seed by seed.
+
+    The next learner is clearly worse if its mean is more than two standard errors away; one seed does not tell.
+
+    >>> [row["clear"] for row in in_order({"a": np.array([5.0, 6.0]), "b": np.array([1.0, 2.0])})]
+    [True, None]
+    """
+    sign = -1.0 if largest else 1.0
+    order = sorted(values, key=lambda label: (round(sign * float(values[label].mean()), 9), label))
+    rows = []
+    for label, after in zip_longest(order, order[1:]):
+        row: dict[str, Any] = {"learner": label, "mean": float(values[label].mean())}
+        row |= {"to_next": None, "to_next_error": None, "clear": None}
+        if after is not None:
+            distance = sign * (values[after] - values[label])
+            row["to_next"] = float(distance.mean())
+            if distance.size > 1:
+                row["to_next_error"] = standard_error(distance)
+                row["clear"] = row["to_next"] > 2.0 * row["to_next_error"]
+        rows.append(row)
+    return rows
 
 
-@dataclass(slots=True)
-class Scores:
-    """Numbers of the final runs by (variant, learner, level)."""
+def beats(mine: FloatArray, other: FloatArray) -> float:
+    """Probability that a run with the losses `mine` ends below one with the losses `other`; ties count one half.
 
-    spec: Spec
-    curves: dict[Key, dict[str, list[FloatArray]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
-    ends: dict[Key, dict[str, dict[int, float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(dict)))
-    laws: dict[Key, dict[int, tuple[FloatArray, FloatArray]]] = field(default_factory=lambda: defaultdict(dict))
-    policies: dict[float, dict[int, IntArray]] = field(default_factory=lambda: defaultdict(dict))  # (H, S) actions
-    errors: dict[float, dict[int, tuple[float, float]]] = field(default_factory=lambda: defaultdict(dict))
+    >>> beats(np.array([1.0, 2.0]), np.array([2.0, 3.0]))
+    0.875
+    """
+    difference = mine[:, None] - other[None, :]
+    equal = np.abs(difference) <= 1e-9 * max(1.0, float(np.abs(mine).max()), float(np.abs(other).max()))
+    return float(np.mean(np.where(equal, 0.5, difference < 0.0)))
 
-    def add(self, variant: str, key: str, tau: float, seed: int, record: Record, mdp: MDP) -> None:
-        """Score one run at one level."""
-        place, against = (variant, key, tau), reference(mdp, tau)
-        for measure in MEASURES:
-            curve = np.cumsum(by_episode(record, measure, against))
-            self.ends[place][measure][seed] = float(curve[-1])
-            if seed in self.spec.shown_seeds(variant):
-                self.curves[place][measure].append(curve)
-        mass = record.pmf[record.law_of[-1]]
-        self.laws[place][seed] = (record.points, mass)
-        law = Law(record.points, mass)
-        chosen, policy = self.spec.final_policy, record.final_policy
-        if not variant and chosen is not None and key == chosen.learner and isinstance(policy, MarkovPolicy):
-            beta = log_buffer(tau)(self.spec.episodes - 1)
-            self.policies[tau][seed] = policy.actions.astype(np.int64)
-            self.errors[tau][seed] = (
-                max(against.capped - law.quantile(tau), 0.0),
-                _best_buffered(mdp, tau, beta) - law.buffered_quantile(tau, beta),
-            )
 
-    def final(self, variant: str, key: str, tau: float, measure: str, seeds: tuple[int, ...]) -> FloatArray:
-        """Last cumulative values on some seeds."""
-        return np.array([self.ends[variant, key, tau][measure][seed] for seed in seeds])
+def evenly(size: int, points: int) -> IntArray:
+    """At most `points` indices below `size`, evenly spread, the first and the last included.
 
-    def mean_curve(self, variant: str, key: str, tau: float, measure: str) -> tuple[FloatArray, FloatArray]:
-        """Mean and sample standard deviation over the shown seeds, by episode; equal curves deviate by exactly zero."""
-        curves = np.array(self.curves[variant, key, tau][measure])
-        apart = curves - curves[0]
-        return curves[0] + apart.mean(axis=0), apart.std(axis=0, ddof=1)
+    >>> evenly(10, 4).tolist()
+    [0, 3, 6, 9]
+    """
+    return np.unique(np.linspace(0, size - 1, min(size, points)).round().astype(np.int64))
 
-    def picked(self, tau: float) -> int | None:
-        """The held-out seed whose final policy is shown: least quantile error, then buffered error, then seed."""
-        found = {seed: error for seed, error in self.errors[tau].items() if seed in self.spec.study.seeds}
-        return min(found, key=lambda seed: (*np.round(found[seed], 12), seed)) if found else None
 
-    def ordering(self, variant: str, tau: float, measure: str) -> list[dict[str, Any]]:
-        """Learners from the smallest mean on, each with its distance to the next, seed by seed."""
-        seeds = self.spec.ranking_seeds(variant)
-        ends = {entry.key: self.final(variant, entry.key, tau, measure, seeds) for entry in self.spec.entries}
-        order = sorted(ends, key=lambda key: (round(float(ends[key].mean()), 9), key))
-        rows: list[dict[str, Any]] = []
-        for i, key in enumerate(order):
-            row: dict[str, Any] = {"learner": key, "mean": float(ends[key].mean())}
-            row |= {"to_next": None, "to_next_error": None, "clear": None}
-            if i + 1 < len(order):
-                distance = ends[order[i + 1]] - ends[key]
-                error = float(distance.std(ddof=1) / np.sqrt(distance.size))
-                row |= {"to_next": float(distance.mean()), "to_next_error": error}
-                row["clear"] = bool(distance.mean() > 2.0 * error)
-            rows.append(row)
-        return rows
+def bootstrap_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """95 % confidence band of the mean of each column, by a percentile bootstrap over the rows.
 
-    def reference(self, tau: float, variant: str = "") -> Reference:
-        """What gaps on a variant are measured against."""
-        return reference(self.problem(variant), tau)
+    Parameters
+    ----------
+    values
+        One row per seed, shape (seeds, columns).
 
-    def problem(self, variant: str = "") -> MDP:
-        """The model of a variant."""
-        return next(problem for name, problem, _ in self.spec.problems() if name == variant).build()
+    Returns
+    -------
+    Lower and upper end, shape (columns,). With one row both are that row.
+    """
+    n = values.shape[0]
+    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), RESAMPLES) / n
+    centre = values[0]  # equal rows give a band of width exactly zero
+    low, high = np.quantile(drawn @ (values - centre), ((1.0 - CONFIDENCE) / 2, (1.0 + CONFIDENCE) / 2), axis=0)
+    return centre + low, centre + high

@@ -13,13 +13,22 @@ from collections import defaultdict
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bqrl.learners.record import Record
+from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import MarkovPolicy
+from bqrl.planners.confidence import log_buffer
+from bqrl.study.compare import Contender, Experiment
 from bqrl.study.runner import Batch, Engine, Job
 from bqrl.study.runs import RunSpec
-from bqrl.study.scores import Scores, criterion, reference
-from bqrl.study.spec import Entry, Spec
+from bqrl.study.scores import Reference, reference
+from bqrl.study.spec import Entry, Spec, Tuning
 from bqrl.study.store import Store
 from bqrl.study.tune import Rung, Score, Tuned, halving
 from bqrl.study.watch import Watch
@@ -30,12 +39,22 @@ LOG = "study.log"
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """A learner trained for one level: how it was tuned, and its final runs by variant and seed."""
+    """A learner trained for one level: how it was tuned, and the records of its final runs."""
 
-    entry: Entry
+    learner: Contender  # under its key
     tau: float
     tuned: Tuned | None
-    runs: dict[tuple[str, int], RunSpec]  # (variant or "", seed)
+    tried: dict[float, list[Record]]  # by value: tuning runs as long as a final run, one per validation seed
+    records: dict[str, tuple[Record, ...]]  # by variant or "", one per seed
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """The final policy of a level that is shown: least quantile error, then buffered error, then seed."""
+
+    seed: int
+    actions: IntArray  # (H, S)
+    errors: dict[int, tuple[float, float]]  # quantile and buffered error of the last episode, by held-out seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +63,18 @@ class Study:
 
     spec: Spec
     finals: dict[tuple[str, float], Final]  # by the learner's key and the level at which it is scored
-    scores: Scores
-    tried: dict[tuple[str, float], list[tuple[float, list[Any]]]]  # values tuned over as many episodes as a final run
+    experiments: dict[tuple[str, float], Experiment]  # the final runs by variant or "" and level; labels are keys
+    picked: dict[float, Picked]  # by level
     session: dict[str, Any]  # times and counts: all that may differ between two executions of the same study
+
+    def problem(self, variant: str = "") -> MDP:
+        """The model of a variant."""
+        found: MDP = self.experiments[variant, self.spec.levels[0]].problem
+        return found
+
+    def reference(self, tau: float, variant: str = "") -> Reference:
+        """What gaps on a variant are measured against."""
+        return reference(self.problem(variant), tau)
 
     def tunings(self) -> list[tuple[str, float, Tuned]]:
         """Every tuning with its learner and the level that it was made for."""
@@ -84,7 +112,7 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
             engine = Engine(jobs, store, workers, log)
             engine.drive()
             log.say(f"{engine.made} runs made, {engine.skipped} skipped because they were finished before")
-            return _score(spec, [job.outcome for job in jobs], store, engine)
+            return _study(spec, [job.outcome for job in jobs], store, engine)
     finally:
         workers.close()
 
@@ -95,31 +123,31 @@ def _job(spec: Spec, entry: Entry, tau: float, store: Store) -> Job:
 
 
 def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batch, None, Final]:
-    tuned, value, best = None, None, ""
-    if entry.grid is not None:
-        tuned = yield from _tuning(spec, entry, tau, store)
+    tuned, value, best, tried = None, None, "", {}
+    if spec.tuning is not None and entry.tuned is not None:
+        tuned = yield from _tuning(spec, spec.tuning, entry, tau, store)
         value = tuned.winner.value
         best = f"{tuned.parameter} = {value:g}"
-    runs = {
-        (name, seed): spec.run(entry, tau, seed, value=value, problem=problem)
-        for name, problem, seeds in spec.problems()
-        for seed in seeds
+        for trial in (trial for rung in tuned.rungs if rung.episodes == spec.episodes for trial in rung.trials):
+            runs = [spec.run(entry, tau, seed, value=trial.value) for seed in spec.tuning.seeds]
+            tried[trial.value] = list(map(store.load, runs))
+    final = {
+        variant: [spec.run(entry, tau, seed, value=value, problem=problem) for seed in seeds]
+        for variant, problem, seeds in spec.problems()
     }
-    yield Batch("final runs", list(runs.values()), best)
-    return Final(entry, tau, tuned, runs)
+    yield Batch("final runs", list(chain(*final.values())), best)
+    records = {variant: tuple(map(store.load, runs)) for variant, runs in final.items()}
+    return Final(Contender(entry.key, entry.learner, dict(final[""][0].params)), tau, tuned, tried, records)
 
 
-def _tuning(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batch, None, Tuned]:
-    plan, parameter = spec.tuning, entry.tuned
-    assert plan is not None
-    assert parameter is not None
+def _tuning(spec: Spec, plan: Tuning, entry: Entry, tau: float, store: Store) -> Generator[Batch, None, Tuned]:
+    parameter = str(entry.tuned)
 
     def runs(value: float, episodes: int) -> list[RunSpec]:
         return [spec.run(entry, tau, seed, value=value, episodes=episodes) for seed in plan.seeds]
 
     def score(value: float, episodes: int) -> tuple[Score, ...]:
-        against = reference(spec.problem.build(), tau)
-        return tuple(criterion(store.load(run), against, plan.tail) for run in runs(value, episodes))
+        return tuple(Score.of(store.load(run), tau, plan.tail) for run in runs(value, episodes))
 
     def batch(episodes: int, values: tuple[float, ...], before: Rung | None) -> Batch:
         ahead = None if before is None else before.ranked()[0]
@@ -130,39 +158,49 @@ def _tuning(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Bat
     return (yield from halving(parameter, entry.values(plan.points), plan.rungs, batch, score))
 
 
-def _score(spec: Spec, done: list[Final], store: Store, engine: Engine) -> Study:
-    """Load every final run once and score it at the levels that it stands for."""
-    scores, tried = Scores(spec), {}
-    finals: dict[tuple[str, float], Final] = {}
-    for final in done:
-        levels = (final.tau,) if final.entry.per_level else spec.levels
-        for variant, problem, seeds in spec.problems():
-            for seed in seeds:
-                record = store.load(final.runs[variant, seed])
-                for tau in levels:
-                    scores.add(variant, final.entry.key, tau, seed, record, problem.build())
-        finals |= {(final.entry.key, tau): final for tau in levels}
-        tried[final.entry.key, final.tau] = _tried(spec, final, store)
-    return Study(spec, finals, scores, tried, _session(engine, finals, store))
+def _study(spec: Spec, done: list[Final], store: Store, engine: Engine) -> Study:
+    """The final runs as one experiment per problem and level; a learner that is trained once takes part at every level."""
+    finals = {
+        (final.learner.label, tau): final
+        for final in done
+        for tau in spec.levels
+        if final.tau == tau or not spec.entry(final.learner.label).per_level
+    }
+    experiments = {}
+    for (variant, problem, seeds), tau in product(spec.problems(), spec.levels):
+        chosen = [finals[entry.key, tau] for entry in spec.entries]
+        experiments[variant, tau] = Experiment(
+            problem=problem.build(),
+            tau=tau,
+            episodes=spec.episodes,
+            seeds=seeds,
+            learners=tuple(final.learner for final in chosen),
+            records={final.learner.label: final.records[variant] for final in chosen},
+        )
+    picked = {tau: _picked(spec, experiments["", tau]) for tau in spec.levels}
+    shown = {tau: one for tau, one in picked.items() if one is not None}
+    return Study(spec, finals, experiments, shown, _session(spec, engine, store))
 
 
-def _tried(spec: Spec, final: Final, store: Store) -> list[tuple[float, list[Any]]]:
-    """Every value that tuning tried for as long as a final run, with its records on the validation seeds."""
-    if final.tuned is None or spec.tuning is None:
-        return []
-    values = [trial.value for rung in final.tuned.rungs if rung.episodes == spec.episodes for trial in rung.trials]
-    runs = {value: [spec.run(final.entry, final.tau, s, value=value) for s in spec.tuning.seeds] for value in values}
-    return [(value, [store.load(run) for run in runs[value]]) for value in values]
+def _picked(spec: Spec, experiment: Experiment) -> Picked | None:
+    """The final policy that is shown; None if the study names no learner or its policies are not Markov."""
+    if spec.final_policy is None:
+        return None
+    seeds, tau = spec.study.seeds, experiment.tau
+    runs = dict(zip(seeds, experiment.runs(spec.final_policy.learner, seeds), strict=True))
+    beta = log_buffer(tau)(spec.episodes - 1)
+    errors = {
+        seed: (float(record.gap(tau, "capped")[-1]), float(record.buffered_error(tau, beta)[-1]))
+        for seed, record in runs.items()
+    }
+    seed = min(errors, key=lambda seed: (*np.round(errors[seed], 12), seed))
+    policy = runs[seed].final_policy
+    return Picked(seed, policy.actions.astype(np.int64), errors) if isinstance(policy, MarkovPolicy) else None
 
 
-def _session(engine: Engine, finals: dict[tuple[str, float], Final], store: Store) -> dict[str, Any]:
+def _session(spec: Spec, engine: Engine, store: Store) -> dict[str, Any]:
     """Times and counts; runs of earlier sessions count with the time that they took then."""
     times = store.times()
-    parts = {
-        run.name: "variants" if variant else "final runs"
-        for final in finals.values()
-        for (variant, _), run in final.runs.items()
-    }
     by_part: dict[str, float] = defaultdict(float)
     by_learner: dict[str, float] = defaultdict(float)
     episodes: dict[str, int] = defaultdict(int)
@@ -170,8 +208,10 @@ def _session(engine: Engine, finals: dict[tuple[str, float], Final], store: Stor
         if name in times:
             planner = dict(run.params).get("planner")
             learner = f"{run.learner} ({planner})" if planner else run.learner
+            tuning = spec.tuning is not None and run.seed in spec.tuning.seeds
+            part = "variants" if run.problem != spec.problem else "tuning" if tuning else "final runs"
             by_learner[learner] += times[name].core
-            by_part[parts.get(name, "tuning")] += times[name].core
+            by_part[part] += times[name].core
             episodes[learner] += run.episodes
     return {
         "seconds": engine.seconds,

@@ -23,7 +23,7 @@ import numpy as np
 
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.solve import guarantee_curve
-from bqrl.study.scores import MEASURES
+from bqrl.study.scores import SCORED, standard_error
 from bqrl.study.study import Study
 from bqrl.study.tune import Tuned
 
@@ -42,7 +42,7 @@ def study_tables(study: Study) -> dict[str, bytes]:
         folder = f"{variant}/" if variant else ""
         for tau in spec.levels:
             name = stem(study, tau)
-            for measure in MEASURES:
+            for measure in SCORED:
                 sheets[f"{folder}{measure}/{name}_{SUFFIX[measure]}.csv"] = _curves(
                     study, variant, tau, measure, everyone
                 )
@@ -57,12 +57,11 @@ def study_tables(study: Study) -> dict[str, bytes]:
 
 def policy_table(study: Study, tau: float, state_title: str, *, numbers: bool) -> tuple[str, bytes] | None:
     """File name and content of the final policy that is shown; actions as `numbers` or by name. None if there is none."""
-    seed, chosen = study.scores.picked(tau), study.spec.final_policy
-    if seed is None or chosen is None:
+    picked, chosen, mdp = study.picked.get(tau), study.spec.final_policy, study.problem()
+    if picked is None or chosen is None:
         return None
-    actions, mdp = study.scores.policies[tau][seed], study.scores.problem()
     rows = [
-        [mdp.state_label(s), *(int(a) if numbers else mdp.action_label(int(a)) for a in actions[:, s])]
+        [mdp.state_label(s), *(int(a) if numbers else mdp.action_label(int(a)) for a in picked.actions[:, s])]
         for s in shown_states(study)
     ]
     header = [state_title, *(f"stage_{h}" for h in range(1, mdp.H + 1))]
@@ -71,7 +70,7 @@ def policy_table(study: Study, tau: float, state_title: str, *, numbers: bool) -
 
 def shown_states(study: Study) -> list[int]:
     """States of the final policy's table."""
-    mdp, chosen = study.scores.problem(), study.spec.final_policy
+    mdp, chosen = study.problem(), study.spec.final_policy
     return [s for s in range(mdp.S) if chosen is None or mdp.state_label(s) not in chosen.leave_out]
 
 
@@ -114,40 +113,41 @@ def tuning_rows(tuned: Tuned) -> Iterator[list[Any]]:
         last = number == len(tuned.rungs)
         kept = {tuned.winner.place} if last else {trial.place for trial in tuned.rungs[number].trials}
         for trial in rung.trials:
-            yield [number, rung.episodes, trial.value, trial.gap, trial.error, trial.tail, int(trial.place in kept)]
+            criterion = (trial.gap, standard_error(trial.gaps), trial.tail)
+            yield [number, rung.episodes, trial.value, *criterion, int(trial.place in kept)]
 
 
 def _curves(study: Study, variant: str, tau: float, measure: str, keys: Sequence[str]) -> Sheet:
-    columns: list[FloatArray] = []
-    header = ["episode"]
+    """Mean and sample standard deviation by episode; equal curves deviate by exactly zero."""
+    experiment, columns, header = study.experiments[variant, tau], list[FloatArray](), ["episode"]
     for key in keys:
-        columns += study.scores.mean_curve(variant, key, tau, measure)
+        values = experiment.values(key, measure, study.spec.shown_seeds(variant))
+        apart = values - values[0]
+        columns += [values[0] + apart.mean(axis=0), apart.std(axis=0, ddof=1)]
         header += [f"{key}_mean", f"{key}_std"]
     return header, ([t, *row] for t, row in enumerate(np.array(columns).T.tolist(), start=1))
 
 
 def _ends(study: Study, variant: str, tau: float) -> Sheet:
-    rows = []
-    for entry in study.spec.entries:
-        ends = study.scores.ends[variant, entry.key, tau]
-        for seed in ends["exact"]:
+    experiment, rows = study.experiments[variant, tau], []
+    ends = [experiment.ends(measure) for measure in SCORED]
+    for key in experiment.records:
+        for i, seed in enumerate(experiment.seeds):
             held_out = int(not variant and seed in study.spec.study.seeds)
-            rows.append([entry.key, seed, held_out, *(ends[measure][seed] for measure in MEASURES)])
+            rows.append([key, seed, held_out, *(float(one[key][i]) for one in ends)])
     return ["learner", "seed", "held_out", "capped_gap", "exact_gap", "expected_regret"], rows
 
 
 def _laws(study: Study, variant: str, tau: float) -> Sheet:
-    rows = []
-    for entry in study.spec.entries:
-        for seed, (points, mass) in study.scores.laws[variant, entry.key, tau].items():
-            if seed in study.spec.shown_seeds(variant):
-                some = mass > 0.0
-                atoms = zip(points[some].tolist(), mass[some].tolist(), strict=True)
-                rows += [[entry.key, seed, x, p] for x, p in atoms]
+    experiment, seeds, rows = study.experiments[variant, tau], study.spec.shown_seeds(variant), []
+    for key in experiment.records:
+        for seed, record in zip(seeds, experiment.runs(key, seeds), strict=True):
+            atoms = zip(record.points.tolist(), record.pmf[record.law_of[-1]].tolist(), strict=True)
+            rows += [[key, seed, x, p] for x, p in atoms if p > 0.0]
     return ["learner", "seed", "return", "probability"], rows
 
 
 def _optimum(study: Study, variant: str) -> Sheet:
     """The best quantile at every level, as steps: a value holds for levels above `level_above` up to the next."""
-    levels, values = guarantee_curve(study.scores.problem(variant)).steps
+    levels, values = guarantee_curve(study.problem(variant)).steps
     return ["level_above", "value"], zip(levels.tolist(), values.tolist(), strict=True)

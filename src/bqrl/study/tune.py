@@ -12,6 +12,10 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from bqrl.learners.record import Record
+from bqrl.mdp.arrays import FloatArray
+from bqrl.study.scores import late_return, standard_error
+
 B = TypeVar("B")
 TIE = 1e-9  # sums of gaps that differ by less are equal up to rounding
 
@@ -21,6 +25,11 @@ class Score(NamedTuple):
 
     gap: float
     tail: float
+
+    @classmethod
+    def of(cls, record: Record, tau: float, tail: float) -> Score:
+        """The criterion at a level, with the last share `tail` of the episodes."""
+        return cls(float(record.gap(tau, "capped").sum()), late_return(record, tail))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +41,14 @@ class Trial:
     scores: tuple[Score, ...]  # one per validation seed
 
     @property
-    def gap(self) -> float:
-        """Mean cumulative gap."""
-        return float(np.mean([score.gap for score in self.scores]))
+    def gaps(self) -> FloatArray:
+        """Cumulative gap of each run."""
+        return np.array([score.gap for score in self.scores])
 
     @property
-    def error(self) -> float:
-        """Standard error of the mean gap."""
-        n = len(self.scores)
-        return float(np.std([score.gap for score in self.scores], ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+    def gap(self) -> float:
+        """Mean cumulative gap."""
+        return float(self.gaps.mean())
 
     @property
     def tail(self) -> float:
@@ -103,11 +111,10 @@ class Tuned:
         place = self.winner.place
         neighbour = place + (1 if place == 0 else -1)
         for rung in reversed(self.rungs):
-            trials = {trial.place: trial for trial in rung.trials}
-            if place in trials and neighbour in trials:
-                pairs = zip(trials[place].scores, trials[neighbour].scores, strict=True)
-                difference = np.array([mine.gap - other.gap for mine, other in pairs])
-                error = difference.std(ddof=1) / np.sqrt(difference.size) if difference.size > 1 else 0.0
+            gaps = {trial.place: trial.gaps for trial in rung.trials}
+            if place in gaps and neighbour in gaps:
+                difference = gaps[place] - gaps[neighbour]
+                error = np.nan_to_num(standard_error(difference))
                 return bool(abs(difference.mean()) <= max(2.0 * error, TIE))
         return None
 
