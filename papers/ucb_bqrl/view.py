@@ -125,14 +125,9 @@ class View(StudyView):
 
     def published(self) -> Sequence[Sequence[float]]:
         """The printed last values."""
-        keys = [entry.key for entry in self.spec.entries]
+        levels, keys = self.spec.levels, list(self.labels)
         return [
-            [
-                self.spec.levels.index(row["level"]),
-                ORDER.index(row["measure"]),
-                keys.index(row["learner"]),
-                row["printed"],
-            ]
+            [levels.index(row["level"]), ORDER.index(row["measure"]), keys.index(row["learner"]), row["printed"]]
             for row in self.comparison
             if row["measure"] in ORDER
         ]
@@ -147,7 +142,7 @@ class View(StudyView):
 
     def _compared(self, one: Printed) -> dict[str, Any]:
         """A printed number beside ours, with a verdict and what is known about the difference."""
-        ends = self.study.experiments["", one.level].ends(one.measure, self.spec.study.seeds)
+        ends = self.study.shown(one.level).ends(one.measure)
         key = one.learner or min(one.among, key=lambda key: (float(ends[key].mean()), key))
         found = self._threshold(one, key) if one.what == "threshold" else self._end(one, key)
         ours = found["ours"]
@@ -163,8 +158,8 @@ class View(StudyView):
 
     def _end(self, one: Printed, key: str) -> dict[str, Any]:
         """A cumulative measure at the last episode."""
-        experiment, seeds = self.study.experiments["", one.level], (self.spec.study.seeds, self.spec.ranking_seeds())
-        ours, further = (experiment.ends(one.measure, some)[key] for some in seeds)
+        held_out, others = self.study.shown(one.level), self.study.ranked(one.level)
+        ours, further = held_out.ends(one.measure)[key], others.ends(one.measure)[key]
         mean, std = float(further.mean()), float(further.std(ddof=1))
         spread = std * np.sqrt(1.0 / ours.size + 1.0 / further.size)
         apart = abs(one.value - mean) / spread if spread > 0.0 else np.inf
@@ -180,7 +175,7 @@ class View(StudyView):
             reason = f"Not explained by the variation between seeds ({far}): {on}. {self._unknown(one, key)}"
         against = self.study.reference(one.level)
         if one.measure == "capped" and abs(against.capped - against.exact) > 1e-9:
-            exact = float(experiment.ends("exact", self.spec.study.seeds)[key].mean())
+            exact = float(held_out.ends("exact")[key].mean())
             reason += (
                 f" The capped reference is {against.capped:.6g} by the printed rules (its value is not printed); the exact"
                 f" optimum is {against.exact:.6g}, and against it ours is {exact:.2f}."
@@ -223,8 +218,8 @@ class View(StudyView):
 
     def _threshold(self, one: Printed, key: str) -> dict[str, Any]:
         """The highest offer at which the final policy continues at its first stage."""
-        experiment, final = self.study.experiments["", one.level], self.study.finals[key, one.level]
-        picked = self.study.picked.get(one.level)
+        records, final = self.study.experiments["", one.level].records[key], self.study.finals[key, one.level]
+        picked, held_out = self.study.picked.get(one.level), len(self.spec.study.seeds)
         ours = None if picked is None else self._first_stage(picked.actions)
 
         def count(records: Sequence[Record]) -> int:
@@ -232,10 +227,9 @@ class View(StudyView):
             policies = [record.final_policy for record in records]
             return sum(isinstance(p, MarkovPolicy) and self._first_stage(p.actions) == one.value for p in policies)
 
-        held_out, further = self.spec.study.seeds, self.spec.study.replication_seeds
         reason = (
-            f"{count(experiment.runs(key, held_out))} of {len(held_out)} held-out and"
-            f" {count(experiment.runs(key, further))} of {len(further)} further final policies have the printed threshold."
+            f"{count(records[:held_out])} of {held_out} held-out and {count(records[held_out:])} of"
+            f" {len(records) - held_out} further final policies have the printed threshold."
         )
         if ours != one.value and final.tuned is not None and final.tried:
             name, tried = final.tuned.parameter, final.tried

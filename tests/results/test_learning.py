@@ -14,7 +14,6 @@ from bqrl.results.learning import (
     learning_files,
     learning_result,
     optimal_after,
-    random_law,
     seed_table,
 )
 from bqrl.results.result import file_names
@@ -29,7 +28,7 @@ WORDS = Words("Sale", unit="EUR")
 def found():
     experiment = bqrl.compare(MODEL, ["q-learning", "ucbvi"], tau=0.3, episodes=40, seeds=3, workers=1)
     sizes = {"states": MODEL.S, "actions": MODEL.A, "horizon": MODEL.H, "start": "2", "discount": 1.0}
-    return Learned(experiment, WORDS, sizes, MODEL, random_law(MODEL))
+    return Learned(experiment, WORDS, sizes, MODEL)
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ def numbers(rows, *keys, **where):
 def test_the_main_figure_draws_the_mean_and_the_bootstrap_band_of_the_held_out_seeds(study, view, embedded):
     spec = view.figure(0.5, "capped").to_dict()
     drawn = numbers(embedded(spec, "low"), "x", "y", "low", "high", k=0)
-    curves = study.experiments["", 0.5].values("ucb_bqrl", "capped", (1, 2))
+    curves = study.experiments["", 0.5].part((1, 2)).values("ucb_bqrl", "capped")
     assert curves.shape == (2, 60)
     assert drawn[:, 0].tolist() == list(range(1, 61))
     assert np.allclose(drawn[:, 1], curves.mean(axis=0), rtol=1e-5)
@@ -76,7 +76,7 @@ def test_promises_and_laws_are_those_of_the_final_policies(view, embedded):
 def test_the_tuning_shows_every_trial_and_rings_the_winner(study, view, embedded):
     spec = view.tuning().to_dict()
     rows = embedded(spec, "search", "low")
-    for i, (_, _, tuned) in enumerate(study.tunings()):
+    for i, tuned in enumerate(study.tunings.values()):
         trials = sorted((trial.value, trial.gap) for rung in tuned.rungs for trial in rung.trials)
         assert np.allclose(sorted(map(tuple, numbers(rows, "x", "y", search=i))), trials, rtol=1e-5)
 

@@ -1,6 +1,5 @@
 """The words and tables of a study are those of its numbers."""
 
-import numpy as np
 import pytest
 
 from bqrl.results.study_words import StudyWords
@@ -21,7 +20,7 @@ def test_tables_of_last_values_hold_mean_and_standard_deviation_and_say_so(study
             for one in tables[name].rows
             if (one["measure"], one["learner"]) == ("gap to the exact optimum", "eps_q")
         ]
-        ends = study.experiments["", 0.5].ends("exact", seeds)["eps_q"]
+        ends = study.experiments["", 0.5].part(seeds).ends("exact")["eps_q"]
         assert row["tau0p5_mean"] == pytest.approx(ends.mean())
         assert row["tau0p5_std"] == pytest.approx(ends.std(ddof=1))
         assert len(tables[name].rows) == len(SCORED) * 3
@@ -29,7 +28,7 @@ def test_tables_of_last_values_hold_mean_and_standard_deviation_and_say_so(study
 
 
 def test_the_order_of_shown_curves_is_that_of_the_held_out_seeds(study, view):
-    ends = study.experiments["", 0.5].ends("exact", (1, 2))
+    ends = study.experiments["", 0.5].part((1, 2)).ends("exact")
     least = min(values.mean() for values in ends.values())
     text = view.order(0.5, "exact", shown=True)
     assert text.startswith("τ = 0.5: ")

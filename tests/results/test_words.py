@@ -195,7 +195,7 @@ def test_the_best_promise_is_claimed_only_where_it_was_kept(given, text):
 class Ends(Experiment):
     """An experiment of which only the last gaps are known."""
 
-    def ends(self, measure, seeds=None):
+    def ends(self, measure):
         return {label: np.array(values) for label, values in self.records.items()}
 
     @property
@@ -213,7 +213,7 @@ GAP = "cumulative gap to the exact optimum after 100 episodes"
         ({"A": [1.0, 9.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 5 on average over 2 seeds; then B 8.5 (within two standard errors)"),
         ({"B": [8.0], "A": [0.0], "C": [9.0], "D": [10.0]}, f"A has the smallest {GAP}, 0; then B 8, C 9"),
         ({"A": [0.0], "B": [1e-13]}, f"A and B have the smallest {GAP}, 0"),
-        (dict.fromkeys("ABCDE", [1.0]), f"5 of 5 learners have the smallest {GAP}, 1"),
+        ({label: [1.0] for label in "ABCDE"}, f"5 of 5 learners have the smallest {GAP}, 1"),
         ({"A": [3.0]}, f"A has the smallest {GAP}, 3"),
     ],
 )  # fmt: skip
@@ -222,12 +222,11 @@ def test_an_order_says_no_more_than_the_seeds_show(given, text):
     assert order_of(Ends(None, 0.1, 100, seeds, (), given)) == text
 
 
-def test_an_order_may_be_of_some_learners_under_other_names():
-    ends = Ends(None, 0.1, 100, (0, 1), (), {"a": [1.0, 2.0], "b": [8.0, 9.0], "c": [3.0, 4.0]})
-    text = order_of(ends, "return", (0, 1), {"a": "Alpha", "b": "Beta"}, fixed)
+def test_the_largest_return_leads():
+    text = order_of(Ends(None, 0.1, 100, (0, 1), (), {"a": [1.0, 2.0], "b": [8.0, 9.0]}), "return", fixed)
     assert text == (
-        "Beta has the largest cumulative return after 100 episodes, 8.50 on average over 2 seeds; then Alpha 1.50 (more than"
-        " two standard errors away)"
+        "b has the largest cumulative return after 100 episodes, 8.50 on average over 2 seeds; then a 1.50 (more than two"
+        " standard errors away)"
     )
 
 
@@ -247,7 +246,9 @@ def test_what_runs_mean_and_nothing_to_learn_is_said_only_of_learners_that_end_a
     both = document(("A", [1.0], [None]), ("B", [8.0], [None]))
     assert compared(both, "A leads", words).startswith("A leads. In 9 of 10 runs ")
     assert compared(document(("A", [1.0], [0]), best=None), "A leads", words).endswith("no gaps are known.")
-    assert compared(both, "", words).endswith("In 9 of 10 runs the best policy gives at least 10 EUR, random play 2 EUR.")
+    assert compared(both, "", words).endswith(
+        "In 9 of 10 runs the best policy gives at least 10 EUR, random play 2 EUR."
+    )
     easy = document(("A", [0.0], [0]), ("B", [0.0], [0]), random=10.0)
     assert compared(easy, "", words).endswith("Random play promises as much: at this level there is nothing to learn.")
     hard = document(("A", [0.0], [0]), ("B", [8.0], [None]), random=10.0)

@@ -51,7 +51,7 @@ def test_goldens_hold():
 def test_printed_numbers_stand_beside_ours(view):
     first, smallest, threshold = view.comparison
     seeds = view.spec.study.seeds
-    ends = view.study.experiments["", 0.5].ends("capped", seeds)
+    ends = view.study.experiments["", 0.5].part(seeds).ends("capped")
     ends = {key: ends[key].mean() for key in ("eps_q", "ucb_bqrl")}
     assert first["ours"] == pytest.approx(ends["eps_q"])
     assert first["difference"] == pytest.approx(first["ours"] - 7.0)

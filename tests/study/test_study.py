@@ -32,9 +32,8 @@ def test_final_runs_are_experiments_and_runs_trained_once_are_shared(finished):
     assert low.seeds == (1, 2, 3, 4, 5)
     assert all(mine is other for mine, other in zip(low.records["eps_q"], high.records["eps_q"], strict=True))
     assert all(record.tau == 0.2 for record in low.records["target"])
-    (tuned,) = [tuned for key, _, tuned in study.tunings() if key == "eps_q"]
-    assert low.learners[1].params == {"learning_rate": tuned.winner.value}
-    order = [row["learner"] for row in high.order("exact", study.spec.ranking_seeds())]
+    assert low.learners[1].params == {"learning_rate": study.tunings["eps_q", 0.5].winner.value}
+    order = [row["learner"] for row in high.part(study.spec.ranking_seeds()).order("exact")]
     assert order == [row["learner"] for row in details_of(finished[1])["orderings"]["AssetSelling"]["0.5"]["exact"]]
 
 

@@ -106,7 +106,6 @@ def run_learners(
             problem.words,
             problem.sizes | {"name": problem.words.title},
             problem.mdp,
-            random=None if problem.mdp is None else learning.random_law(problem.mdp),
             settings=asked.settings() | dict(settings),
             seconds=time.perf_counter() - begun,
             alone=alone,
@@ -173,7 +172,7 @@ def _show(document: dict[str, Any], found: learning.Learned) -> None:
     who = f"{found.experiment.learners[0].label}, " if found.alone else ""
     setting = f"{who}level {found.experiment.tau:g}, {words.count('episode', found.experiment.episodes)}, {named}"
     console.print(f"{words.title}: {in_one_line(document['model'], words)}; {setting}", style="italic", soft_wrap=True)
-    table = learning.seed_table(document, words) if found.alone else learning.learner_table(found.experiment, document)
+    table = learning.main_table(found, document)
     show_table(console, table, bold="quantile")
     console.print()
     say(console, document["meaning"])

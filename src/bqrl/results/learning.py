@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
@@ -55,15 +54,9 @@ class Learned:
     words: Words
     model: Mapping[str, Any]  # sizes of the problem
     mdp: MDP | None = None
-    random: Law | None = None  # law of the return of uniformly random play
     settings: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     alone: bool = False  # one learner, of which the policy is shown
-
-
-def random_law(mdp: MDP) -> Law:
-    """Law of the return of uniformly random play, or its lower end."""
-    return evaluate(mdp, uniform(mdp))
 
 
 def label_of(learner: str, params: Mapping[str, Any]) -> str:
@@ -103,8 +96,9 @@ def learning_document(found: Learned) -> dict[str, Any]:
     optimum, best, random = next(iter(experiment.records.values()))[0].optimum, None, None
     if experiment.exact and optimum is not None:
         best = {"quantile": optimum.quantile(tau), "mean": optimum.best_mean}
-        if found.random is not None:
-            quantile, mean = found.random.quantile(tau), found.random.mean()
+        if found.mdp is not None:
+            play = evaluate(found.mdp, uniform(found.mdp))
+            quantile, mean = play.quantile(tau), play.mean()
             lost = {"gap": T * (best["quantile"] - quantile), "regret": T * (best["mean"] - mean)}
             random = {"quantile": quantile, "mean": mean, **lost}
     document: dict[str, Any] = {
@@ -116,13 +110,13 @@ def learning_document(found: Learned) -> dict[str, Any]:
         "best": best,
         "random": random,
         "learners": [_learner(found, one, best) for one in experiment.learners],
+        "beats": experiment.beats(),
         "seconds": found.seconds,
         "versions": versions(),
     }
-    document["beats"] = experiment.beats()
-    words = found.words
-    document["meaning"] = learned(document, words) if found.alone else compared(document, order_of(experiment), words)
-    return document
+    if found.alone:
+        return document | {"meaning": learned(document, found.words)}
+    return document | {"meaning": compared(document, order_of(experiment), found.words)}
 
 
 def _learner(found: Learned, one: Contender, best: Mapping[str, float] | None) -> dict[str, Any]:
@@ -174,6 +168,11 @@ def _columns(document: Mapping[str, Any]) -> list[str]:
     return [key for key in TITLES if key in known and (document["best"] is None or "return" not in key)]
 
 
+def main_table(found: Learned, document: Mapping[str, Any]) -> Table:
+    """What is shown first: one learner by seed, or several by their means."""
+    return seed_table(document, found.words) if found.alone else learner_table(found.experiment, document)
+
+
 def seed_table(document: Mapping[str, Any], words: Words) -> Table:
     """One learner: one row per seed, and their mean."""
     (learner,), keys, best = document["learners"], _columns(document), document["best"]
@@ -209,9 +208,7 @@ def learner_table(experiment: Experiment, document: Mapping[str, Any]) -> Table:
 def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]) -> Result:
     """The result of runs with records and further `files` attached."""
     experiment, words = found.experiment, found.words
-    tables = (
-        {"seeds": seed_table(document, words)} if found.alone else {"learners": learner_table(experiment, document)}
-    )
+    tables = {"seeds" if found.alone else "learners": main_table(found, document)}
     attached, left_out = dict(files), list[str]()
     for one in experiment.learners:
         for seed, record in zip(experiment.seeds, experiment.records[one.label], strict=True):
@@ -255,11 +252,8 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
     if exact:
         references = [("best possible", document["best"]["quantile"])]
         references += [] if document["random"] is None else [("random play", document["random"]["quantile"])]
-    title = (
-        f"{experiment.learners[0].label}: {attained(document, words)}"
-        if exact and found.alone
-        else order_of(experiment)
-    )
+    alone = exact and found.alone
+    title = f"{experiment.learners[0].label}: {attained(document, words)}" if alone else order_of(experiment)
     chart = curves_chart(
         curves,
         title=title,

@@ -70,7 +70,7 @@ class StudyView(StudyWords):
         found["return_laws"] = self.return_laws()
         if spec.variants:
             found["variants"] = self.strip(list(spec.variants), ("exact", "expected"))
-        return found | ({"tuning": self.tuning()} if self.study.tunings() else {})
+        return found | ({"tuning": self.tuning()} if self.study.tunings else {})
 
     def published(self) -> Sequence[Sequence[float]]:
         """Published last values, as (level, measure, learner, value) with indices."""
@@ -89,19 +89,16 @@ class StudyView(StudyWords):
     def figure(self, tau: float, measure: str) -> Any:
         """The main figure of a level."""
         names = {entry.key: entry.label for entry in self.spec.entries if entry.plot}
-        return experiment_view(self.study.experiments["", tau], measure, self.spec.study.seeds, names, POINTS, fixed)
+        return experiment_view(self.study.shown(tau, names=names), measure, POINTS, fixed)
 
     def every_measure(self) -> Any:
         """Every measure of every learner at every level, on every variant of the problem."""
         spec, variants, curves = self.spec, ["", *self.spec.variants], []
         selectors = self._selectors(ORDER, variants)
-        for (v, variant), (i, tau), (j, measure) in product(
-            enumerate(variants), enumerate(spec.levels), enumerate(ORDER)
-        ):
-            experiment, seeds, view = self.study.experiments[variant, tau], spec.shown_seeds(variant), (i, j, v)
-            for key, label in self.labels.items():
-                values = experiment.values(key, measure, seeds)
-                curves.append(charts.mean_curve(label, values, POINTS, view[: len(selectors)]))
+        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(ORDER), self.labels.items())
+        for (v, variant), (i, tau), (j, measure), (key, label) in cases:
+            values = self.study.shown(tau, variant).values(key, measure)
+            curves.append(charts.mean_curve(label, values, POINTS, (i, j, v)[: len(selectors)]))
         drawn = lines(curves, "episode", "cumulative measure", selectors=selectors, scales={"y": SYMLOG})
         band = BAND.format(seeds=len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
@@ -110,15 +107,14 @@ class StudyView(StudyWords):
 
     def strip(self, variants: Sequence[str], measures: Sequence[str], published: Sequence[Sequence[float]] = ()) -> Any:
         """Last values of every run: one row per learner, one dot per seed; crosses mark what was `published`."""
-        alt, spec, labels = altair(), self.spec, [entry.label for entry in self.spec.entries]
-        selectors = self._selectors(measures, variants)
-        rows = []
-        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(measures), enumerate(spec.entries))
-        for (v, variant), (i, tau), (j, measure), (k, entry) in cases:
-            ranking = spec.ranking_seeds(variant)
-            experiment = self.study.experiments[variant, tau]
-            ends = zip(experiment.seeds, experiment.ends(measure)[entry.key].tolist(), strict=True)
-            rows += [[v, i, j, k, seed, x, int(seed in ranking), n] for n, (seed, x) in enumerate(ends)]
+        alt, spec, labels = altair(), self.spec, list(self.labels.values())
+        selectors, rows = self._selectors(measures, variants), []
+        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(measures))
+        for (v, variant), (i, tau), (j, measure) in cases:
+            experiment, ranking = self.study.experiments[variant, tau], spec.ranking_seeds(variant)
+            for k, ends in enumerate(experiment.ends(measure).values()):
+                runs = enumerate(zip(experiment.seeds, ends.tolist(), strict=True))
+                rows += [[v, i, j, k, seed, x, int(seed in ranking), n] for n, (seed, x) in runs]
         label, colour = by_label(labels)
         colour.legend = None
         base = alt.Chart(csv_data(["problem", "level", "measure", "k", "seed", "value", "further", "n"], rows))
@@ -161,8 +157,7 @@ class StudyView(StudyWords):
         curves = []
         for (i, tau), entry in product(enumerate(levels), self.spec.entries):
             laws = self.final_laws(entry.key, tau)
-            mass = np.concatenate([law.probabilities for law in laws]) / len(laws)
-            law = Law(np.concatenate([law.values for law in laws]), mass)
+            law = Law.mixture(laws, np.full(len(laws), 1.0 / len(laws)))
             curves.append(Curve(entry.label, np.r_[law.values[0], law.values], np.r_[0.0, law.running], view=(i,)))
         drawn = lines(curves, "return", "probability of a return at or below it", selectors=selectors, step=True)
         best = [[i, self.study.reference(tau).exact, tau] for i, tau in enumerate(levels)]
@@ -194,14 +189,13 @@ class StudyView(StudyWords):
     def tuning(self) -> Any:
         """The criterion over each grid, rung by rung."""
         curves, best, names, verdicts = [], [], [], []
-        for s, (key, tau, tuned) in enumerate(self.study.tunings()):
+        for s, ((key, tau), tuned) in enumerate(self.study.tunings.items()):
             names.append(f"{self.labels[key]}, τ = {tau:g}")
             verdicts.append(f"{names[-1]}: {tuned.verdict()}")
             best.append([s, tuned.winner.value, tuned.winner.gap])
             for r, rung in enumerate(tuned.rungs, start=1):
-                values, gaps = (np.array([getattr(trial, key) for trial in rung.trials]) for key in ("value", "gap"))
-                order = np.argsort(values)
-                curves.append(Curve(f"rung {r}: {rung.episodes} episodes", values[order], gaps[order], view=(s,)))
+                values, gaps = np.array([(trial.value, trial.gap) for trial in rung.trials]).T
+                curves.append(Curve(f"rung {r}: {rung.episodes} episodes", values, gaps, view=(s,)))
         selectors, scales = [Selector("search", "learner", names)], {"x": {"type": "log"}, "y": SYMLOG}
         drawn = lines(curves, "tuned parameter", "mean cumulative gap", selectors=selectors, scales=scales, points=True)
         ring = altair().Chart(csv_data(["search", "x", "y"], best)).transform_filter(chosen(selectors))

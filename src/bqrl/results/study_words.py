@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from itertools import product
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from bqrl.laws.law import Law
 from bqrl.results.result import Table, versions
 from bqrl.results.words import fixed, listed, number, order_of
+from bqrl.study.compare import Experiment
 from bqrl.study.runs import fingerprint
 from bqrl.study.scores import MEASURES, SCORED
 from bqrl.study.study import Study
@@ -37,13 +38,13 @@ class StudyWords:
 
     def final_laws(self, key: str, tau: float) -> list[Law]:
         """Laws of the return under the policies of the last episode, one per held-out seed."""
-        records = self.study.experiments["", tau].runs(key, self.spec.study.seeds)
+        records = self.study.shown(tau).records[key]
         return [Law(record.points, record.pmf[record.law_of[-1]]) for record in records]
 
     def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False) -> str:
         """Which learner ends lowest, on the seeds of the curves that are `shown` or on those that no choice was made on."""
-        seeds = self.spec.shown_seeds(variant) if shown else self.spec.ranking_seeds(variant)
-        return f"τ = {tau:g}: {order_of(self.study.experiments[variant, tau], measure, seeds, self.labels, fixed)}"
+        part = (self.study.shown if shown else self.study.ranked)(tau, variant, self.labels)
+        return f"τ = {tau:g}: {order_of(part, measure, fixed)}"
 
     def laws_title(self, tau: float) -> str:
         """Whose final policies reach the best promise."""
@@ -87,11 +88,11 @@ class StudyWords:
                 lines.append(
                     f"τ = {tau:g}: the capped reference is {number(against.capped)}, the exact optimum {number(against.exact)}."
                 )
-        edge = [tuned for _, _, tuned in self.study.tunings() if tuned.at_edge is not None]
+        edge = [tuned for tuned in self.study.tunings.values() if tuned.at_edge is not None]
         if edge:
             steep = sum(not tuned.flat_at_edge for tuned in edge)
             lines.append(
-                f"{len(edge)} of {len(self.study.tunings())} winners of the tuning lie on an edge of their grid, {steep} of them"
+                f"{len(edge)} of {len(self.study.tunings)} winners of the tuning lie on an edge of their grid, {steep} of them"
                 " where the criterion is not known to be flat."
             )
         return lines
@@ -100,41 +101,36 @@ class StudyWords:
 
     def tables(self) -> dict[str, Table]:
         """Tables of the page, by name."""
-        spec, last = self.spec, "last cumulative values on"
-        held_out, further, others = spec.study.seeds, spec.ranking_seeds(), spec.study.variant_seeds
+        spec, shown, ranked = self.spec, self.study.shown, self.study.ranked
+        further, held_out, each = len(spec.ranking_seeds()), len(spec.study.seeds), len(spec.study.variant_seeds)
         found = {
             "orderings": self._orderings(),
-            "further_seeds": self._ends(
-                "", further, f"{last.capitalize()} {len(further)} seeds that no choice was made on"
-            ),
-            "held_out": self._ends("", held_out, f"{last.capitalize()} the {len(held_out)} held-out seeds"),
+            "further_seeds": self._ends(ranked, "", f"{further} seeds that no choice was made on"),
+            "held_out": self._ends(shown, "", f"the {held_out} held-out seeds"),
         }
         for variant in spec.variants:
-            caption = f"{self.problem_title(variant).capitalize()}: {last} {len(others)} seeds"
-            found[f"variant_{variant}"] = self._ends(variant, others, caption)
+            found[f"variant_{variant}"] = self._ends(shown, variant, f"{each} seeds, {self.problem_title(variant)}")
         found["references"] = self._references()
-        if self.study.tunings():
+        if self.study.tunings:
             found["tuning_winners"] = self._tuning()
         return found | {"session": self._session()}
 
-    def _ends(self, variant: str, seeds: tuple[int, ...], caption: str) -> Table:
+    def _ends(self, part: Callable[[float, str], Experiment], variant: str, on: str) -> Table:
         rows, titles = [], {"measure": "measure", "learner": "learner"}
-        for measure in SCORED:
-            ends = {tau: self.study.experiments[variant, tau].ends(measure, seeds) for tau in self.spec.levels}
-            for key, label in self.labels.items():
-                row: dict[str, Any] = {"measure": MEASURES[measure][0], "learner": label}
-                for tau, by_learner in ends.items():
-                    name, values = f"tau{level_name(tau)}", by_learner[key]
-                    row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
-                    titles |= {f"{name}_mean": f"τ = {tau:g}, mean", f"{name}_std": f"τ = {tau:g}, standard deviation"}
-                rows.append(row)
-        return Table(rows, titles, f"{caption}, mean and sample standard deviation.")
+        for measure, (key, label) in product(SCORED, self.labels.items()):
+            row: dict[str, Any] = {"measure": MEASURES[measure][0], "learner": label}
+            for tau in self.spec.levels:
+                name, values = f"tau{level_name(tau)}", part(tau, variant).values(key, measure)[:, -1]
+                row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
+                titles |= {f"{name}_mean": f"τ = {tau:g}, mean", f"{name}_std": f"τ = {tau:g}, standard deviation"}
+            rows.append(row)
+        return Table(rows, titles, f"Last cumulative values on {on}, mean and sample standard deviation.")
 
     def _orderings(self) -> Table:
         rows = []
         for tau, measure in product(self.spec.levels, SCORED):
             text = ""
-            for row in self.study.experiments["", tau].order(measure, self.spec.ranking_seeds()):
+            for row in self.study.ranked(tau).order(measure):
                 text += f"{self.labels[row['learner']]} {fixed(row['mean'])}"
                 text += "" if row["clear"] is None else " < " if row["clear"] else " ≈ "
             rows.append({"tau": tau, "measure": MEASURES[measure][0], "order": text})
@@ -162,7 +158,7 @@ class StudyWords:
                 "learner": self.labels[key], "tau": tau, "parameter": tuned.parameter, "winner": tuned.winner.value,
                 "lowest": tuned.values[0], "highest": tuned.values[-1], "verdict": tuned.verdict(),
             }
-            for key, tau, tuned in self.study.tunings()
+            for (key, tau), tuned in self.study.tunings.items()
         ]  # fmt: skip
         titles = {"tau": "tuned at τ", "lowest": "lowest value of the grid", "highest": "highest value"}
         return Table(rows, titles | {"verdict": "where it lies"}, "Winners of the tuning.")
@@ -211,15 +207,14 @@ class StudyWords:
     def details(self) -> dict[str, Any]:
         """All numbers of the study, for programs; `session` is all that may differ between two executions."""
         orderings: dict[str, Any] = {}
-        for (variant, tau), experiment in self.study.experiments.items():
-            seeds = self.spec.ranking_seeds(variant)
-            rows = {measure: experiment.order(measure, seeds) for measure in SCORED}
+        for variant, tau in self.study.experiments:
+            rows = {measure: self.study.ranked(tau, variant).order(measure) for measure in SCORED}
             orderings.setdefault(self.problem_title(variant), {})[repr(tau)] = rows
         picked = self.study.picked.items()
         return {
             "orderings": orderings,
             "final_policies": {repr(tau): {"seed": one.seed, "errors": one.errors} for tau, one in picked},
-            "tuning": {f"{key} {tau!r}": asdict(tuned) for key, tau, tuned in self.study.tunings()},
+            "tuning": {f"{key} {tau!r}": asdict(tuned) for (key, tau), tuned in self.study.tunings.items()},
             "versions": self.versions,
             "session": self.study.session,
         }

@@ -32,7 +32,7 @@ from bqrl.results.plan_charts import LEVEL_TITLE, Steps, guarantee_chart, law_ch
 from bqrl.results.result import Table
 from bqrl.results.words import brief, displayed, number, order_of, runs
 from bqrl.study.compare import Experiment
-from bqrl.study.scores import BAND, MEASURES, evenly
+from bqrl.study.scores import MEASURES, evenly
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
 MAX_PICTURE = 72_000  # bytes of a picture in a notebook
@@ -89,21 +89,15 @@ def record_view(record: Record) -> Any:
 
 @draw.register
 def experiment_view(
-    experiment: Experiment, measure: str | None = None, seeds: Sequence[int] | None = None,
-    names: Mapping[str, str] | None = None, points: int = charts.MAX_POINTS, show: Callable[[float], str] = brief,
-) -> Any:  # fmt: skip
-    """Learning curves with their bands on all or some seeds; with `names` only those learners, under these names."""
+    experiment: Experiment, measure: str | None = None, points: int = charts.MAX_POINTS, show: Any = brief
+) -> Any:
+    """Learning curves of an experiment with their bands; `measure` as in `Experiment.values`."""
     measure = measure or ("gap" if experiment.exact else "return")
-    names = {one.label: one.label for one in experiment.learners} if names is None else names
-    seeds = seeds or experiment.seeds
-    curves = [
-        charts.mean_curve(name, experiment.values(label, measure, seeds), points) for label, name in names.items()
-    ]
     return curves_chart(
-        curves,
-        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, seeds, names, show)}",
+        [charts.mean_curve(one.label, experiment.values(one.label, measure), points) for one in experiment.learners],
+        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, show)}",
         y_title=f"cumulative {MEASURES[measure][0]}",
-        band=BAND.format(seeds=len(seeds)) if len(seeds) > 1 else "",
+        band=experiment.band if len(experiment.seeds) > 1 else "",
         note=charts.thinning(experiment.episodes, points),
     )
 

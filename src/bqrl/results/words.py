@@ -256,30 +256,25 @@ def _neutral(neutral: Mapping[str, Any], texts: Mapping[str, str], same_as: floa
     return f"gives {texts['neutral']}"
 
 
-def order_of(
-    experiment: Experiment, measure: str | None = None, seeds: Sequence[int] | None = None,
-    names: Mapping[str, str] | None = None, show: Callable[[float], str] = brief,
-) -> str:  # fmt: skip
+def order_of(experiment: Experiment, measure: str | None = None, show: Callable[[float], str] = brief) -> str:
     """Which learners have the best mean after the last episode, which follow, and whether the distance is clear.
 
-    Learners whose means print alike are equal. With `names` only the learners in it are compared, under these names.
+    Learners whose means print alike are called equal.
     """
-    rows, T = experiment.order(measure, seeds, names), experiment.episodes
+    rows, T, n = experiment.order(measure), experiment.episodes, len(experiment.seeds)
     what = f"largest mean return over the last tenth of {T} episodes"
     if measure or experiment.exact:
         best = "largest" if measure == "return" else "smallest"
         what = f"{best} cumulative {MEASURES[measure or 'gap'][0]} after {T} episodes"
-    labels = [row["learner"] if names is None else names[row["learner"]] for row in rows]
-    means = [show(row["mean"]) for row in rows]
-    first, n = means.count(means[0]), len(seeds or experiment.seeds)
+    labels, means = [row["learner"] for row in rows], [show(row["mean"]) for row in rows]
+    first = means.count(means[0])
     who = listed(labels[:first]) if first <= MAX_NAMES else f"{first} of {len(rows)} learners"
     text = f"{who} {'has' if first == 1 else 'have'} the {what}, {means[0]}"
     text += f" on average over {n} seeds" if n > 1 else ""
-    if first == len(rows):
-        return text
     rest = [f"{label} {mean}" for label, mean in zip(labels[first:], means[first:], strict=True)]
-    rest[0] += CLEAR[rows[first - 1]["clear"]]
-    return f"{text}; then {', '.join(rest[:2])}"
+    if rest:
+        rest[0] += CLEAR[rows[first - 1]["clear"]]
+    return f"{text}; then {', '.join(rest[:2])}" if rest else text
 
 
 def attained(document: Mapping[str, Any], words: Words) -> str:

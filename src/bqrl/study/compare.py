@@ -7,9 +7,9 @@ bands of the mean, by a percentile bootstrap over seeds.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, permutations
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray
 from bqrl.study.problems import Source, frozen, source_of
-from bqrl.study.runner import Batch, Engine, Job, Steps
+from bqrl.study.runner import Batch, Engine, Job
 from bqrl.study.runs import RunSpec
 from bqrl.study.scores import BAND, MEASURES, beats, bootstrap_band, evenly, in_order, late_return
 from bqrl.study.store import Memory, Store
@@ -50,7 +50,7 @@ class Experiment(Charted):
     seeds: tuple[int, ...]
     learners: tuple[Contender, ...]
     records: Mapping[str, tuple[Record, ...]]  # by label, one per seed
-    _values: dict[tuple[str, str], FloatArray] = field(default_factory=dict, init=False, repr=False)
+    _cumulative: dict[tuple[Record, str], FloatArray] = field(default_factory=dict, repr=False)  # shared with parts
 
     @property
     def exact(self) -> bool:
@@ -62,7 +62,18 @@ class Experiment(Charted):
         """What the bands of tables and charts are."""
         return BAND.format(seeds=len(self.seeds))
 
-    def values(self, label: str, measure: str = "gap", seeds: Sequence[int] | None = None) -> FloatArray:
+    def part(self, seeds: Sequence[int], names: Mapping[str, str] | None = None) -> Experiment:
+        """The experiment on some of its seeds; with `names` only those learners, under these names."""
+        names = {one.label: one.label for one in self.learners} if names is None else names
+        places = [self.seeds.index(seed) for seed in seeds]
+        return replace(
+            self,
+            seeds=tuple(seeds),
+            learners=tuple(replace(one, label=names[one.label]) for one in self.learners if one.label in names),
+            records={name: tuple(self.records[label][i] for i in places) for label, name in names.items()},
+        )
+
+    def values(self, label: str, measure: str = "gap") -> FloatArray:
         """Cumulative measure of every run, shape (seeds, episodes).
 
         Parameters
@@ -72,38 +83,27 @@ class Experiment(Charted):
         measure
             "gap" or "exact" (best tau-quantile minus that of the evaluated policy), "capped" (the same for the paper's
             numerical reference, cut at zero), "regret" or "expected" (the same for means), or "return".
-        seeds
-            Some of the seeds; all by default.
 
         Returns
         -------
         One row per seed.
         """
-        if (label, measure) not in self._values:
-            _, by_episode = MEASURES[choice(measure, "measure", MEASURES)]
-            runs = [np.cumsum(by_episode(record, self.tau)) for record in self.records[label]]
-            self._values[label, measure] = np.array(runs)
-        chosen = self.seeds if seeds is None else seeds
-        return self._values[label, measure][[self.seeds.index(seed) for seed in chosen]]
+        _, by_episode = MEASURES[choice(measure, "measure", MEASURES)]
+        for record in self.records[label]:
+            if (record, measure) not in self._cumulative:
+                self._cumulative[record, measure] = np.cumsum(by_episode(record, self.tau))
+        return np.array([self._cumulative[record, measure] for record in self.records[label]])
 
-    def runs(self, label: str, seeds: Sequence[int] | None = None) -> list[Record]:
-        """Records of a learner on some of the seeds; on all by default."""
-        chosen = self.seeds if seeds is None else seeds
-        return [self.records[label][self.seeds.index(seed)] for seed in chosen]
-
-    def ends(self, measure: str, seeds: Sequence[int] | None = None) -> dict[str, FloatArray]:
+    def ends(self, measure: str) -> dict[str, FloatArray]:
         """Last value of a measure by learner, one per seed; "late_return" is the mean return of the last episodes."""
         if measure == "late_return":
-            return {label: np.array(list(map(late_return, self.runs(label, seeds)))) for label in self.records}
-        return {label: self.values(label, measure, seeds)[:, -1] for label in self.records}
+            return {label: np.array(list(map(late_return, runs))) for label, runs in self.records.items()}
+        return {label: self.values(label, measure)[:, -1] for label in self.records}
 
-    def order(
-        self, measure: str | None = None, seeds: Sequence[int] | None = None, labels: Iterable[str] | None = None
-    ) -> list[dict[str, Any]]:
-        """All or some learners from the best mean on, as `in_order` has them; by "gap" or, if unknown, "late_return"."""
+    def order(self, measure: str | None = None) -> list[dict[str, Any]]:
+        """The learners from the best mean on, as `in_order` has them; by "gap" or, if unknown, "late_return"."""
         measure = measure or ("gap" if self.exact else "late_return")
-        ends = self.ends(measure, seeds)
-        return in_order({label: ends[label] for label in labels or ends}, largest="return" in measure)
+        return in_order(self.ends(measure), largest="return" in measure)
 
     def beats(self) -> list[dict[str, Any]]:
         """For each pair of learners, the best first: the probability that a run of the first beats one of the other."""
@@ -133,8 +133,8 @@ class Experiment(Charted):
         for one in self.learners:
             values = self.values(one.label, measure)[:, shown_episodes]
             columns = (shown_episodes + 1, values.mean(axis=0), *bootstrap_band(values))
-            for row in zip(*(column.tolist() for column in columns), strict=True):
-                rows.append({"learner": one.label, **dict(zip(("episode", "mean", "low", "high"), row, strict=True))})
+            for t, mean, low, high in zip(*(column.tolist() for column in columns), strict=True):
+                rows.append({"learner": one.label, "episode": t, "mean": mean, "low": low, "high": high})
         return rows
 
     def rows(self) -> list[dict[str, Any]]:
@@ -238,7 +238,10 @@ def compare(
         elif isinstance(workers, LocalWorkers):
             _check_portable(one.label, (problem, one.learner, one.params))
     watch = Watch() if watch is None else watch
-    jobs = [Job(label, label, _steps(batch), len(batch), len(batch) * first.total) for label, batch in runs.items()]
+    jobs = [
+        Job(label, label, (one for one in [Batch("learning", batch)]), len(batch), len(batch) * first.total)
+        for label, batch in runs.items()
+    ]
     try:
         with Memory() if folder is None else Store(folder, watch.say) as store:
             Engine(jobs, store, workers, watch, strict=True).drive()
@@ -248,10 +251,6 @@ def compare(
     for record in chain.from_iterable(records.values()):
         record.mdp = first.mdp
     return Experiment(problem, tau, first.total, chosen, tuple(contenders), records)
-
-
-def _steps(runs: list[RunSpec]) -> Steps:
-    yield Batch("learning", runs)
 
 
 def _check_stored(label: str, run: RunSpec) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, product
@@ -64,6 +64,7 @@ class Study:
     spec: Spec
     finals: dict[tuple[str, float], Final]  # by the learner's key and the level at which it is scored
     experiments: dict[tuple[str, float], Experiment]  # the final runs by variant or "" and level; labels are keys
+    tunings: dict[tuple[str, float], Tuned]  # by the learner's key and the level that it was tuned for
     picked: dict[float, Picked]  # by level
     session: dict[str, Any]  # times and counts: all that may differ between two executions of the same study
 
@@ -72,14 +73,17 @@ class Study:
         found: MDP = self.experiments[variant, self.spec.levels[0]].problem
         return found
 
+    def shown(self, tau: float, variant: str = "", names: Mapping[str, str] | None = None) -> Experiment:
+        """The final runs on the seeds of tables and curves, on the problem itself the held-out ones."""
+        return self.experiments[variant, tau].part(self.spec.shown_seeds(variant), names)
+
+    def ranked(self, tau: float, variant: str = "", names: Mapping[str, str] | None = None) -> Experiment:
+        """The final runs on the seeds that decide orderings."""
+        return self.experiments[variant, tau].part(self.spec.ranking_seeds(variant), names)
+
     def reference(self, tau: float, variant: str = "") -> Reference:
         """What gaps on a variant are measured against."""
         return reference(self.problem(variant), tau)
-
-    def tunings(self) -> list[tuple[str, float, Tuned]]:
-        """Every tuning with its learner and the level that it was made for."""
-        found = {(key, final.tau): final.tuned for (key, _), final in self.finals.items() if final.tuned is not None}
-        return [(key, tau, tuned) for (key, tau), tuned in found.items()]
 
 
 def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, watch: Watch | None = None) -> Study:
@@ -178,8 +182,14 @@ def _study(spec: Spec, done: list[Final], store: Store, engine: Engine) -> Study
             records={final.learner.label: final.records[variant] for final in chosen},
         )
     picked = {tau: _picked(spec, experiments["", tau]) for tau in spec.levels}
-    shown = {tau: one for tau, one in picked.items() if one is not None}
-    return Study(spec, finals, experiments, shown, _session(spec, engine, store))
+    return Study(
+        spec=spec,
+        finals=finals,
+        experiments=experiments,
+        tunings={(final.learner.label, final.tau): final.tuned for final in done if final.tuned is not None},
+        picked={tau: one for tau, one in picked.items() if one is not None},
+        session=_session(spec, engine, store),
+    )
 
 
 def _picked(spec: Spec, experiment: Experiment) -> Picked | None:
@@ -187,7 +197,7 @@ def _picked(spec: Spec, experiment: Experiment) -> Picked | None:
     if spec.final_policy is None:
         return None
     seeds, tau = spec.study.seeds, experiment.tau
-    runs = dict(zip(seeds, experiment.runs(spec.final_policy.learner, seeds), strict=True))
+    runs = dict(zip(seeds, experiment.part(seeds).records[spec.final_policy.learner], strict=True))
     beta = log_buffer(tau)(spec.episodes - 1)
     errors = {
         seed: (float(record.gap(tau, "capped")[-1]), float(record.buffered_error(tau, beta)[-1]))

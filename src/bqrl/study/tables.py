@@ -49,7 +49,7 @@ def study_tables(study: Study) -> dict[str, bytes]:
             sheets[f"{folder}replications/{name}_ends.csv"] = _ends(study, variant, tau)
             sheets[f"{folder}laws/{name}_final_laws.csv"] = _laws(study, variant, tau)
         sheets[f"{folder}laws/{file_name(spec.problem.name)}_best_quantile.csv"] = _optimum(study, variant)
-    for key, tau, tuned in study.tunings():
+    for (key, tau), tuned in study.tunings.items():
         header = ["rung", "episodes", tuned.parameter, "gap_mean", "gap_error", "tail_return", "kept"]
         sheets[f"tuning/{key}_tau{level_name(tau)}.csv"] = header, tuning_rows(tuned)
     return {name: to_csv(study, *sheet) for name, sheet in sheets.items()}
@@ -119,9 +119,9 @@ def tuning_rows(tuned: Tuned) -> Iterator[list[Any]]:
 
 def _curves(study: Study, variant: str, tau: float, measure: str, keys: Sequence[str]) -> Sheet:
     """Mean and sample standard deviation by episode; equal curves deviate by exactly zero."""
-    experiment, columns, header = study.experiments[variant, tau], list[FloatArray](), ["episode"]
+    experiment, columns, header = study.shown(tau, variant), list[FloatArray](), ["episode"]
     for key in keys:
-        values = experiment.values(key, measure, study.spec.shown_seeds(variant))
+        values = experiment.values(key, measure)
         apart = values - values[0]
         columns += [values[0] + apart.mean(axis=0), apart.std(axis=0, ddof=1)]
         header += [f"{key}_mean", f"{key}_std"]
@@ -139,9 +139,9 @@ def _ends(study: Study, variant: str, tau: float) -> Sheet:
 
 
 def _laws(study: Study, variant: str, tau: float) -> Sheet:
-    experiment, seeds, rows = study.experiments[variant, tau], study.spec.shown_seeds(variant), []
-    for key in experiment.records:
-        for seed, record in zip(seeds, experiment.runs(key, seeds), strict=True):
+    experiment, rows = study.shown(tau, variant), []
+    for key, records in experiment.records.items():
+        for seed, record in zip(experiment.seeds, records, strict=True):
             atoms = zip(record.points.tolist(), record.pmf[record.law_of[-1]].tolist(), strict=True)
             rows += [[key, seed, x, p] for x, p in atoms if p > 0.0]
     return ["learner", "seed", "return", "probability"], rows
