@@ -31,7 +31,8 @@ _NAMES = {  # public names by module
     "planners.plan": "Plan",
     "planners.solve": "solve",
     "planners.target": "GuaranteeCurve guarantee_curve",
-    "study.compare": "Experiment compare",
+    "study.compare": "compare",
+    "study.scores": "Experiment",
 }
 _HOME = {name: f"bqrl.{module}" for module, names in _NAMES.items() for name in names.split()}
 _DEPRECATED: dict[str, str] = {}  # old public name -> new public name; kept for one version

@@ -31,7 +31,8 @@ from bqrl.planners.evaluate import evaluate as evaluate, simulate as simulate
 from bqrl.planners.plan import Plan as Plan
 from bqrl.planners.solve import solve as solve
 from bqrl.planners.target import GuaranteeCurve as GuaranteeCurve, guarantee_curve as guarantee_curve
-from bqrl.study.compare import Experiment as Experiment, compare as compare
+from bqrl.study.compare import compare as compare
+from bqrl.study.scores import Experiment as Experiment
 
 __version__: str
 __all__: list[str]

@@ -19,7 +19,7 @@ from bqrl.results.words import (
     percent,
     runs,
 )
-from bqrl.study.compare import Experiment
+from bqrl.study.scores import Experiment
 
 LEVEL = {
     "tau": 0.1,

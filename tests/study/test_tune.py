@@ -10,16 +10,20 @@ RUNGS = ((8, 10), (4, 20), (2, 40))
 def drive(values, rungs, gap, tail=lambda value, episodes, seed: 0.0, seeds=(0, 1)):
     """The trace, and what was asked for in every rung."""
     asked = []
-
-    def batch(episodes, left, before):
-        asked.append((episodes, left, None if before is None else before.ranked()[0].value))
-
-    search = halving("x", values, rungs, batch, lambda v, T: tuple(Score(gap(v, T, s), tail(v, T, s)) for s in seeds))
+    search = halving(
+        "x",
+        values,
+        rungs,
+        lambda value, episodes: [(value, episodes, seed) for seed in seeds],
+        lambda run: Score(gap(*run), tail(*run)),
+    )
     while True:
         try:
-            next(search)
+            batch = next(search)
         except StopIteration as end:
             return end.value, asked
+        asked.append((batch.phase, [value for value, _, seed in batch.runs if seed == seeds[0]], batch.best))
+        assert len(batch.runs) == len(seeds) * len(asked[-1][1])
 
 
 def test_the_criterion_is_the_gap_to_the_capped_reference_and_the_return_of_the_last_episodes():
@@ -31,7 +35,11 @@ def test_the_criterion_is_the_gap_to_the_capped_reference_and_the_return_of_the_
 
 def test_the_better_half_goes_on_and_the_best_wins():
     tuned, asked = drive(VALUES, RUNGS, lambda v, T, s: abs(v - 8.0) * T + s)
-    assert asked == [(10, VALUES, None), (20, (1.0, 2.0, 4.0, 8.0), 8.0), (40, (4.0, 8.0), 8.0)]
+    assert asked == [
+        ("tuning 8 of 8 over 10 episodes", list(VALUES), ""),
+        ("tuning 4 of 8 over 20 episodes", [1.0, 2.0, 4.0, 8.0], "x = 8 with a gap of 0.50"),
+        ("tuning 2 of 8 over 40 episodes", [4.0, 8.0], "x = 8 with a gap of 0.50"),
+    ]
     assert tuned.winner.value == 8.0
     assert tuned.at_edge is None
     assert tuned.flat_at_edge is None

@@ -25,8 +25,7 @@ from bqrl.results.result import Result, Table, asked_for, chart_files, saved, ve
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, attained, compared, learned, number, order_of
 from bqrl.results.words import runs as runs_of
-from bqrl.study.compare import Contender, Experiment
-from bqrl.study.scores import late_return
+from bqrl.study.scores import Contender, Experiment, late_return
 from bqrl.study.tables import level_name
 
 NAMES = {

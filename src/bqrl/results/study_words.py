@@ -12,9 +12,8 @@ import numpy as np
 from bqrl.laws.law import Law
 from bqrl.results.result import Table, versions
 from bqrl.results.words import fixed, listed, number, order_of
-from bqrl.study.compare import Experiment
 from bqrl.study.runs import fingerprint
-from bqrl.study.scores import MEASURES, SCORED
+from bqrl.study.scores import MEASURES, SCORED, Experiment
 from bqrl.study.study import Study
 from bqrl.study.tables import level_name
 from bqrl.study.watch import in_words

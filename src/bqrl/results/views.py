@@ -31,8 +31,7 @@ from bqrl.results.estimates import estimate_view
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, guarantee_chart, law_chart, policy_chart
 from bqrl.results.result import Table
 from bqrl.results.words import brief, displayed, number, order_of, runs
-from bqrl.study.compare import Experiment
-from bqrl.study.scores import MEASURES, evenly
+from bqrl.study.scores import MEASURES, Experiment, evenly
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
 MAX_PICTURE = 72_000  # bytes of a picture in a notebook

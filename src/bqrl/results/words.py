@@ -14,8 +14,7 @@ from typing import Any
 
 from bqrl.planners.plan import GAP_TOL
 from bqrl.results.result import Table
-from bqrl.study.compare import Experiment
-from bqrl.study.scores import MEASURES
+from bqrl.study.scores import MEASURES, Experiment
 
 SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
 SPOKEN = (3, 4, 5, 10, 20, 100)  # denominators that are easier to imagine than a percentage

@@ -1,14 +1,20 @@
-"""Scores of finished runs: measures of every episode, bands of means, orders of learners, and what gaps are measured against."""
+"""Scores of finished runs: measures of every episode, orders of learners, bands of means, and what gaps are measured against.
+
+An `Experiment` holds the runs of several learners with common seeds; comparisons return one, studies hold one per problem and
+level. Bands are 95 % confidence bands of the mean, by a percentile bootstrap over seeds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from itertools import zip_longest
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations, zip_longest
 from typing import Any
 
 import numpy as np
 
+from bqrl.checks import choice
+from bqrl.display import Charted, views
 from bqrl.learners.record import Record, capped_reference
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.derived import per_model
@@ -130,3 +136,143 @@ def bootstrap_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     centre = values[0]  # equal rows give a band of width exactly zero
     low, high = np.quantile(drawn @ (values - centre), ((1.0 - CONFIDENCE) / 2, (1.0 + CONFIDENCE) / 2), axis=0)
     return centre + low, centre + high
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contender:
+    """A learner of an experiment: what it is called, what runs it, and its parameters."""
+
+    label: str
+    learner: Any
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Experiment(Charted):
+    """Runs of several learners on one problem, with the same seeds for each."""
+
+    problem: Any
+    tau: float
+    episodes: int
+    seeds: tuple[int, ...]
+    learners: tuple[Contender, ...]
+    records: Mapping[str, tuple[Record, ...]]  # by label, one per seed
+    _cumulative: dict[tuple[Record, str], FloatArray] = field(default_factory=dict, repr=False)  # shared with parts
+
+    @property
+    def exact(self) -> bool:
+        """Whether every run was scored exactly: the kernel of the problem is known."""
+        return all(record.mdp is not None for runs in self.records.values() for record in runs)
+
+    @property
+    def band(self) -> str:
+        """What the bands of tables and charts are."""
+        return BAND.format(seeds=len(self.seeds))
+
+    def part(self, seeds: Sequence[int], names: Mapping[str, str] | None = None) -> Experiment:
+        """The experiment on some of its seeds; with `names` only those learners, under these names."""
+        names = {one.label: one.label for one in self.learners} if names is None else names
+        places = [self.seeds.index(seed) for seed in seeds]
+        return replace(
+            self,
+            seeds=tuple(seeds),
+            learners=tuple(replace(one, label=names[one.label]) for one in self.learners if one.label in names),
+            records={name: tuple(self.records[label][i] for i in places) for label, name in names.items()},
+        )
+
+    def values(self, label: str, measure: str = "gap") -> FloatArray:
+        """Cumulative measure of every run, shape (seeds, episodes).
+
+        Parameters
+        ----------
+        label
+            The learner's name.
+        measure
+            "gap" or "exact" (best tau-quantile minus that of the evaluated policy), "capped" (the same for the paper's
+            numerical reference, cut at zero), "regret" or "expected" (the same for means), or "return".
+
+        Returns
+        -------
+        One row per seed.
+        """
+        _, by_episode = MEASURES[choice(measure, "measure", MEASURES)]
+        for record in self.records[label]:
+            if (record, measure) not in self._cumulative:
+                self._cumulative[record, measure] = np.cumsum(by_episode(record, self.tau))
+        return np.array([self._cumulative[record, measure] for record in self.records[label]])
+
+    def ends(self, measure: str) -> dict[str, FloatArray]:
+        """Last value of a measure by learner, one per seed; "late_return" is the mean return of the last episodes."""
+        if measure == "late_return":
+            return {label: np.array(list(map(late_return, runs))) for label, runs in self.records.items()}
+        return {label: self.values(label, measure)[:, -1] for label in self.records}
+
+    def order(self, measure: str | None = None) -> list[dict[str, Any]]:
+        """The learners from the best mean on, as `in_order` has them; by "gap" or, if unknown, "late_return"."""
+        measure = measure or ("gap" if self.exact else "late_return")
+        return in_order(self.ends(measure), largest="return" in measure)
+
+    def beats(self) -> list[dict[str, Any]]:
+        """For each pair of learners, the best first: the probability that a run of the first beats one of the other."""
+        measure, sign = ("gap", 1.0) if self.exact else ("late_return", -1.0)
+        losses = {label: sign * ends for label, ends in self.ends(measure).items()}
+        return [
+            {"learner": mine, "other": other, "probability": beats(losses[mine], losses[other])}
+            for mine, other in permutations([row["learner"] for row in self.order()], 2)
+        ]
+
+    def curves(self, measure: str = "gap", points: int = 200) -> list[dict[str, Any]]:
+        """Learning curves: one row per learner and episode, with the mean over seeds and its band.
+
+        Parameters
+        ----------
+        measure
+            As in `values`.
+        points
+            Episodes per curve; longer runs are thinned evenly.
+
+        Returns
+        -------
+        Rows with learner, episode, mean, low and high.
+        """
+        shown_episodes = evenly(self.episodes, points)
+        rows = []
+        for one in self.learners:
+            values = self.values(one.label, measure)[:, shown_episodes]
+            columns = (shown_episodes + 1, values.mean(axis=0), *bootstrap_band(values))
+            for t, mean, low, high in zip(*(column.tolist() for column in columns), strict=True):
+                rows.append({"learner": one.label, "episode": t, "mean": mean, "low": low, "high": high})
+        return rows
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Final values: one row per learner, from the smallest mean gap (or the largest late return) on.
+
+        Returns
+        -------
+        Rows with the cumulative measures after the last episode, each as mean, low and high; the mean return of the last
+        tenth of the episodes; for every other learner the probability that a run of this one beats a run of that one (ties
+        count one half); and what the band is.
+        """
+        measures = ("gap", "regret", "late_return") if self.exact else ("late_return",)
+        ends = {measure: self.ends(measure) for measure in measures}
+        order = [row["learner"] for row in self.order()]
+        won = {(pair["learner"], pair["other"]): pair["probability"] for pair in self.beats()}
+        rows = []
+        for label in order:
+            row: dict[str, Any] = {"learner": label, "tau": self.tau}
+            row |= {"episodes": self.episodes, "seeds": len(self.seeds)}
+            for measure in measures:
+                values = ends[measure][label]
+                (low,), (high,) = bootstrap_band(values[:, None])
+                row |= {measure: float(values.mean()), f"{measure}_low": float(low), f"{measure}_high": float(high)}
+            row |= {f"beats {other}": won.get((label, other)) for other in order}
+            rows.append(row | {"band": self.band})
+        return rows
+
+    def chart(self, measure: str | None = None) -> Any:
+        """Learning curves with their bands, as an Altair chart; the measure is "gap" where runs are scored exactly."""
+        return views().draw(self, measure)
+
+    def __repr__(self) -> str:
+        names = ", ".join(one.label for one in self.learners)
+        return f"Experiment({names}; tau {self.tau:g}, {self.episodes} episodes, {len(self.seeds)} seeds)"

@@ -24,13 +24,12 @@ from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.confidence import log_buffer
-from bqrl.study.compare import Contender, Experiment
 from bqrl.study.runner import Batch, Engine, Job
 from bqrl.study.runs import RunSpec
-from bqrl.study.scores import Reference, reference
-from bqrl.study.spec import Entry, Spec, Tuning
+from bqrl.study.scores import Contender, Experiment, Reference, reference
+from bqrl.study.spec import Entry, Spec
 from bqrl.study.store import Store
-from bqrl.study.tune import Rung, Score, Tuned, halving
+from bqrl.study.tune import Score, Tuned, halving
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
 
@@ -108,7 +107,11 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
     try:
         with Store(folder) as store, _Log(Path(folder) / LOG, Watch() if watch is None else watch) as log:
             store.say = log.say
-            jobs = [_job(spec, entry, tau, store) for entry in spec.entries for tau in spec.training_levels(entry)]
+            jobs = []
+            for entry in spec.entries:
+                for tau in spec.training_levels(entry):
+                    label = f"{entry.label}, tau {tau:g}" if entry.per_level else entry.label
+                    jobs.append(Job(label, entry.key, _steps(spec, entry, tau, store), *spec.workload(entry)))
             log.say(
                 f"{spec.name}{' (quick run)' if spec.quick else ''}: {sum(job.total_runs for job in jobs)} runs,"
                 f" {sum(job.total_episodes for job in jobs)} episodes, {workers.size} at a time"
@@ -121,20 +124,23 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
         workers.close()
 
 
-def _job(spec: Spec, entry: Entry, tau: float, store: Store) -> Job:
-    label = f"{entry.label}, tau {tau:g}" if entry.per_level else entry.label
-    return Job(label, entry.key, _steps(spec, entry, tau, store), *spec.workload(entry))
-
-
 def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batch, None, Final]:
-    tuned, value, best, tried = None, None, "", {}
-    if spec.tuning is not None and entry.tuned is not None:
-        tuned = yield from _tuning(spec, spec.tuning, entry, tau, store)
+    tuned, value, best, plan = None, None, "", spec.tuning
+    tried: dict[float, list[Record]] = {}
+    if plan is not None and entry.tuned is not None:
+        seeds, tail = plan.seeds, plan.tail
+
+        def runs(value: float, episodes: int) -> list[RunSpec]:
+            return [spec.run(entry, tau, seed, value=value, episodes=episodes) for seed in seeds]
+
+        def score(run: RunSpec) -> Score:
+            return Score.of(store.load(run), tau, tail)
+
+        tuned = yield from halving(entry.tuned, entry.values(plan.points), plan.rungs, runs, score)
         value = tuned.winner.value
         best = f"{tuned.parameter} = {value:g}"
-        for trial in (trial for rung in tuned.rungs if rung.episodes == spec.episodes for trial in rung.trials):
-            runs = [spec.run(entry, tau, seed, value=trial.value) for seed in spec.tuning.seeds]
-            tried[trial.value] = list(map(store.load, runs))
+        for rung in (rung for rung in tuned.rungs if rung.episodes == spec.episodes):
+            tried |= {trial.value: list(map(store.load, runs(trial.value, rung.episodes))) for trial in rung.trials}
     final = {
         variant: [spec.run(entry, tau, seed, value=value, problem=problem) for seed in seeds]
         for variant, problem, seeds in spec.problems()
@@ -142,24 +148,6 @@ def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batc
     yield Batch("final runs", list(chain(*final.values())), best)
     records = {variant: tuple(map(store.load, runs)) for variant, runs in final.items()}
     return Final(Contender(entry.key, entry.learner, dict(final[""][0].params)), tau, tuned, tried, records)
-
-
-def _tuning(spec: Spec, plan: Tuning, entry: Entry, tau: float, store: Store) -> Generator[Batch, None, Tuned]:
-    parameter = str(entry.tuned)
-
-    def runs(value: float, episodes: int) -> list[RunSpec]:
-        return [spec.run(entry, tau, seed, value=value, episodes=episodes) for seed in plan.seeds]
-
-    def score(value: float, episodes: int) -> tuple[Score, ...]:
-        return tuple(Score.of(store.load(run), tau, plan.tail) for run in runs(value, episodes))
-
-    def batch(episodes: int, values: tuple[float, ...], before: Rung | None) -> Batch:
-        ahead = None if before is None else before.ranked()[0]
-        best = "" if ahead is None else f"{parameter} = {ahead.value:g} with a gap of {ahead.gap:.2f}"
-        phase = f"tuning {len(values)} of {plan.points} over {episodes} episodes"
-        return Batch(phase, [run for value in values for run in runs(value, episodes)], best)
-
-    return (yield from halving(parameter, entry.values(plan.points), plan.rungs, batch, score))
 
 
 def _study(spec: Spec, done: list[Final], store: Store, engine: Engine) -> Study:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray
+from bqrl.study.runner import Batch
+from bqrl.study.runs import RunSpec
 from bqrl.study.scores import late_return, standard_error
 
-B = TypeVar("B")
 TIE = 1e-9  # sums of gaps that differ by less are equal up to rounding
 
 
@@ -112,7 +114,7 @@ class Tuned:
         neighbour = place + (1 if place == 0 else -1)
         for rung in reversed(self.rungs):
             gaps = {trial.place: trial.gaps for trial in rung.trials}
-            if place in gaps and neighbour in gaps:
+            if neighbour in gaps:
                 difference = gaps[place] - gaps[neighbour]
                 error = np.nan_to_num(standard_error(difference))
                 return bool(abs(difference.mean()) <= max(2.0 * error, TIE))
@@ -120,18 +122,21 @@ class Tuned:
 
 
 def halving(
-    parameter: str, values: Sequence[float], rungs: Sequence[tuple[int, int]], batch: Callable[..., B],
-    score: Callable[[float, int], tuple[Score, ...]],
-) -> Generator[B, None, Tuned]:  # fmt: skip
-    """Yield batch(episodes, configurations to run, the rung before or None) for each rung; return the trace.
-
-    `score(value, episodes)` is called once the generator has been resumed.
-    """
-    left = list(range(len(values)))
-    done: list[Rung] = []
+    parameter: str,
+    values: Sequence[float],
+    rungs: Sequence[tuple[int, int]],
+    runs: Callable[[float, int], list[RunSpec]],
+    score: Callable[[RunSpec], Score],
+) -> Generator[Batch, None, Tuned]:
+    """Yield the batch of each rung (configurations, episodes) and return the trace; runs(value, episodes) are scored after it."""
+    left, done, best = list(range(len(values))), list[Rung](), ""
     for count, episodes in rungs:
         if done:
-            left = sorted(trial.place for trial in done[-1].ranked()[:count])
-        yield batch(episodes, tuple(values[i] for i in left), done[-1] if done else None)
-        done.append(Rung(episodes, tuple(Trial(i, values[i], score(values[i], episodes)) for i in left)))
+            ranked = done[-1].ranked()
+            left = sorted(trial.place for trial in ranked[:count])
+            best = f"{parameter} = {ranked[0].value:g} with a gap of {ranked[0].gap:.2f}"
+        asked = {place: runs(values[place], episodes) for place in left}
+        yield Batch(f"tuning {len(left)} of {len(values)} over {episodes} episodes", list(chain(*asked.values())), best)
+        trials = [Trial(place, values[place], tuple(map(score, some))) for place, some in asked.items()]
+        done.append(Rung(episodes, tuple(trials)))
     return Tuned(parameter, tuple(values), tuple(done))
