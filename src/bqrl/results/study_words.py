@@ -142,7 +142,7 @@ class StudyWords:
     def _references(self) -> Table:
         rows = [
             {"problem": self.problem_title(variant), **asdict(self.study.reference(tau, variant))}
-            for (variant, _, _), tau in product(self.spec.problems(), self.spec.levels)
+            for variant, tau in self.study.experiments
         ]
         titles = {"tau": "τ", "capped": "capped reference", "exact": "exact optimum", "best_mean": "best mean"}
         caption = (
@@ -209,10 +209,12 @@ class StudyWords:
         for variant, tau in self.study.experiments:
             rows = {measure: self.study.ranked(tau, variant).order(measure) for measure in SCORED}
             orderings.setdefault(self.problem_title(variant), {})[repr(tau)] = rows
-        picked = self.study.picked.items()
+        policies = {}
+        for tau, one in self.study.picked.items():
+            policies[repr(tau)] = {"seed": one.seed, "errors": {str(seed): error for seed, error in one.errors.items()}}
         return {
             "orderings": orderings,
-            "final_policies": {repr(tau): {"seed": one.seed, "errors": one.errors} for tau, one in picked},
+            "final_policies": policies,
             "tuning": {f"{key} {tau!r}": asdict(tuned) for (key, tau), tuned in self.study.tunings.items()},
             "versions": self.versions,
             "session": self.study.session,

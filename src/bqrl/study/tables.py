@@ -23,11 +23,10 @@ import numpy as np
 
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.solve import guarantee_curve
-from bqrl.study.scores import SCORED, standard_error
+from bqrl.study.scores import SCORED, Experiment, standard_error
 from bqrl.study.study import Study
 from bqrl.study.tune import Tuned
 
-SUFFIX = {"capped": "gap", "exact": "gap", "expected": "regret"}
 Sheet = tuple[Sequence[str], Iterable[Sequence[Any]]]  # header and rows
 
 
@@ -35,20 +34,19 @@ def study_tables(study: Study) -> dict[str, bytes]:
     """Content of every table but the final policies, by file name."""
     spec, sheets = study.spec, {}
     for tau, measure in zip(spec.levels, spec.plot, strict=True):
-        plotted = [entry.key for entry in spec.entries if entry.plot]
-        sheets[f"{stem(study, tau)}_plot.csv"] = _curves(study, "", tau, measure, plotted)
-    everyone = [entry.key for entry in spec.entries]
-    for variant, _, _ in spec.problems():
-        folder = f"{variant}/" if variant else ""
-        for tau in spec.levels:
-            name = stem(study, tau)
-            for measure in SCORED:
-                sheets[f"{folder}{measure}/{name}_{SUFFIX[measure]}.csv"] = _curves(
-                    study, variant, tau, measure, everyone
-                )
-            sheets[f"{folder}replications/{name}_ends.csv"] = _ends(study, variant, tau)
-            sheets[f"{folder}laws/{name}_final_laws.csv"] = _laws(study, variant, tau)
-        sheets[f"{folder}laws/{file_name(spec.problem.name)}_best_quantile.csv"] = _optimum(study, variant)
+        plotted = {entry.key: entry.key for entry in spec.entries if entry.plot}
+        sheets[f"{stem(study, tau)}_plot.csv"] = _curves(study.shown(tau, names=plotted), measure)
+    for (variant, tau), experiment in study.experiments.items():
+        folder, name, shown = f"{variant}/" if variant else "", stem(study, tau), study.shown(tau, variant)
+        for measure in SCORED:
+            kind = "regret" if measure == "expected" else "gap"
+            sheets[f"{folder}{measure}/{name}_{kind}.csv"] = _curves(shown, measure)
+        sheets[f"{folder}replications/{name}_ends.csv"] = _ends(experiment, () if variant else spec.study.seeds)
+        sheets[f"{folder}laws/{name}_final_laws.csv"] = _laws(shown)
+    for variant, problem, _ in spec.problems():  # steps: a value holds for levels above `level_above` up to the next
+        steps = zip(*(ends.tolist() for ends in guarantee_curve(problem.build()).steps), strict=True)
+        name = f"laws/{file_name(spec.problem.name)}_best_quantile.csv"
+        sheets[f"{variant}/{name}" if variant else name] = ["level_above", "value"], steps
     for (key, tau), tuned in study.tunings.items():
         header = ["rung", "episodes", tuned.parameter, "gap_mean", "gap_error", "tail_return", "kept"]
         sheets[f"tuning/{key}_tau{level_name(tau)}.csv"] = header, tuning_rows(tuned)
@@ -117,10 +115,10 @@ def tuning_rows(tuned: Tuned) -> Iterator[list[Any]]:
             yield [number, rung.episodes, trial.value, *criterion, int(trial.place in kept)]
 
 
-def _curves(study: Study, variant: str, tau: float, measure: str, keys: Sequence[str]) -> Sheet:
+def _curves(experiment: Experiment, measure: str) -> Sheet:
     """Mean and sample standard deviation by episode; equal curves deviate by exactly zero."""
-    experiment, columns, header = study.shown(tau, variant), list[FloatArray](), ["episode"]
-    for key in keys:
+    columns, header = list[FloatArray](), ["episode"]
+    for key in experiment.records:
         values = experiment.values(key, measure)
         apart = values - values[0]
         columns += [values[0] + apart.mean(axis=0), apart.std(axis=0, ddof=1)]
@@ -128,26 +126,18 @@ def _curves(study: Study, variant: str, tau: float, measure: str, keys: Sequence
     return header, ([t, *row] for t, row in enumerate(np.array(columns).T.tolist(), start=1))
 
 
-def _ends(study: Study, variant: str, tau: float) -> Sheet:
-    experiment, rows = study.experiments[variant, tau], []
-    ends = [experiment.ends(measure) for measure in SCORED]
+def _ends(experiment: Experiment, held_out: Sequence[int]) -> Sheet:
+    rows, ends = [], [experiment.ends(measure) for measure in SCORED]
     for key in experiment.records:
-        for i, seed in enumerate(experiment.seeds):
-            held_out = int(not variant and seed in study.spec.study.seeds)
-            rows.append([key, seed, held_out, *(float(one[key][i]) for one in ends)])
+        for seed, *values in zip(experiment.seeds, *(one[key].tolist() for one in ends), strict=True):
+            rows.append([key, seed, int(seed in held_out), *values])
     return ["learner", "seed", "held_out", "capped_gap", "exact_gap", "expected_regret"], rows
 
 
-def _laws(study: Study, variant: str, tau: float) -> Sheet:
-    experiment, rows = study.shown(tau, variant), []
+def _laws(experiment: Experiment) -> Sheet:
+    rows = []
     for key, records in experiment.records.items():
         for seed, record in zip(experiment.seeds, records, strict=True):
             atoms = zip(record.points.tolist(), record.pmf[record.law_of[-1]].tolist(), strict=True)
             rows += [[key, seed, x, p] for x, p in atoms if p > 0.0]
     return ["learner", "seed", "return", "probability"], rows
-
-
-def _optimum(study: Study, variant: str) -> Sheet:
-    """The best quantile at every level, as steps: a value holds for levels above `level_above` up to the next."""
-    levels, values = guarantee_curve(study.problem(variant)).steps
-    return ["level_above", "value"], zip(levels.tolist(), values.tolist(), strict=True)
