@@ -133,6 +133,14 @@ def add_missing(out, row, rows, moves, mass, source, n_next):
 
 
 @inner
+def leave_out(s, now, action):
+    """Fill in a state that is never met."""
+    now[s] = 0.0
+    if action.size > 0:
+        action[s] = 0
+
+
+@inner
 def scratch_for(after, now):
     """Return the work arrays of `sweep_state`: value and mean of a row, and a row of the next stage with one entry per state."""
     return np.empty((3, max(after.shape[1] + after.shape[0], now.shape[1])))
@@ -199,9 +207,7 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
             keep_less(value, row_value, first)
         first = False
     if first:  # a state without actions is never met
-        now[s] = 0.0
-        if layers == 2:
-            action[s] = 0
+        leave_out(s, now, action)
 
 
 @njit(cache=True)
@@ -250,28 +256,32 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables):
         stage_ball = ball
         if ball is not None:
             order, values = np.empty((0, 0), np.int64), np.empty((0, 0))
-            if stages.shared[h]:
-                order, values = np.empty((n_next, S), np.int64), np.empty((n_next, S))
-                sort_columns(after, order, values)
             here_q = slice(h * per_stage, (h + 1) * per_stage)
-            stage_ball = Ball(ball.half[here_q], ball.sense, order, values, ball.missing[here_q])
+            half = ball.half[here_q]
+            if stages.shared[h] and np.any(half > 0.0):
+                states = np.flatnonzero(stages.met[h + 1])
+                order, values = np.empty((n_next, states.size), np.int64), np.empty((n_next, S))
+                sort_columns(after, states, order, values)
+            stage_ball = Ball(half, ball.sense, order, values, ball.missing[here_q])
         pages, scratch = Pages(after, here, action), scratch_for(after, here)
         for s in range(S):
-            sweep_state(s, rows, moves, stage_ball, rule, pages, scratch)
+            if stages.met[h, s]:
+                sweep_state(s, rows, moves, stage_ball, rule, pages, scratch)
+            else:
+                leave_out(s, here, action)
         now = 1 - now
     return now
 
 
 @inner
-def sort_columns(after, order, values):
-    """Fill values[c, s] = after[s, c], and order[c] with the states by rising value; neighbouring columns mostly agree."""
-    items = np.arange(after.shape[0])
+def sort_columns(after, states, order, values):
+    """Fill values[c, s] = after[s, c], and order[c] with `states` by rising value; neighbouring columns mostly agree."""
     for c in range(order.shape[0]):
-        for s in range(items.size):
+        for s in states:
             values[c, s] = after[s, c]
-        sorted_by_value(items, values[c], 1.0)
-        for s in range(items.size):
-            order[c, s] = items[s]
+        sorted_by_value(states, values[c], 1.0)
+        for i in range(states.size):
+            order[c, i] = states[i]
 
 
 @njit(cache=True)

@@ -19,7 +19,7 @@ from numba import get_num_threads
 from bqrl.errors import PolicyError
 from bqrl.kernels.layout import Rows, Sums, Tables, Trace
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import grid
 from bqrl.mdp.grid import Grid, Lattice
@@ -42,7 +42,7 @@ class Follower:
         self._work = np.empty((2, self.mdp.S, int(sums.size.max())))
         self._first = int(self._sums.lowest[-1] - self.grid.lowest[0])  # where final sums begin among the returns
         self._kernel, self._reward = np.array(self.mdp.probability), np.array(self.mdp.reward)
-        self._markov = np.arange(H + 1) * self.mdp.S
+        self._markov = read_only(np.arange(H + 1) * self.mdp.S)
         self._alike: Grid = self.grid
 
     def fits(self, policy: object) -> bool:
@@ -56,7 +56,7 @@ class Follower:
     def _tables(self, policy: MarkovPolicy | TargetPolicy) -> tuple[Tables, int]:
         if isinstance(policy, MarkovPolicy):
             return Tables(policy.actions.reshape(-1), self._markov), 0
-        return Tables(*policy.flat()), policy.first_column + int(self.grid.lowest[0])
+        return policy.tables, policy.first_column + int(self.grid.lowest[0])
 
     def law(self, policy: MarkovPolicy | TargetPolicy, probability: FloatArray | None = None) -> FloatArray:
         """Return the mass of every point of stage 0; `probability` is another kernel on the same outcomes."""
