@@ -13,7 +13,7 @@ from numba import njit, prange
 
 from bqrl.kernels.l1 import l1_columns, l1_ordered, sorted_by_value
 from bqrl.kernels.layout import Ball, Goal, Moves, Pages, Rows
-from bqrl.kernels.moves import ZERO, add_rows, inner, inside, land, mean_of, one_shift, shifted, shifted_add
+from bqrl.kernels.moves import ZERO, add_rows, inlined, inner, inside, land, mean_of, one_shift, shifted, shifted_add
 
 SMALL_ROW = 128  # columns up to which the value and the mean of a row are computed together
 CHUNK = 256  # columns of a row whose extreme expectations are computed at once: small enough to stay in cache
@@ -76,7 +76,7 @@ def expectation(out, row, rows, moves, source, origin, n_next, spare):
                 shifted_add(out, p, source, s, origin, n_next, shift[i])
 
 
-@inner
+@inlined
 def row_extremes(whole, row, rows, ball, source, n_next, chance):
     """Replace the expectations of a row by their extremes over its ball; `chance` (S,) is overwritten."""
     begin, end = rows.start[row], ball_end(row, rows, ball)
@@ -105,7 +105,7 @@ def scattered_extremes(out, row, rows, moves, ball, source, n_next):
         l1_columns(landed, places, rows.probability[begin:end], ball.half[row], ball.sense, out[first : first + n])
 
 
-@inner
+@inlined
 def ball_end(row, rows, ball):
     """Return the end of the outcomes of a row that its ball covers: an outcome with missing mass follows them."""
     outside = ball.missing.size > 0 and ball.missing[row] > 0.0
@@ -146,7 +146,7 @@ def scratch_for(after, now):
     return np.empty((3, max(after.shape[1] + after.shape[0], now.shape[1])))
 
 
-@inner
+@inlined
 def sweep_state(s, rows, moves, ball, goal, pages, scratch):
     """One state of one stage: the least expected value over actions, with its mean and its action.
 

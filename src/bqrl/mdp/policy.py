@@ -157,7 +157,8 @@ class MarkovPolicy(Policy):
         table = np.asarray(actions)
         if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iu" or table.min() < 0:
             raise PolicyError(f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} {table.dtype}")
-        self.actions: ActionArray = read_only(table.astype(action_dtype(int(table.max()) + 1)))
+        small = table.dtype == np.int16  # as compiled loops write it
+        self.actions: ActionArray = read_only(table.astype(np.int16 if small else action_dtype(int(table.max()) + 1)))
         self.H, self.S = table.shape
 
     def act(self, h: int, s: int, memory: Any = None) -> int:
