@@ -12,7 +12,7 @@ from bqrl.study.runs import RunSpec, complete, execute
 from bqrl.study.workers import PLAYED
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
-RUN = RunSpec(PROBLEM, "q-learning", (), 0.5, 20, 0.05, 7)
+RUN = RunSpec(PROBLEM, "q-learning", {}, 0.5, 20, 0.05, 7)
 
 
 def test_a_run_is_what_learn_makes_and_its_times_are_positive():

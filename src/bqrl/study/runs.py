@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,7 +25,7 @@ from bqrl.learners.callbacks import Callback
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.files.npz import pack, unpack
-from bqrl.study.problems import Params, Problem, Source, canonical
+from bqrl.study.problems import Problem, canonical
 from bqrl.study.workers import PLAYED
 
 FORMAT = 2  # of a result file
@@ -51,9 +52,9 @@ def fingerprint() -> str:
 class RunSpec:
     """One learner on one problem with one seed."""
 
-    problem: Problem | Source
+    problem: Problem
     learner: Any
-    params: Params
+    params: Mapping[str, Any]
     tau: float
     episodes: int
     delta: float
@@ -68,7 +69,7 @@ class RunSpec:
         found = {
             "format": FORMAT,
             "code": self.code,
-            "problem": self.problem.identity(),
+            "problem": self.problem.identity,
             "learner": self.learner,
             "params": dict(self.params),
             "tau": self.tau,
@@ -88,11 +89,11 @@ class RunSpec:
 
     def start(self) -> Run:
         """The run before its first episode."""
-        options = {"delta": self.delta, "horizon": self.horizon, **dict(self.params)}
+        options = {"delta": self.delta, "horizon": self.horizon, **self.params}
         return Run(self.problem.build(), self.learner, self.tau, self.episodes, self.seed, **options)
 
     def __str__(self) -> str:
-        params = ", ".join(f"{key}={value}" for key, value in self.params)
+        params = ", ".join(f"{key}={value}" for key, value in sorted(self.params.items()))
         what = f"{self.learner}({params}) on {self.problem}"
         return f"{what}, tau {self.tau:g}, {self.episodes} episodes, seed {self.seed}"
 
