@@ -82,7 +82,9 @@ def test_a_problem_that_cannot_be_built_is_named():
 
 
 def test_unknown_experiments_are_refused():
-    with pytest.raises(ValueError, match=r"experiment must be a table of the settings, got 'covrage'; did you mean 'coverage'"):
+    with pytest.raises(
+        ValueError, match=r"experiment must be a table of the settings, got 'covrage'; did you mean 'coverage'"
+    ):
         theory_of(SMALL).chosen(["covrage"])
     with pytest.raises(
         ArgumentError, match="experiment must be a table of the settings, got 'hard'; choose from knapsack"

@@ -7,7 +7,7 @@ import pytest
 
 import bqrl
 from bqrl.mdp.files import save
-from bqrl.study.problems import canonical, problem_of, source_of
+from bqrl.study.problems import _built, canonical, problem_of, source_of
 
 SELLING = {"offers": 4, "horizon": 3, "start": 1}
 
@@ -36,6 +36,15 @@ def test_a_problem_may_be_given_by_arrays_or_as_a_hard_instance():
     assert problem_of(table).build().H == 3
     hard = problem_of({"hard": {"tau": 0.5, "rho": 0.05, "actions": 3, "horizon": 4}})
     assert (hard.build().A, hard.build().H) == (3, 4)
+
+
+def test_an_object_replaces_the_models_that_are_kept():
+    """Models that a user compares one after the other must not fill the memory."""
+    first = source_of(bqrl.envs.make("AssetSelling", **SELLING))
+    second = source_of(bqrl.envs.make("AssetSelling", **SELLING | {"offers": 5}))
+    for problem in (first, second):
+        assert problem.build() is problem.build()
+    assert list(_built) == [canonical(second.identity)]
 
 
 def test_models_are_built_once():

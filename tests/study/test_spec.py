@@ -51,7 +51,10 @@ MISTAKES = {
     },
     "rungs = [[4, 30], [2, 60]]": {"rungs = [[3, 30]]": r"rungs must begin with all 4 points and never grow, got \[3\]"},
     "replication_seeds = [3, 4, 5]": {"replication_seeds = [3, 1]": "replication_seeds must not repeat study.seeds, got 1"},
-    "seeds = [10, 11]": {"seeds = [10, 2]": r"tuning.seeds must not repeat study.seeds, got 2"},
+    "seeds = [10, 11]": {
+        "seeds = [10, 2]": r"tuning.seeds must not repeat study.seeds, got 2",
+        "seeds = [10, 10]": r"tuning.seeds: entries must differ, got 10, 10",
+    },
     "seeds = [1, 2]": {"seeds = [1]": r"study.seeds must be a list of at least 2 entries, got \[1\]"},
     'name = "AssetSelling"': {'name = "AssetSeling"': "'AssetSeling'; did you mean 'AssetSelling'"},
     "offers = 6": {"ofers = 6": "AssetSelling has no parameter 'ofers'; did you mean 'offers'"},
@@ -82,6 +85,14 @@ def test_all_mistakes_are_listed_with_their_values():
     for part in ("study.episodes must be at least 1, got -3", "tuning.points must be a whole number, got 'many'",
                  "learners.eps_q.plot must be true or false, got 7"):  # fmt: skip
         assert part in str(error.value)
+
+
+def test_the_mistakes_of_all_learners_are_listed():
+    tables = changed("episodes = 60", "episodes = 60")
+    tables["learners"]["eps_q"]["params"] = {"epsilom": 1}
+    tables["learners"]["ucb_bqrl"]["params"] = {"planner": 3}
+    with pytest.raises(ValueError, match=r"learners\.ucb_bqrl: planner must .*learners\.eps_q: .*'epsilom'"):
+        spec_of(tables)
 
 
 def leaves(table, path=()):

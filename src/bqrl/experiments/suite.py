@@ -112,12 +112,7 @@ def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> Result:
     result = Result(
         kind="theory",
         title=(spec.theory.title or spec.theory.name) + (" (quick run)" if spec.quick else ""),
-        settings={
-            "name": spec.theory.name,
-            "seed": spec.theory.seed,
-            "quick": spec.quick,
-            "experiments": list(experiments),
-        },
+        settings=spec.theory.model_dump(exclude={"title"}) | {"quick": spec.quick, "experiments": list(experiments)},
         tables={
             stem: Table(data["tables"][stem], TITLES, caption)
             for name, data in experiments.items()
