@@ -102,9 +102,9 @@ def column(rows: Sequence[Found], name: str) -> FloatArray:
 def case_lines(
     found: Found, table: str, x: str, labels: Mapping[str, Mapping[str, str]], *titles: str, **more: Any
 ) -> Lines:
-    """Lines of one case at a time: `labels` gives the columns of y, low and high of each, of which y has values or is None.
+    """Lines of one case at a time. `labels` gives the columns of each line: y and, for a band, low and high.
 
-    `titles` are those of the axes, and `more` are arguments of `charts.lines`.
+    A line whose y is None is left out. `titles` are those of the axes, `more` further arguments of `charts.lines`.
     """
     cases = by_case(found["cases"], found["tables"][table])
     curves = [
