@@ -14,7 +14,11 @@ MAIN = "AssetSelling_tau0p2_plot.csv"
 
 def test_every_run_is_one_file(made):
     assert len(list((made / "runs").iterdir())) == RUNS
-    assert details_of(made)["session"]["runs"] == RUNS
+    session = details_of(made)["session"]
+    assert session["runs"] == RUNS
+    parts = session["core_seconds_by_part"]
+    assert set(parts) == {"tuning", "final runs", "variants"}
+    assert sum(parts.values()) == pytest.approx(session["core_seconds"])
 
 
 def test_orderings_and_references_hold(made, finished):

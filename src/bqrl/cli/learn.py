@@ -94,7 +94,7 @@ def run_learners(
         check_folder(out, [*learning.learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)])
     problem, begun = read_problem(asked), time.perf_counter()
     inline = problem.mdp is None or len(entries) * len(seeds) == 1  # an environment cannot be sent to another process
-    stored = out if problem.mdp is not None or source_of(problem.source).key else None  # runs that can be identified
+    stored = out if problem.mdp is not None or source_of(problem.source).identity else None  # identified runs
     with ProgressBar(notice=problem.assumed) as watch:
         experiment = run_all(
             problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, settings["episodes"], seeds,

@@ -18,7 +18,7 @@ from bqrl.study.study import Study
 from bqrl.study.tables import level_name
 from bqrl.study.watch import in_words
 
-QUICK = "quick run: few episodes and seeds; these are not the numbers of the study"
+QUICK = "Quick run: few episodes and seeds; these are not the numbers of the study."
 
 
 class StudyWords:
@@ -79,7 +79,7 @@ class StudyWords:
 
     def sentences(self) -> list[str]:
         """What a reader should not miss."""
-        lines = [QUICK.capitalize() + "."] if self.spec.quick else []
+        lines = [QUICK] if self.spec.quick else []
         for tau in self.spec.levels:
             against = self.study.reference(tau)
             lines.append(f"{self.order(tau, 'exact')}.")

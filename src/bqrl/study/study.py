@@ -207,7 +207,7 @@ def _session(spec: Spec, engine: Engine, store: Store) -> dict[str, Any]:
             planner = dict(run.params).get("planner")
             learner = f"{run.learner} ({planner})" if planner else run.learner
             tuning = spec.tuning is not None and run.seed in spec.tuning.seeds
-            part = "variants" if run.problem != spec.problem else "tuning" if tuning else "final runs"
+            part = "variants" if run.problem.identity != spec.problem.identity else "tuning" if tuning else "final runs"
             by_learner[learner] += times[name].core
             by_part[part] += times[name].core
             episodes[learner] += run.episodes
