@@ -114,7 +114,7 @@ class Policy(Displayed, ABC):
         Returns
         -------
         list of dict
-            `bqrl.results.decisions` says how to follow the rows without bqrl.
+            `bqrl.planners.decisions` says how to follow the rows without bqrl.
 
         Examples
         --------

@@ -13,10 +13,10 @@ from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, TargetPolicy
+from bqrl.planners.decisions import decision_rows, wide_rows
 from bqrl.planners.plan import Plan, objective_value
 from bqrl.planners.target import GuaranteeCurve
 from bqrl.results.charts import with_charts
-from bqrl.results.decisions import decision_rows, wide_rows
 from bqrl.results.plan_charts import Steps, guarantee_chart, law_chart, policy_chart
 from bqrl.results.result import Choice, Result, Sentence, Table, asked_for, chart_files, saved, versions
 from bqrl.results.words import Words, meaning, number, percent

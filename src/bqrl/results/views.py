@@ -22,12 +22,12 @@ from bqrl.logs.estimate import Estimate
 from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
+from bqrl.planners.decisions import decision_rows as decision_rows
+from bqrl.planners.decisions import wide_rows as wide_rows
 from bqrl.planners.plan import Comparison, Plan
 from bqrl.planners.target import GuaranteeCurve
 from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, curves_chart
-from bqrl.results.decisions import decision_rows as decision_rows
-from bqrl.results.decisions import wide_rows as wide_rows
 from bqrl.results.estimates import estimate_view
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, guarantee_chart, law_chart, policy_chart
 from bqrl.results.result import Table

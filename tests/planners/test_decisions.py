@@ -197,7 +197,7 @@ def test_the_csv_of_a_folder_keeps_the_promise_of_that_folder(cli, tmp_path, opt
 
 def test_a_table_that_cannot_be_followed_is_not_written_and_the_reason_is(cli, tmp_path, monkeypatch):
     contracts(tmp_path)
-    monkeypatch.setattr("bqrl.results.decisions.MAX_ROWS", 2)
+    monkeypatch.setattr("bqrl.planners.decisions.MAX_ROWS", 2)
     code, _, err = cli("solve", tmp_path / "contracts.csv", "--tau", 0.4, "--horizon", 3, "--out", tmp_path / "o")
     assert code == 0
     assert "policy_tau0p4.csv is not written: the table would have more than 2 rows" in err
