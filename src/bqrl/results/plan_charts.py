@@ -1,4 +1,4 @@
-"""Charts of plans: the guarantee curve, the law of the return, and the map of a policy.
+"""Charts of plans: the guarantee curve, the law of the return, and the map of a policy, for pages and notebooks alike.
 
 A chart with a parameter called `tau` or `policy` follows the control of that name on the page. Laws are drawn with at most
 MAX_BARS bars, maps with MAX_STATES by MAX_STAGES cells; the subtitle says so.
@@ -14,8 +14,11 @@ import numpy as np
 
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.policy import TargetPolicy
+from bqrl.planners.plan import Plan
+from bqrl.planners.target import GuaranteeCurve
 from bqrl.results import charts
-from bqrl.results.charts import BLUE, ORANGE, PALETTE, RED, Curve, altair, csv_data, lines, tips, with_title
+from bqrl.results.charts import BLUE, ORANGE, PALETTE, RED, Curve, altair, coloured, csv_data, lines, tips, with_title
 from bqrl.results.words import PLAIN, Words
 from bqrl.study.compare import evenly
 
@@ -38,7 +41,7 @@ class Steps:
         return cls(np.r_[0.0, law.running[:-1]], law.values)
 
     @classmethod
-    def best(cls, shortfall: FloatArray, points: FloatArray) -> Steps:
+    def best(cls, points: FloatArray, shortfall: FloatArray) -> Steps:
         """The best value by level from shortfalls by target; of targets with one shortfall the highest counts."""
         grown = np.maximum.accumulate(shortfall)
         last = np.r_[np.diff(grown) > 1e-12, True]
@@ -55,6 +58,45 @@ class Steps:
         return Curve(name, grid, y) if upper is None else Curve(name, grid, y, y, upper.at(grid))
 
 
+def plan_charts(
+    plans: Sequence[Plan], curve: GuaranteeCurve | None, neutral: Law | None = None, words: Words = PLAIN
+) -> dict[str, Any]:
+    """The charts of plans by name: the guarantee curve, if there is one, and the laws of the returns.
+
+    `neutral` is the law of the risk-neutral policy.
+    """
+    drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, neutral, words)}
+    laws, bracketed = {plan.tau: plan.law for plan in plans}, any(plan.law_upper is not None for plan in plans)
+    return drawn | {"return_law": law_chart(laws, _promises(plans), neutral=neutral, bracketed=bracketed, words=words)}
+
+
+def _promises(plans: Sequence[Plan]) -> dict[float, float]:
+    """The promised quantile by level."""
+    return {plan.tau: plan.value if plan.beta == 0.0 else plan.law.quantile(plan.tau) for plan in plans}
+
+
+def curve_chart(
+    curve: GuaranteeCurve, plans: Sequence[Plan] = (), neutral: Law | None = None, words: Words = PLAIN
+) -> Any:
+    """The guarantee curve with the promises of plans, the risk-neutral policy and, with a ball, what holds over the ball."""
+    others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
+    name, where = "best policy" if curve.exact else "proven value", "for each level"
+    if plans and plans[0].attitude != "nominal":
+        where, first = "in the model as given", plans[0]
+        if isinstance(first.policy, TargetPolicy) and "shortfall" in first.details:
+            kernel = "under every kernel" if first.attitude == "robust" else "with the best kernel"
+            steps = Steps.best(first.policy.grid.points(0), np.asarray(first.details["shortfall"]))
+            others = {f"{kernel} in the ball": steps, **others}
+    return guarantee_chart(
+        Steps(*curve.steps),
+        upper=None if curve.optimistic is None else Steps.best(*curve.optimistic),
+        others=others,
+        marks=list(_promises(plans).items()),
+        words=words,
+        name=f"{name} {where}",
+    )
+
+
 def guarantee_chart(
     best: Steps,
     *,
@@ -69,9 +111,9 @@ def guarantee_chart(
     `others` are dashed curves by name; of `marks`, level and value of each plan, the one at the parameter `tau` is shown.
     """
     alt, others = altair(), others or {}
-    values, drawn_steps = [value for _, value in marks], (best, *others.values())
-    low = min([*values, *(float(steps.at(OUTSIDE)) for steps in drawn_steps)])
-    high = max([*values, *(float(steps.at(1.0 - OUTSIDE)) for steps in drawn_steps)])
+    ends = [steps.at([OUTSIDE, 1.0 - OUTSIDE]) for steps in (best, *others.values())]
+    shown = np.concatenate([*ends, [value for _, value in marks]])
+    low, high = float(shown.min()), float(shown.max())
     room = 0.05 * ((high - low) or 1.0)
     drawn = lines(
         [best.curve(name, upper), *(steps.curve(label) for label, steps in others.items())],
@@ -82,15 +124,15 @@ def guarantee_chart(
         step=True,
         dashed=True,
     )
-    shown = alt.Chart(csv_data(["tau", "x", "y"], [[tau, tau, y] for tau, y in marks]))
-    shown = shown.transform_filter("datum.tau == tau")
+    mark = alt.Chart(csv_data(["tau", "x", "y"], [[tau, tau, y] for tau, y in marks]))
+    mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
     side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
-    text = shown.mark_text(**side, dy=14, fontWeight="bold", color=RED, fontSize=12)
+    text = mark.mark_text(**side, dy=14, fontWeight="bold", color=RED, fontSize=12)
     layers = [
         *drawn.layers,
-        shown.mark_rule(strokeDash=[2, 2], opacity=0.8, color=RED).encode(x=drawn.x),
-        shown.mark_point(filled=True, size=110, color=RED, opacity=1).encode(x=drawn.x, y=drawn.y),
-        text.encode(x=drawn.x, y=drawn.y, text=alt.Text("y:Q", format=".5~g")),
+        mark.mark_rule(strokeDash=[2, 2], opacity=0.8, color=RED),
+        mark.mark_point(filled=True, size=110, color=RED, opacity=1).encode(y=drawn.y),
+        text.encode(y=drawn.y, text=alt.Text("y:Q", format=".5~g")),
     ]
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
     said += "" if upper is None else " Shaded: what rounding of the returns leaves open."
@@ -122,14 +164,13 @@ def law_chart(
     bars = alt.Chart(data).transform_filter("datum.tau == tau && datum.policy == policy")
     ends = {"domain": [float(edges[0]), float(edges[-1])], "nice": False, "zero": False}
     x = alt.X("from:Q", title=words.returns, scale=ends)
-    legend = {"orient": "top"} if promises else None
-    kinds = {"domain": [BELOW, REACHED], "range": [ORANGE, BLUE]}
+    legend: dict[str, Any] = {} if promises else {"legend": None}
     layers = [
         bars.mark_bar(stroke=None, binSpacing=1).encode(
             x=x,
             x2="to:Q",
             y=alt.Y("sum(share):Q", title="share of runs", axis={"format": ".0~%"}),
-            color=alt.Color("kind:N", title=None, scale=kinds, legend=legend),
+            color=coloured("kind:N", {BELOW: ORANGE, REACHED: BLUE}, **legend),
             order=alt.Order("kind:N", sort="ascending"),
             tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
         )
@@ -213,18 +254,18 @@ def policy_chart(
     numbers = sum(states[s].lstrip("-").replace(".", "", 1).isdigit() for s in places.tolist())
     order = places[::-1].tolist() if 2 * numbers > places.size else places.tolist()  # numbers grow upwards
     colours = {"range": list(PALETTE[: len(played)])} if len(played) <= len(PALETTE) else {"scheme": "viridis"}
-    named = (("h:O", words.stage), ("s:N", state), ("a:N", "most often played"))
-    parts = (("part:Q", "share of visits", ".3~%"), ("met:Q", "probability of a visit", ".3~%"))
     data = csv_data(["tau", "policy", "h", "s", "a", "part", "met"], rows, texts=("policy", "s", "a"))
     cells = alt.Chart(data).transform_filter("datum.policy == policy && (policy != 'best' || datum.tau == tau)")
-    axis, across = {"labelAngle": 0, "labelOverlap": True}, {"domain": (stages + 1).tolist()}
-    down, legend = {"domain": [states[s] for s in order]}, {"orient": "top", "symbolLimit": 20}
+    across, down = {"domain": (stages + 1).tolist()}, {"domain": [states[s] for s in order]}
     kinds = {"domain": [actions[a] for a in played], **colours}
     chart = cells.mark_rect().encode(
-        x=alt.X("h:O", title=words.stage, scale=across, axis=axis),
+        x=alt.X("h:O", title=words.stage, scale=across, axis={"labelAngle": 0, "labelOverlap": True}),
         y=alt.Y("s:N", title=state, scale=down, axis={"labelLimit": 110, "labelOverlap": True}),
-        color=alt.Color("a:N", title="action", scale=kinds, legend=legend),
+        color=alt.Color("a:N", title="action", scale=kinds, legend={"symbolLimit": 20}),
         opacity=alt.Opacity("part:Q", scale={"domain": [0, 1], "range": [0.1, 1]}, legend=None),
-        tooltip=tips(*named, *parts),
-    )
+        tooltip=tips(
+            ("h:O", words.stage), ("s:N", state), ("a:N", "most often played"), ("part:Q", "share of visits", ".3~%"),
+            ("met:Q", "probability of a visit", ".3~%"),
+        ),
+    )  # fmt: skip
     return with_title(followed(chart, shares), title, note, int(min(420, max(90, 17 * places.size))))

@@ -29,9 +29,10 @@ from bqrl.planners.target import GuaranteeCurve
 from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, curves_chart
 from bqrl.results.estimates import estimate_view
-from bqrl.results.plan_charts import LEVEL_TITLE, Steps, guarantee_chart, law_chart, policy_chart
+from bqrl.results.plan_charts import LEVEL_TITLE, Steps, curve_chart, law_chart, plan_charts, policy_chart
+from bqrl.results.plans import level_facts
 from bqrl.results.result import Table
-from bqrl.results.words import displayed, number, runs
+from bqrl.results.words import displayed, runs
 from bqrl.study.compare import Experiment, evenly
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
@@ -56,19 +57,16 @@ def law_view(law: Law) -> Any:
 
 
 @draw.register
-def curve_view(curve: GuaranteeCurve, marks: Sequence[tuple[float, float]] = ()) -> Any:
+def curve_view(curve: GuaranteeCurve) -> Any:
     """Chart of a guarantee curve."""
-    upper = None if curve.optimistic is None else Steps.best(curve.optimistic[1], curve.optimistic[0])
-    return guarantee_chart(Steps(*curve.steps), upper=upper, marks=marks)
+    return curve_chart(curve)
 
 
 @draw.register
 def plan_view(plan: Plan) -> Any:
-    """Charts of a plan: the law of its return, and beside it the guarantee curve if the planner made one."""
-    promise = plan.value if plan.beta == 0.0 and plan.attitude == "nominal" else plan.law.quantile(plan.tau)
-    law = law_chart({plan.tau: plan.law}, {plan.tau: promise}, bracketed=plan.law_upper is not None)
-    curve = plan.details.get("curve") if plan.attitude == "nominal" else None
-    return law if curve is None else charts.joined("hconcat", curve_view(curve, [(plan.tau, promise)]), law)
+    """Charts of a plan: the law of its return, and the guarantee curve beside it if the planner made one."""
+    drawn = plan_charts([plan], plan.details.get("curve"))
+    return drawn["return_law"] if len(drawn) == 1 else charts.joined("hconcat", *drawn.values())
 
 
 @draw.register
@@ -195,7 +193,7 @@ def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
 def _plan_facts(plan: Plan) -> dict[str, Any]:
     pairs: dict[str, Any] = {"objective": plan.objective, "value": plan.value, "upper bound": plan.upper}
     pairs |= {"certain": plan.certain, "mean": plan.mean, "policy": plan.policy.kind}
-    return pairs | ({"meaning": f"in {runs(plan.tau)} at least {number(plan.value, 4)}"} if plan.beta == 0.0 else {})
+    return pairs | {"meaning": level_facts(plan)["meaning"]}
 
 
 def _record_facts(record: Record) -> dict[str, Any]:
