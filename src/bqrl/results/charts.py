@@ -26,9 +26,8 @@ from bqrl.results.words import number
 from bqrl.study.compare import bootstrap_band, evenly
 
 MAX_POINTS, MAX_BLOCKS = 400, 100
-WIDTH, HEIGHT = 520, 300
 STYLE = {
-    "view": {"stroke": None},
+    "view": {"stroke": None, "continuousWidth": 520, "continuousHeight": 300, "discreteWidth": 520},
     "title": {"anchor": "start", "fontSize": 15, "subtitleFontSize": 12, "offset": 10},
     "axis": {"labelFontSize": 11, "titleFontSize": 12, "gridOpacity": 0.35, "titleFontWeight": "normal"},
     "legend": {"orient": "top", "labelFontSize": 12, "labelLimit": 320, "columns": 3},
@@ -130,29 +129,28 @@ def folded(text: Any, width: int = 74) -> Any:
     return wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def titled(chart: Any, title: Any, note: str) -> Any:
-    """The chart in our style, with a title that says what to see and a line below it."""
-    text = folded(title) if isinstance(title, str) else title
-    return chart.properties(title=altair().TitleParams(text, subtitle=folded(note)), config=STYLE)
-
-
 def _titles(title: Any, selectors: Sequence[Selector], *values: Any) -> Any:
     """The title of every choice, as lists nested in the order of the selectors."""
-    if not callable(title) or not selectors:
-        return title(*values) if callable(title) else title
-    return [_titles(title, selectors[1:], *values, value) for value in selectors[0].values]
+    if selectors and callable(title):
+        return [_titles(title, selectors[1:], *values, value) for value in selectors[0].values]
+    return title(*values) if callable(title) else title
 
 
-def with_title(chart: Any, title: Any, note: str, height: int = HEIGHT, selectors: Sequence[Selector] = ()) -> Any:
-    """The finished chart; with selectors, `title` is a function of their values or a list nested in their order."""
+def with_title(chart: Any, title: Any, note: str, height: int | None = None, selectors: Sequence[Selector] = ()) -> Any:
+    """The finished chart in our style, with a title that says what to see and a line below it.
+
+    With selectors, `title` is a function of their values or a list nested in their order.
+    """
     alt, titles, names = altair(), _titles(title, selectors), [one.name for one in selectors]
+    text = folded(titles)
     for one in selectors:
         labels = {"options": list(range(len(one.options))), "labels": list(one.options), "name": f"{one.title}: "}
         chart = chart.add_params(alt.param(name=one.name, value=0, bind=alt.binding_select(**labels)))
     if selectors:  # the page breaks the lines of the titles in `usermeta`
         chart = chart.properties(usermeta={"selectors": names, "titles": titles})
-        titles = alt.ExprRef(json.dumps(folded(titles)) + "".join(f"[{name}]" for name in names))
-    return titled(chart, titles, note).properties(width=WIDTH, height=height)
+        text = alt.ExprRef(json.dumps(text) + "".join(f"[{name}]" for name in names))
+    chart = chart if height is None else chart.properties(height=height)
+    return chart.properties(title=alt.TitleParams(text, subtitle=folded(note)), config=STYLE)
 
 
 def joined(how: str, *parts: Any) -> Any:
@@ -225,10 +223,10 @@ class Lines(NamedTuple):
         return with_title(altair().layer(*self.layers, *more), title, said, selectors=self.selectors)
 
 
-def coloured(field: str, colours: Mapping[str, str], title: str | None = None, **legend: Any) -> Any:
-    """The channel that gives every text of a field its colour; `legend=None` leaves out the legend."""
+def coloured(field: str, colours: Mapping[str, str], shown: bool = True, **legend: Any) -> Any:
+    """The channel that gives every text of a field its colour, with a legend if it is `shown`."""
     scale = {"domain": list(colours), "range": list(colours.values())}
-    return altair().Color(field, title=title, scale=scale, **legend)
+    return altair().Color(field, title=None, scale=scale, legend=legend if shown else None)
 
 
 def by_label(labels: Sequence[str], colours: Sequence[str] | None = None, symbol: str = "stroke") -> tuple[str, Any]:
@@ -236,7 +234,7 @@ def by_label(labels: Sequence[str], colours: Sequence[str] | None = None, symbol
     size = 300 if symbol == "stroke" else 100  # long enough to show dashes
     legend = {"symbolOpacity": 1, "symbolType": symbol, "symbolSize": size, "symbolStrokeWidth": 3}
     named = dict(zip(labels, colours or learner_colours(labels), strict=False))
-    return f"{json.dumps(list(labels))}[datum.k]", coloured("line:N", named, legend=legend if len(labels) > 1 else None)
+    return f"{json.dumps(list(labels))}[datum.k]", coloured("line:N", named, len(labels) > 1, **legend)
 
 
 def lines(

@@ -145,7 +145,7 @@ def promise_chart(policies: Sequence[Mapping[str, Any]], projection: Sequence[Ma
     axis = {"labelLimit": 220, "labelExpr": "split(datum.label, '|')"}
     y = alt.Y("label:N", title=None, sort=[row[0] for row in rows], axis=axis)
     x = alt.X("value:Q", title=f"{tau:g}-quantile of the return", scale={"zero": False, "padding": 12})
-    colour = coloured("meaning:N", COLOURS, legend=None)
+    colour = coloured("meaning:N", COLOURS, shown=False)
     shown = tips(("policy:N", "policy"), ("value:Q", "value", ".6~g"), ("meaning:N", "meaning"))
     base = alt.Chart(data).encode(y=y)
     chart = alt.layer(
@@ -180,7 +180,7 @@ def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]]) -> A
     chart = points.encode(
         x=alt.X("visits:Q", title="visits of the row", scale={"type": "log", "nice": False, "padding": 10}),
         y=alt.Y("radius:Q", title="l1 radius of its ball", scale={"domain": [0, 2]}),
-        color=coloured("kind:N", kinds, **({} if limits else {"legend": None})),
+        color=coloured("kind:N", kinds, bool(limits)),
         tooltip=tips(*((f"{key}:N", key) for key in named), ("visits:Q", "visits"), ("radius:Q", "radius", ".3~g")),
     )
     return with_title(chart, "How well each row is known", said)

@@ -16,7 +16,7 @@ from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.plan import Plan
-from bqrl.planners.target import GuaranteeCurve
+from bqrl.planners.target import GuaranteeCurve, best_steps
 from bqrl.results import charts
 from bqrl.results.charts import BLUE, ORANGE, PALETTE, RED, Curve, altair, coloured, csv_data, lines, tips, with_title
 from bqrl.results.words import PLAIN, Words
@@ -39,13 +39,6 @@ class Steps:
     def of(cls, law: Law) -> Steps:
         """The quantiles of a law."""
         return cls(np.r_[0.0, law.running[:-1]], law.values)
-
-    @classmethod
-    def best(cls, points: FloatArray, shortfall: FloatArray) -> Steps:
-        """The best value by level from shortfalls by target; of targets with one shortfall the highest counts."""
-        grown = np.maximum.accumulate(shortfall)
-        last = np.r_[np.diff(grown) > 1e-12, True]
-        return cls(grown[last], points[last])
 
     def at(self, x: Any) -> Any:
         """The value just above the level(s) x."""
@@ -85,11 +78,11 @@ def curve_chart(
         where, first = "in the model as given", plans[0]
         if isinstance(first.policy, TargetPolicy) and "shortfall" in first.details:
             kernel = "under every kernel" if first.attitude == "robust" else "with the best kernel"
-            steps = Steps.best(first.policy.grid.points(0), np.asarray(first.details["shortfall"]))
+            steps = Steps(*best_steps(first.policy.grid.points(0), np.asarray(first.details["shortfall"])))
             others = {f"{kernel} in the ball": steps, **others}
     return guarantee_chart(
         Steps(*curve.steps),
-        upper=None if curve.optimistic is None else Steps.best(*curve.optimistic),
+        upper=None if curve.optimistic is None else Steps(*best_steps(*curve.optimistic)),
         others=others,
         marks=list(_promises(plans).items()),
         words=words,
@@ -164,13 +157,12 @@ def law_chart(
     bars = alt.Chart(data).transform_filter("datum.tau == tau && datum.policy == policy")
     ends = {"domain": [float(edges[0]), float(edges[-1])], "nice": False, "zero": False}
     x = alt.X("from:Q", title=words.returns, scale=ends)
-    legend: dict[str, Any] = {} if promises else {"legend": None}
     layers = [
         bars.mark_bar(stroke=None, binSpacing=1).encode(
             x=x,
             x2="to:Q",
             y=alt.Y("sum(share):Q", title="share of runs", axis={"format": ".0~%"}),
-            color=coloured("kind:N", {BELOW: ORANGE, REACHED: BLUE}, **legend),
+            color=coloured("kind:N", {BELOW: ORANGE, REACHED: BLUE}, bool(promises)),
             order=alt.Order("kind:N", sort="ascending"),
             tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
         )
@@ -210,9 +202,9 @@ def _bins(laws: Sequence[Law]) -> tuple[FloatArray, bool]:
 def _bars(law: Law, edges: FloatArray, promise: float | None) -> Iterator[list[Any]]:
     """Kind, ends and share of the bars of a law, those below the promise first."""
     line = -np.inf if promise is None else promise - 1e-9 * max(1.0, abs(promise))
-    places = np.clip(np.searchsorted(edges, law.values, side="right") - 1, 0, edges.size - 2)
+    values = np.clip(law.values, edges[0], edges[-1])
     for kind, some in ((BELOW, law.values < line), (REACHED, law.values >= line)):
-        mass = np.bincount(places[some], law.probabilities[some], edges.size - 1)
+        mass, _ = np.histogram(values[some], edges, weights=law.probabilities[some])
         for i in np.flatnonzero(mass).tolist():
             yield [kind, float(edges[i]), float(edges[i + 1]), float(mass[i])]
 

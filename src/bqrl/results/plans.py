@@ -78,11 +78,9 @@ def sizes(name: str, mdp: MDP) -> dict[str, Any]:
 
 def in_one_line(model: Mapping[str, Any], words: Words) -> str:
     """The sizes of a problem in one line."""
-    parts = [words.count(noun, model[key]) for key, noun in (("states", "state"), ("actions", "action"))]
-    parts += [words.count(words.stage, model["horizon"]), f"start {model['start']}"]
-    if model["discount"] != 1.0:
-        parts.append(f"discount {number(model['discount'])}")
-    return ", ".join(parts)
+    nouns = {"states": "state", "actions": "action", "horizon": words.stage}
+    parts = [*(words.count(noun, model[key]) for key, noun in nouns.items()), f"start {model['start']}"]
+    return ", ".join([*parts, f"discount {number(model['discount'])}"] if model["discount"] != 1.0 else parts)
 
 
 def plan_files(taus: Sequence[float]) -> list[str]:

@@ -48,6 +48,7 @@ def draw(thing: Any) -> Any | None:
 
 
 draw.register(Estimate, estimate_view)
+draw.register(GuaranteeCurve, curve_chart)
 
 
 @draw.register
@@ -57,16 +58,9 @@ def law_view(law: Law) -> Any:
 
 
 @draw.register
-def curve_view(curve: GuaranteeCurve) -> Any:
-    """Chart of a guarantee curve."""
-    return curve_chart(curve)
-
-
-@draw.register
 def plan_view(plan: Plan) -> Any:
     """Charts of a plan: the law of its return, and the guarantee curve beside it if the planner made one."""
-    drawn = plan_charts([plan], plan.details.get("curve"))
-    return drawn["return_law"] if len(drawn) == 1 else charts.joined("hconcat", *drawn.values())
+    return charts.joined("hconcat", *plan_charts([plan], plan.details.get("curve")).values())
 
 
 @draw.register
@@ -127,7 +121,7 @@ def mdp_view(mdp: MDP) -> Any:
     chart = chart.encode(
         x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axes, "labelAngle": 0}),
         y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axes),
-        color=alt.Color("reward:Q", title="reward", scale={"scheme": "viridis"}),
+        color=alt.Color("reward:Q", title="reward", scale={"scheme": "viridis"}, legend={"orient": "right"}),
     )
     note = f"{len(states)} of {mdp.S} states." if len(states) < mdp.S else ""
     return charts.with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
@@ -190,12 +184,6 @@ def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
     return [{key: x for key, x in row.items() if key not in said and "beats" not in key} for row in experiment.rows()]
 
 
-def _plan_facts(plan: Plan) -> dict[str, Any]:
-    pairs: dict[str, Any] = {"objective": plan.objective, "value": plan.value, "upper bound": plan.upper}
-    pairs |= {"certain": plan.certain, "mean": plan.mean, "policy": plan.policy.kind}
-    return pairs | {"meaning": level_facts(plan)["meaning"]}
-
-
 def _record_facts(record: Record) -> dict[str, Any]:
     pairs = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}
     pairs |= {"episodes": record.returns.size, "mean return": float(record.returns.mean())}
@@ -209,7 +197,10 @@ FACTS: dict[type, Callable[[Any], Any]] = {  # what the small table of a class h
         "states": mdp.S, "actions": mdp.A, "stages": mdp.H, "discount": mdp.discount,
         "transitions": int(mdp.successor.size),
     },
-    Plan: _plan_facts,
+    Plan: lambda plan: {
+        "objective": plan.objective, "value": plan.value, "upper bound": plan.upper, "certain": plan.certain,
+        "mean": plan.mean, "policy": plan.policy.kind, "meaning": level_facts(plan)["meaning"],
+    },
     Record: _record_facts,
     Estimate: lambda estimate: {key.replace("_", " "): value for key, value in estimate.coverage().items()}
     | {"confidence": estimate.confidence},
