@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import bqrl
 from bqrl.learners.replan import centred_window
 from bqrl.results.charts import BLUE, GREEN, GREY, RED, image, with_title
-from bqrl.results.plan_charts import Steps, guarantee_chart
+from bqrl.results.plan_charts import Steps, curve_chart
 
 IMAGES = Path(__file__).parent / "images"
 TAU = 0.1
@@ -35,17 +36,13 @@ def guarantee_curve() -> Any:
     """The best offer for every certainty against two other ways to choose a policy."""
     mdp = bqrl.envs.make("AssetSelling")
     curve = bqrl.guarantee_curve(mdp)
-    neutral = Steps.of(bqrl.solve(mdp, TAU, planner="expected").law)
     levels = np.arange(0.0, 1.0, 0.0025)
     greedy = np.array([bqrl.solve(mdp, tau, planner="greedy").value for tau in (levels + 0.00125).tolist()])
-    best, values = curve.steps
-    others = {
-        "risk-neutral policy": Steps(neutral.levels, neutral.values * OFFERS),
-        "the paper's greedy planner": Steps(levels, greedy * OFFERS),
-    }
-    chart = guarantee_chart(
-        Steps(best, values * OFFERS), others=others, marks=[(TAU, curve(TAU) * OFFERS)], name="exact optimum"
-    )
+    neutral = Steps.of(bqrl.solve(mdp, TAU, planner="expected").law)
+    others = {"risk-neutral policy": neutral, "the paper's greedy planner": Steps(levels, greedy)}
+    in_offers = {name: Steps(steps.levels, steps.values * OFFERS) for name, steps in others.items()}
+    plan = replace(bqrl.solve(mdp, TAU), value=curve(TAU) * OFFERS)
+    chart = curve_chart(replace(curve, points=curve.points * OFFERS), [plan], in_offers)
     note = "Ten stages, uniform offers 0 to 24, first offer 5. No policy guarantees more than the solid line."
     return with_title(chart, "Asset selling: the offer that you can count on", note)
 

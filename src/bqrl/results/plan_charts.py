@@ -58,7 +58,8 @@ def plan_charts(
 
     `neutral` is the law of the risk-neutral policy.
     """
-    drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, neutral, words)}
+    others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
+    drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, others, words)}
     laws, bracketed = {plan.tau: plan.law for plan in plans}, any(plan.law_upper is not None for plan in plans)
     return drawn | {"return_law": law_chart(laws, _promises(plans), neutral=neutral, bracketed=bracketed, words=words)}
 
@@ -69,55 +70,35 @@ def _promises(plans: Sequence[Plan]) -> dict[float, float]:
 
 
 def curve_chart(
-    curve: GuaranteeCurve, plans: Sequence[Plan] = (), neutral: Law | None = None, words: Words = PLAIN
+    curve: GuaranteeCurve, plans: Sequence[Plan] = (), others: Mapping[str, Steps] | None = None, words: Words = PLAIN
 ) -> Any:
-    """The guarantee curve with the promises of plans, the risk-neutral policy and, with a ball, what holds over the ball."""
-    others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
+    """The best guaranteed return at every level, shaded where rounding leaves something open, and dashed curves by name.
+
+    Of the promises of the plans the one at the parameter `tau` is shown, and with a ball of kernels what holds over it.
+    """
+    alt, others, promises = altair(), dict(others or {}), _promises(plans)
     name, where = "best policy" if curve.exact else "proven value", "for each level"
     if plans and plans[0].attitude != "nominal":
         where, first = "in the model as given", plans[0]
         if isinstance(first.policy, TargetPolicy) and "shortfall" in first.details:
             kernel = "under every kernel" if first.attitude == "robust" else "with the best kernel"
-            steps = Steps(*best_steps(first.policy.grid.points(0), np.asarray(first.details["shortfall"])))
-            others = {f"{kernel} in the ball": steps, **others}
-    return guarantee_chart(
-        Steps(*curve.steps),
-        upper=None if curve.optimistic is None else Steps(*best_steps(*curve.optimistic)),
-        others=others,
-        marks=list(_promises(plans).items()),
-        words=words,
-        name=f"{name} {where}",
-    )
-
-
-def guarantee_chart(
-    best: Steps,
-    *,
-    upper: Steps | None = None,
-    others: Mapping[str, Steps] | None = None,
-    marks: Sequence[tuple[float, float]] = (),
-    words: Words = PLAIN,
-    name: str = "best policy for each level",
-) -> Any:
-    """The best guaranteed return at every level, up to `upper` where rounding leaves something open.
-
-    `others` are dashed curves by name; of `marks`, level and value of each plan, the one at the parameter `tau` is shown.
-    """
-    alt, others = altair(), others or {}
+            steps = best_steps(first.policy.grid.points(0), np.asarray(first.details["shortfall"]))
+            others = {f"{kernel} in the ball": Steps(*steps), **others}
+    best, upper = Steps(*curve.steps), None if curve.optimistic is None else Steps(*best_steps(*curve.optimistic))
     ends = [steps.at([OUTSIDE, 1.0 - OUTSIDE]) for steps in (best, *others.values())]
-    shown = np.concatenate([*ends, [value for _, value in marks]])
+    shown = np.concatenate([*ends, list(promises.values())])
     low, high = float(shown.min()), float(shown.max())
     room = 0.05 * ((high - low) or 1.0)
     drawn = lines(
-        [best.curve(name, upper), *(steps.curve(label) for label, steps in others.items())],
+        [best.curve(f"{name} {where}", upper), *(steps.curve(label) for label, steps in others.items())],
         LEVEL_TITLE,
         words.titled("guaranteed return"),
         scales={"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}},
-        colours=[BLUE, *([charts.GREY, charts.BROWN, charts.PURPLE] * 2)][: 1 + len(others)],
+        colours=[BLUE, *([charts.GREY, charts.BROWN, charts.PURPLE] * 2)],
         step=True,
         dashed=True,
     )
-    mark = alt.Chart(csv_data(["tau", "x", "y"], [[tau, tau, y] for tau, y in marks]))
+    mark = alt.Chart(csv_data(["tau", "x", "y"], [[tau, tau, y] for tau, y in promises.items()]))
     mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
     side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
     text = mark.mark_text(**side, dy=14, fontWeight="bold", color=RED, fontSize=12)
@@ -129,8 +110,7 @@ def guarantee_chart(
     ]
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
     said += "" if upper is None else " Shaded: what rounding of the returns leaves open."
-    tau = alt.param(name="tau", value=marks[0][0] if marks else 0.1)
-    chart = alt.layer(*layers).add_params(tau).properties(usermeta={"click": "tau"})  # a click on the page sets tau
+    chart = followed(alt.layer(*layers), promises or [0.1]).properties(usermeta={"click": "tau"})  # a click sets tau
     return with_title(chart, "What can be guaranteed, and how surely", f"{said} {drawn.note}")
 
 
