@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import product
 from textwrap import wrap
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -129,25 +130,21 @@ def folded(text: Any, width: int = 74) -> Any:
     return wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _titles(title: Any, selectors: Sequence[Selector], *values: Any) -> Any:
-    """The title of every choice, as lists nested in the order of the selectors."""
-    if selectors and callable(title):
-        return [_titles(title, selectors[1:], *values, value) for value in selectors[0].values]
-    return title(*values) if callable(title) else title
-
-
 def with_title(chart: Any, title: Any, note: str, height: int | None = None, selectors: Sequence[Selector] = ()) -> Any:
     """The finished chart in our style, with a title that says what to see and a line below it.
 
     With selectors, `title` is a function of their values or a list nested in their order.
     """
-    alt, titles, names = altair(), _titles(title, selectors), [one.name for one in selectors]
-    text = folded(titles)
+    alt, names = altair(), [one.name for one in selectors]
+    if callable(title):
+        titles = [title(*values) for values in product(*(one.values for one in selectors))]
+        title = np.array(titles, dtype=object).reshape([len(one.values) for one in selectors]).tolist()
+    text = folded(title)
     for one in selectors:
         labels = {"options": list(range(len(one.options))), "labels": list(one.options), "name": f"{one.title}: "}
         chart = chart.add_params(alt.param(name=one.name, value=0, bind=alt.binding_select(**labels)))
     if selectors:  # the page breaks the lines of the titles in `usermeta`
-        chart = chart.properties(usermeta={"selectors": names, "titles": titles})
+        chart = chart.properties(usermeta={"selectors": names, "titles": title})
         text = alt.ExprRef(json.dumps(text) + "".join(f"[{name}]" for name in names))
     chart = chart if height is None else chart.properties(height=height)
     return chart.properties(title=alt.TitleParams(text, subtitle=folded(note)), config=STYLE)

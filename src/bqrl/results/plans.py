@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ from bqrl.planners.target import GuaranteeCurve
 from bqrl.results.charts import with_charts
 from bqrl.results.plan_charts import plan_charts, policy_chart
 from bqrl.results.result import Choice, Result, Sentence, Table, asked_for, chart_files, saved, versions
-from bqrl.results.words import PLAIN, Words, meaning, number, percent
+from bqrl.results.words import PLAIN, Words, meaning, number, percent, sentence
 from bqrl.study.tables import level_name
 
 MAX_SHARES = 4_000_000  # numbers (stage, state, action) of a map that is worth its memory
@@ -91,7 +92,7 @@ def plan_files(taus: Sequence[float]) -> list[str]:
 
 def plan_result(solved: Solved) -> Result:
     """The result of plans."""
-    document, words = plan_document(solved), solved.words
+    document, words, mdp = plan_document(solved), solved.words, solved.mdp
     files, left_out = dict[str, bytes](), list[str]()
     tables = {"levels": level_table(document, words), "return_laws": _laws(solved)}
     if solved.curve is not None:
@@ -99,10 +100,11 @@ def plan_result(solved: Solved) -> Result:
         said = "The best quantile of any policy, from each level to the next."
         tables["guarantee_curve"] = Table(solved.curve.rows(), titles, said)
     for plan in solved.plans:
-        overview = policy_overview(plan.policy, solved.mdp, words)
-        if overview is not None:
-            tables[f"overview_tau{level_name(plan.tau)}"] = overview
-        left_out += policy_files(plan.policy, solved.mdp, words, plan.tau, f"{plan.objective}: ", tables, files)
+        if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
+            with suppress(PolicyError):  # the action depends on more than the state
+                overview = Table(wide_rows(plan.policy, mdp), {}, f"The action by state and {words.stage}.")
+                tables[f"overview_tau{level_name(plan.tau)}"] = overview
+        left_out += policy_files(plan.policy, mdp, words, plan.tau, f"{plan.objective}: ", tables, files)
     sentences, choices = _sentences(solved)
     result = Result(
         kind="plan",
@@ -132,19 +134,9 @@ def solved_charts(solved: Solved) -> dict[str, Any]:
 def policy_files(
     policy: Policy, mdp: MDP, words: Words, tau: float, caption: str, tables: dict[str, Table], files: dict[str, bytes]
 ) -> list[str]:
-    """Add a policy to tables and files; one line if its table cannot be written."""
+    """Add a policy and its decisions, with titles in the problem's words; one line if the table cannot be written."""
     name = f"policy_tau{level_name(tau)}"
     files[f"{name}.npz"] = saved(policy)
-    try:
-        tables[name] = policy_table(policy, mdp, words, caption)
-    except (SizeError, PolicyError) as fault:
-        return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
-    return []
-
-
-def policy_table(policy: Policy, mdp: MDP, words: Words, caption: str = "") -> Table:
-    """The decisions of a policy that can be met, with titles in the problem's words."""
-    rows = decision_rows(policy, mdp, stage=words.stage)
     titles = {
         "earned_from": words.titled("earned so far: from"),
         "earned_to": words.titled("to"),
@@ -155,18 +147,12 @@ def policy_table(policy: Policy, mdp: MDP, words: Words, caption: str = "") -> T
         "next_state": "next state",
         "next_label": "next label",
     }
-    said = f"{caption}what to do in each situation that can be met; {words.stage}s count from 1."
-    return Table(rows, titles, said[0].upper() + said[1:])
-
-
-def policy_overview(policy: Policy, mdp: MDP, words: Words) -> Table | None:
-    """States by stages, where nothing else matters and the table is readable; else None."""
-    if mdp.H > MAX_WIDE or mdp.H * mdp.S * mdp.A > MAX_SHARES:
-        return None
+    said = sentence(f"{caption}what to do in each situation that can be met; {words.stage}s count from 1")
     try:
-        return Table(wide_rows(policy, mdp), {}, f"The action by state and {words.stage}.")
-    except PolicyError:
-        return None
+        tables[name] = Table(decision_rows(policy, mdp, stage=words.stage), titles, said)
+    except (SizeError, PolicyError) as fault:
+        return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
+    return []
 
 
 def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, Law] | None = None) -> dict[str, Any]:
@@ -228,8 +214,8 @@ def _sentences(solved: Solved) -> tuple[list[str | Sentence], list[Choice]]:
     both = solved.neutral is not None
     sentences: list[str | Sentence] = []
     for plan in plans:
-        said, notes = level_facts(plan, solved.words, solved.neutral)["meaning"], plan.notes
-        text = " ".join([said, *(f"{note[0].upper()}{note[1:]}." for note in notes)])
+        said = level_facts(plan, solved.words, solved.neutral)["meaning"]
+        text = " ".join([said, *map(sentence, plan.notes)])
         sentences.append(Sentence(text, {"tau": plan.tau} | ({"policy": "best"} if both else {})))
         if both:
             other = {"policy": "risk-neutral", "tau": plan.tau}

@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import singledispatch
 from html import escape
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -49,12 +50,7 @@ def draw(thing: Any) -> Any | None:
 
 draw.register(Estimate, estimate_view)
 draw.register(GuaranteeCurve, curve_chart)
-
-
-@draw.register
-def law_view(law: Law) -> Any:
-    """Chart of one law."""
-    return law_chart({0.0: law}, {})
+draw.register(Law, lambda law: law_chart({0.0: law}, {}))
 
 
 @draw.register
@@ -111,11 +107,10 @@ def mdp_view(mdp: MDP) -> Any:
     """Map of the mean reward by state and action at the first stage."""
     alt, states, actions = altair(), evenly(mdp.S, MAX_CELLS).tolist(), evenly(mdp.A, MAX_CELLS).tolist()
     rows = []
-    for s in states:
-        for a in actions:
-            _, probability, reward = mdp.outcomes(0, s, a)
-            if probability.size:
-                rows.append([mdp.state_label(s), mdp.action_label(a), float(probability @ reward)])
+    for s, a in product(states, actions):
+        _, probability, reward = mdp.outcomes(0, s, a)
+        if probability.size:
+            rows.append([mdp.state_label(s), mdp.action_label(a), float(probability @ reward)])
     axes = {"labelLimit": 110, "labelOverlap": True}
     chart = alt.Chart(charts.csv_data(["state", "action", "reward"], rows, texts=("state", "action"))).mark_rect()
     chart = chart.encode(
@@ -149,8 +144,7 @@ def _actions(policy: Policy) -> IntArray | None:
     if isinstance(policy, QuantileLevelPolicy):
         return _actions(policy.targets)
     if isinstance(policy, TargetPolicy):
-        columns = [int(policy.column(h, policy.target)) for h in range(policy.H)]
-        return np.array([policy.actions[h][:, column] for h, column in enumerate(columns)])
+        return np.array([policy.actions[h][:, int(policy.column(h, policy.target))] for h in range(policy.H)])
     return policy.actions if isinstance(policy, MarkovPolicy) else None
 
 

@@ -221,7 +221,7 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
         elif len(parts) == 1 and not there and _equal(neutral["value"], value):
             other = "the same"  # after a second number this could be either
         sentences[-1].append(f"the risk-neutral policy gives {other}{there}")
-    return " ".join(map(_sentence, sentences))
+    return " ".join(sentence("; ".join(parts)) for parts in sentences)
 
 
 def learned(document: Mapping[str, Any], words: Words) -> str:
@@ -341,6 +341,6 @@ def _equal(x: float, y: float) -> bool:
     return abs(x - y) <= GAP_TOL * max(1.0, abs(y))
 
 
-def _sentence(parts: Sequence[str]) -> str:
-    text = "; ".join(parts)
+def sentence(text: str) -> str:
+    """A text as a sentence: with a capital letter and a full stop."""
     return f"{text[0].upper()}{text[1:]}."
