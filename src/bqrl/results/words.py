@@ -19,7 +19,6 @@ SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
 SPOKEN = (3, 4, 5, 10, 20, 100)  # denominators that are easier to imagine than a percentage
 DASH = "\N{EN DASH}"
 AS_MUCH, EASY = "Random play promises as much", "at this level there is nothing to learn"
-WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "under every kernel in the ball, "}
 LATE = 0.9  # share of the run after which a policy that has become optimal has only just done so
 
 
@@ -177,6 +176,9 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
             cells.append(f"{text} ± {number(spread, 2)}" if spread else text)
         rows.append(cells)
     return [table.titles.get(key, key) for key in keys], rows
+
+
+WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "under every kernel in the ball, "}
 
 
 def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
