@@ -8,7 +8,7 @@ alone.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import singledispatch
 from html import escape
 from itertools import product
@@ -149,15 +149,6 @@ def _actions(policy: Policy) -> IntArray | None:
 
 
 # -- tables ---------------------------------------------------------------------------------------------------------------
-
-
-def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Rows as a pandas DataFrame; ImportError with the remedy if pandas is not installed."""
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("to_frame needs pandas; install it with: pip install pandas, or use rows()") from None
-    return pandas.DataFrame(list(rows))
 
 
 def _names(comparison: Comparison) -> list[str]:
