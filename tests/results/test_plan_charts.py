@@ -54,6 +54,15 @@ def test_the_bars_of_a_law_sum_to_one_and_split_at_the_promise():
     assert spec["layer"][0]["encoding"]["x"]["title"] == "return (EUR)"
 
 
+def test_a_promise_below_every_return_is_within_the_axis_and_a_promise_of_nothing_is_not_drawn():
+    law = bqrl.Law([1.0, 2.0], [0.5, 0.5])  # of a robust plan, in the model as given
+    spec = law_chart({0.1: law}, {0.1: -3.0}).to_dict()
+    assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"] == [-3.0, 2.5]
+    none = law_chart({0.1: law}, {0.1: -np.inf}).to_dict()
+    assert none["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0.5, 2.5]
+    assert len(none["layer"]) == 1
+
+
 def test_a_law_alone_has_no_promise():
     spec = bqrl.Law([0.0, 1.0], [0.5, 0.5]).chart().to_dict()
     assert {row["kind"] for row in chart_values(spec, 0)} == {"at least the promise"}

@@ -122,20 +122,21 @@ def law_chart(
     bracketed: bool = False,
     words: Words = PLAIN,
 ) -> Any:
-    """The probability of each return by level, the part below the promise in another colour.
+    """The probability of each return by level, the part below the promise, if there is one, in another colour.
 
     The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy. The subtitle says if the
     laws are `bracketed`, that is, proven lower ends.
     """
-    alt = altair()
+    alt, promises = altair(), {tau: x for tau, x in promises.items() if x > -np.inf}
     edges, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])
+    shown = [*edges.tolist(), *promises.values()]
     rows = []
     for tau, own in laws.items():
         for policy, law in (("best", own), ("risk-neutral", neutral)):
             rows += [] if law is None else [[tau, policy, *bar] for bar in _bars(law, edges, promises.get(tau))]
     data = csv_data(["tau", "policy", "kind", "from", "to", "share"], rows, texts=("policy", "kind"))
     bars = alt.Chart(data).transform_filter("datum.tau == tau && datum.policy == policy")
-    ends = {"domain": [float(edges[0]), float(edges[-1])], "nice": False, "zero": False}
+    ends = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
     x = alt.X("from:Q", title=words.returns, scale=ends)
     layers = [
         bars.mark_bar(stroke=None, binSpacing=1).encode(

@@ -195,7 +195,9 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
 
     lead = WHERE[attitude] + ("with one random draw at the start, " if level.get("policy") == "mixture" else "")
     mean = f"{own} on average" if level["exact"] and attitude != "robust" else f"at least {own} on average"
-    if beta == 0.0:
+    if value == -math.inf:
+        parts = [f"{lead}no return is guaranteed in {runs(tau)}"]
+    elif beta == 0.0:
         parts = [f"{lead}in {runs(tau)} you get at least {own}"]
     elif beta == tau:
         parts = [f"{lead}over the worst {percent(tau)} of runs you get {mean}"]
@@ -340,7 +342,7 @@ def headline(document: Mapping[str, Any]) -> str:
 
 
 def _equal(x: float, y: float) -> bool:
-    return abs(x - y) <= GAP_TOL * max(1.0, abs(y))
+    return x == y or abs(x - y) <= GAP_TOL * max(1.0, abs(y)) < math.inf
 
 
 def sentence(text: str) -> str:
