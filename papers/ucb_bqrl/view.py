@@ -163,16 +163,18 @@ class View(StudyView):
         mean, std = float(further.mean()), float(further.std(ddof=1))
         spread = std * np.sqrt(1.0 / ours.size + 1.0 / further.size)
         apart = abs(one.value - mean) / spread if spread > 0.0 else np.inf
-        spread = fixed(std / np.sqrt(ours.size))
-        on = f"on {further.size} other seeds a mean of {ours.size} runs is {fixed(mean)} with a standard deviation of {spread}"
-        verdict, reason = "apart", ""
+        usual = f"{fixed(mean)} with a standard deviation of {fixed(std / np.sqrt(ours.size))}"
+        on = f"on {further.size} other seeds a mean of {ours.size} runs is {usual}"
         if abs(float(ours.mean()) - one.value) < DIGITS:
             verdict, reason = "equal", "Equal in all printed digits."
         elif apart <= ERRORS:
             verdict, reason = "chance", f"Consistent with the variation between seeds: {on}."
         else:
             far = f"{apart:.1f} standard errors" if np.isfinite(apart) else "outside of any spread"
-            reason = f"Not explained by the variation between seeds ({far}): {on}. {self._unknown(one, key)}"
+            verdict, reason = (
+                "apart",
+                f"Not explained by the variation between seeds ({far}): {on}. {self._unknown(one, key)}",
+            )
         against = self.study.reference(one.level)
         if one.measure == "capped" and abs(against.capped - against.exact) > 1e-9:
             exact = float(held_out.ends("exact")[key].mean())

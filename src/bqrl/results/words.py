@@ -245,11 +245,11 @@ def order_of(experiment: Experiment, measure: str | None = None, show: Callable[
 
     Learners whose means print alike are called equal.
     """
-    rows, T, n = experiment.order(measure), experiment.episodes, len(experiment.seeds)
-    what = f"largest mean return over the last tenth of {T} episodes"
+    rows, T, n = experiment.order(measure), Words.count("episode", experiment.episodes), len(experiment.seeds)
+    what = f"largest mean return over the last tenth of {T}"
     if measure or experiment.exact:
         best = "largest" if measure == "return" else "smallest"
-        what = f"{best} cumulative {MEASURES[measure or 'gap'][0]} after {T} episodes"
+        what = f"{best} cumulative {MEASURES[measure or 'gap'][0]} after {T}"
     labels, means = [row["learner"] for row in rows], [show(row["mean"]) for row in rows]
     first = means.count(means[0])
     who = listed(labels[:first]) if first <= MAX_NAMES else f"{first} of {len(rows)} learners"

@@ -170,7 +170,19 @@ class Experiment(Charted):
         return BAND.format(seeds=len(self.seeds))
 
     def part(self, seeds: Sequence[int], names: Mapping[str, str] | None = None) -> Experiment:
-        """The experiment on some of its seeds; with `names` only those learners, under these names."""
+        """The experiment on some of its seeds, with all or some of its learners.
+
+        Parameters
+        ----------
+        seeds
+            Seeds of the experiment.
+        names
+            New names by label; other learners are left out. All learners by default.
+
+        Returns
+        -------
+        An experiment that shares the records.
+        """
         names = {one.label: one.label for one in self.learners} if names is None else names
         places = [self.seeds.index(seed) for seed in seeds]
         return replace(
@@ -202,13 +214,34 @@ class Experiment(Charted):
         return np.array([self._cumulative[record, measure] for record in self.records[label]])
 
     def ends(self, measure: str) -> dict[str, FloatArray]:
-        """Last value of a measure by learner, one per seed; "late_return" is the mean return of the last episodes."""
+        """Values after the last episode.
+
+        Parameters
+        ----------
+        measure
+            As in `values`; or "late_return", the mean return of the last tenth of the episodes.
+
+        Returns
+        -------
+        One array by learner, with one value per seed.
+        """
         if measure == "late_return":
             return {label: np.array(list(map(late_return, runs))) for label, runs in self.records.items()}
         return {label: self.values(label, measure)[:, -1] for label in self.records}
 
     def order(self, measure: str | None = None) -> list[dict[str, Any]]:
-        """The learners from the best mean on, as `in_order` has them; by "gap" or, if unknown, "late_return"."""
+        """The learners from the best mean of `ends` on.
+
+        Parameters
+        ----------
+        measure
+            As in `ends`; by default "gap", or "late_return" if runs are not scored exactly.
+
+        Returns
+        -------
+        Rows with learner, mean, the distance to the next learner with its standard error over the seeds, and whether it is
+        clear: more than two standard errors.
+        """
         measure = measure or ("gap" if self.exact else "late_return")
         return in_order(self.ends(measure), largest="return" in measure)
 
