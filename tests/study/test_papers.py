@@ -12,8 +12,8 @@ from bqrl.planners.greedy import plan_greedy
 from bqrl.results.page import page
 from bqrl.results.result import read, write
 from bqrl.study.papers import paper_file, paper_view
-from bqrl.study.scores import reference
 from bqrl.study.spec import read_spec
+from bqrl.study.study import reference
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,12 @@ import json
 import pytest
 from small_study import RUNS, SMALL, Heard, details_of, make, read_table, results_of
 
+import bqrl
 from bqrl.study.papers import paper_file
 from bqrl.study.runner import FailedRunsError
 from bqrl.study.runs import digest_of, execute
 from bqrl.study.spec import read_spec
+from bqrl.study.study import reference
 from bqrl.study.workers import Workers
 
 MAIN = "AssetSelling_tau0p2_plot.csv"
@@ -27,6 +29,17 @@ def test_orderings_and_references_hold(made, finished):
     assert [row["mean"] for row in order] == sorted(row["mean"] for row in order)
     against = finished[0].reference(0.5)
     assert against.exact >= against.capped
+
+
+def test_references_are_those_of_the_planners():
+    mdp = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
+    against = reference(mdp, 0.3)
+    assert against.exact == bqrl.solve(mdp, 0.3).value
+    assert against.capped == bqrl.solve(mdp, 0.3, planner="capped-frontier").value
+    assert against.best_mean == pytest.approx(bqrl.solve(mdp, 0.3, planner="expected").law.mean())
+    shortfall = 0.3 - against.margin
+    assert 0.0 <= shortfall < 0.3
+    assert bqrl.guarantee_curve(mdp)(shortfall + 1e-9) >= against.exact
 
 
 def test_final_runs_are_experiments_and_runs_trained_once_are_shared(finished):

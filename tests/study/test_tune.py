@@ -41,8 +41,7 @@ def test_the_better_half_goes_on_and_the_best_wins():
         ("tuning 2 of 8 over 40 episodes", [4.0, 8.0], "x = 8 with a gap of 0.50"),
     ]
     assert tuned.winner.value == 8.0
-    assert tuned.at_edge is None
-    assert tuned.flat_at_edge is None
+    assert tuned.edge is None
 
 
 def test_a_rung_is_judged_by_itself():
@@ -70,18 +69,20 @@ def test_ties_go_to_the_higher_tail_then_to_the_smaller_value():
 @pytest.mark.parametrize(("best", "edge"), [(1.0, "lowest"), (128.0, "highest"), (16.0, None)])
 def test_a_winner_at_an_edge_is_named(best, edge):
     tuned, _ = drive(VALUES, RUNGS, lambda v, T, s: abs(v - best) + 0.01 * s)
-    assert tuned.at_edge == edge
-    assert tuned.flat_at_edge is (None if edge is None else False)
+    assert tuned.edge == (None if edge is None else (edge, False))
+    assert (f"the {edge} value of the grid" if edge else "inside the grid: x = 16") in tuned.verdict()
 
 
 def test_flat_at_an_edge_means_that_the_neighbour_did_as_well():
     same, _ = drive(VALUES, RUNGS, lambda v, T, s: max(v, 4.0))
-    assert (same.at_edge, same.flat_at_edge) == ("lowest", True)
+    assert same.edge == ("lowest", True)
     noise = {1.0: (3.0, 5.0, 4.0), 2.0: (5.5, 2.5, 4.2)}
     near, _ = drive((1.0, 2.0, 4.0), ((3, 5),), lambda v, T, s: noise.get(v, (9.0, 9.0, 9.0))[s], seeds=(0, 1, 2))
-    assert (near.at_edge, near.flat_at_edge) == ("lowest", True)
+    assert near.edge == ("lowest", True)
 
 
 def test_flatness_is_unknown_where_the_two_never_met():
     rungs = (Rung(5, (Trial(0, 1.0, (Score(1.0, 0.0),)), Trial(2, 4.0, (Score(2.0, 0.0),)))),)
-    assert Tuned("x", (1.0, 2.0, 4.0), rungs).flat_at_edge is None
+    tuned = Tuned("x", (1.0, 2.0, 4.0), rungs)
+    assert tuned.edge == ("lowest", None)
+    assert "dropped before they could be compared" in tuned.verdict()

@@ -87,11 +87,11 @@ class StudyWords:
                 lines.append(
                     f"τ = {tau:g}: the capped reference is {number(against.capped)}, the exact optimum {number(against.exact)}."
                 )
-        edge = [tuned for tuned in self.study.tunings.values() if tuned.at_edge is not None]
-        if edge:
-            steep = sum(not tuned.flat_at_edge for tuned in edge)
+        edges = [tuned.edge for tuned in self.study.tunings.values() if tuned.edge is not None]
+        if edges:
+            steep = sum(not flat for _, flat in edges)
             lines.append(
-                f"{len(edge)} of {len(self.study.tunings)} winners of the tuning lie on an edge of their grid, {steep} of them"
+                f"{len(edges)} of {len(self.study.tunings)} winners of the tuning lie on an edge of their grid, {steep} of them"
                 " where the criterion is not known to be flat."
             )
         return lines

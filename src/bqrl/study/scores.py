@@ -1,4 +1,4 @@
-"""Scores of finished runs: measures of every episode, orders of learners, bands of means, and what gaps are measured against.
+"""Scores of finished runs: measures of every episode, orders of learners, and bands of means.
 
 An `Experiment` holds the runs of several learners with common seeds; comparisons return one, studies hold one per problem and
 level. Bands are 95 % confidence bands of the mean, by a percentile bootstrap over seeds.
@@ -15,12 +15,8 @@ import numpy as np
 
 from bqrl.checks import choice
 from bqrl.display import Charted, views
-from bqrl.learners.record import Record, capped_reference
+from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.derived import per_model
-from bqrl.mdp.model import MDP
-from bqrl.planners.expected import best_mean
-from bqrl.planners.solve import guarantee_curve
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -37,32 +33,6 @@ MEASURES: dict[str, tuple[str, Callable[[Record, float], FloatArray]]] = {
 }
 SCORED = ("capped", "exact", "expected")  # the measures of a study
 MEASURES |= {"gap": MEASURES["exact"], "regret": MEASURES["expected"]}
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """What runs on a problem are measured against at one level."""
-
-    tau: float
-    capped: float  # the paper's numerical reference
-    exact: float  # the true optimum of the quantile
-    best_mean: float
-    margin: float  # tau - P(G < exact) under the optimal policy: how far the level is from the next lower quantile
-
-
-@per_model
-def reference(mdp: MDP, tau: float) -> Reference:
-    """References of a model at one level."""
-    curve = guarantee_curve(mdp)
-    exact = float(curve(tau))
-    shortfall = np.maximum.accumulate(curve.shortfall)[int(np.searchsorted(curve.points, exact))]
-    return Reference(
-        tau=tau,
-        capped=capped_reference(mdp, tau),
-        exact=exact,
-        best_mean=best_mean(mdp)[0],
-        margin=tau - float(shortfall),
-    )
 
 
 def late_return(record: Record, share: float = LAST) -> float:

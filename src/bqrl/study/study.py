@@ -19,14 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.learners.record import Record
+from bqrl.learners.record import Record, capped_reference
 from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.derived import per_model
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.confidence import log_buffer
+from bqrl.planners.expected import best_mean
+from bqrl.planners.solve import guarantee_curve
 from bqrl.study.runner import Batch, Engine, Job
 from bqrl.study.runs import RunSpec
-from bqrl.study.scores import Contender, Experiment, Reference, reference
+from bqrl.study.scores import Contender, Experiment
 from bqrl.study.spec import Entry, Spec
 from bqrl.study.store import Store
 from bqrl.study.tune import Score, Tuned, halving
@@ -34,6 +37,32 @@ from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
 
 LOG = "study.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What runs on a problem are measured against at one level."""
+
+    tau: float
+    capped: float  # the paper's numerical reference
+    exact: float  # the true optimum of the quantile
+    best_mean: float
+    margin: float  # tau - P(G < exact) under the optimal policy: how far the level is from the next lower quantile
+
+
+@per_model
+def reference(mdp: MDP, tau: float) -> Reference:
+    """References of a model at one level."""
+    curve = guarantee_curve(mdp)
+    exact = float(curve(tau))
+    shortfall = np.maximum.accumulate(curve.shortfall)[int(np.searchsorted(curve.points, exact))]
+    return Reference(
+        tau=tau,
+        capped=capped_reference(mdp, tau),
+        exact=exact,
+        best_mean=best_mean(mdp)[0],
+        margin=tau - float(shortfall),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,42 +83,37 @@ class Tuned:
         """The best configuration of the last rung."""
         return self.rungs[-1].ranked()[0]
 
-    def verdict(self) -> str:
-        """Where the winner lies in the grid, and what that means."""
-        setting = f"{self.parameter} = {self.winner.value:g}"
-        if self.at_edge is None:
-            return f"the winner is inside the grid: {setting}"
-        flat = {
-            True: "the neighbouring value does as well up to the variation between seeds: the criterion is flat there",
-            False: "the criterion is not flat there: a wider grid may do better",
-            None: "the neighbouring value was dropped before they could be compared",
-        }
-        return f"the winner is the {self.at_edge} value of the grid, {setting}; {flat[self.flat_at_edge]}"
-
     @property
-    def at_edge(self) -> str | None:
-        """Whether the winner is the "lowest" or the "highest" value of the grid."""
-        place = self.winner.place
-        return "lowest" if place == 0 else "highest" if place == len(self.values) - 1 else None
+    def edge(self) -> tuple[str, bool | None] | None:
+        """For a winner at an edge of the grid: "lowest" or "highest", and whether the criterion is flat there; else None.
 
-    @property
-    def flat_at_edge(self) -> bool | None:
-        """For a winner at an edge: whether its neighbour did as well, up to the variation between seeds; None if unknown.
-
-        Both are compared in the last rung that had both: flat means that the mean difference seed by seed (the seeds are
-        common) is at most two of its standard errors.
+        Flat means that in the last rung with the neighbouring value the mean difference seed by seed (the seeds are common)
+        is at most two of its standard errors. None: the two were never compared.
         """
-        if self.at_edge is None:
-            return None
         place = self.winner.place
-        neighbour = place + (1 if place == 0 else -1)
+        if 0 < place < len(self.values) - 1:
+            return None
+        which, neighbour = ("lowest", 1) if place == 0 else ("highest", place - 1)
         for rung in reversed(self.rungs):
             gaps = {trial.place: trial.gaps for trial in rung.trials}
             if neighbour in gaps:
                 difference = gaps[place] - gaps[neighbour]
                 error = np.nan_to_num(standard_error(difference))
-                return bool(abs(difference.mean()) <= max(2.0 * error, TIE))
-        return None
+                return which, bool(abs(difference.mean()) <= max(2.0 * error, TIE))
+        return which, None
+
+    def verdict(self) -> str:
+        """Where the winner lies in the grid, and what that means."""
+        setting = f"{self.parameter} = {self.winner.value:g}"
+        if self.edge is None:
+            return f"the winner is inside the grid: {setting}"
+        which, flat = self.edge
+        meaning = {
+            True: "the neighbouring value does as well up to the variation between seeds: the criterion is flat there",
+            False: "the criterion is not flat there: a wider grid may do better",
+            None: "the neighbouring value was dropped before they could be compared",
+        }
+        return f"the winner is the {which} value of the grid, {setting}; {meaning[flat]}"
 
 
 def halving(
