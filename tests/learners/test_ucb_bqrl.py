@@ -6,7 +6,7 @@ from oracles import random_mdp, small_mdps
 
 import bqrl
 from bqrl import MDP, evaluate
-from bqrl.errors import ArgumentError
+from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Margin
 from bqrl.learners.play import ModelWorld
 from bqrl.learners.protocol import Episode, Task, blank_model
@@ -270,3 +270,13 @@ def test_learning_closes_the_gap_and_replanning_less_often_plans_less():
     seldom = learn(MODEL, "ucb-bqrl", 0.5, 400, 77, replan_factor=2.0, stationary=False)
     always = learn(MODEL, "ucb-bqrl", 0.5, 400, 77, stationary=False)
     assert np.count_nonzero(np.diff(seldom.notes["optimistic"])) < np.count_nonzero(np.diff(always.notes["optimistic"]))
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.2, np.nan])
+def test_a_buffer_outside_the_schedule_is_refused_when_a_run_is_restored(beta):
+    run, again = (Run(MODEL, "ucb-bqrl", 0.1, 5, 1) for _ in range(2))
+    for _ in range(3):
+        run.step()
+    again.restore(run.state())
+    with pytest.raises(FileFormatError, match="damaged .*beta must be"):
+        again.restore(run.state() | {"learner_beta": np.array(beta)})

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import choice, number, shown
-from bqrl.errors import ArgumentError
+from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Margin
 from bqrl.learners.protocol import Episode, Learner, Task, policy_arrays, put_under, stored_array, taken_from
 from bqrl.learners.replan import Replanner, centred_window
@@ -148,6 +148,10 @@ class UCBBQRL(Learner):
         """Continue from what `state()` returned."""
         self.counts.restore(state)
         self.t, self.beta, self.margin = int(state["t"]), float(state["beta"]), float(state["margin"])
+        tau, fixed = self.task.tau, self.window == "lower" and not self.adaptive
+        least = min(self.schedule(max(self.t - 1, 0)), tau) if fixed else 0.0
+        if self.window == "lower" and not least <= self.beta * (1 + 1e-12) <= tau * (1 + 1e-9):
+            raise FileFormatError(f"beta must be a buffer in [{least:g}, {tau:g}], got {self.beta:g}")
         self._planned_visits = stored_array(state, "planned_visits", self._planned_visits)
         if self._replanner is not None:
             self._replanner.width = None if np.isnan(state["width"]) else float(state["width"])

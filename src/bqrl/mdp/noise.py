@@ -237,8 +237,9 @@ class SharedNoise:
             raise ModelError("noise must describe the rows of this model; build it for the same outcomes")
         if self.known:
             for i, p in enumerate(self.probabilities):
-                if np.any(p < 0.0) or abs(p.sum() - 1.0) > LAW_TOL:
-                    raise ModelError(f"law {i} of the noise must hold probabilities that sum to 1, got {p.sum():.12g}")
+                total = p.sum() if np.all((p >= 0.0) & (p <= 1.0 + LAW_TOL)) else np.nan
+                if not abs(total - 1.0) <= LAW_TOL:
+                    raise ModelError(f"law {i} of the noise must hold probabilities that sum to 1, got {shown(p)}")
             off = np.abs(self.image(self.probabilities, probability) - probability)
             if off.size and off.max() > LAW_TOL:
                 K, S, A = self.row_law.shape
