@@ -9,7 +9,7 @@ from filelock import FileLock
 
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.results import result as module
-from bqrl.results.result import Choice, Result, Sentence, Table, add_files, check_folder, file_names, read, write
+from bqrl.results.result import Choice, Result, Sentence, Table, add_files, check_folder, read, write
 
 
 def make(value: float, tables: int = 2, files: int = 1) -> Result:
@@ -27,6 +27,13 @@ def make(value: float, tables: int = 2, files: int = 1) -> Result:
     )
 
 
+def file_names(given: Result) -> set[str]:
+    """The files that a folder of the result holds."""
+    kinds = {"csv": given.tables, "vl.json": given.charts}
+    named = {f"{name}.{kind}" for kind, some in kinds.items() for name in some}
+    return {"result.json", "manifest.json", *named, *given.files}
+
+
 def test_a_result_survives_the_folder(tmp_path):
     given = make(1.5)
     write(given, tmp_path / "new" / "folder")
@@ -36,7 +43,7 @@ def test_a_result_survives_the_folder(tmp_path):
     assert (back.charts, back.files, back.choices) == (given.charts, given.files, given.choices)
     assert back.settings == {"tau": 0.1, "gap": None, "start": 3}
     assert back.sentences == [Sentence("always"), Sentence("at 0.1", {"tau": 0.1})]
-    assert set(file_names(given)) == {name for name in os.listdir(tmp_path / "new" / "folder") if name[0] != "."}
+    assert file_names(given) == {name for name in os.listdir(tmp_path / "new" / "folder") if name[0] != "."}
 
 
 class Killed(BaseException):
@@ -212,6 +219,7 @@ def test_the_check_writes_nothing(tmp_path):
         check_folder(tmp_path / "file" / "below")
     with pytest.raises(OSError, match="cannot write to the folder"):
         check_folder(tmp_path / "a\0b")
+    check_folder(None, ["x.csv"])
 
 
 def test_damaged_folders_say_so_in_one_line(tmp_path):

@@ -7,15 +7,14 @@ import time
 from typing import Any
 
 import typer
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar as Bar
 from rich.table import Table
 from rich.text import Text
 
-from bqrl.cli.output import paper
 from bqrl.study.runner import Engine
-from bqrl.study.watch import Watch, in_words
+from bqrl.study.watch import Watch, clock
 
 QUIET_SECONDS = 2.0  # before the display appears
 
@@ -24,7 +23,8 @@ class ProgressBar(Watch):
     """Appears at a terminal after two seconds and leaves no trace; `lines` are also printed where there is no terminal."""
 
     def __init__(self, *, lines: bool = False, notice: str | None = None) -> None:
-        self.console, self.notice = paper(error=True), notice  # the notice is printed once runs begin
+        self.console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+        self.notice = notice  # printed once runs begin
         self.lines = lines or self.console.is_terminal
         self.phase("starting")
         self.display = Live(get_renderable=self._render, console=self.console, refresh_per_second=10, transient=True)
@@ -74,13 +74,13 @@ class ProgressBar(Watch):
         elapsed, left = time.monotonic() - self.begun, None
         if self.total and self.done and elapsed > QUIET_SECONDS:
             left = elapsed * (self.total - self.done) / self.done
-        return _with_bar(f"{self.text}, {_times(elapsed, left)}", self.done, self.total)
+        return _with_bar(f"{self.text}, {clock(elapsed, left)}", self.done, self.total)
 
 
 def engine_display(state: Engine) -> Group:
     """The progress of an engine: a bar that counts episodes and, if there are several jobs, a table of them."""
     done, total = state.episodes()
-    head = f"{100 * done / max(1, total):.0f} % of {total} episodes, {_times(state.seconds, state.seconds_left())}"
+    head = f"{100 * done / max(1, total):.0f} % of {total} episodes, {clock(state.seconds, state.seconds_left())}"
     if len(state.jobs) == 1:
         return _with_bar(f"{state.jobs[0].label}: {head}", done, total)
     jobs = Table(box=None, pad_edge=False, header_style="dim")
@@ -91,10 +91,6 @@ def engine_display(state: Engine) -> Group:
         style = "red" if job.failed else "dim" if job.over else ""
         jobs.add_row(Text(job.label), Text(now), f"{job.runs}/{job.total_runs}", Text(job.best), style=style)
     return _with_bar(head, done, total, jobs)
-
-
-def _times(elapsed: float, left: float | None) -> str:
-    return f"{in_words(elapsed)} elapsed" + ("" if left is None else f", about {in_words(left)} left")
 
 
 def _with_bar(text: str, done: int, total: int | None, *more: Any) -> Group:

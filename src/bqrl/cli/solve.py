@@ -13,7 +13,7 @@ from typer import Option
 
 from bqrl.checks import number, whole
 from bqrl.cli.forecast import evaluation_seconds, forecast, forecast_text
-from bqrl.cli.output import Json, Out, finish, paper, print_json, say, show_table
+from bqrl.cli.output import Json, Note, Out, conclude
 from bqrl.cli.problem import ProblemOptions, discount_question, read_problem
 from bqrl.cli.progress import QUIET_SECONDS, ProgressBar
 from bqrl.errors import ArgumentError
@@ -23,7 +23,7 @@ from bqrl.planners.plan import GAP_TOL, Plan, check_levels
 from bqrl.planners.solve import solve as solve_one
 from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve, risk_neutral
 from bqrl.results.plans import MAX_SHARES, Solved, in_one_line, level_table, plan_document, plan_files, plan_result
-from bqrl.results.result import check_folder, write
+from bqrl.results.result import check_folder
 from bqrl.results.words import Words
 
 DIAMETER = 2.0  # the largest l1 distance of two rows
@@ -93,33 +93,22 @@ def solve(
     for level in tau:
         check_levels(level, beta)
     taus = sorted(set(tau))
-    if out is not None:
-        check_folder(out, plan_files(taus))
+    check_folder(out, plan_files(taus))
     problem = read_problem(asked)
     if problem.mdp is None:
         raise ValueError(f"{asked.problem} does not expose its kernel; try: bqrl learn {asked.problem}")
-    if problem.assumed is not None:
-        typer.echo(f"bqrl: {problem.assumed}", err=True)
+    notices = [problem.assumed, discount_question(problem.mdp.discount)]
     if options.radius is not None and options.radius > DIAMETER:
-        effect = f"has the effect of {DIAMETER:g}, the largest distance of rows"
-        typer.echo(f"bqrl: --radius {options.radius:g} {effect}", err=True)
-    result = None
+        notices.append(f"--radius {options.radius:g} has the effect of {DIAMETER:g}, the largest distance of rows")
+    for notice in filter(None, notices):
+        typer.echo(f"bqrl: {notice}", err=True)
     with ProgressBar() as watch:
         solved = solve_levels(problem.words, problem.mdp, taus, settings, watch, full=out is not None)
-        document = plan_document(solved)
-        if out is not None:
-            watch.phase("writing")
-            result = plan_result(solved)
-            write(result, out)
-    if as_json:
-        print_json(document)
-    else:
-        _show(document, problem.words)
-    question = discount_question(problem.mdp.discount)
-    if question is not None:
-        typer.echo(question, err=as_json)
-    if out is not None and result is not None:
-        finish(result, out, quiet=as_json)
+    document, words = plan_document(solved), problem.words
+    conclude(
+        document, lambda: plan_result(solved), out, as_json=as_json, table=level_table(document, words),
+        header=f"{words.title}: {in_one_line(document['model'], words)}", lines=sentences(document),
+    )  # fmt: skip
 
 
 def solve_levels(
@@ -147,7 +136,11 @@ def solve_levels(
     if curve is None:
         with suppress(ValueError):  # a sweep does not fit
             curve = guarantee_curve(mdp, tick=watch.tick, **limits)
-    others = _slider(curve, watch) if plain and curve is not None else []
+    others: list[Plan] = []
+    if plain and curve is not None:  # as many levels as a few seconds allow
+        seconds_each = max(evaluation_seconds(mdp, curve.sweep.grid), 1e-3)
+        further = list(dict.fromkeys(SLIDER))[: int(SLIDER_SECONDS / seconds_each)]
+        others = [plan_from_curve(curve, level) for level in watch.track(further, "further levels")]
     shares, neutral_shares = {}, None
     if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
         shares = {plan.tau: play_shares(mdp, plan.policy) for plan in watch.track([*plans, *others], "policy map")}
@@ -155,13 +148,6 @@ def solve_levels(
     return Solved(
         words, mdp, tuple(plans), tuple(others), neutral, settings, curve, shares, neutral_shares, seconds=seconds
     )
-
-
-def _slider(curve: GuaranteeCurve, watch: ProgressBar) -> list[Plan]:
-    """Plans at further levels, as many as a few seconds allow."""
-    each = evaluation_seconds(curve.mdp, curve.sweep.grid)
-    levels = list(dict.fromkeys(SLIDER))[: int(SLIDER_SECONDS / max(each, 1e-3))]
-    return [plan_from_curve(curve, level) for level in watch.track(levels, "further levels")]
 
 
 def _plans(
@@ -183,21 +169,17 @@ def _plans(
     return plans, plans[-1].details.get("curve")
 
 
-def _show(document: dict[str, Any], words: Words) -> None:
-    """Print the table and what each level means."""
-    console = paper()
-    console.print(f"{words.title}: {in_one_line(document['model'], words)}", style="italic", soft_wrap=True)
-    show_table(console, level_table(document, words))
-    console.print()
-    for level in document["levels"]:
-        lead = f"{level['objective']}: " if len(document["levels"]) > 1 else ""
-        say(console, f"{lead}{level['meaning']}")
-        for note in level["notes"]:
-            if level["attitude"] == "nominal":  # over a ball the sentence has said it
-                say(console, note, indent="  ", style="dim")
-    if any(_open(level) for level in document["levels"]):
+def sentences(document: dict[str, Any]) -> list[str]:
+    """What each level means, with its notes."""
+    levels, found = document["levels"], list[str]()
+    for level in levels:
+        found.append(f"{level['objective']}: {level['meaning']}" if len(levels) > 1 else level["meaning"])
+        if level["attitude"] == "nominal":  # over a ball the sentence has said it
+            found += map(Note, level["notes"])
+    if any(_open(level) for level in levels):
         finer = "--points or --gap" if document["settings"].get("radius") is None else "--points"
-        say(console, f"A finer grid narrows the bracket: {finer}.", style="dim")
+        found.append(Note(f"A finer grid narrows the bracket: {finer}."))
+    return found
 
 
 def _open(level: dict[str, Any]) -> bool:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from bqrl.cli.output import Json, Out, finish, paper, print_json
+from bqrl.cli.output import Json, Note, Out, conclude
 from bqrl.cli.progress import ProgressBar
 from bqrl.experiments.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
-from bqrl.results.result import check_folder, write
+from bqrl.results.result import check_folder
 from bqrl.study.papers import paper_file
 from bqrl.study.settings import read_settings
 
@@ -35,15 +35,9 @@ def theory(
         found = run_theory(spec, names, watch)
         watch.phase("drawing")
         result = theory_result(spec, {**stored, **found})
-        write(result, folder)
-    if as_json:
-        head = {"title": result.title, "settings": result.settings, "sentences": result.sentences}
-        print_json({**head, **result.details})
-    else:
-        console = paper()
-        for name in names:
-            headline, *remarks = EXPERIMENTS[name].sentences(found[name])
-            console.print(f"{name}: {headline}", style="bold", soft_wrap=True)
-            for line in remarks:
-                console.print(f"  {line}", soft_wrap=True)
-    finish(result, folder, quiet=as_json)
+    head = {"title": result.title, "settings": result.settings, "sentences": result.sentences}
+    lines: list[str] = []
+    for name in names:
+        headline, *remarks = EXPERIMENTS[name].sentences(found[name])
+        lines += [f"{name}: {headline}", *map(Note, remarks)]
+    conclude({**head, **result.details}, lambda: result, folder, as_json=as_json, lines=lines)

@@ -151,24 +151,19 @@ def versions() -> dict[str, str]:
     return {"bqrl": bqrl.__version__, "python": platform.python_version(), **libraries, "system": system}
 
 
-def file_names(result: Result) -> list[str]:
-    """Names of the files that `write` writes for this result, the manifest included."""
-    return [*_contents(result), MANIFEST]
-
-
-def check_folder(folder: str | Path, names: Iterable[str] = ()) -> None:
+def check_folder(folder: str | Path | None, names: Iterable[str] = ()) -> None:
     """Raise OSError with one line if a result with these files could not be written to the folder. Writes nothing.
 
     Parameters
     ----------
     folder
-        Where the result will be written; it need not exist.
+        Where the result will be written; it need not exist. None: the result will not be written.
     names
         Files to be written, beside `result.json` and `manifest.json`.
     """
-    path = Path(folder)
-    _check_writable(path)
-    _refuse_foreign(path, _manifest(path), [RESULT, *names])
+    if folder is not None:
+        _check_writable(Path(folder))
+        _refuse_foreign(Path(folder), _manifest(Path(folder)), [RESULT, *names])
 
 
 def write(result: Result, folder: str | Path) -> None:

@@ -51,3 +51,12 @@ def in_words(seconds: float) -> str:
     if seconds < 3599.5:
         return "{} min {} s".format(*divmod(round(seconds), 60))
     return "{} h {} min".format(*divmod(round(seconds / 60), 60))
+
+
+def clock(elapsed: float, left: float | None) -> str:
+    """The time elapsed and, if it is known, the time left.
+
+    >>> clock(75, None), clock(3, 60)
+    ('1 min 15 s elapsed', '3 s elapsed, about 1 min 0 s left')
+    """
+    return f"{in_words(elapsed)} elapsed" + ("" if left is None else f", about {in_words(left)} left")
