@@ -3,10 +3,7 @@
 import re
 import sys
 
-import pytest
 from helpers import TINY_CSV
-
-from bqrl.cli.output import column_names
 
 
 def test_a_narrow_terminal_gets_one_line_per_number(cli, monkeypatch):
@@ -44,13 +41,3 @@ def test_one_thing_is_not_called_several(cli, tmp_path):
     path = tmp_path / "one.csv"
     path.write_text(f"{TINY_CSV.splitlines()[0]}\n0,0,0,1,1\n")
     assert cli("solve", path, "--tau", 0.4, "--horizon", 1)[1].startswith("one: 1 state, 1 action, 1 stage, start 0\n")
-
-
-def test_column_names_are_pairs():
-    assert column_names(None) is None
-    assert column_names("state=from, next_state=to") == {"state": "from", "next_state": "to"}
-    for wrong, part in (("state", "state"), ("state=", "state="), ("=x", "=x"), ("state=a,,", "")):
-        with pytest.raises(
-            ValueError, match=f"^--columns must hold ROLE=HEADER pairs, got {part!r}; write e.g. state="
-        ):
-            column_names(wrong)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bqrl.cli.params import read_params, read_value
+from bqrl.cli.params import column_names, read_params, read_value
 from bqrl.learners.run import Run
 
 
@@ -31,3 +31,13 @@ def test_the_learner_refuses_a_value_of_the_wrong_kind(learner, given, message):
     with pytest.raises(TypeError) as fault:
         Run("AssetSelling", learner, 0.1, 10, 1, **read_params(learner, [given]))
     assert str(fault.value) == message
+
+
+def test_column_names_are_pairs():
+    assert column_names(None) is None
+    assert column_names("state=from, next_state=to") == {"state": "from", "next_state": "to"}
+    for wrong, part in (("state", "state"), ("state=", "state="), ("=x", "=x"), ("state=a,,", "")):
+        with pytest.raises(
+            ValueError, match=f"^--columns must hold ROLE=HEADER pairs, got {part!r}; write e.g. state="
+        ):
+            column_names(wrong)

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Note, Out, Title, column_names, conclude
+from bqrl.cli.output import Json, Note, Out, Title, conclude
+from bqrl.cli.params import column_names
 from bqrl.logs.fit import fit as estimate_from
 from bqrl.results.estimates import FILES, fit_document, fit_result
 from bqrl.results.result import check_folder

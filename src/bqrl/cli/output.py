@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, Literal, TextIO
 
 import typer
 from rich import box
@@ -15,8 +15,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from bqrl.cli.progress import ProgressBar
-from bqrl.errors import ArgumentError
-from bqrl.results.page import PAGE
+from bqrl.results.page import PAGE, is_text
 from bqrl.results.result import Result, Table, plain, write
 from bqrl.results.words import displayed
 
@@ -36,20 +35,6 @@ Unit = Annotated[str | None, typer.Option("--unit", help="Unit of the returns, s
 StageName = Annotated[str | None, typer.Option("--stage-name", help="What one stage is called, such as year.")]
 PIPED_WIDTH = 140  # columns where no window limits them
 TEXT_WIDTH = 24  # columns that a text needs at least, if it is broken into lines
-
-
-def column_names(text: str | None) -> dict[str, str] | None:
-    """Headers by role from the option --columns "state=from,next_state=to"."""
-    if text is None:
-        return None
-    pairs = [[part.strip() for part in pair.partition("=")] for pair in text.split(",")]
-    wrong = next(("".join(pair) for pair in pairs if not all(pair)), None)
-    if wrong is not None:
-        raise ArgumentError(
-            f"--columns must hold ROLE=HEADER pairs, got {wrong[:60]!r}; write e.g. state=from,next_state=to",
-            name="columns",
-        )
-    return {role: header for role, _, header in pairs}
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -124,9 +109,9 @@ def _show_table(console: Console, table: Table) -> None:
         return
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for (title, column), width in zip(columns, widths, strict=True):
-        words = any(cell[:1].isalpha() and cell not in ("yes", "no") for cell in column)
+        side: Literal["left", "right"] = "left" if is_text(column) else "right"
         style = "bold" if title.startswith("quantile") else None
-        grid.add_column(title, justify="left" if words else "right", style=style, header_style="bold", width=width)
+        grid.add_column(title, justify=side, style=style, header_style="bold", width=width)
     for row in cells:
         grid.add_row(*map(Text, row))
     console.print(grid)

@@ -1,4 +1,4 @@
-"""Parameters of learners on the command line: NAME=VALUE. The learner itself checks what a value may be."""
+"""NAME=VALUE on the command line: columns of files, and parameters of learners, which the learner itself checks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from bqrl.errors import ArgumentError
 from bqrl.learners.run import check_params, find_learner
 
 WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
+
+
+def column_names(text: str | None) -> dict[str, str] | None:
+    """Headers by role from the option --columns "state=from,next_state=to"."""
+    lead = "--columns must hold ROLE=HEADER pairs"
+    return None if text is None else dict(_pair(part, lead, "state=from,next_state=to") for part in text.split(","))
 
 
 def read_params(learner: str, given: Sequence[str]) -> dict[str, Any]:
@@ -16,10 +23,8 @@ def read_params(learner: str, given: Sequence[str]) -> dict[str, Any]:
     kind = find_learner(learner)
     found: dict[str, Any] = {}
     for item in given:
-        name, sign, text = (part.strip() for part in item.partition("="))
+        name, text = _pair(item, "a parameter of a learner must be given as name=value", "c_conf=0.01")
         name = name.replace("-", "_")
-        if not sign or not name:
-            raise ValueError(f"a learner's parameter is given as name=value, e.g. --set c_conf=0.01, got {item!r}")
         if name in found:
             raise ValueError(f"{name} is given twice, the second time as {text!r}")
         found[name] = read_value(text)
@@ -39,3 +44,11 @@ def read_value(text: str) -> Any:
         with suppress(ValueError):
             return kind(text)
     return tuple(map(read_value, text.split(","))) if "," in text else text
+
+
+def _pair(text: str, rule: str, example: str) -> tuple[str, str]:
+    """Name and value of NAME=VALUE."""
+    name, _, value = (part.strip() for part in text.partition("="))
+    if not (name and value):
+        raise ArgumentError(f"{rule}, got {text.strip()[:60]!r}; write e.g. {example}")
+    return name, value

@@ -11,7 +11,8 @@ import typer
 from typer import Option
 
 from bqrl.checks import nearest, number
-from bqrl.cli.output import StageName, Title, Unit, column_names
+from bqrl.cli.output import StageName, Title, Unit
+from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
 from bqrl.learners.task import HARMLESS, wrappers

@@ -27,7 +27,7 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
@@ -43,6 +43,10 @@ RESULT, MANIFEST, LOCK, DRAFT = "result.json", "manifest.json", ".bqrl.lock", ".
 FORMAT, VERSION = "bqrl result", 1
 LOCK_SECONDS = 30.0  # writing takes less
 GENERATED = 160  # bytes in which a page of ours names its generator
+# Types of columns in result.json: the Python types of their cells, and how a cell is read back from CSV.
+COLUMN_TYPES: dict[str, tuple[set[type], Callable[[str], Any]]] = {
+    "yes/no": ({bool}, "True".__eq__), "whole": ({int}, int), "number": ({int, float}, float), "text": ({str}, str),
+}  # fmt: skip
 NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}")  # may lie in subfolders
 
 
@@ -253,18 +257,16 @@ def _columns(table: Table) -> list[dict[str, str]]:
     found = []
     for key in table.columns:
         types = {type(plain(row[key], finite=False)) for row in table.rows} - {type(None)}
-        kinds: dict[str, set[type]] = {"yes/no": {bool}, "whole": {int}, "number": {int, float}}
-        kind = next((name for name, some in kinds.items() if types and types <= some), "text")
+        kind = next((kind for kind, (some, _) in COLUMN_TYPES.items() if types and types <= some), "text")
         found.append({"key": key, "title": table.titles.get(key, key), "type": kind})
     return found
 
 
 def _table(content: bytes, caption: str, columns: Sequence[Mapping[str, str]]) -> Table:
     """The table of a CSV file whose columns are described as `_columns` does."""
-    parse: dict[str, Any] = {"whole": int, "number": float, "yes/no": lambda text: text == "True", "text": str}
-    read_cell = {column["key"]: parse[column["type"]] for column in columns}
+    parse = {column["key"]: COLUMN_TYPES[column["type"]][1] for column in columns}
     rows = [
-        {key: read_cell[key](text) if text else None for key, text in row.items()}
+        {key: parse[key](text) if text else None for key, text in row.items()}
         for row in csv.DictReader(io.StringIO(content.decode(), newline=""))
     ]
     return Table(rows, {column["key"]: column["title"] for column in columns}, caption)
