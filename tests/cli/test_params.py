@@ -7,11 +7,11 @@ from bqrl.learners.run import Run
 
 
 def test_values_are_numbers_words_pairs_or_text():
-    assert read_params("ucb-bqrl", ["c-conf=theory", "buffer=0.05", "stationary=false", "replan_factor=2"]) == {
+    assert read_params(["c-conf=theory", "buffer=0.05", "stationary=false", "replan_factor=2"]) == {
         "c_conf": "theory", "buffer": 0.05, "stationary": False, "replan_factor": 2.0,
     }  # fmt: skip
-    assert read_params("ppo", ["batch=5", "discount=none"]) == {"batch": 5, "discount": None}
-    assert read_params("sarsa", ["epsilon=1,0.1"]) == {"epsilon": (1.0, 0.1)}
+    assert read_params(["batch=5", "discount=none"]) == {"batch": 5, "discount": None}
+    assert read_params(["epsilon=1,0.1"]) == {"epsilon": (1.0, 0.1)}
     found = [read_value(text) for text in ("3", "3.0", "-2", "1e-3", "Yes", "power:0.5", "")]
     assert found == [3, 3.0, -2, 0.001, True, "power:0.5", ""]
     assert [type(value) for value in found[:3]] == [int, float, int]
@@ -29,7 +29,7 @@ def test_values_are_numbers_words_pairs_or_text():
 )
 def test_the_learner_refuses_a_value_of_the_wrong_kind(learner, given, message):
     with pytest.raises(TypeError) as fault:
-        Run("AssetSelling", learner, 0.1, 10, 1, **read_params(learner, [given]))
+        Run("AssetSelling", learner, 0.1, 10, 1, **read_params([given]))
     assert str(fault.value) == message
 
 

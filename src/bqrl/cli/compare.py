@@ -58,7 +58,7 @@ def read_learners(given: Sequence[str]) -> list[Entry]:
     for text in given:
         name, _, rest = (part.strip() for part in text.partition(":"))
         params = re.split(",(?=[^,]*=)", rest) if rest else []  # a part without "=" belongs to the value before it
-        entry = (name, read_params(name, params))
+        entry = (name, read_params(params))
         if entry in entries:
             raise ValueError(f"the learner {text!r} is given twice")
         entries.append(entry)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from bqrl.cli.output import Json, Note, Out, Title, conclude
-from bqrl.cli.params import column_names
+from bqrl.cli.params import column_names, read_value
 from bqrl.logs.fit import fit as estimate_from
 from bqrl.results.estimates import FILES, fit_document, fit_result
 from bqrl.results.result import check_folder
@@ -38,7 +38,7 @@ def fit(
     check_folder(out, FILES)
     asked: dict[str, Any] = {
         "columns": column_names(columns), "horizon": horizon, "discount": discount, "start": start, "stationary": stationary,
-        "support": support, "reward_range": _range(reward_range), "ends": ends, "reward_by": reward_by,
+        "support": support, "reward_range": read_value(reward_range or "none"), "ends": ends, "reward_by": reward_by,
     }  # fmt: skip
     estimate = estimate_from(log, confidence, **asked)
     promise = estimate.solve(tau)
@@ -47,17 +47,6 @@ def fit(
     result = fit_result(content, title or log.name, settings, estimate, promise, draw=out is not None)
     lines = [*(line.text for line in result.lines), *_notes(content)]
     conclude(result.details, lambda: result, out, as_json=as_json, table=result.tables["policies"], lines=lines)
-
-
-def _range(text: str | None) -> tuple[float, float] | None:
-    """Two numbers from "LO,HI"."""
-    if text is None:
-        return None
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"--reward-range must be two numbers LO,HI, got {text!r}; write e.g. 0,1") from None
-    return low, high
 
 
 def _notes(content: Mapping[str, Any]) -> list[str]:

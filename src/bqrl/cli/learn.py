@@ -20,6 +20,7 @@ from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import ProgressBar
 from bqrl.learners.callbacks import TensorBoard
 from bqrl.learners.record import Record
+from bqrl.learners.run import check_params, find_learner
 from bqrl.planners.plan import check_levels
 from bqrl.results import learning
 from bqrl.results.plans import in_one_line
@@ -67,7 +68,7 @@ def learn(
     as_json: Json = False,
 ) -> None:
     """Let a learner learn a problem's kernel by playing it, and measure what its policies promise."""
-    params = read_params(learner, [*([] if planner is None else [f"planner={planner}"]), *(settings or [])])
+    params = read_params([*([] if planner is None else [f"planner={planner}"]), *(settings or [])])
     for wanted, option in ((log, "--log"), (tensorboard, "--tensorboard")):
         if wanted and out is None:
             raise ValueError(f"{option} writes into a folder; name it with --out DIR")
@@ -92,6 +93,8 @@ def run_learners(
     as_json: bool, alone: bool, log: bool = False,
 ) -> None:  # fmt: skip
     """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
+    for learner, params in entries:
+        check_params(find_learner(learner), params)
     tau, first = settings["tau"], whole(settings["seed"], "seed", 0)
     seeds = list(range(first, first + whole(settings["seeds"], "seeds", 1, MAX_SEEDS)))
     check_levels(tau, 0.0)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Any
 
 from bqrl.errors import ArgumentError
-from bqrl.learners.run import check_params, find_learner
 
 WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
 
@@ -18,9 +17,12 @@ def column_names(text: str | None) -> dict[str, str] | None:
     return None if text is None else dict(_pair(part, lead, "state=from,next_state=to") for part in text.split(","))
 
 
-def read_params(learner: str, given: Sequence[str]) -> dict[str, Any]:
-    """The parameters of a learner from texts such as "c_conf=0.01"; ValueError or TypeError of one line."""
-    kind = find_learner(learner)
+def read_params(given: Sequence[str]) -> dict[str, Any]:
+    """Parameters from texts such as "c_conf=0.01".
+
+    >>> read_params(["c-conf=0.01", "planner=greedy"])
+    {'c_conf': 0.01, 'planner': 'greedy'}
+    """
     found: dict[str, Any] = {}
     for item in given:
         name, text = _pair(item, "a parameter of a learner must be given as name=value", "c_conf=0.01")
@@ -28,7 +30,6 @@ def read_params(learner: str, given: Sequence[str]) -> dict[str, Any]:
         if name in found:
             raise ValueError(f"{name} is given twice, the second time as {text!r}")
         found[name] = read_value(text)
-    check_params(kind, found)
     return found
 
 

@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from bqrl.checks import nearest, number
-from bqrl.cli.output import StageName, Title, Unit
+from bqrl.cli.output import Title
 from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
@@ -43,8 +43,8 @@ class ProblemOptions:
     discount_rate: Annotated[str | None, Option(help="Rate per stage, e.g. 3%: the factor is 1 / 1.03.")] = None
     columns: Annotated[str | None, Option(help="Columns of a .csv file, e.g. state=from,next_state=to.")] = None
     title: Title = None
-    unit: Unit = None
-    stage_name: StageName = None
+    unit: Annotated[str | None, Option(help="Unit of the returns, such as EUR or QALY.")] = None
+    stage_name: Annotated[str | None, Option(help="What one stage is called, such as year.")] = None
 
     @property
     def factor(self) -> float | None:
