@@ -2,9 +2,14 @@
 
 The peers need an older Gymnasium (rlberry) or torch (Stable-Baselines3), so they live in environments of their own, which
 this script makes on first use beside the project's: .venv-rlberry, and .venv-sb3 with the flag --sb3.
+
+`--against CHECKOUT` compares with another checkout of this project instead: both take turns in fresh processes, with counts per
+stage and the same multiplier of the radius, and the least CPU time per episode of either counts.
 """
 
 import argparse
+import json
+import os
 import subprocess
 import sys
 import time
@@ -32,6 +37,39 @@ OURS = [
     ("ppo", {}, 10, "ppo"),
     ("trpo", {}, 10, "trpo"),
 ]
+PACE = """
+import json, sys, time, bqrl
+learner, params, episodes = json.loads(sys.argv[1])
+mdp = bqrl.envs.make("AssetSelling")
+try:
+    bqrl.learn(mdp, learner, 0.1, 30, 1, progress=False, **params)  # compile
+except TypeError:  # an earlier version that always counts per stage
+    params.pop("stationary")
+    bqrl.learn(mdp, learner, 0.1, 30, 1, progress=False, **params)
+best = {}
+for seed in (7, 8, 9) * 4:
+    begun = time.process_time()
+    bqrl.learn(mdp, learner, 0.1, episodes, seed, progress=False, **params)
+    best[seed] = min(best.get(seed, float("inf")), time.process_time() - begun)
+print(1e3 * sum(best.values()) / len(best) / episodes)
+"""
+
+
+def compare_checkouts(other: Path, episodes: int, rounds: int = 3) -> None:
+    """Print the CPU time per episode of the other checkout and of this one, taking turns, and its ratio."""
+    print(f"asset selling, {episodes} episodes, tau 0.1: CPU milliseconds per episode, least of {rounds} rounds")
+    print(f"{'learner':28}{'other':>9}{'this':>9}{'this / other':>14}")
+    for learner, params, *_ in OURS:
+        given = params | ({"stationary": False} if learner in ("ucb-bqrl", "ucbvi", "thompson") else {})
+        given |= {"c_conf": 0.008} if params.get("planner") == "target" else {}
+        least = {other: float("inf"), ROOT: float("inf")}
+        for place in [*least] * rounds:
+            paths = {"PYTHONPATH": str(place / "src"), "NUMBA_NUM_THREADS": "1"}
+            call = [sys.executable, "-c", PACE, json.dumps([learner, given, episodes])]
+            done = subprocess.run(call, capture_output=True, text=True, env={**os.environ, **paths})
+            least[place] = min(least[place], float(done.stdout) if done.returncode == 0 else float("inf"))
+        title = learner + (f" ({params['planner']})" if params else "")
+        print(f"{title:28}{least[other]:9.3f}{least[ROOT]:9.3f}{least[ROOT] / least[other]:14.2f}", flush=True)
 
 
 def peer_python(name: str) -> Path | None:
@@ -103,7 +141,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=2000)
     parser.add_argument("--sb3", action="store_true", help="also PPO and TRPO of Stable-Baselines3 (installs torch)")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another checkout of this project")
     given = parser.parse_args()
+    if given.against is not None:
+        compare_checkouts(given.against.resolve(), given.episodes)
+        return
     peers = {"rlberry UCBVI": peer_seconds("rlberry", "rlberry_ucbvi.py", given.episodes).get("seconds")}
     if given.sb3:
         peers |= peer_seconds("sb3", "sb3_policy_gradients.py", given.episodes)

@@ -42,19 +42,20 @@ def nearest(given: Any, options: Iterable[str], *, listed: bool = True) -> str:
 
 def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf, ends: str = "[]") -> float:
     """`value` as a finite float between `low` and `high`; `ends` says which ends are included: "(]" for (0, 1]."""
-    interval = _interval(low, high, ends)
-    if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value):
-        raise ArgumentTypeError(f"{name} must be a number{interval}, got {shown(value)}", name=name, value=value)
     try:
+        if isinstance(value, (bool, np.bool_, str, bytes)) or (not isinstance(value, float) and np.ndim(value)):
+            raise TypeError
         found = float(value)
     except (TypeError, ValueError, OverflowError):
         raise ArgumentTypeError(
-            f"{name} must be a number{interval}, got {shown(value)}", name=name, value=value
+            f"{name} must be a number{_interval(low, high, ends)}, got {shown(value)}", name=name, value=value
         ) from None
     above = found >= low if ends[0] == "[" else found > low
     below = found <= high if ends[1] == "]" else found < high
     if not (math.isfinite(found) and above and below):
-        raise ArgumentError(f"{name} must be a number{interval}, got {found:g}", name=name, value=value)
+        raise ArgumentError(
+            f"{name} must be a number{_interval(low, high, ends)}, got {found:g}", name=name, value=value
+        )
     return found
 
 

@@ -8,7 +8,7 @@ from oracles import achievable_laws, small_mdps
 
 from bqrl import MDP
 from bqrl.mdp.find_grid import lattice
-from bqrl.planners.sweep import sweep
+from bqrl.planners.sweep import Layout, sweep
 
 
 @given(small_mdps(), st.integers(1, 3), st.integers(0, 2))
@@ -32,6 +32,19 @@ def test_a_second_cost_breaks_ties_towards_its_extremes(mdp, width, k):
         assert least.root[i] == pytest.approx(float(best), abs=1e-12)
         assert -least.mean[i] == pytest.approx(min(beyond), abs=1e-12)
         assert most.mean[i] == pytest.approx(max(beyond), abs=1e-12)
+
+
+@given(small_mdps(), st.floats(0.0, 0.4))
+def test_states_that_cannot_be_met_may_be_left_out(mdp, half):
+    columns = lattice(mdp)
+    assume(columns is not None)
+    ball = np.full((mdp.H, mdp.S * mdp.A), half)
+    every, met = (sweep(mdp, columns, half=ball, layout=Layout(mdp, columns, met_only=only)) for only in (False, True))
+    assert np.allclose(every.root, met.root, atol=1e-14)
+    for h in range(mdp.H):
+        reached = mdp.reachable[h]
+        assert np.array_equal(every.actions[h][reached], met.actions[h][reached])
+        assert not met.actions[h][~reached].any()
 
 
 def test_dense_and_sparse_sweeps_agree():

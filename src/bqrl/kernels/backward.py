@@ -13,7 +13,7 @@ from numba import njit, prange
 
 from bqrl.kernels.l1 import l1_columns, l1_ordered, sorted_by_value
 from bqrl.kernels.layout import Ball, Goal, Moves, Pages, Rows
-from bqrl.kernels.moves import ZERO, add_rows, inner, inside, land, mean_of, one_shift, shifted, shifted_add
+from bqrl.kernels.moves import ZERO, add_rows, inlined, inner, inside, land, mean_of, one_shift, shifted, shifted_add
 
 SMALL_ROW = 128  # columns up to which the value and the mean of a row are computed together
 CHUNK = 256  # columns of a row whose extreme expectations are computed at once: small enough to stay in cache
@@ -76,7 +76,7 @@ def expectation(out, row, rows, moves, source, origin, n_next, spare):
                 shifted_add(out, p, source, s, origin, n_next, shift[i])
 
 
-@inner
+@inlined
 def row_extremes(whole, row, rows, ball, source, n_next, chance):
     """Replace the expectations of a row by their extremes over its ball; `chance` (S,) is overwritten."""
     begin, end = rows.start[row], ball_end(row, rows, ball)
@@ -105,7 +105,7 @@ def scattered_extremes(out, row, rows, moves, ball, source, n_next):
         l1_columns(landed, places, rows.probability[begin:end], ball.half[row], ball.sense, out[first : first + n])
 
 
-@inner
+@inlined
 def ball_end(row, rows, ball):
     """Return the end of the outcomes of a row that its ball covers: an outcome with missing mass follows them."""
     outside = ball.missing.size > 0 and ball.missing[row] > 0.0
@@ -133,12 +133,20 @@ def add_missing(out, row, rows, moves, mass, source, n_next):
 
 
 @inner
+def leave_out(s, now, action):
+    """Fill in a state that is never met."""
+    now[s] = 0.0
+    if action.size > 0:
+        action[s] = 0
+
+
+@inner
 def scratch_for(after, now):
     """Return the work arrays of `sweep_state`: value and mean of a row, and a row of the next stage with one entry per state."""
     return np.empty((3, max(after.shape[1] + after.shape[0], now.shape[1])))
 
 
-@inner
+@inlined
 def sweep_state(s, rows, moves, ball, goal, pages, scratch):
     """One state of one stage: the least expected value over actions, with its mean and its action.
 
@@ -199,9 +207,7 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
             keep_less(value, row_value, first)
         first = False
     if first:  # a state without actions is never met
-        now[s] = 0.0
-        if layers == 2:
-            action[s] = 0
+        leave_out(s, now, action)
 
 
 @njit(cache=True)
@@ -250,28 +256,32 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables):
         stage_ball = ball
         if ball is not None:
             order, values = np.empty((0, 0), np.int64), np.empty((0, 0))
-            if stages.shared[h]:
-                order, values = np.empty((n_next, S), np.int64), np.empty((n_next, S))
-                sort_columns(after, order, values)
             here_q = slice(h * per_stage, (h + 1) * per_stage)
-            stage_ball = Ball(ball.half[here_q], ball.sense, order, values, ball.missing[here_q])
+            half = ball.half[here_q]
+            if stages.shared[h] and np.any(half > 0.0):
+                states = np.flatnonzero(stages.met[h + 1])
+                order, values = np.empty((n_next, states.size), np.int64), np.empty((n_next, S))
+                sort_columns(after, states, order, values)
+            stage_ball = Ball(half, ball.sense, order, values, ball.missing[here_q])
         pages, scratch = Pages(after, here, action), scratch_for(after, here)
         for s in range(S):
-            sweep_state(s, rows, moves, stage_ball, rule, pages, scratch)
+            if stages.met[h, s]:
+                sweep_state(s, rows, moves, stage_ball, rule, pages, scratch)
+            else:
+                leave_out(s, here, action)
         now = 1 - now
     return now
 
 
 @inner
-def sort_columns(after, order, values):
-    """Fill values[c, s] = after[s, c], and order[c] with the states by rising value; neighbouring columns mostly agree."""
-    items = np.arange(after.shape[0])
+def sort_columns(after, states, order, values):
+    """Fill values[c, s] = after[s, c], and order[c] with `states` by rising value; neighbouring columns mostly agree."""
     for c in range(order.shape[0]):
-        for s in range(items.size):
+        for s in states:
             values[c, s] = after[s, c]
-        sorted_by_value(items, values[c], 1.0)
-        for s in range(items.size):
-            order[c, s] = items[s]
+        sorted_by_value(states, values[c], 1.0)
+        for i in range(states.size):
+            order[c, i] = states[i]
 
 
 @njit(cache=True)

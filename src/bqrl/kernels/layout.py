@@ -63,6 +63,7 @@ class Stages(NamedTuple):
     size: Any  # (H + 1,) points of each stage
     lowest: Any  # (H + 1,) lowest point of each stage in steps
     mu: Any  # (S,)
+    met: Any  # (H + 1, S) the states that a sweep visits
     A: int
 
 

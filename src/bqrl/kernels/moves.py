@@ -9,6 +9,8 @@ from numba import njit
 
 # For loops that only other loops call: without the wrappers for calls from Python they compile faster.
 inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
+# For loops over named groups of arrays: a call would count the references to each array of a group.
+inlined = njit(cache=True, inline="always")
 ZERO = np.int64(0)  # as an argument, a literal 0 would compile the callee once more for itself
 
 

@@ -77,7 +77,7 @@ def add_run(after, t, to, here, s, g, count, p):
 
 @njit(cache=True)
 def push_stages(stages, sums, probability, tables, target, work):
-    """Return the mass of every final sum under action tables as in `play_tables`; `work` (2, S, sums) is overwritten."""
+    """Return the mass of every return of stage 0 under action tables as in `play_tables`; `work` (2, S, sums) is overwritten."""
     H, S = stages.size.size - 1, stages.mu.size
     work[0] = 0.0
     for s in range(S):
@@ -107,15 +107,17 @@ def push_stages(stages, sums, probability, tables, target, work):
                 q = base + s * stages.A + a
                 for i in range(stages.start[q], stages.start[q + 1]):
                     t, to, p = stages.successor[i], g + moved + stages.gain[h, i - first], probability[i]
+                    if p == 0.0:
+                        continue
                     if end == g + 1:
                         after[t, to] += here[s, g] * p
                     else:
                         add_run(after, t, to, here, s, g, end - g, p)
         now = 1 - now
-    law = np.zeros(sums.count[H])
+    law, first = np.zeros(stages.size[0]), sums.lowest[H] - stages.lowest[0]
     for s in range(S):
-        for g in range(law.size):
-            law[g] += work[now, s, g]
+        for g in range(sums.count[H]):
+            law[first + g] += work[now, s, g]
     return law
 
 

@@ -45,6 +45,7 @@ class Counts:
     known: BoolArray  # (M, S, A)  rows known exactly
     available: BoolArray  # (M, S, A)
     support_size: IntArray  # (M, S, A)
+    tally: Tally  # all of these, for the compiled loops
 
     def __init__(self, structure: Structure, stationary: bool | None = None, reward: FloatArray | None = None) -> None:
         self.structure = structure
@@ -72,6 +73,7 @@ class Counts:
         self.seen = np.zeros(self.successor.size, np.int64)
         self.visits = np.zeros((self.M, S, A), np.int64)
         self.probability = self._blank.copy()
+        self.tally = self._tally()
 
     def _distinguishing(self, reward: FloatArray | None) -> FloatArray:
         """Return the rewards if they are needed to distinguish outcomes, else an array without columns."""
@@ -87,13 +89,13 @@ class Counts:
             )
         return np.ascontiguousarray(reward)
 
-    def tally(self) -> Tally:
+    def _tally(self) -> Tally:
         """Return the counts for the compiled loops."""
         return Tally(self.row_start, self.successor, self.seen, self.visits, self.probability, self.known)
 
     def observe(self, episode: Episode) -> None:
         """Count one episode; EpisodeError if it holds a transition outside the known support."""
-        h = count_episode(self.tally(), self._rewards, episode)
+        h = count_episode(self.tally, self._rewards, episode)
         if h < self.structure.H:
             s, a, s_next = int(episode.states[h]), int(episode.actions[h]), int(episode.states[h + 1])
             raise EpisodeError(
@@ -118,6 +120,7 @@ class Counts:
         sizes = self.support_size.reshape(-1)
         learned = np.repeat((per_row > 0) & ~self.known.reshape(-1), sizes)
         self.probability = np.where(learned, self.seen / np.repeat(np.maximum(per_row, 1), sizes), self._blank)
+        self.tally = self._tally()
 
 
 class Units:
@@ -146,7 +149,7 @@ class Units:
 
     def seen(self) -> IntArray:
         """Return how often every entry was observed."""
-        return self.counts.seen[self.outcomes]
+        return self.counts.seen.take(self.outcomes)  # faster than an index
 
     def visits(self) -> IntArray:
         """Return the observations of every law, shape (units,)."""

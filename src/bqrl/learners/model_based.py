@@ -10,7 +10,7 @@ from bqrl.errors import ArgumentError
 from bqrl.learners.model_based_loops import Bounds, Model, Values, value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.shared_counts import counts_of
-from bqrl.mdp.policy import MarkovPolicy
+from bqrl.mdp.policy import MarkovPolicy, action_dtype
 
 
 class ModelBased(Learner):
@@ -32,11 +32,17 @@ class ModelBased(Learner):
         self.model = task.model.staged() if self.counts.M > 1 else task.model
         self.floor, self.ceiling = np.zeros((H, S, A)), np.zeros((H, S, A))
         self._reward = np.array(self.model.reward)
-        value_bounds(self._arrays(), Bounds(self.floor, self.ceiling))
+        self.bounds = Bounds(self.floor, self.ceiling)
+        value_bounds(self._arrays(), self.bounds)
         self.Q = self.ceiling.copy()
         self.V = np.zeros((H + 1, S))
-        self.actions = np.zeros((H, S), np.int64)
-        self._policy = MarkovPolicy(self.actions)
+        self.actions = np.zeros((H, S), action_dtype(A))
+        self._group()
+
+    def _group(self) -> None:
+        """Group the arrays for the compiled loops, and make the policy of the current plan."""
+        self.arrays, self.values = self._arrays(), Values(self.Q, self.V, self.actions)
+        self._planned()
 
     def _arrays(self) -> Model:
         """Return the empirical model for the compiled loops."""
@@ -44,9 +50,6 @@ class ModelBased(Learner):
         return Model(
             counts.row_start, counts.successor, counts.probability, self._reward, counts.known, self.task.discount
         )
-
-    def _values(self) -> Values:
-        return Values(self.Q, self.V, self.actions)
 
     def observe(self, episode: Episode) -> None:
         """Count the episode."""
@@ -72,4 +75,4 @@ class ModelBased(Learner):
         """Continue from what `state()` returned."""
         self.counts.restore(state)
         super().restore(state)
-        self._planned()
+        self._group()

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
+from bqrl.kernels.moves import inlined
+
 TIE_TOL = 1e-12  # values this close, relative to the best, tie; the lower action wins
 
 
@@ -47,7 +49,7 @@ class Bonus(NamedTuple):
     monotone: bool  # Q never rises
 
 
-@njit(cache=True)
+@inlined
 def find_row(model, h, s, a):
     """Return the stored kernel m of a stage, the reward table k of it, and the first and last + 1 outcome of a row."""
     M, S, A = model.known.shape
@@ -69,7 +71,7 @@ def best_action(q_values):
     return best
 
 
-@njit(cache=True)
+@inlined
 def take_best(values, h, s):
     """Fill in the greedy action and the value of one state."""
     best = best_action(values.Q[h, s])
@@ -108,7 +110,7 @@ def value_bounds(model, bounds):
         low, high = low_here, high_here
 
 
-@njit(cache=True)
+@inlined
 def row_value(model, begin, end, k, after):
     """Return the mean of reward plus value of the successor over the outcomes of a row."""
     value = 0.0
@@ -117,7 +119,7 @@ def row_value(model, begin, end, k, after):
     return value
 
 
-@njit(cache=True)
+@inlined
 def row_spread(model, visits, h, s, a, value, values, L):
     """Return the variance of a row's values, and the mean over successors of a bound that shrinks with their visits."""
     H, S, A = values.Q.shape

@@ -38,11 +38,12 @@ import numpy as np
 
 from bqrl.checks import choice, number
 from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.kernels.layout import Tables
 from bqrl.learners.model_based_loops import Bounds, Model, value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task, stored_array
 from bqrl.learners.replan import Choice, Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.policy import TargetPolicy, action_dtype
 from bqrl.planners.confidence import log_buffer
 
@@ -202,7 +203,7 @@ class PSRL(Learner):
                 "settled_extra": 0,
                 "made": -1,
             }
-        table, target, extra = self._settled.flat()[0], self._settled.target, self._settled.extra
+        table, target, extra = self._settled.tables.flat, self._settled.target, self._settled.extra
         return found | {"settled_actions": table, "settled_target": target, "settled_extra": extra, "made": self._made}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -221,5 +222,4 @@ class PSRL(Learner):
                 raise FileFormatError(
                     f"settled_actions must lie in 0 .. {self.task.A - 1}, got {table.min()} .. {table.max()}"
                 )
-            actions = [table[starts[h] : starts[h + 1]].reshape(self.task.S, -1) for h in range(self.task.H)]
-            self._settled = TargetPolicy(self.replanner.grid, actions, target, extra)
+            self._settled = TargetPolicy(self.replanner.grid, Tables(read_only(table), starts), target, extra)

@@ -22,7 +22,7 @@ import numpy as np
 from bqrl.checks import number
 from bqrl.errors import ArgumentTypeError
 from bqrl.learners.protocol import Episode, Learner, Randomised, Task
-from bqrl.learners.q_learning_loops import Tables, explore, td_episode
+from bqrl.learners.q_learning_loops import explore, td_episode
 from bqrl.mdp.policy import MarkovPolicy
 
 FALLING, LOW = (1.0, 0.05), (0.05, 0.05)
@@ -74,8 +74,8 @@ class QLearning(Learner):
 
     def observe(self, episode: Episode) -> None:
         """Update the table of every stage."""
-        tables = Tables(self.Q, self.visits, self.actions)
-        if td_episode(tables, self.learning_rate, self.discount, self.on_policy, episode):
+        tables = self.Q, self.visits, self.actions
+        if td_episode(*tables, self.learning_rate, self.discount, self.on_policy, episode):
             self._policy = MarkovPolicy(self.actions)
         self.t += 1
 

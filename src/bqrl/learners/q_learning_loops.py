@@ -1,28 +1,18 @@
 """Temporal-difference updates of one table per stage after each episode, and the epsilon-greedy behaviour of a table."""
 
-from typing import Any, NamedTuple
-
 from numba import njit
 
 from bqrl.learners.model_based_loops import best_action
 
 
-class Tables(NamedTuple):
-    """What a temporal-difference learner stores; actions that do not exist have the value -inf."""
-
-    Q: Any  # (H, S, A)
-    visits: Any  # (H, S, A)
-    action: Any  # (H, S) greedy actions
-
-
 @njit(cache=True)
-def td_episode(tables, least_rate, discount, on_policy, episode):
-    """Update the tables with one episode of Q-learning (or SARSA); returns whether a greedy action changed.
+def td_episode(Q, visits, action, least_rate, discount, on_policy, episode):
+    """Update values and visits (H, S, A) and greedy actions (H, S) with one episode; returns whether an action changed.
 
+    The update is that of Q-learning or, on policy, of SARSA; actions that do not exist have the value -inf.
     Each stage has its own table and occurs once per episode, so updating afterwards in order of play equals updating online.
     Nothing can be gained after the last stage.
     """
-    Q = tables.Q
     H = episode.actions.size
     changed = False
     for h in range(H):
@@ -31,11 +21,11 @@ def td_episode(tables, least_rate, discount, on_policy, episode):
         if h + 1 < H:
             following = episode.actions[h + 1] if on_policy else best_action(Q[h + 1, s_next])
             target += discount * Q[h + 1, s_next, following]
-        tables.visits[h, s, a] += 1
-        Q[h, s, a] += max(least_rate, 1.0 / tables.visits[h, s, a]) * (target - Q[h, s, a])
+        visits[h, s, a] += 1
+        Q[h, s, a] += max(least_rate, 1.0 / visits[h, s, a]) * (target - Q[h, s, a])
         best = best_action(Q[h, s])
-        if best != tables.action[h, s]:
-            tables.action[h, s] = best
+        if best != action[h, s]:
+            action[h, s] = best
             changed = True
     return changed
 

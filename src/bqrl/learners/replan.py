@@ -69,7 +69,7 @@ class Replanner:
 
     def __init__(self, model: MDP, tolerance: float = PLAN_TOL) -> None:
         self.model, self.grid = model, planning_grid(model)
-        self.layout = Layout(model, self.grid)
+        self.layout = Layout(model, self.grid, met_only=True)
         self.follower = Follower(self.layout)
         self.points = self.grid.points(0)
         self.tolerance = max(tolerance * float(np.ptp(self.points)), LINE_TOL * size_of(self.points))
@@ -85,8 +85,7 @@ class Replanner:
         shortfall = done.root[:-1]
         column = int(best_column(shortfall, tau))
         after = float(np.max(shortfall[: column + 2])) if column + 1 < shortfall.size else 1.0
-        assert done.actions is not None
-        policy = TargetPolicy(self.grid, done.actions, float(self.points[column]), done.extra)
+        policy = done.policy(float(self.points[column]))
         margin = Margin(tau - float(shortfall[column]), after - tau)
         nominal = self.score(policy, probability, tau, 0.0)
         return Choice(policy, policy.target, nominal, 1, margin)

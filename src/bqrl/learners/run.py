@@ -178,7 +178,8 @@ class Run:
         """Play one more episode; return its numbers if `wanted`."""
         t = self.t
         behaviour = self.learner.plan()
-        self._policy = self._evaluated(behaviour)
+        policy = self.learner.evaluated()
+        self._policy = self._evaluated(behaviour) if policy is None else policy
         if self.scorer is not None:
             row = self.scorer.law(self._policy)
             key = row.tobytes()
@@ -201,10 +202,7 @@ class Run:
         return numbers | {name: float(values[t]) for name, values in self._notes.items()}
 
     def _evaluated(self, behaviour: Policy | Randomised) -> Policy:
-        """Return the policy that scores the episode just planned."""
-        policy = self.learner.evaluated()
-        if policy is not None:
-            return policy
+        """Return the policy that scores what a learner plays: without its exploration."""
         if isinstance(behaviour, Randomised):
             return MarkovPolicy(behaviour.probabilities.argmax(axis=2))
         if not isinstance(behaviour, Policy):

@@ -18,7 +18,7 @@ from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.find_grid import grid, rounded
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy
+from bqrl.mdp.policy import MarkovPolicy, Policy
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower
@@ -92,8 +92,9 @@ class Scorer:
 
     def law(self, policy: Policy) -> FloatArray:
         """Return the mass of every point under the policy; an unchanged policy is not scored again."""
-        if self._last is None or self._last[0] is not policy:
-            self._last = policy, self._law(policy)
+        key = policy.actions.tobytes() if isinstance(policy, MarkovPolicy) else policy
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._law(policy)
         return self._last[1]
 
     def _law(self, policy: Policy) -> FloatArray:

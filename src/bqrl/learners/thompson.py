@@ -51,11 +51,11 @@ class Thompson(ModelBased):
 
     def plan(self) -> MarkovPolicy:
         """Return the best policy of a model drawn from the posterior."""
-        units, model = self._units, self._arrays()
+        units, model = self._units, self.arrays
         shapes = (self._prior + units.seen()) / (self.scale * self.scale)
         gammas = self.rng.standard_gamma(shapes)
         if isinstance(units, SharedUnits):
             kernel = units.spread(units.normalised(gammas, shapes), model.probability.copy())
             model = model._replace(probability=kernel)
-        sampled_values(model, units.place, gammas, self._values())
+        sampled_values(model, units.place, gammas, self.values)
         return self._planned()

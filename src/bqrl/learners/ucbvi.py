@@ -23,7 +23,7 @@ import numpy as np
 
 from bqrl.checks import choice, flag, number
 from bqrl.learners.model_based import ModelBased
-from bqrl.learners.model_based_loops import Bonus, Bounds, ucbvi_values
+from bqrl.learners.model_based_loops import Bonus, ucbvi_values
 from bqrl.learners.protocol import Task
 from bqrl.mdp.policy import MarkovPolicy
 
@@ -44,10 +44,9 @@ class UCBVI(ModelBased):
         self.scale, self.bonus = number(scale, "scale", 0.0), choice(bonus, "bonus", BONUSES)
         self.monotone = flag(monotone, "monotone")
         self.L = float(np.log(5.0 * task.S * task.A * task.episodes * task.H / task.delta))
+        self._bonus = Bonus(self.bonus == "bernstein", self.scale, self.L, self.monotone)
 
     def plan(self) -> MarkovPolicy:
         """Return the greedy policy of the optimistic values."""
-        bonus = Bonus(self.bonus == "bernstein", self.scale, self.L, self.monotone)
-        bounds = Bounds(self.floor, self.ceiling)
-        ucbvi_values(self._arrays(), self.counts.visits, bounds, bonus, self._values())
+        ucbvi_values(self.arrays, self.counts.visits, self.bounds, self._bonus, self.values)
         return self._planned()

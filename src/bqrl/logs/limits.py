@@ -54,13 +54,12 @@ def shares(
     outside = None if missing is None else missing.reshape(mdp.H, -1)
     done = sweep(mdp, columns, half=half, sense=ROBUST, missing=outside, keep=True)
     assert done.values is not None
-    assert done.actions is not None
     K = mdp.available.shape[0]
     costs, met = np.zeros((K, mdp.S, mdp.A)), np.zeros((mdp.H, mdp.S))
     mass: FloatArray = np.zeros((mdp.S, done.values[0].shape[1]))
     mass[:, int(columns.column(0, target))] = mdp.mu
-    for h in range(mdp.H):
-        stage, moves, actions = mdp.stage(h), columns.moves(mdp, h), done.actions[h]
+    for h, actions in enumerate(done.actions):
+        stage, moves = mdp.stage(h), columns.moves(mdp, h)
         rows = Rows(stage.row_start, stage.successor, stage.probability)
         plain = np.empty(done.values[h].shape)
         follow(rows, moves, actions, done.values[h + 1], plain)

@@ -151,7 +151,8 @@ class Lattice(Grid):
     def column(self, h: int, need: Any, extra: int = 1) -> IntArray:
         """Return the first column whose point is at least `need`; the last column if no point is that high."""
         steps = (np.asarray(need) - self.offset[h]) / self.width - float(self.lowest[h])
-        return np.clip(np.ceil(steps - self._snap), 0, self.size[h] - 1 + extra).astype(np.int64)
+        last = self.size[h] - 1 + extra
+        return np.minimum(np.maximum(np.ceil(steps - self._snap), 0), last).astype(np.int64)  # faster than clip
 
     @property
     def _snap(self) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from bqrl.checks import shown
 from bqrl.display import Displayed, views
 from bqrl.errors import ArgumentTypeError, PolicyError
+from bqrl.kernels.layout import Tables
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.files import write_arrays
@@ -155,7 +157,8 @@ class MarkovPolicy(Policy):
         table = np.asarray(actions)
         if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iu" or table.min() < 0:
             raise PolicyError(f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} {table.dtype}")
-        self.actions: ActionArray = read_only(table.astype(action_dtype(int(table.max()) + 1)))
+        small = table.dtype == np.int16  # as compiled loops write it
+        self.actions: ActionArray = read_only(table.astype(np.int16 if small else action_dtype(int(table.max()) + 1)))
         self.H, self.S = table.shape
 
     def act(self, h: int, s: int, memory: Any = None) -> int:
@@ -192,25 +195,30 @@ class TargetPolicy(Policy):
 
     kind = "target"
 
-    def __init__(
-        self, grid: Grid, actions: Sequence[ActionArray], target: float, extra: int = 1,
-        flat: tuple[ActionArray, IntArray] | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, grid: Grid, actions: Sequence[ActionArray] | Tables, target: float, extra: int = 1) -> None:
         self.grid, self.target, self.extra = grid, float(target), int(extra)
-        self.actions = tuple(map(read_only, actions)) if flat is None else tuple(actions)
-        self.H, self.S = len(self.actions), int(self.actions[0].shape[0])
-        self._flat = flat  # the tables of `actions` in one read-only buffer, if they lie in one
+        if isinstance(actions, Tables):
+            self.tables = actions
+            self.H, self.S = actions.begin.size - 1, int(actions.begin[1]) // (int(grid.size[0]) + self.extra)
+        else:
+            self.actions = tuple(map(read_only, actions))
+            self.H, self.S = len(self.actions), int(self.actions[0].shape[0])
 
     def start(self, u: float | None = None) -> float:
         """The target itself is still needed."""
         return self.target
 
-    def flat(self) -> tuple[ActionArray, IntArray]:
-        """Return the tables of all stages one after the other, and where each begins: the form that compiled loops take."""
-        if self._flat is None:
-            table = read_only(np.concatenate([actions.reshape(-1) for actions in self.actions]))
-            self._flat = table, np.cumsum([0, *(actions.size for actions in self.actions)])
-        return self._flat
+    @cached_property
+    def actions(self) -> tuple[ActionArray, ...]:
+        """The action tables, one per stage (S, columns)."""
+        table, begin = self.tables
+        return tuple(table[i:j].reshape(self.S, -1) for i, j in pairwise(begin.tolist()))
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The tables of all stages one after the other: the form that compiled loops take."""
+        table = read_only(np.concatenate([actions.reshape(-1) for actions in self.actions]))
+        return Tables(table, read_only(np.cumsum([0, *(actions.size for actions in self.actions)])))
 
     def column(self, h: int, need: Any) -> IntArray:
         """Column of the action table for the given needs."""

@@ -168,10 +168,8 @@ def _extreme(
     done = sweep(
         mdp, columns, np.minimum(steps, width), extra=steps.size - 1, second=second, tie=LEVEL_TIE, keep=True
     )  # fmt: skip
-    assert done.actions is not None
     assert done.means is not None
-    policy = TargetPolicy(columns, done.actions, target, done.extra)
-    return policy, tuple(-sign * means for means in done.means)
+    return done.policy(target), tuple(-sign * means for means in done.means)
 
 
 def _walk(mdp: MDP, ways: Ways, level: float, rng: np.random.Generator) -> tuple[Walk, float]:

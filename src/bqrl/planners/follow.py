@@ -19,7 +19,7 @@ from numba import get_num_threads
 from bqrl.errors import PolicyError
 from bqrl.kernels.layout import Rows, Sums, Tables, Trace
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import grid
 from bqrl.mdp.grid import Grid, Lattice
@@ -40,15 +40,16 @@ class Follower:
         assert isinstance(sums, SumRange)
         self._sums = Sums(sums.lowest, sums.size)
         self._work = np.empty((2, self.mdp.S, int(sums.size.max())))
-        self._first = int(self._sums.lowest[-1] - self.grid.lowest[0])  # where final sums begin among the returns
         self._kernel, self._reward = np.array(self.mdp.probability), np.array(self.mdp.reward)
-        self._markov = np.arange(H + 1) * self.mdp.S
+        self._markov = read_only(np.arange(H + 1) * self.mdp.S)
         self._alike: Grid = self.grid
 
     def fits(self, policy: object) -> bool:
         """Return whether the policy is Markov or a target policy on the columns of this grid."""
+        if isinstance(policy, MarkovPolicy):
+            return True
         if not isinstance(policy, TargetPolicy):
-            return isinstance(policy, MarkovPolicy)
+            return False
         if policy.grid is not self._alike and self.grid.same_columns(policy.grid):
             self._alike = policy.grid  # the policies of a learner share one grid
         return policy.grid is self._alike
@@ -56,15 +57,13 @@ class Follower:
     def _tables(self, policy: MarkovPolicy | TargetPolicy) -> tuple[Tables, int]:
         if isinstance(policy, MarkovPolicy):
             return Tables(policy.actions.reshape(-1), self._markov), 0
-        return Tables(*policy.flat()), policy.first_column + int(self.grid.lowest[0])
+        return policy.tables, policy.first_column + int(self.grid.lowest[0])
 
     def law(self, policy: MarkovPolicy | TargetPolicy, probability: FloatArray | None = None) -> FloatArray:
         """Return the mass of every point of stage 0; `probability` is another kernel on the same outcomes."""
         kernel = self._kernel if probability is None else probability
         tables, target = self._tables(policy)
-        found = push_stages(self.layout.stages, self._sums, kernel, tables, target, self._work)
-        mass = np.zeros(int(self.grid.size[0]))
-        mass[self._first : self._first + found.size] = found
+        mass: FloatArray = push_stages(self.layout.stages, self._sums, kernel, tables, target, self._work)
         return mass
 
     def play(self, policy: MarkovPolicy | TargetPolicy, u: FloatArray, trace: Trace) -> None:

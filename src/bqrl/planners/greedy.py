@@ -70,11 +70,11 @@ def greedy_policies(
     beta = 0 is the plain quantile. In unreachable states a law may leave the grid; it is then clipped to it.
     """
     tau, beta = check_levels(tau, beta)
-    return _recursion(mdp, _kernels(mdp, probabilities), tau, beta, columns)
-
-
-def _recursion(mdp: MDP, kernels: FloatArray, tau: float, beta: float, columns: Grid | None) -> Greedy:
     layout = _layout(mdp, exact_columns(mdp) if columns is None else columns)
+    return _recursion(mdp, layout, _kernels(mdp, probabilities), tau, beta)
+
+
+def _recursion(mdp: MDP, layout: _Layout, kernels: FloatArray, tau: float, beta: float) -> Greedy:
     n = kernels.shape[0]
     shape = (n, mdp.H, mdp.S)
     found = Found(np.empty(shape, action_dtype(mdp.A)), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
@@ -111,11 +111,13 @@ def optimistic_greedy(
     `probability` (nnz,) is the empirical kernel; `half_radius` and `uniforms` are those of
     `confidence.candidate_kernels`. The pass over the empirical kernel also gives the values that direct the perturbation.
     """
-    centre = greedy_policies(mdp, probability[None], tau, beta, columns)
+    tau, beta = check_levels(tau, beta)
+    layout = _layout(mdp, exact_columns(mdp) if columns is None else columns)
+    centre = _recursion(mdp, layout, _kernels(mdp, probability[None]), tau, beta)
     candidates = candidate_kernels(mdp, probability, half_radius, centre.retained[0], uniforms)
-    others = _recursion(mdp, candidates[1:], tau, beta, columns)
+    others = _recursion(mdp, layout, candidates[1:], tau, beta)
     values = np.concatenate([centre.values, others.values])
-    i = first_best(values, TIE * size_of(mdp.reward))
+    i = first_best(values, layout.tie)
     actions = centre.actions[0] if i == 0 else others.actions[i - 1]
     return Choice(actions, float(values[i]), i, values)
 
@@ -145,6 +147,7 @@ class _Layout:
 
     grid: Grid
     scale: float  # size of the returns
+    tie: float  # values of candidates this close tie
     stages: Stages
 
 
@@ -168,7 +171,7 @@ def _layout(mdp: MDP, columns: Grid) -> _Layout:
         cell_start=cell_start, drops=drops, bases=points[:-1, 0] - points[1:, 0] - drops * columns.step,
         step=columns.step, points=points, size=columns.size, mu=mdp.mu,
     )  # fmt: skip
-    return _Layout(grid=columns, scale=size_of(points[0]), stages=stages)
+    return _Layout(grid=columns, scale=size_of(points[0]), tie=TIE * size_of(mdp.reward), stages=stages)
 
 
 def _common(mdp: MDP, columns: Grid) -> BoolArray:

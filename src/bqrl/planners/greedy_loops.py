@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from bqrl.kernels.moves import inlined
+
 
 class Levels(NamedTuple):
     """The objective and when values count as equal."""
@@ -169,7 +171,7 @@ def add_tabled(F, t, at, u, n, weight, out, s):
             out[s, i] += weight * F[t, j]
 
 
-@njit(cache=True)
+@inlined
 def larger_mean(laws, work, columns, least, mean_tie):
     """Return, of the actions with a score of at least `least`, the one with the largest mean; within mean_tie the lowest."""
     best, chosen = -np.inf, -1
@@ -186,7 +188,7 @@ def larger_mean(laws, work, columns, least, mean_tie):
     return chosen
 
 
-@njit(cache=True)
+@inlined
 def multiply_dense(rows, work, laws, A, top):
     """Fill the laws of the dense rows by one matrix product."""
     flat, cells, probabilities, k = work.matrix.reshape(-1), rows.cells, rows.probabilities, np.uint64(rows.k)
@@ -197,12 +199,12 @@ def multiply_dense(rows, work, laws, A, top):
     np.dot(work.matrix, laws[top:], laws[A:top])
 
 
-@njit(cache=True)
+@inlined
 def greedy_stage(rows, columns, levels, work, following, here, action):
     """One stage of Algorithm 3 for one kernel: the law of every action, the best one retained.
 
     A row whose outcomes share a reward is built and judged on the columns of the next stage (`after`); only the winner is
-    shifted. One long function: calls would count references to every array of their arguments.
+    shifted.
     """
     row_start, successor, k, probabilities, unit, common, dense, _, _, _ = rows
     x, n, x_next, m, drop, base, step, at = columns

@@ -47,8 +47,7 @@ def plan_best_mean(
 
     def solve(multiplier: float) -> tuple[TargetPolicy, Law, float]:
         done = sweep(mdp, columns, np.array([0.0, multiplier]), weight=1.0)
-        assert done.actions is not None
-        policy = TargetPolicy(columns, done.actions, target)
+        policy = done.policy(target)
         return policy, evaluate(mdp, policy), float(done.root[column])
 
     safe, safe_law = base.policy, base.law

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -23,11 +22,11 @@ from bqrl.kernels.backward import reduce_rows, sweep_rows, sweep_rows_threads, s
 from bqrl.kernels.l1 import l1_dense_rows
 from bqrl.kernels.layout import Ball, Goal, Moves, Rows, Stages, Tables
 from bqrl.laws.law import size_of
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP, Stage
-from bqrl.mdp.policy import ActionArray, action_dtype
+from bqrl.mdp.policy import ActionArray, TargetPolicy, action_dtype
 
 TIE_TOL = 1e-13  # values this close, relatively, are a tie for the mean to break
 DENSE_FROM = 0.3  # share of possible successors from which a matrix product beats visiting the outcomes
@@ -51,19 +50,29 @@ class Sweep:
     extra: int
     root: FloatArray  # (columns,) value from the first state, or averaged over the law of first states
     mean: FloatArray | None = None  # (columns,) mean return of the policy of each column, or minus its second cost
-    actions: tuple[ActionArray, ...] | None = None  # per stage (S, columns)
-    flat: tuple[ActionArray, IntArray] | None = None  # the actions of all stages in one buffer, where they lie in one
+    tables: tuple[ActionArray, ...] | Tables | None = None  # the actions, per stage (S, columns) or in one buffer
     values: tuple[FloatArray, ...] | None = None  # per stage 0..H (S, columns), with keep=True
     means: tuple[FloatArray, ...] | None = None  # minus the second cost per stage 0..H (S, columns), with keep=True
+
+    def policy(self, target: float) -> TargetPolicy:
+        """Return the policy of that target; without `policy=True` there is none."""
+        assert self.tables is not None
+        return TargetPolicy(self.grid, self.tables, target, self.extra)
+
+    @property
+    def actions(self) -> tuple[ActionArray, ...]:
+        """The actions per stage (S, columns)."""
+        return self.policy(0.0).actions
 
 
 class Layout:
     """A problem on a uniform grid, laid out for compiled loops: prepared once, reused by every sweep with its work arrays.
 
-    A learner sweeps before every episode with another kernel on the same outcomes, so it keeps one of these.
+    A learner sweeps before every episode with another kernel on the same outcomes, so it keeps one of these. With
+    `met_only`, sweeps leave out the states that no policy can meet at a stage: values are 0 there, and actions too.
     """
 
-    def __init__(self, mdp: MDP, grid: Lattice) -> None:
+    def __init__(self, mdp: MDP, grid: Lattice, *, met_only: bool = False) -> None:
         self.mdp, self.grid = mdp, grid
         rows, H = mdp.S * mdp.A, mdp.H
         widest = max(mdp.stage(h).successor.size for h in range(H))
@@ -75,7 +84,7 @@ class Layout:
         self.stages = Stages(
             start=np.array(mdp.row_start), successor=np.array(mdp.successor), shift=drops[:, None] - gain, gain=gain,
             shared=_shared_order(mdp), size=np.array(grid.size), lowest=np.array(grid.lowest), mu=np.array(mdp.mu),
-            A=mdp.A,
+            met=np.array(mdp.reachable) if met_only else np.ones((H + 1, mdp.S), bool), A=mdp.A,
         )  # fmt: skip
         self.work = np.empty((2, 0))
         self.widest = int(grid.size.max())
@@ -105,7 +114,8 @@ class Layout:
     def table_starts(self, extra: int) -> IntArray:
         """Return where the action table of each stage begins in one buffer, shape (H + 1,)."""
         if extra not in self._table_starts:
-            self._table_starts[extra] = self.mdp.S * (self._begins + extra * np.arange(self._begins.size))
+            starts = self.mdp.S * (self._begins + extra * np.arange(self._begins.size))
+            self._table_starts[extra] = read_only(starts)
         return self._table_starts[extra]
 
     def mean_rewards(self, probability: FloatArray) -> FloatArray:
@@ -178,9 +188,7 @@ def sweep(
     else:
         largest = size_of(grid.points(0)[[0, -1]]) if layout is None else layout.largest
     rule = Goal(NO_TABLE, weight, tie, 1e-12 * largest)
-    ball = None
-    if half is not None:
-        ball = Ball(half, sense, NO_ORDER, NO_TABLE, NONE_MISSING if missing is None else missing)
+    ball = None if half is None else Ball(half, sense, NO_ORDER, NO_TABLE, NONE_MISSING if missing is None else missing)
     widest = (int(grid.size.max()) if layout is None else layout.widest) + extra
     if isinstance(grid, Lattice) and second is None and not keep and tick is None:
         if fits_one_call(mdp, widest) or (layout is not None and layout.in_one_call(widest)):
@@ -209,7 +217,7 @@ def sweep(
     columns = root.size // layers
     return Sweep(
         grid=grid, extra=extra, root=root[:columns], mean=root[columns:] if policy else None,
-        actions=tuple(actions[::-1]) if policy else None, values=tuple(values[::-1]) if keep else None,
+        tables=tuple(actions[::-1]) if policy else None, values=tuple(values[::-1]) if keep else None,
         means=tuple(means[::-1]) if means else None,
     )  # fmt: skip
 
@@ -237,8 +245,7 @@ def _in_one_call(
     begin = layout.table_starts(extra)
     tables = Tables(np.empty(int(begin[-1]) if policy else 0, action_dtype(mdp.A)), begin)
     if ball is not None:
-        stages = stages._replace(shared=stages.shared & (ball.half > 0.0).any(axis=1))
-        ball = ball._replace(half=np.ravel(ball.half), missing=np.ravel(ball.missing))
+        ball = ball._replace(half=ball.half.reshape(-1), missing=ball.missing.reshape(-1))
     goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
     writeable = kernel if kernel.flags.writeable else kernel.copy()  # read-only arrays would compile a second time
     last = sweep_stages(stages, writeable, ball, goal, work, extra, tables)
@@ -247,10 +254,7 @@ def _in_one_call(
     if not policy:
         return Sweep(grid=grid, extra=extra, root=root)
     tables.flat.flags.writeable = False
-    actions = tuple(tables.flat[i:j].reshape(S, -1) for i, j in pairwise(begin.tolist()))
-    return Sweep(
-        grid=grid, extra=extra, root=root[:columns], mean=root[columns:], actions=actions, flat=(tables.flat, begin)
-    )
+    return Sweep(grid=grid, extra=extra, root=root[:columns], mean=root[columns:], tables=tables)
 
 
 class _Stage:

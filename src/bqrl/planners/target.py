@@ -121,8 +121,7 @@ class GuaranteeCurve(Charted):
 
     def policy_for(self, target: float) -> TargetPolicy:
         """The policy with the smallest probability of a return below `target`; ties are broken by the mean."""
-        assert self.sweep.actions is not None
-        return TargetPolicy(self.sweep.grid, self.sweep.actions, target, self.sweep.extra)
+        return self.sweep.policy(target)
 
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
         """A policy of the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""

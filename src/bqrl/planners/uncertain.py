@@ -111,8 +111,7 @@ def _point(
         done = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
     best, highest, certain = _best_target(done.root[:-1], tau, rounding_error(mdp, ball=True))
     target, upper = columns.points(0)[[best, highest]].tolist()
-    assert done.actions is not None
-    policy = TargetPolicy(columns, done.actions, target)
+    policy = done.policy(target)
     law, law_upper = law_bracket(mdp, policy)
     nominal, details = law.quantile(tau), {"shortfall": done.root[:-1]}
     certain = certain and settled(law, tau, 0.0, rounding_error(mdp))
@@ -169,9 +168,8 @@ def _robust_buffered(
     picked = {_best_target(short, level, 0.0)[0] for level in np.linspace(tau - beta, tau, 4)[1:]}
     # A target missed with probability below tau - beta bounds every quantile that the buffered one averages.
     safe = int(np.flatnonzero((short == 0.0) | (short + rounding_error(mdp, ball=True) < tau - beta))[-1])
-    assert done.actions is not None
     tried = sorted(picked | {safe})
-    candidates = [TargetPolicy(columns, done.actions, float(targets[i])) for i in tried]
+    candidates = [done.policy(float(targets[i])) for i in tried]
     if isinstance(nominal.policy, TargetPolicy):
         candidates.append(nominal.policy)
     search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, half=half, sense=ROBUST)
@@ -259,8 +257,7 @@ def ascend(
     for _ in range(ASCENT_ROUNDS):
         kernel = _moved(centre, kernel, half, policy, cost)
         done = sweep(kernel, policy.grid, cost, extra=policy.extra, half=np.zeros_like(half))  # as in _point
-        assert done.actions is not None
-        policy = TargetPolicy(policy.grid, done.actions, policy.target, policy.extra)
+        policy = done.policy(policy.target)
         reached = objective_value(evaluate(kernel, policy), tau, beta)
         if reached > best:
             best, best_kernel = reached, kernel.probability

@@ -100,19 +100,17 @@ class WidthSearch:
         """Drop the oldest action tables beyond `max_bytes`; the bounds stay."""
         stored = 0
         for d, done in reversed(self.sweeps.items()):
-            if done.actions is not None:
-                stored += done.flat[0].nbytes if done.flat else sum(table.nbytes for table in done.actions)
-                if stored > self.max_bytes:
-                    self.sweeps[d] = replace(done, actions=None, flat=None)
+            stored += sum(table.nbytes for table in done.tables or ())
+            if stored > self.max_bytes:
+                self.sweeps[d] = replace(done, tables=None)
 
     def policy(self, d: float, column: int) -> Found:
         """Return the policy that attains J_d(z) at the target of `column`, with its law on the grid."""
         d = max(d, 1.0)  # below one step J_d = d W
         if (d, column) not in self.found:
             self.bound(d)
-            done = self.sweeps[d] if self.sweeps[d].actions is not None else self._sweep(d)
-            assert done.actions is not None
-            policy = TargetPolicy(self.grid, done.actions, float(self.targets[column]), done.extra, done.flat)
+            done = self.sweeps[d] if self.sweeps[d].tables is not None else self._sweep(d)
+            policy = done.policy(float(self.targets[column]))
             if self.follower is not None:
                 mass = self.follower.law(policy, self.probability)
             else:

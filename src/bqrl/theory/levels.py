@@ -135,7 +135,6 @@ def martingale_drift(found: Levels) -> Drift:
     curve, mdp = found.curve, found.curve.mdp
     grid, values, actions = curve.sweep.grid, curve.sweep.values, curve.sweep.actions
     assert values is not None
-    assert actions is not None
     raw = clipped = 0.0
     for h in range(mdp.H):
         stage, met = mdp.stage(h), mdp.reachable[h]
