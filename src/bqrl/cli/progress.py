@@ -42,15 +42,11 @@ class ProgressBar(Watch):
             self._timer.join()  # the display may be starting
             self.display.stop()
 
-    def say(self, text: str) -> None:
-        """A line above the display."""
-        if self.lines:
-            self.console.print(text, soft_wrap=True, style="dim" if self.console.is_terminal else None)
-
-    def step(self, text: str) -> None:
-        """A line where there is no display."""
-        if not self.console.is_terminal:
-            self.say(text)
+    def say(self, text: str, detail: int = 0) -> None:
+        """A line above the display, or in its place."""
+        live = self.console.is_terminal
+        if self.lines and detail <= (0 if live else 1):
+            self.console.print(text, soft_wrap=True, style="dim" if live else None)
 
     def phase(self, text: str, total: int | None = None) -> None:
         """What is being done now, and in how many steps."""

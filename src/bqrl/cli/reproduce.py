@@ -25,7 +25,10 @@ from bqrl.study.watch import in_words
 from bqrl.study.workers import LocalWorkers
 
 MAX_LISTED = 50  # failed runs; the log has all
-SHOWN = ("where", "level", "label", "printed", "ours", "ours_std", "further_mean", "further_std")  # of printed numbers
+SHOWN = {
+    "where": "where", "level": "level", "label": "label", "printed": "printed", "ours": "ours", "ours_std": "ours_std",
+    "further seeds": "further_mean", "further seeds_std": "further_std",
+}  # fmt: skip
 
 
 def reproduce(
@@ -76,7 +79,7 @@ def reproduce(
             folder,
             as_json=as_json,
             header=printed.caption,
-            table=Table([{key: row[key] for key in SHOWN} for row in printed.rows], printed.titles),
+            table=Table([{name: row[key] for name, key in SHOWN.items()} for row in printed.rows], printed.titles),
             lines=[*(line.text for line in result.lines), f"{done}; {in_words(session['seconds'])}."],
         )
     except KeyboardInterrupt:

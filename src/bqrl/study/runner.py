@@ -104,15 +104,13 @@ class Engine:
                 batch = next(job.steps)
             except StopIteration as end:
                 job.outcome, job.over = end.value, True
-                self.watch.step(f"{job.label}: finished{f', {job.best}' if job.best else ''}{self._left()}")
+                self.watch.say(f"{job.label}: finished{f', {job.best}' if job.best else ''}{self._left()}", detail=1)
                 return
             job.phase, job.best = batch.phase, batch.best or job.best
             stored = sum([self._stored(job, run) for run in batch.runs])
-            self.watch.step(
-                f"{job.label}: {batch.phase}, {len(batch.runs)} runs"
-                f"{f', {stored} of them finished before' if stored else ''}"
-                f"{f'; so far {job.best}' if job.best else ''}{self._left()}"
-            )
+            before = f", {stored} of them finished before" if stored else ""
+            best = f"; so far {job.best}" if job.best else ""
+            self.watch.say(f"{job.label}: {batch.phase}, {len(batch.runs)} runs{before}{best}{self._left()}", detail=1)
 
     def _stored(self, job: Job, run: RunSpec) -> bool:
         """Whether a run is finished; if not, the job waits for it."""
@@ -145,14 +143,14 @@ class Engine:
             content, timing = call.result()
             self.store.save(run, content, timing)
             self.made += 1
-            self.watch.note(f"done in {timing.wall:.2f} s: {run}")
+            self.watch.say(f"done in {timing.wall:.2f} s: {run}", detail=2)
         elif self.strict:
             raise error
         else:
             message = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             self._failures[name] = message
             self.watch.say(f"failed: {run}: {message}")
-            self.watch.note("".join(traceback.format_exception(error)))
+            self.watch.say("".join(traceback.format_exception(error)), detail=2)
         waiting = [job for job in self.jobs if name in job.missing]
         for job in waiting:
             job.missing.remove(name)

@@ -14,14 +14,8 @@ T = TypeVar("T")
 class Watch:
     """Listens to studies, comparisons and theory experiments."""
 
-    def say(self, text: str) -> None:
-        """A line that the user should read."""
-
-    def step(self, text: str) -> None:
-        """A line about the progress, for places without a live display."""
-
-    def note(self, text: str) -> None:
-        """A line for the log only."""
+    def say(self, text: str, detail: int = 0) -> None:
+        """A line that the user should read (0), that replaces a live display where there is none (1), or for the log (2)."""
 
     def phase(self, text: str, total: int | None = None) -> None:
         """What is being done now, and in how many steps."""
