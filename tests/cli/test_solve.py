@@ -221,7 +221,7 @@ def test_a_run_that_is_stopped_leaves_the_old_result(cli, tiny, tmp_path, monkey
     def stop(*_):
         raise fault
 
-    monkeypatch.setattr("bqrl.results.result._write_manifest", stop)
+    monkeypatch.setattr("bqrl.results.folder.Folder.write_manifest", stop)
     code, _, err = cli("solve", tiny, "--tau", 0.4, "--out", folder)
     assert code == {"KeyboardInterrupt": 130, "OSError": 2, "RuntimeError": 1}[type(fault).__name__]
     if isinstance(fault, OSError):
