@@ -74,18 +74,11 @@ def learn(
             raise ValueError(f"{option} writes into a folder; name it with --out DIR")
     if tensorboard and workers != 1:
         raise ValueError(f"--tensorboard follows runs of this process; it requires --workers 1, got {workers}")
-    chosen = {"tau": tau, "learner": learner, "params": params, "episodes": episodes, "seed": seed, "seeds": seeds}
+    chosen = {
+        "tau": tau, "learner": learner, "params": params, "episodes": episodes, "seed": seed, "seeds": seeds, "delta": delta
+    }  # fmt: skip
     board = Board(out) if tensorboard and out is not None else None
-    run_learners(
-        asked,
-        [(learner, params)],
-        chosen | {"delta": delta},
-        board or workers,
-        out,
-        as_json=as_json,
-        alone=True,
-        log=log,
-    )
+    run_learners(asked, [(learner, params)], chosen, board or workers, out, as_json=as_json, alone=True, log=log)
 
 
 def run_learners(
@@ -100,10 +93,8 @@ def run_learners(
     check_levels(tau, 0.0)
     stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
     check_folder(out, [*learning.learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)])
-    if not isinstance(workers, Board):
-        whole(workers, "workers", 1)
     problem, begun = read_problem(asked), time.perf_counter()
-    if isinstance(workers, int) and (problem.mdp is None or len(stems) == 1):
+    if isinstance(workers, int) and whole(workers, "workers", 1) > 1 and (problem.mdp is None or len(stems) == 1):
         workers = 1  # an environment cannot be sent to another process
     stored = out if problem.mdp is not None or source_of(problem.source).key else None  # runs that can be identified
     with ProgressBar(notice=problem.assumed) as watch:
@@ -173,13 +164,13 @@ def json_lines(record: Record) -> bytes:
 def _summary(document: dict[str, Any], found: learning.Learned) -> tuple[str, Table, list[str]]:
     """Header, table and sentences for people."""
     experiment, words = found.experiment, found.words
-    seeds, several = experiment.seeds, len(experiment.learners) > 1
+    seeds = experiment.seeds
     named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
     who = f"{experiment.learners[0].label}, " if found.alone else ""
     setting = f"{who}level {experiment.tau:g}, {words.count('episode', experiment.episodes)}, {named}"
     table = learning.seed_table(document, words) if found.alone else learning.learner_table(document)
     lines = [document["meaning"], Note(table.caption)]
-    if several:
+    if document["beats"]:
         first = document["beats"][0]
         pair = f"{first['learner']} beats {first['other']}"
         lines.append(Note(f"A run of {pair} with probability {first['probability']:.2g} (all pairs of seeds)."))
