@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ import numpy as np
 
 import bqrl
 from bqrl.learners.replan import centred_window
-from bqrl.results.charts import BLUE, GREEN, GREY, RED, image, titled
-from bqrl.results.plan_charts import Steps, guarantee_chart
+from bqrl.results.charts import BLUE, GREEN, GREY, RED, image, with_title
+from bqrl.results.plan_charts import Steps, curve_chart
 
 IMAGES = Path(__file__).parent / "images"
 TAU = 0.1
@@ -35,19 +36,15 @@ def guarantee_curve() -> Any:
     """The best offer for every certainty against two other ways to choose a policy."""
     mdp = bqrl.envs.make("AssetSelling")
     curve = bqrl.guarantee_curve(mdp)
-    neutral = Steps.of(bqrl.solve(mdp, TAU, planner="expected").law)
     levels = np.arange(0.0, 1.0, 0.0025)
     greedy = np.array([bqrl.solve(mdp, tau, planner="greedy").value for tau in (levels + 0.00125).tolist()])
-    best, values = curve.steps
-    others = {
-        "risk-neutral policy": Steps(neutral.levels, neutral.values * OFFERS),
-        "the paper's greedy planner": Steps(levels, greedy * OFFERS),
-    }
-    chart = guarantee_chart(
-        Steps(best, values * OFFERS), others=others, marks=[(TAU, curve(TAU) * OFFERS)], name="exact optimum"
-    )
+    neutral = Steps.of(bqrl.solve(mdp, TAU, planner="expected").law)
+    others = {"risk-neutral policy": neutral, "the paper's greedy planner": Steps(levels, greedy)}
+    in_offers = {name: Steps(steps.levels, steps.values * OFFERS) for name, steps in others.items()}
+    plan = replace(bqrl.solve(mdp, TAU), value=curve(TAU) * OFFERS)
+    chart = curve_chart(replace(curve, points=curve.points * OFFERS), [plan], in_offers)
     note = "Ten stages, uniform offers 0 to 24, first offer 5. No policy guarantees more than the solid line."
-    return titled(chart, "Asset selling: the offer that you can count on", note)
+    return with_title(chart, "Asset selling: the offer that you can count on", note)
 
 
 def target_space() -> Any:
@@ -110,7 +107,7 @@ def target_space() -> Any:
     ).properties(width=200, height=300, title=f"The highest target below τ = {100 * TAU:g} % wins")
     share = 100.0 * (1.0 - curve.shortfall[int(target)])
     text = f"Ask for {target:.0f} and follow what is still needed: {share:.1f} % of runs get there"
-    return titled(alt.hconcat(left, right), text, "").configure_view(stroke=None)
+    return with_title(alt.hconcat(left, right), text, "")
 
 
 def buffer_dial() -> Any:
@@ -143,7 +140,7 @@ def buffer_dial() -> Any:
         marked.transform_filter("datum.beta > 0").mark_text(align="right", dx=-8, dy=14, **bold).encode(x=x, y=y, text="label:N"),
     ).properties(width=520, height=280)  # fmt: skip
     note = "Asset selling, τ = 0.1. A buffer narrower than the margin (shaded) changes nothing."
-    return titled(chart, "One dial from the quantile (VaR) to CVaR", note).configure_view(stroke=None)
+    return with_title(chart, "One dial from the quantile (VaR) to CVaR", note)
 
 
 def window() -> Any:
@@ -171,7 +168,7 @@ def window() -> Any:
     note = (
         "Two-humped offers, τ = 50 % (red). Bars: smallest chance to fall short of each target; green: the best target."
     )
-    return titled(chart, "The window narrows to the level as the shortfalls become known", note)
+    return with_title(chart, "The window narrows to the level as the shortfalls become known", note)
 
 
 def learning() -> Any:
@@ -184,7 +181,7 @@ def learning() -> Any:
     ]
     experiment = bqrl.compare("AssetSelling", learners, TAU, 2000, seeds=range(1, 6))
     note = f"Exact optimum minus exact quantile of the policy in force, summed. Band: {experiment.band}."
-    return titled(experiment.chart("gap"), "Learning asset selling: regret of the 0.1-quantile", note)
+    return with_title(experiment.chart("gap"), "Learning asset selling: regret of the 0.1-quantile", note)
 
 
 PICTURES: dict[str, Callable[[], Any]] = {

@@ -1,7 +1,7 @@
 """How objects of the library show themselves: data frames, charts, and HTML in notebooks.
 
-What draws them is `bqrl.results.views`, which has one function per class. It is imported here, and only when a frame, a chart
-or HTML is asked for, so that models and plans do not depend on the code that shows them.
+What draws them is `bqrl.results.views`, which has one function per class. It is imported here, and only when a chart or HTML
+is asked for, so that models and plans do not depend on the code that shows them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,15 @@ def views() -> ModuleType:
     from bqrl.results import views
 
     return views
+
+
+def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Rows as a pandas DataFrame; ImportError with the remedy if pandas is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_frame needs pandas; install it with: pip install pandas, or use rows()") from None
+    return pandas.DataFrame(list(rows))
 
 
 class Displayed:
@@ -38,7 +47,7 @@ class Tabular(Displayed):
 
     def to_frame(self) -> Any:
         """The rows as a pandas DataFrame; requires pandas."""
-        return views().frame(self.rows())
+        return frame(self.rows())
 
 
 class Charted(Tabular):

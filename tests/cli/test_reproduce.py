@@ -62,7 +62,7 @@ def test_a_quick_run_does_not_replace_a_whole_study(cli, made, study_file):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("[tuning]", "[tunning]", "small.toml: [tunning] is not a setting; did you mean 'tuning'?"),
+        ("[tuning]", "[tunning]", "small.toml: tunning is not a setting; did you mean 'tuning'?"),
         ('"q-learning"', '"q-lerning"', "did you mean 'q-learning'?"),
     ],
 )
@@ -129,5 +129,5 @@ def test_an_old_name_of_a_setting_works_and_names_the_new_one(cli, made, tmp_pat
     (tmp_path / "small.toml").write_text(SMALL.replace("replication_seeds", "luck_seeds"))
     code, _, err = cli("--study", tmp_path / "small.toml", "--out", tmp_path / "out")
     assert code == 0
-    assert err.startswith("bqrl: [study] luck_seeds is deprecated; use replication_seeds\n")
+    assert err.startswith("bqrl: study.luck_seeds is deprecated; use replication_seeds\n")
     assert results_of(tmp_path / "out") == results_of(made)

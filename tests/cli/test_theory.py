@@ -122,7 +122,7 @@ def test_the_report_shows_the_experiments(cli, settings, tmp_path):
     ("arguments", "phrase"),
     [
         (("--only", "covrage"), "did you mean 'coverage'?"),
-        (("--only", "hard"), "the settings have no table [hard]"),
+        (("--only", "hard"), "experiment must be a table of the settings, got 'hard'"),
         (("--settings", "nowhere.toml"), "there is no settings file nowhere.toml"),
     ],
 )

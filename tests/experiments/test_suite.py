@@ -41,26 +41,26 @@ def test_a_quick_run_replaces_single_keys():
 @pytest.mark.parametrize(
     ("place", "value", "phrase"),
     [
-        (("coverage", "runz"), 3, r"\[coverage\] runz is not a setting; did you mean 'runs'"),
-        (("coverage", "runs"), 0, r"\[coverage\] runs must be at least 1, got 0"),
-        (("coverage", "delta"), 1.0, r"\[coverage\] delta must be below 1, got 1"),
-        (("coverage", "cases"), [], r"\[coverage\] cases must be a list"),
+        (("coverage", "runz"), 3, r"^coverage.runz is not a setting; did you mean 'runs'"),
+        (("coverage", "runs"), 0, r"^coverage.runs must be at least 1, got 0"),
+        (("coverage", "delta"), 1.0, r"^coverage.delta must be below 1, got 1"),
+        (("coverage", "cases"), [], r"^coverage.cases must be a list"),
         (
             ("coverage", "cases"),
             [{"problem": "hart", "tau": 0.5}],
-            r"\[coverage\] problem must be one of .* got 'hart'; did you mean 'hard'",
+            r"^coverage.cases: problem must be one of .* got 'hart'; did you mean 'hard'",
         ),
-        (("hard", "rhos"), [0.2], r"\[hard\] rho must"),
+        (("hard", "rhos"), [0.2], r"^hard: rho must"),
         (
             ("hard", "learners"),
             [{"learner": "sarza", "label": "x"}],
-            r"\[hard\] learner must be .* did you mean 'sarsa'",
+            r"^hard: learners\[0\]: learner must be .* did you mean 'sarsa'",
         ),
-        (("bounds", "episodes"), 100, r"\[bounds\] episodes must be a list"),
-        (("knapsack",), {}, r"\[knapsack\] weights is missing"),
-        (("theory", "seed"), -1, r"\[theory\] seed must be at least 0, got -1"),
-        (("problems", "hard"), {"label": "x"}, r"\[problems.hard\] needs one of file, hard, transitions, name"),
-        (("knapsak",), {}, r"\[knapsak\] is not a setting; did you mean 'knapsack'"),
+        (("bounds", "episodes"), 100, r"^bounds.episodes must be a list"),
+        (("knapsack",), {}, r"^knapsack.weights is missing"),
+        (("theory", "seed"), -1, r"^theory.seed must be at least 0, got -1"),
+        (("problems", "hard"), {"label": "x"}, r"^problems.hard: needs one of file, hard, transitions, name"),
+        (("knapsak",), {}, r"^knapsak is not a setting; did you mean 'knapsack'"),
     ],
 )
 def test_wrong_settings_are_named(place, value, phrase):
@@ -77,15 +77,17 @@ def test_wrong_settings_are_named(place, value, phrase):
 def test_a_problem_that_cannot_be_built_is_named():
     tables = copy.deepcopy(SMALL)
     tables["problems"]["hard"]["hard"]["rho"] = 0.4
-    with pytest.raises(ValueError, match=r"^\[problems.hard\] rho must"):
+    with pytest.raises(ValueError, match=r"^problems.hard: rho must"):
         theory_of(tables)
 
 
 def test_unknown_experiments_are_refused():
-    with pytest.raises(ValueError, match=r"experiment must be one of .* got 'covrage'; did you mean 'coverage'"):
+    with pytest.raises(
+        ValueError, match=r"experiment must be a table of the settings, got 'covrage'; did you mean 'coverage'"
+    ):
         theory_of(SMALL).chosen(["covrage"])
     with pytest.raises(
-        ArgumentError, match=r"the settings have no table \[hard\]; add it, or choose from knapsack"
+        ArgumentError, match="experiment must be a table of the settings, got 'hard'; choose from knapsack"
     ) as error:
         theory_of({key: SMALL[key] for key in ("theory", "knapsack")}).chosen(["hard"])
     assert (error.value.name, error.value.value) == ("experiment", "hard")

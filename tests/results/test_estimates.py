@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import chart_values
 from logged_problems import coin, simulated
 
 from bqrl.logs.fit import fit
@@ -81,8 +82,7 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
         {"policy": "robust plan", "value": -np.inf, "lower": None, "upper": None, "meaning": "promise"},
     ]  # fmt: skip
     spec = promise_chart(rows, [{"factor": 2, "episodes": 8, "value": 3.0}], 0.1).to_dict()
-    shown = spec["layer"][0]["data"]["values"] if "data" in spec["layer"][0] else spec["data"]["values"]
-    assert [(row["policy"], row["low"], row["high"]) for row in shown] == [
+    assert [(row["policy"], row["low"], row["high"]) for row in chart_values(spec, 0)] == [
         ("logging policy", 1.0, 2.0),
         ("2 times the data", 3.0, 3.0),
     ]
@@ -91,7 +91,7 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
 
 def test_the_chart_of_rows_marks_those_that_limit_the_promise(estimate):
     spec = coverage_chart(estimate, estimate.limits(0.1, top=3)).to_dict()
-    rows = spec["data"]["values"]
+    rows = chart_values(spec)
     assert len(rows) == int(estimate.seen.sum()) <= MAX_ROWS
     assert sum(row["kind"] == "limits the promise" for row in rows) == 3
     assert all(0.0 <= row["radius"] <= 2.0 for row in rows)
@@ -100,8 +100,8 @@ def test_the_chart_of_rows_marks_those_that_limit_the_promise(estimate):
 def test_long_charts_of_rows_are_thinned(estimate, monkeypatch):
     monkeypatch.setattr("bqrl.results.estimates.MAX_ROWS", 5)
     spec = coverage_chart(estimate, estimate.limits(0.1, top=2)).to_dict()
-    assert len(spec["data"]["values"]) <= 7
-    assert sum(row["kind"] == "limits the promise" for row in spec["data"]["values"]) == 2
+    assert len(chart_values(spec)) == 5
+    assert sum(row["kind"] == "limits the promise" for row in chart_values(spec)) == 2
     assert "5 of " in " ".join(spec["title"]["subtitle"])
 
 

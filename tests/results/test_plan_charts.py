@@ -10,7 +10,7 @@ from bqrl.results.plan_charts import (
     MAX_STAGES,
     MAX_STATES,
     Steps,
-    guarantee_chart,
+    curve_chart,
     law_chart,
     policy_chart,
 )
@@ -22,7 +22,7 @@ WORDS = Words("x", unit="EUR", stage="week")
 def test_the_guarantee_curve_holds_every_step():
     mdp = bqrl.envs.make("AssetSelling")
     curve = bqrl.guarantee_curve(mdp)
-    spec = guarantee_chart(Steps(*curve.steps), marks=[(0.1, curve(0.1))], words=WORDS).to_dict()
+    spec = curve_chart(curve, [bqrl.solve(mdp, 0.1)], words=WORDS).to_dict()
     rows = chart_values(spec, 0)
     for tau in (0.05, 0.1, 0.31, 0.5, 0.9):
         assert max(row["y"] for row in rows if row["x"] < tau) == pytest.approx(curve(tau), rel=1e-5)
@@ -33,9 +33,13 @@ def test_the_guarantee_curve_holds_every_step():
 
 def test_a_bracket_is_drawn_as_a_band_and_said():
     low, high = Steps(np.array([0.0, 0.5]), np.array([1.0, 2.0])), Steps(np.array([0.0, 0.4]), np.array([1.5, 2.5]))
-    spec = guarantee_chart(low, upper=high).to_dict()
-    band = chart_values(spec, 0)
-    assert [(row["low"], row["high"]) for row in band] == [(1.0, 1.5), (1.0, 2.5), (2.0, 2.5), (2.0, 2.5)]
+    band = low.curve("x", high)
+    assert [*zip(band.low, band.high, strict=True)] == [(1.0, 1.5), (1.0, 2.5), (2.0, 2.5), (2.0, 2.5)]
+    curve = bqrl.guarantee_curve(bqrl.envs.make("AssetSelling"), points=30)
+    spec = curve_chart(curve).to_dict()
+    for tau in (0.05, 0.1, 0.31, 0.5, 0.9):
+        row = max((row for row in chart_values(spec, 0) if row["x"] < tau), key=lambda row: row["x"])
+        assert (row["low"], row["high"]) == pytest.approx((curve(tau), curve.ceiling(tau)), rel=1e-5)
     assert "rounding of the returns leaves open" in " ".join(spec["title"]["subtitle"])
 
 
@@ -48,6 +52,15 @@ def test_the_bars_of_a_law_sum_to_one_and_split_at_the_promise():
         ("below the promise", 0.25), ("at least the promise", 0.25), ("at least the promise", 0.5)
     ]  # fmt: skip
     assert spec["layer"][0]["encoding"]["x"]["title"] == "return (EUR)"
+
+
+def test_a_promise_below_every_return_is_within_the_axis_and_a_promise_of_nothing_is_not_drawn():
+    law = bqrl.Law([1.0, 2.0], [0.5, 0.5])  # of a robust plan, in the model as given
+    spec = law_chart({0.1: law}, {0.1: -3.0}).to_dict()
+    assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"] == [-3.0, 2.5]
+    none = law_chart({0.1: law}, {0.1: -np.inf}).to_dict()
+    assert none["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0.5, 2.5]
+    assert len(none["layer"]) == 1
 
 
 def test_a_law_alone_has_no_promise():

@@ -5,7 +5,7 @@ import pytest
 import bqrl
 from bqrl.planners.follow import play_shares
 from bqrl.planners.target import risk_neutral
-from bqrl.results.plans import Solved, level_table, plan_charts, plan_document, plan_files, plan_result
+from bqrl.results.plans import Solved, level_table, plan_document, plan_files, plan_result, solved_charts
 from bqrl.results.result import file_names, saved
 from bqrl.results.words import Words
 
@@ -40,7 +40,7 @@ def test_every_level_of_the_slider_has_its_sentence_its_law_and_its_mark(embedde
         texts = {line.when["policy"]: line.text for line in result.lines if line.when["tau"] == plan.tau}
         assert set(texts) == {"best", "risk-neutral"}
         assert texts["risk-neutral"].startswith("Shown: the risk-neutral policy.")
-        charts = {name: chart.to_dict() for name, chart in plan_charts(given).items()}
+        charts = {name: chart.to_dict() for name, chart in solved_charts(given).items()}
         (mark,) = [row for row in embedded(charts["guarantee_curve"], "tau") if float(row["tau"]) == plan.tau]
         assert float(mark["y"]) == pytest.approx(plan.value, rel=1e-5)
         bars = [row for row in embedded(charts["return_law"], "share") if float(row["tau"]) == plan.tau]

@@ -109,7 +109,7 @@ def test_names_in_a_notebook_are_text():
 
 
 def test_the_table_of_a_plan_says_what_its_value_means(objects):
-    assert "in 9 of 10 runs at least 0.7917" in objects["plan"]._repr_html_()
+    assert "In 9 of 10 runs you get at least 0.7917" in objects["plan"]._repr_html_()
 
 
 @pytest.mark.parametrize("name", ["curve", "plan", "law", "record", "estimate"])

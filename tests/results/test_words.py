@@ -134,6 +134,10 @@ def test_percent():
             " risk-neutral policy gives 0.7083 there.",
         ),
         (
+            {"attitude": "robust", "value": -float("inf"), "risk_neutral": None},  # once "gives the same" in the model
+            "Under every kernel in the ball, no return is guaranteed in 9 of 10 runs. In the model as given it gives 0.7917.",
+        ),
+        (
             {"attitude": "optimistic", "upper": 0.9, "risk_neutral": None},
             "In the model as given, in 9 of 10 runs you get at least 0.7917; with the most favourable kernel in the ball no"
             " policy can promise more than 0.9.",

@@ -7,7 +7,7 @@ import pytest
 
 import bqrl
 from bqrl.mdp.files import save
-from bqrl.study.problems import canonical, problem_of, source_of
+from bqrl.study.problems import _built, canonical, problem_of, source_of
 
 SELLING = {"offers": 4, "horizon": 3, "start": 1}
 
@@ -18,9 +18,9 @@ def test_a_model_file_counts_by_its_content(tmp_path):
     assert first.build().S == 5
     (tmp_path / "moved").mkdir()
     (tmp_path / "moved/four.npz").write_bytes((tmp_path / "four.npz").read_bytes())
-    assert problem_of({"file": "four.npz"}, tmp_path / "moved").identity() == first.identity()
+    assert problem_of({"file": "four.npz"}, tmp_path / "moved").identity == first.identity
     save(bqrl.envs.make("AssetSelling", **SELLING | {"horizon": 4}), tmp_path / "four.npz")
-    assert problem_of({"file": "four.npz"}, tmp_path).identity() != first.identity()
+    assert problem_of({"file": "four.npz"}, tmp_path).identity != first.identity
 
 
 def test_a_file_that_changes_while_a_study_runs_is_refused(tmp_path):
@@ -36,6 +36,15 @@ def test_a_problem_may_be_given_by_arrays_or_as_a_hard_instance():
     assert problem_of(table).build().H == 3
     hard = problem_of({"hard": {"tau": 0.5, "rho": 0.05, "actions": 3, "horizon": 4}})
     assert (hard.build().A, hard.build().H) == (3, 4)
+
+
+def test_an_object_replaces_the_models_that_are_kept():
+    """Models that a user compares one after the other must not fill the memory."""
+    first = source_of(bqrl.envs.make("AssetSelling", **SELLING))
+    second = source_of(bqrl.envs.make("AssetSelling", **SELLING | {"offers": 5}))
+    for problem in (first, second):
+        assert problem.build() is problem.build()
+    assert list(_built) == [canonical(second.identity)]
 
 
 def test_models_are_built_once():
@@ -54,7 +63,7 @@ def test_models_are_built_once():
         ({"file": "x.csv"}, "there is no file x.csv"),
         ({"transitions": [], "horizn": 3}, "horizn is not a setting; did you mean 'horizon'"),
         ({"hard": 1}, "hard must be a table, got 1"),
-        ({"hard": {"taw": 1}}, "hard.taw is not a setting; did you mean 'tau'"),
+        ({"hard": {"taw": 1}}, "taw is not a setting; did you mean 'tau'"),
         ({"name": "AssetSelling", "params": 1}, "params must be a table, got 1"),
         ({"name": ""}, "name and label must be texts"),
     ],
@@ -67,15 +76,15 @@ def test_mistakes_are_named(table, message):
 def test_a_model_has_the_same_key_in_every_process():
     model = bqrl.envs.make("AssetSelling", **SELLING)
     again = bqrl.envs.make("AssetSelling", **SELLING)
-    assert source_of(model).key == source_of(again).key != ""
+    assert source_of(model).identity == source_of(again).identity != {}
     for other in (model.replace(horizon=4), model.replace(discount=0.9), model.replace(start=2)):
-        assert source_of(other).key != source_of(model).key
+        assert source_of(other).identity != source_of(model).identity
 
 
 def test_shared_noise_is_part_of_the_key():
     """The kernel is the same, but a learner that knows the shared law learns otherwise."""
     apart, shared = (bqrl.envs.make("Inventory", shared=shared) for shared in (False, True))
-    assert source_of(apart).key != source_of(shared).key
+    assert source_of(apart).identity != source_of(shared).identity
 
 
 def test_a_process_keeps_one_of_equal_models():
@@ -86,8 +95,8 @@ def test_a_process_keeps_one_of_equal_models():
 
 def test_environments_have_keys_if_they_are_registered():
     lake, slippery = (gym.make("FrozenLake-v1", **more) for more in ({}, {"is_slippery": False}))
-    assert source_of(lake).key == source_of("FrozenLake-v1").key != source_of(slippery).key != ""
-    assert source_of(lake.unwrapped.__class__()).key == ""
+    assert source_of(lake).identity == source_of("FrozenLake-v1").identity != source_of(slippery).identity != {}
+    assert source_of(lake.unwrapped.__class__()).identity == {}
     assert source_of(lake).build() is lake
 
 

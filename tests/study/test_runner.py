@@ -16,7 +16,7 @@ PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start"
 
 
 def spec(learner, seed, episodes=10):
-    return RunSpec(PROBLEM, learner, (), 0.5, episodes, 0.05, seed)
+    return RunSpec(PROBLEM, learner, {}, 0.5, episodes, 0.05, seed)
 
 
 def job(learner, *batches):

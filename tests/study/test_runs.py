@@ -12,7 +12,7 @@ from bqrl.study.runs import RunSpec, complete, execute
 from bqrl.study.workers import PLAYED
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
-RUN = RunSpec(PROBLEM, "q-learning", (), 0.5, 20, 0.05, 7)
+RUN = RunSpec(PROBLEM, "q-learning", {}, 0.5, 20, 0.05, 7)
 
 
 def test_a_run_is_what_learn_makes_and_its_times_are_positive():
@@ -48,6 +48,26 @@ def test_other_code_or_format_gives_another_name(monkeypatch):
     assert replace(RUN, code="another").name != before
     monkeypatch.setattr(runs, "FORMAT", 99)
     assert RUN.name != before
+
+
+@pytest.mark.parametrize(
+    ("table", "digest"),
+    [
+        ({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1}, "4c95c5a3f9bb0e24ee04e4cfeb52790e"),
+        ({"file": "m.csv", "discount": 0.9}, "8aa79378dda6cdd5dfadf632530107f2"),
+        ({"hard": {"tau": 0.5, "rho": 0.05, "actions": 3, "horizon": 4}}, "67ea9c9f73dee67ca60d807889928294"),
+        (
+            {"transitions": [[[0.5, 0.5]], [[0.0, 1.0]]], "rewards": [[1.0], [0.0]], "horizon": 3},
+            "d36224fbbdd7e1594380449fbdadcf8b",
+        ),
+    ],
+)
+def test_names_of_stored_runs_stay_as_they_are(table, digest, tmp_path):
+    """Other names would make the stored runs of every user useless."""
+    (tmp_path / "m.csv").write_bytes(b"content")
+    problem = problem_of(table, tmp_path)
+    run = RunSpec(problem, "ucb-bqrl", {"planner": "greedy"}, 0.5, 20, 0.05, 7, code="code")
+    assert run.name == f"ucb-bqrl_20_7_{digest}"
 
 
 def test_the_fingerprint_follows_the_code(monkeypatch, tmp_path):

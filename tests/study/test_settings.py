@@ -39,14 +39,14 @@ def test_every_mistake_is_listed_with_its_place_and_value():
     with pytest.raises(ValueError) as error:  # noqa: PT011
         settings_of({"inner": {"number": 0, "wrod": 1}, "many": {"a": {"number": "x"}}}, Outer)
     assert str(error.value) == (
-        "[inner] number must be at least 1, got 0; [inner] wrod is not a setting; did you mean 'word'?;"
-        " [many.a] number must be a whole number, got 'x'"
+        "inner.number must be at least 1, got 0; inner.wrod is not a setting; did you mean 'word'?;"
+        " many.a.number must be a whole number, got 'x'"
     )
 
 
 def test_a_renamed_setting_works_and_warns(study_file, tmp_path):
     (tmp_path / "old.toml").write_text(SMALL.replace("replication_seeds", "luck_seeds"))
-    with pytest.warns(DeprecationWarning, match=r"^\[study\] luck_seeds is deprecated; use replication_seeds$"):
+    with pytest.warns(DeprecationWarning, match=r"^study.luck_seeds is deprecated; use replication_seeds$"):
         old = read_spec(tmp_path / "old.toml")
     assert old == read_spec(study_file)
     with pytest.raises(ValueError, match="must be a table"):

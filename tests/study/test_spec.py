@@ -20,48 +20,51 @@ def changed(old, new):
 # What is wrong with a study in which one line is replaced: line, replacement, message.
 MISTAKES = {
     "episodes = 60": {
-        "episode = 60": r"\[study\] episode is not a setting; did you mean 'episodes'\?",
-        "episodes = 0": r"\[study\] episodes must be at least 1, got 0",
-        "episodes = 1.5": r"\[study\] episodes must be a whole number, got 1.5",
-        "episodes = true": r"\[study\] episodes must be a whole number, got True",
-        "": r"\[study\] episodes is missing",
+        "episode = 60": r"study.episode is not a setting; did you mean 'episodes'\?",
+        "episodes = 0": r"study.episodes must be at least 1, got 0",
+        "episodes = 1.5": r"study.episodes must be a whole number, got 1.5",
+        "episodes = true": r"study.episodes must be a whole number, got True",
+        "": r"study.episodes is missing",
     },
     "levels = [0.2, 0.5]": {
-        "levels = [0.2, 1.5]": r"\[study\] levels\[1\] must be below 1, got 1.5",
-        "levels = []": r"\[study\] levels must be a list of at least 1 entries, got \[\]",
-        "levels = [0.2, 0.2]": r"\[study\] levels must differ",
+        "levels = [0.2, 1.5]": r"study.levels\[1\] must be below 1, got 1.5",
+        "levels = []": r"study.levels must be a list of at least 1 entries, got \[\]",
+        "levels = [0.2, 0.2]": r"study.levels: entries must differ, got 0.2, 0.2",
     },
     'plot = ["expected", "capped"]': {
         'plot = ["expected"]': "plot must name one measure per level, got 1 for 2",
         'plot = ["expect", "capped"]': "plot.0. must be one of 'capped', 'exact' or 'exp",
     },
-    "[tuning]": {"[tunning]": r"\[tunning\] is not a setting; did you mean 'tuning'"},
+    "[tuning]": {"[tunning]": r"tunning is not a setting; did you mean 'tuning'"},
     'learner = "q-learning"': {
         'learner = "qlearning"': "got 'qlearning'; did you mean 'q-learning'",
-        'learner = "q-learning"\nlabels = "Q"': r"\[learners.eps_q\] labels .* mean 'label'",
+        'learner = "q-learning"\nlabels = "Q"': r"learners.eps_q.labels .* mean 'label'",
     },
     'planner = "greedy"': {
-        'planer = "greedy"': r"\[learners.ucb_bqrl\] .*'planer'; did you mean 'planner'",
-        'planner = "gready"': r"\[learners.ucb_bqrl\] planner must be one of",
+        'planer = "greedy"': r"learners.ucb_bqrl: .*'planer'; did you mean 'planner'",
+        'planner = "gready"': r"learners.ucb_bqrl: planner must be one of",
     },
     "grid = [1e-2, 1.0]": {
-        "grid = [1e-2, 2.0]": r"\[learners.eps_q\] learning_rate must .* got 2",
-        "grid = [1.0]": r"\[learners.eps_q\] grid",
-        "grid = [1.0, 1e-2]": r"\[learners.eps_q\] grid must be \[lowest, highest\]",
+        "grid = [1e-2, 2.0]": r"learners.eps_q: learning_rate must .* got 2",
+        "grid = [1.0]": r"learners.eps_q.grid",
+        "grid = [1.0, 1e-2]": r"learners.eps_q: grid must be \[lowest, highest\]",
     },
     "rungs = [[4, 30], [2, 60]]": {"rungs = [[3, 30]]": r"rungs must begin with all 4 points and never grow, got \[3\]"},
-    "replication_seeds = [3, 4, 5]": {"replication_seeds = [3, 1]": "replication_seeds must not repeat .study. seeds, got 1"},
-    "seeds = [10, 11]": {"seeds = [10, 2]": r"\[tuning\] seeds must not repeat \[study\] seeds, got 2"},
-    "seeds = [1, 2]": {"seeds = [1]": r"\[study\] seeds must be a list of at least 2 entries, got \[1\]"},
+    "replication_seeds = [3, 4, 5]": {"replication_seeds = [3, 1]": "replication_seeds must not repeat study.seeds, got 1"},
+    "seeds = [10, 11]": {
+        "seeds = [10, 2]": r"tuning.seeds must not repeat study.seeds, got 2",
+        "seeds = [10, 10]": r"tuning.seeds: entries must differ, got 10, 10",
+    },
+    "seeds = [1, 2]": {"seeds = [1]": r"study.seeds must be a list of at least 2 entries, got \[1\]"},
     'name = "AssetSelling"': {'name = "AssetSeling"': "'AssetSeling'; did you mean 'AssetSelling'"},
     "offers = 6": {"ofers = 6": "AssetSelling has no parameter 'ofers'; did you mean 'offers'"},
-    'distribution = "geometric"': {'distribution = "geometrical"': "distribution must be one of"},
-    'leave_out = ["sold"]': {'leave = ["sold"]': r"\[final_policy\] leave is not a setting"},
+    'distribution = "geometric"': {'distribution = "geometrical"': "variants.geometric: distribution must be one of"},
+    'leave_out = ["sold"]': {'leave = ["sold"]': r"final_policy.leave is not a setting"},
     'learner = "ucb_bqrl"\nleave': {'learner = "ucb"\nleave': "did you mean 'ucb_bqrl'"},
     "[learners.target]": {
-        '[learners."a/b"]': r"\[learners.a/b\].* must be made of letters a to z, digits and _, got 'a/b'",
-        "[learners.EPS_Q]": r"\[learners\] keys must differ in more than upper and lower case",
-        '[learners.target]\nkey = "x"': r"\[learners.target\] key",
+        '[learners."a/b"]': r"learners.a/b must be made of letters a to z, digits and _, got 'a/b'",
+        "[learners.EPS_Q]": r"learners: names must differ in more than case, got .*eps_q.*EPS_Q",
+        '[learners.target]\nkey = "x"': r"learners.target.key",
     },
 }  # fmt: skip
 
@@ -79,9 +82,17 @@ def test_all_mistakes_are_listed_with_their_values():
     tables["learners"]["eps_q"]["plot"] = 7
     with pytest.raises(ValueError, match="episodes") as error:
         spec_of(tables)
-    for part in ("[study] episodes must be at least 1, got -3", "[tuning] points must be a whole number, got 'many'",
-                 "[learners.eps_q] plot must be true or false, got 7"):  # fmt: skip
+    for part in ("study.episodes must be at least 1, got -3", "tuning.points must be a whole number, got 'many'",
+                 "learners.eps_q.plot must be true or false, got 7"):  # fmt: skip
         assert part in str(error.value)
+
+
+def test_the_mistakes_of_all_learners_are_listed():
+    tables = changed("episodes = 60", "episodes = 60")
+    tables["learners"]["eps_q"]["params"] = {"epsilom": 1}
+    tables["learners"]["ucb_bqrl"]["params"] = {"planner": 3}
+    with pytest.raises(ValueError, match=r"learners\.ucb_bqrl: planner must .*learners\.eps_q: .*'epsilom'"):
+        spec_of(tables)
 
 
 def leaves(table, path=()):

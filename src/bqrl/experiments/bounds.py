@@ -18,7 +18,7 @@ from bqrl.experiments import experiment as base
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.planners.solve import solve
-from bqrl.results import charts
+from bqrl.results.charts import BLUE, GREEN, GREY, ORANGE, RED
 from bqrl.results.words import listed, number
 from bqrl.study.settings import Count, Level, Settings
 
@@ -115,30 +115,20 @@ def _headline(cases: list[tuple[str, list[base.Found]]]) -> str:
 
 def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Measured regret under the bounds, drawn up to where they become informative."""
-    alt, cases, selectors = charts.altair(), found["cases"], base.selector(found["cases"])
-    names = {key.replace(" ", "_"): name for key, name in STATEMENTS.items()} | {"trivial": "trivial: T H"}
-    curves = [
-        charts.Curve(name, base.column(rows, "episodes"), base.column(rows, key), view=(i,))
-        for i, (_, rows) in enumerate(base.by_case(cases, found["tables"]["bounds_lines"]))
-        for key, name in names.items()
-    ]
+    names = {name: {"y": key.replace(" ", "_")} for key, name in STATEMENTS.items()}
+    names["trivial: T H"] = {"y": "trivial"}
+    axes, look = ("episodes T", "regret"), {"scales": base.LOG, "colours": [ORANGE, RED, GREEN, GREY]}
+    drawn = base.case_lines(found, "bounds_lines", "episodes", names, *axes, **look)
+    cases = base.by_case(found["cases"], found["tables"]["bounds"])
     runs = [
-        [i, row["episodes"], row["regret"], row["regret_most"]]
-        for i, (_, rows) in enumerate(base.by_case(cases, found["tables"]["bounds"]))
+        [i, row["episodes"], row["regret"], row["regret"], row["regret_most"]]
+        for i, (_, rows) in enumerate(cases)
         for row in rows
         if row["statement"] == "ours" and row["regret"] > 0.0
     ]
-    colours = [charts.ORANGE, charts.RED, charts.GREEN, charts.GREY]
-    drawn = charts.lines(curves, "episodes T", "regret", selectors=selectors, scales=base.LOG, colours=colours)
-    points = alt.Chart(charts.csv_data(["which", "x", "y", "most"], runs)).encode(x=drawn.x, y=drawn.y)
-    points = points.transform_filter(charts.chosen(selectors))
-    chart = alt.layer(
-        *drawn.layers,
-        points.mark_rule(color=charts.BLUE, strokeWidth=2).encode(y2="most:Q"),
-        points.mark_point(color=charts.BLUE, filled=True, size=60).encode(tooltip=["x:Q", "y:Q", "most:Q"]),
-    )
+    points = base.intervals(base.marks(drawn, ["which", "x", "y", "low", "high"], runs), color=BLUE)
     note = "Blue: measured regret, mean to largest over the runs. A bound is informative where it lies below the trivial one."
-    return {"bounds": charts.with_title(chart, [title] * len(cases), note, selectors=selectors)}
+    return {"bounds": drawn.chart([title] * len(cases), note, *points)}
 
 
 BOUNDS = base.Experiment(BoundsSettings, _run, _sentences, _charts, {

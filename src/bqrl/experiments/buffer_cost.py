@@ -10,7 +10,7 @@ from bqrl import theory
 from bqrl.experiments import experiment as base
 from bqrl.experiments.experiment import RHO
 from bqrl.planners.confidence import log_buffer, power_buffer
-from bqrl.results.charts import BLUE, ORANGE, Curve, altair, chosen, csv_data, lines, with_title
+from bqrl.results.charts import BLUE, ORANGE, altair
 from bqrl.results.words import listed, number
 from bqrl.study.settings import Settings
 
@@ -27,7 +27,7 @@ class BufferSettings(Settings):
 
 def _run(own: BufferSettings, context: base.Context) -> dict[str, Any]:
     gaps, clears, cases = base.Rows(), base.Rows(), base.Rows()
-    for case in context.progress("buffering gaps", own.cases):
+    for case in context.watch.track(own.cases, "buffering gaps"):
         (mdp, head), named, tau = context.model(case), case.model_dump(), case.tau
         schedules = {"log": log_buffer(tau)} | {f"power {a:g}": power_buffer(tau, a) for a in own.powers}
         rho, margin = theory.plateau_bounds(mdp, tau), theory.optimal_margin(mdp, tau)
@@ -75,24 +75,22 @@ def _sentences(found: base.Found) -> list[str]:
 
 def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Both buffering gaps by buffer, with plateau and margin."""
-    alt, cases, selectors = altair(), found["cases"], base.selector(found["cases"])
-    clears = base.by_case(cases, found["tables"]["buffer_clears"])
-    curves, edges = [], []
-    for i, (_, rows) in enumerate(base.by_case(cases, found["tables"]["buffer"])):
-        low, high, beta = (base.column(rows, name) for name in ("one_sided_low", "one_sided_high", "beta"))
-        curves.append(Curve("best policy", beta, high, low, high, (i,)))
-        if rows[0]["two_sided"] is not None:
-            curves.append(Curve("any policy", beta, base.column(rows, "two_sided"), view=(i,)))
-        clear = clears[i][1][0]
-        places = {f"margin {RHO}*": clear["margin"], f"plateau {RHO}τ": clear["plateau_high"]}
-        edges += [[i, name, place] for name, place in places.items() if place >= beta[0] / 1.1]
-    axes, colours = ("buffer β", "return lost to the buffer"), [BLUE, ORANGE][: len({curve.label for curve in curves})]
-    drawn = lines(curves, *axes, selectors=selectors, scales={"x": base.LOG["x"]}, colours=colours)
-    rules = alt.Chart(csv_data(["which", "edge", "x"], edges, texts=("edge",))).transform_filter(chosen(selectors))
-    names = rules.mark_text(angle=270, align="right", dx=-4, dy=-6).encode(x=drawn.x, y=alt.value(0), text="edge:N")
-    chart = alt.layer(*drawn.layers, rules.mark_rule(strokeDash=[3, 3]).encode(x=drawn.x), names)
+    best = {"y": "one_sided_high", "low": "one_sided_low", "high": "one_sided_high"}
+    labels = {"best policy": best, "any policy": {"y": "two_sided"}}
+    colours = [BLUE, ORANGE] if any(row["two_sided"] is not None for row in found["tables"]["buffer"]) else [BLUE]
+    axes, look = ("buffer β", "return lost to the buffer"), {"scales": {"x": base.LOG["x"]}, "colours": colours}
+    drawn = base.case_lines(found, "buffer", "beta", labels, *axes, **look)
+    gaps, clears = (base.by_case(found["cases"], found["tables"][name]) for name in ("buffer", "buffer_clears"))
+    edges = [
+        [i, name, rows[0][key]]
+        for i, (_, rows) in enumerate(clears)
+        for name, key in ((f"margin {RHO}*", "margin"), (f"plateau {RHO}τ", "plateau_high"))
+        if rows[0][key] >= gaps[i][1][0]["beta"] / 1.1
+    ]
+    rules = base.marks(drawn, ["which", "edge", "x"], edges, texts=("edge",))
+    names = rules.mark_text(angle=270, align="right", dx=-4, dy=-6).encode(y=altair().value(0), text="edge:N")
     note = f"Dashed: the margin {RHO}* and the plateau {RHO}τ. Shaded: between the proven ends of a gap."
-    return {"buffer": with_title(chart, [title] * len(cases), note, selectors=selectors)}
+    return {"buffer": drawn.chart([title] * len(gaps), note, rules.mark_rule(strokeDash=[3, 3]), names)}
 
 
 BUFFER = base.Experiment(BufferSettings, _run, _sentences, _charts, {

@@ -16,7 +16,7 @@ from bqrl.learners.run import Run
 from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.results.charts import PALETTE, Curve, altair, by_label, csv_data, lines, with_title
+from bqrl.results.charts import PALETTE, Curve, by_label, lines
 from bqrl.results.words import listed, number, percent
 from bqrl.study.settings import Count, Level, Settings
 
@@ -41,7 +41,7 @@ def _run(own: CoverageSettings, context: base.Context) -> dict[str, Any]:
         seeds = [context.run_seed(1, i, j) for j in range(own.runs)]
         ratios = np.array([
             worst_ratio(mdp, case.tau, own.episodes, own.delta, seed, own.params)
-            for seed in context.progress(f"coverage: {head['label']}", seeds)
+            for seed in context.watch.track(seeds, f"coverage: {head['label']}")
         ])  # fmt: skip
         cases.append(head | coverage_numbers(ratios, own.delta, own.confidence))
         inside = ratios <= 1.0 + ROUNDING
@@ -104,31 +104,26 @@ def _sentences(found: base.Found) -> list[str]:
 
 def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Share of runs whose sets hold, by the factor on the radii; the theoretical radii are at 1."""
-    alt, cases, runs = altair(), found["tables"]["coverage"], found["tables"]["coverage_runs"]
+    cases, runs = found["tables"]["coverage"], found["tables"]["coverage_runs"]
     curves, top = [], max(1.15, 1.05 * max(row["largest_ratio"] for row in runs))
-    for label, rows in base.by_case(cases, runs):
+    for name, rows in base.by_case(cases, runs):
         ratios = np.sort(base.column(rows, "largest_ratio"))
-        curves.append(Curve(label, np.r_[0.0, ratios, top], np.r_[np.arange(ratios.size + 1) / ratios.size, 1.0]))
+        curves.append(Curve(name, np.r_[0.0, ratios, top], np.r_[np.arange(ratios.size + 1) / ratios.size, 1.0]))
     titles = ("factor on the theoretical radii", "share of runs inside in every episode")
     scales, colours = {"x": {"domain": [0, top]}, "y": {"domain": [0, 1]}}, PALETTE[: len(cases)]
     drawn = lines(curves, *titles, scales=scales, colours=colours, step=True)
     label, colour = by_label([curve.label for curve in curves], colours)
-    beside = 0.02 * (np.arange(len(cases)) - (len(cases) - 1) / 2)
-    marks = [[k, 1.0 + x, cases[k]["share"], cases[k]["low"], cases[k]["high"]] for k, x in enumerate(beside.tolist())]
-    ends = alt.Chart(csv_data(["k", "x", "y", "low", "high"], marks)).transform_calculate(line=label)
-    ends, tips = ends.encode(x=drawn.x, color=colour), ["y:Q", "low:Q", "high:Q"]
-    promise = alt.Chart(csv_data(["y"], [[cases[0]["promised"]]])).mark_rule(strokeDash=[4, 2])
-    chart = alt.layer(
-        *drawn.layers,
-        ends.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q"),
-        ends.mark_point(filled=True, size=50).encode(y=drawn.y, tooltip=tips),
-        promise.encode(y=drawn.y),
+    beside = 1.0 + 0.02 * (np.arange(len(cases)) - (len(cases) - 1) / 2)
+    ends = [[k, beside[k], case["share"], case["low"], case["high"]] for k, case in enumerate(cases)]
+    points = (
+        base.marks(drawn, ["k", "x", "y", "low", "high"], ends).transform_calculate(line=label).encode(color=colour)
     )
+    promise = base.marks(drawn, ["y"], [[cases[0]["promised"]]]).mark_rule(strokeDash=[4, 2])
     note = (
         f"{cases[0]['runs']} runs of {found['episodes']} episodes per problem. At 1: the theoretical radii, with"
         f" {found['confidence']:.0%} intervals. Dashed: the promise, {cases[0]['promised']:g}."
     )
-    return {"coverage": with_title(chart, title, note)}
+    return {"coverage": drawn.chart(title, note, *base.intervals(points), promise)}
 
 
 COVERAGE = base.Experiment(CoverageSettings, _run, _sentences, _charts, {

@@ -6,8 +6,8 @@ made from this data alone, so a stored result serves as well as a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -16,7 +16,7 @@ from bqrl.learners.record import Record
 from bqrl.learners.run import learn
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.results.charts import Selector, altair
+from bqrl.results.charts import Curve, Lines, Selector, altair, chosen, csv_data, lines
 from bqrl.results.words import number
 from bqrl.study.problems import Problem
 from bqrl.study.settings import Level, Settings, Text
@@ -25,7 +25,6 @@ from bqrl.study.watch import Watch
 RHO = "\N{GREEK SMALL LETTER RHO}"
 LOG = {"x": {"type": "log"}, "y": {"type": "log"}}  # scales of a chart
 
-T = TypeVar("T")
 Rows = list[dict[str, Any]]
 Found = Mapping[str, Any]
 Params = Annotated[dict[str, Any], Field(default_factory=dict)]
@@ -52,20 +51,13 @@ class Context(NamedTuple):
 
     def model(self, case: Case) -> tuple[MDP, dict[str, Any]]:
         """The model of a case, and the columns that describe it."""
-        problem, mdp = self.problems[case.problem], self.problems[case.problem].build()
-        head = {"problem": case.problem, "label": problem.label, "tau": case.tau}
+        problem = self.problems[case.problem]
+        mdp, head = problem.build(), {"problem": case.problem, "label": problem.label or case.problem, "tau": case.tau}
         return mdp, {**head, "states": mdp.S, "actions": mdp.A, "horizon": mdp.H}
 
     def run_seed(self, *place: int) -> int:
         """The seed of the run at that place; adding a run does not change the seed of another."""
         return int(np.random.SeedSequence(self.seed, spawn_key=place).generate_state(1, np.uint64)[0])
-
-    def progress(self, text: str, items: Collection[T]) -> Iterator[T]:
-        """The items one by one, each reported when it is done."""
-        self.watch.phase(text, len(items))
-        for item in items:
-            yield item
-            self.watch.tick()
 
     def records(
         self, runs: int, place: Sequence[int], mdp: MDP, learner: str, tau: float, T: int, params: Found
@@ -102,14 +94,39 @@ def by_case(cases: Sequence[Found], rows: Sequence[Found]) -> list[tuple[str, li
     ]
 
 
-def selector(cases: Sequence[Found]) -> list[Selector]:
-    """The drop-down list of a chart that shows one case at a time."""
-    return [Selector("which", "problem", [label for label, _ in by_case(cases, ())])]
-
-
 def column(rows: Sequence[Found], name: str) -> FloatArray:
     """One column of some rows."""
     return np.array([row[name] for row in rows], dtype=np.float64)
+
+
+def case_lines(
+    found: Found, table: str, x: str, labels: Mapping[str, Mapping[str, str]], *titles: str, **more: Any
+) -> Lines:
+    """Lines of one case at a time. `labels` gives the columns of each line: y and, for a band, low and high.
+
+    A line whose y is None is left out. `titles` are those of the axes, `more` further arguments of `charts.lines`.
+    """
+    cases = by_case(found["cases"], found["tables"][table])
+    curves = [
+        Curve(label, column(rows, x), **{part: column(rows, name) for part, name in columns.items()}, view=(i,))
+        for i, (_, rows) in enumerate(cases)
+        for label, columns in labels.items()
+        if rows[0][columns["y"]] is not None
+    ]
+    return lines(curves, *titles, selectors=[Selector("which", "problem", [name for name, _ in cases])], **more)
+
+
+def marks(drawn: Lines, columns: Sequence[str], rows: Iterable[Sequence[Any]], texts: Sequence[str] = ()) -> Any:
+    """Data of a further layer, on those axes of the lines that it has columns for."""
+    axes = {name: axis for name, axis in (("x", drawn.x), ("y", drawn.y)) if name in columns}
+    return altair().Chart(csv_data(columns, rows, texts)).encode(**axes).transform_filter(chosen(drawn.selectors))
+
+
+def intervals(points: Any, **colour: Any) -> list[Any]:
+    """Layers of points (x, y) with lines from `low` to `high`."""
+    rule = points.mark_rule(strokeWidth=2, **colour).encode(y=altair().Y("low:Q"), y2="high:Q")
+    tooltip = ["x:Q", "y:Q", "low:Q", "high:Q"]
+    return [rule, points.mark_point(filled=True, size=60, **colour).encode(tooltip=tooltip)]
 
 
 def dashes(field: str, names: Iterable[str]) -> Any:

@@ -7,6 +7,7 @@ with the same best action and number use the same random numbers for every learn
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from bqrl.experiments import experiment as base
 from bqrl.experiments.experiment import RHO
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.results.charts import GREY, Curve, altair, csv_data, lines, with_title
+from bqrl.results.charts import GREY, Curve, Lines, lines
 from bqrl.results.words import listed, number
-from bqrl.study.settings import Count, Level, Settings, Text
+from bqrl.study.settings import Count, Level, Settings, Text, try_all
 
 FLAT, LINEAR = 0.25, 0.9  # exponents of growth below which regret is called flat, and above which linear
 Exponent = tuple[float, float] | tuple[None, None]  # with its standard error; None if it cannot be fitted
@@ -53,11 +54,10 @@ class HardSettings(Settings):
         """Build every problem and learner now, so that a mistake is reported before the first run."""
         for rho in (*self.rhos, self.growth_rho):
             mdp = theory.hard_instance(self.tau, rho, self.actions, self.horizon)
-        for one in self.learners:
-            try:
-                Run(mdp, one.learner, self.tau, 1, 0, **one.params)
-            except TypeError as error:  # pydantic collects ValueErrors only
-                raise ValueError(str(error)) from None
+        try_all(
+            (f"learners[{i}]", partial(Run, mdp, one.learner, self.tau, 1, 0, **one.params))
+            for i, one in enumerate(self.learners)
+        )
         return self
 
 
@@ -195,33 +195,31 @@ def signed(row: base.Found, name: str) -> str:
 
 def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Regret at T = A / rho^2 by rho, and in long runs by the number of episodes, each with its bounds."""
-    alt, tables, bounds = altair(), found["tables"], {"lower_bound": "lower bound", "most": "always wrong"}
-    rows = [row | {"inverse": 1.0 / row["rho"]} for row in tables["hard"]]
-    layers = _regret_layers(rows, "inverse", f"1 / {RHO}", f"mean regret at T = A / {RHO}²", bounds)
+    tables, bounds = found["tables"], {"lower_bound": "lower bound", "most": "always wrong"}
     size = f"τ = {found['tau']:g}, {found['actions']} actions, {found['horizon']} stages"
     averaged = "mean over runs with each action the best one; band: one standard error."
-    hard = with_title(alt.layer(*layers), title, f"{size}; {averaged}")
+    rows = [row | {"inverse": 1.0 / row["rho"]} for row in tables["hard"]]
+    drawn, edges = _regret(rows, "inverse", (f"1 / {RHO}", f"mean regret at T = A / {RHO}²"), bounds)
+    hard = drawn.chart(title, f"{size}; {averaged}", edges)
     bounds = {"lower_bound": "lower bound", "ucb1_upper_bound": "proven for UCB1", "most": "always wrong"}
-    layers = _regret_layers(tables["hard_growth"], "episodes", "episodes T", "mean regret", bounds)
-    scale = alt.Chart(csv_data(["x"], [[found["scale"]]])).mark_rule(strokeDash=[2, 2], color=GREY).encode(x="x:Q")
+    drawn, edges = _regret(tables["hard_growth"], "episodes", ("episodes T", "mean regret"), bounds)
+    scale = base.marks(drawn, ["x"], [[found["scale"]]]).mark_rule(strokeDash=[2, 2], color=GREY)
     note = f"Hard family, {RHO} = {found['growth_rho']:g}; {averaged} Vertical line: A / {RHO}²."
-    return {"hard": hard, "hard_growth": with_title(alt.layer(*layers, scale), growth_headline(found), note)}
+    return {"hard": hard, "hard_growth": drawn.chart(growth_headline(found), note, edges, scale)}
 
 
-def _regret_layers(
-    rows: Sequence[base.Found], x: str, x_title: str, y_title: str, bounds: Mapping[str, str]
-) -> list[Any]:
+def _regret(rows: base.Rows, x: str, titles: tuple[str, str], bounds: Mapping[str, str]) -> tuple[Lines, Any]:
     """Regret of every learner with a band of one standard error, and the bounds (names by column) as grey lines."""
     curves = []
     for learner in dict.fromkeys(row["learner"] for row in rows):
         own = [row for row in rows if row["learner"] == learner and row["regret"] > 0.0]
         y, error = base.column(own, "regret"), base.column(own, "error")
         curves.append(Curve(learner, base.column(own, x), y, np.maximum(y - error, 0.1 * y), y + error))
-    drawn = lines(curves, x_title, y_title, scales=base.LOG)
+    drawn = lines(curves, *titles, scales=base.LOG)
     first = [row for row in rows if row["learner"] == rows[0]["learner"]]
     edges = [[name, row[x], row[key]] for key, name in bounds.items() for row in first]
-    edge = altair().Chart(csv_data(["bound", "x", "y"], edges, texts=("bound",))).mark_line(color=GREY)
-    return [*drawn.layers, edge.encode(x=drawn.x, y=drawn.y, strokeDash=base.dashes("bound", bounds.values()))]
+    layer = base.marks(drawn, ["bound", "x", "y"], edges, texts=("bound",)).mark_line(color=GREY)
+    return drawn, layer.encode(strokeDash=base.dashes("bound", bounds.values()))
 
 
 HARD = base.Experiment(HardSettings, _run, _sentences, _charts, {

@@ -24,7 +24,7 @@ class KnapsackSettings(Settings):
 def _run(own: KnapsackSettings, context: base.Context) -> dict[str, Any]:
     sizes, families = base.Rows(), base.Rows()
     weights = theory.knapsack_families(own.weights, context.run_seed(5))
-    for name, w in context.progress("possible returns", weights.items()):
+    for name, w in context.watch.track([*weights.items()], "possible returns"):
         growth, law, capacity = theory.support_growth(w), theory.knapsack_law(w, lattice=False), sum(w) // 2
         sizes += base.rows_of({"weights": name}, **asdict(growth))
         decisions: list[bool] = []

@@ -13,11 +13,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, PlainValidator, ValidationInfo, create_model, model_validator
+from pydantic import Field, create_model, model_validator
 
-from bqrl.checks import choice
+from bqrl.checks import choice, nearest, shown
 from bqrl.errors import ArgumentError
 from bqrl.experiments.bounds import BOUNDS
 from bqrl.experiments.buffer_cost import BUFFER
@@ -27,7 +27,7 @@ from bqrl.experiments.hard_family import HARD
 from bqrl.experiments.possible_returns import KNAPSACK
 from bqrl.results.charts import with_charts
 from bqrl.results.result import Result, Table, plain, read, versions
-from bqrl.study.problems import Problem, problem_of
+from bqrl.study.problems import ProblemField
 from bqrl.study.settings import Seed, Settings, Text
 from bqrl.study.watch import Watch
 
@@ -44,25 +44,11 @@ class TheoryTable(Settings):
     seed: Seed
 
 
-def _problems(tables: Any, info: ValidationInfo) -> dict[str, Problem]:
-    """The problems of a settings file, each built once to report mistakes early."""
-    if not isinstance(tables, dict):
-        raise ValueError("must be a table")
-    found = {}
-    for key, table in tables.items():
-        try:
-            found[key] = problem_of(table, (info.context or {}).get("folder", Path()), key)
-            found[key].build()
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"[problems.{key}] {error}") from None
-    return found
-
-
 class TheorySettings(Settings):
     """All settings of one file; `FILE` adds the tables of the experiments."""
 
     theory: TheoryTable
-    problems: Annotated[dict[str, Problem], PlainValidator(_problems)] = Field(default_factory=dict)
+    problems: dict[str, ProblemField] = Field(default_factory=dict)
     quick: bool = False
 
     @model_validator(mode="after")
@@ -71,7 +57,7 @@ class TheorySettings(Settings):
             raise ValueError(f"no experiment is set; add one of the tables {', '.join(EXPERIMENTS)}")
         for name, own in self.experiments.items():
             for case in getattr(own, "cases", ()):
-                choice(case.problem, f"[{name}] problem", self.problems)
+                choice(case.problem, f"{name}.cases: problem", self.problems)
         return self
 
     @property
@@ -83,10 +69,9 @@ class TheorySettings(Settings):
         """Names of the experiments to run; all if `only` names none."""
         wanted = list(only or ())
         for name in wanted:
-            choice(name, "experiment", EXPERIMENTS)
             if name not in self.experiments:
-                message = f"the settings have no table [{name}]; add it, or choose from {', '.join(self.experiments)}"
-                raise ArgumentError(message, name="experiment", value=name)
+                text = f"experiment must be a table of the settings, got {shown(name)}{nearest(name, self.experiments)}"
+                raise ArgumentError(text, name="experiment", value=name)
         return [name for name in self.experiments if not wanted or name in wanted]
 
 
@@ -121,18 +106,17 @@ def stored_experiments(folder: Path, quick: bool) -> dict[str, Found]:
 
 def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> Result:
     """What was found as a Result."""
-    shown = {name: (one, found[name]) for name, one in EXPERIMENTS.items() if name in found}
-    sentences = {name: one.sentences(data) for name, (one, data) in shown.items()}
-    experiments = {name: data for name, (_, data) in shown.items()}
+    experiments = {name: found[name] for name in EXPERIMENTS if name in found}
+    sentences = {name: EXPERIMENTS[name].sentences(data) for name, data in experiments.items()}
     seconds = sum(data["seconds"] for data in experiments.values())
     result = Result(
         kind="theory",
         title=(spec.theory.title or spec.theory.name) + (" (quick run)" if spec.quick else ""),
-        settings={"name": spec.theory.name, "seed": spec.theory.seed, "quick": spec.quick, "experiments": list(shown)},
+        settings=spec.theory.model_dump(exclude={"title"}) | {"quick": spec.quick, "experiments": list(experiments)},
         tables={
             stem: Table(data["tables"][stem], TITLES, caption)
-            for one, data in shown.values()
-            for stem, caption in one.captions.items()
+            for name, data in experiments.items()
+            for stem, caption in EXPERIMENTS[name].captions.items()
         },
         charts={},
         sentences=[QUICK] * spec.quick
@@ -141,6 +125,6 @@ def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> Result:
     )
     return with_charts(result, lambda: {
         stem: chart
-        for name, (one, data) in shown.items()
-        for stem, chart in one.charts(data, sentences[name][0]).items()
+        for name, data in experiments.items()
+        for stem, chart in EXPERIMENTS[name].charts(data, sentences[name][0]).items()
     })  # fmt: skip

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bqrl.checks import shown
-from bqrl.display import Displayed, views
+from bqrl.display import Displayed, frame, views
 from bqrl.errors import ArgumentTypeError, PolicyError
 from bqrl.kernels.layout import Tables
 from bqrl.kernels.tolerance import MASS_TOL
@@ -116,7 +116,7 @@ class Policy(Displayed, ABC):
         Returns
         -------
         list of dict
-            `bqrl.results.decisions` says how to follow the rows without bqrl.
+            `bqrl.planners.decisions` says how to follow the rows without bqrl.
 
         Examples
         --------
@@ -131,7 +131,7 @@ class Policy(Displayed, ABC):
 
     def to_frame(self, mdp: MDP, **options: Any) -> Any:
         """The rows of `table` as a pandas DataFrame."""
-        return views().frame(self.table(mdp, **options))
+        return frame(self.table(mdp, **options))
 
     def to_markov(self, mdp: MDP) -> MarkovPolicy:
         """The same policy without memory; PolicyError if its action in a (stage, state) of `mdp` depends on the memory."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bqrl.checks import number
-from bqrl.display import Charted, Tabular, views
+from bqrl.display import Charted, Tabular, frame, views
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
 from bqrl.mdp.arrays import FloatArray
@@ -183,7 +183,7 @@ class Comparison(Tabular):
 
     def to_frame(self) -> Any:
         """The rows as a pandas DataFrame, one column per plan."""
-        return views().frame(views().comparison_rows(self))
+        return frame(views().comparison_rows(self))
 
     def __rich__(self) -> Table:
         from rich.table import Table

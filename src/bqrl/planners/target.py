@@ -132,9 +132,7 @@ class GuaranteeCurve(Charted):
     @property
     def steps(self) -> tuple[FloatArray, FloatArray]:
         """Levels and values of the curve's steps: values[i] is the best quantile for tau in (levels[i], levels[i+1]]."""
-        grown = np.maximum.accumulate(self.shortfall)
-        last = np.r_[np.diff(grown) > MASS_TOL, True]  # the highest of several targets with the same shortfall
-        return grown[last], self.points[last]
+        return best_steps(self.points, self.shortfall)
 
     def rows(self) -> list[dict[str, float]]:
         """One row per step: `value` is the best quantile for levels above `level_above`."""
@@ -144,6 +142,13 @@ class GuaranteeCurve(Charted):
         levels, values = self.steps
         kind = "exact" if self.exact else "bracketed"
         return f"GuaranteeCurve({levels.size} steps from {values[0]:.6g} to {values[-1]:.6g}, {kind})"
+
+
+def best_steps(points: FloatArray, shortfall: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Levels and best values from shortfalls by target, as `GuaranteeCurve.steps`."""
+    grown = np.maximum.accumulate(shortfall)
+    last = np.r_[np.diff(grown) > MASS_TOL, True]  # the highest of several targets with the same shortfall
+    return grown[last], points[last]
 
 
 def best_column(shortfall: FloatArray, tau: Any) -> Any:

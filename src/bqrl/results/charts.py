@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import product
 from textwrap import wrap
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -26,7 +27,12 @@ from bqrl.results.words import number
 from bqrl.study.compare import bootstrap_band, evenly
 
 MAX_POINTS, MAX_BLOCKS = 400, 100
-WIDTH, HEIGHT = 520, 300
+STYLE = {
+    "view": {"stroke": None, "continuousWidth": 520, "continuousHeight": 300, "discreteWidth": 520},
+    "title": {"anchor": "start", "fontSize": 15, "subtitleFontSize": 12, "offset": 10},
+    "axis": {"labelFontSize": 11, "titleFontSize": 12, "gridOpacity": 0.35, "titleFontWeight": "normal"},
+    "legend": {"orient": "top", "labelFontSize": 12, "labelLimit": 320, "columns": 3},
+}
 # The palette of Okabe and Ito, which colour-blind people can tell apart, in an order that suits light and dark.
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 GREY, BROWN, PURPLE, OLIVE = "#888888", "#8C5A2B", "#7B5EA7", "#8A8D1E"
@@ -124,37 +130,24 @@ def folded(text: Any, width: int = 74) -> Any:
     return wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def titled(chart: Any, title: Any, note: str) -> Any:
-    """The chart with a title that says what to see, and a line below it."""
-    style = {"anchor": "start", "fontSize": 15, "subtitleFontSize": 12, "offset": 10}
-    text = folded(title) if isinstance(title, str) else title
-    return chart.properties(title=altair().TitleParams(text, subtitle=folded(note), **style))
+def with_title(chart: Any, title: Any, note: str, height: int | None = None, selectors: Sequence[Selector] = ()) -> Any:
+    """The finished chart in our style, with a title that says what to see and a line below it.
 
-
-def _titles(title: Callable[..., str], selectors: Sequence[Selector], *values: Any) -> Any:
-    """The title of every choice, as lists nested in the order of the selectors."""
-    if not selectors:
-        return title(*values)
-    return [_titles(title, selectors[1:], *values, value) for value in selectors[0].values]
-
-
-def with_title(chart: Any, title: Any, note: str, height: int = HEIGHT, selectors: Sequence[Selector] = ()) -> Any:
-    """The finished chart; with selectors, `title` is a function of their values or a list nested in their order."""
-    title = _titles(title, selectors) if callable(title) else title
-    alt, text = altair(), title
+    With selectors, `title` is a function of their values or a list nested in their order.
+    """
+    alt, names = altair(), [one.name for one in selectors]
+    if callable(title):
+        titles = [title(*values) for values in product(*(one.values for one in selectors))]
+        title = np.array(titles, dtype=object).reshape([len(one.values) for one in selectors]).tolist()
+    text = folded(title)
     for one in selectors:
         labels = {"options": list(range(len(one.options))), "labels": list(one.options), "name": f"{one.title}: "}
         chart = chart.add_params(alt.param(name=one.name, value=0, bind=alt.binding_select(**labels)))
     if selectors:  # the page breaks the lines of the titles in `usermeta`
-        text = alt.ExprRef(json.dumps(folded(title)) + "".join(f"[{one.name}]" for one in selectors))
-        chart = chart.properties(usermeta={"selectors": [one.name for one in selectors], "titles": title})
-    return (
-        titled(chart, text, note)
-        .properties(width=WIDTH, height=height)
-        .configure_view(stroke=None)
-        .configure_axis(labelFontSize=11, titleFontSize=12, gridOpacity=0.35, titleFontWeight="normal")
-        .configure_legend(labelFontSize=12, labelLimit=320, columns=3)
-    )
+        chart = chart.properties(usermeta={"selectors": names, "titles": title})
+        text = alt.ExprRef(json.dumps(text) + "".join(f"[{name}]" for name in names))
+    chart = chart if height is None else chart.properties(height=height)
+    return chart.properties(title=alt.TitleParams(text, subtitle=folded(note)), config=STYLE)
 
 
 def joined(how: str, *parts: Any) -> Any:
@@ -162,7 +155,7 @@ def joined(how: str, *parts: Any) -> Any:
     alt = altair()
     for part in parts:  # a part of a concatenation has neither
         part.config = part.usermeta = alt.Undefined
-    return getattr(alt, how)(*parts).resolve_scale(color="independent").configure_view(stroke=None)
+    return getattr(alt, how)(*parts).resolve_scale(color="independent").properties(config=STYLE)
 
 
 def thinned(x: FloatArray, y: FloatArray, size: int = MAX_POINTS) -> IntArray:
@@ -227,13 +220,18 @@ class Lines(NamedTuple):
         return with_title(altair().layer(*self.layers, *more), title, said, selectors=self.selectors)
 
 
+def coloured(field: str, colours: Mapping[str, str], shown: bool = True, **legend: Any) -> Any:
+    """The channel that gives every text of a field its colour, with a legend if it is `shown`."""
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    return altair().Color(field, title=None, scale=scale, legend=legend if shown else None)
+
+
 def by_label(labels: Sequence[str], colours: Sequence[str] | None = None, symbol: str = "stroke") -> tuple[str, Any]:
     """The expression that turns the column `k` into a label, and the colour of each label."""
-    scale = {"domain": list(labels), "range": list(colours or learner_colours(labels))}
     size = 300 if symbol == "stroke" else 100  # long enough to show dashes
-    legend = {"orient": "top", "symbolOpacity": 1, "symbolType": symbol, "symbolSize": size, "symbolStrokeWidth": 3}
-    colour = altair().Color("line:N", title=None, scale=scale, legend=legend if len(labels) > 1 else None)
-    return f"{json.dumps(list(labels))}[datum.k]", colour
+    legend = {"symbolOpacity": 1, "symbolType": symbol, "symbolSize": size, "symbolStrokeWidth": 3}
+    named = dict(zip(labels, colours or learner_colours(labels), strict=False))
+    return f"{json.dumps(list(labels))}[datum.k]", coloured("line:N", named, len(labels) > 1, **legend)
 
 
 def lines(
@@ -259,8 +257,7 @@ def lines(
         rows += [[*head, *row] for row in zip(*(column.tolist() for column in columns), strict=True)]
     label, colour = by_label(labels, colours)
     base = alt.Chart(csv_data([*(one.name for one in selectors), "k", "x", "y", "low", "high"], rows))
-    base = base.transform_filter(chosen(selectors)) if selectors else base
-    base = base.transform_calculate(line=label)
+    base = base.transform_filter(chosen(selectors)).transform_calculate(line=label)
     x = alt.X("x:Q", title=x_title, scale={"nice": False, **scales.get("x", {})})
     upright = {"zero": False, **scales.get("y", {})}
     y = alt.Y("y:Q", title=y_title, scale=upright)
@@ -273,7 +270,7 @@ def lines(
     line = line.encode(
         x=x, y=y, color=colour, tooltip=tips(("line:N", " "), ("x:Q", x_title, ".6~g"), ("y:Q", y_title, ".6~g"))
     )
-    if dashed:
+    if dashed and len(labels) > 1:
         patterns = {"domain": labels, "range": [[1, 0], *[[6, 3]] * (len(labels) - 1)]}
         line = line.encode(strokeDash=alt.StrokeDash("line:N", title=None, scale=patterns))
     note = f"Drawn through {MAX_POINTS} of {longest} points." if longest > MAX_POINTS else ""
@@ -286,9 +283,12 @@ def curves_chart(
 ) -> Any:  # fmt: skip
     """Curves over episodes; `band` says what their bands are, `references` are dashed lines with a name and a value."""
     alt, drawn, layers = altair(), lines(curves, "episode", y_title), []
-    for name, value in references:
-        line = alt.Chart(csv_data(["y", "name"], [[value, f"{name}: {number(value, 5)}"]], texts=("name",)))
-        text = {"align": "right", "dy": -6, "color": GREY, "fontWeight": "bold"}
-        layers.append(line.mark_rule(strokeDash=[5, 3], color=GREY).encode(y=drawn.y))
-        layers.append(line.mark_text(**text).encode(y=drawn.y, x=alt.value("width"), text="name:N"))
+    if references:
+        rows = [[value, f"{name}: {number(value, 5)}"] for name, value in references]
+        marks = alt.Chart(csv_data(["y", "name"], rows, texts=("name",)))
+        text = marks.mark_text(align="right", dy=-6, color=GREY, fontWeight="bold")
+        layers = [
+            marks.mark_rule(strokeDash=[5, 3], color=GREY).encode(y=drawn.y),
+            text.encode(y=drawn.y, x=alt.value("width"), text="name:N"),
+        ]
     return drawn.chart(title, " ".join(filter(None, (f"Band: {band}." if band else "", note))), *layers)

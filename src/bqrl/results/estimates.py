@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
-
-import numpy as np
 
 from bqrl.logs.estimate import Estimate
 from bqrl.planners.plan import Plan
-from bqrl.results.charts import BLUE, GREY, ORANGE, RED, SKY, altair, joined, tips, with_charts, with_title
+from bqrl.results import charts
+from bqrl.results.charts import altair, coloured, csv_data, joined, tips, with_charts, with_title
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved
 from bqrl.results.words import number
+from bqrl.study.compare import evenly
 
 MAX_ROWS = 1000  # points of the chart of rows
 TABLES = ("policies", "gains", "limits", "projection", "rows")
 CHARTS = ("promise", "coverage")
 FILES = (*(f"{name}.csv" for name in TABLES), "estimate.npz", "policy.npz", *chart_files(CHARTS))
 PROMISE, CLAIM, LOGGED, LATER = "promise", "not a promise", "estimate with an interval", "projection"
-COLOURS = {PROMISE: BLUE, CLAIM: ORANGE, LOGGED: GREY, LATER: SKY}
+COLOURS = {PROMISE: charts.BLUE, CLAIM: charts.ORANGE, LOGGED: charts.GREY, LATER: charts.SKY}
+LIMITING, OTHER = "limits the promise", "other rows"
 
 
 def fit_document(estimate: Estimate, promise: Plan) -> dict[str, Any]:
@@ -54,24 +56,7 @@ def fit_result(
     *,
     draw: bool = True,
 ) -> Result:
-    """The result of a fit.
-
-    Parameters
-    ----------
-    content
-        What `fit_document` gives.
-    title, settings
-        Of the page.
-    estimate, promise
-        Written as files, with the policy.
-    draw
-        Whether to draw the charts.
-
-    Returns
-    -------
-    Result
-        Without Altair it has no charts, and `left_out` says so.
-    """
+    """The result of a fit, with the estimate and the policy as files; `content` is what `fit_document` gives."""
     result = Result(
         kind="fit",
         title=title,
@@ -120,16 +105,15 @@ def _tables(content: Mapping[str, Any], tau: float, estimate: Estimate) -> dict[
     quantile = f"{tau:g}-quantile"
     target = f"{content['limits'][0]['target']:.6g}" if content["limits"] else ""
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
+    gained = {"without": "promise without it", "value": "promise"}
     found = {
         "policies": Table(content["policies"], {"value": quantile}, "The logging policy, the plug-in plan and the robust plan."),
+        "gains": Table(content["gains"], gained, "What each declaration adds to the promise."),
         "limits": Table(limits, {"cost": f"share of missing {target}"}, "The rows whose uncertainty costs most."),
         "projection": Table(content["projection"], {"value": quantile}, "A projection for more data, not a promise."),
         "rows": Table(estimate.rows(), {"radius": "l1 radius"}, "Visits and radii of the rows that the log shows."),
     }  # fmt: skip
-    if content["gains"]:
-        titles = {"without": "promise without it", "value": "promise"}
-        found["gains"] = Table(content["gains"], titles, "What each declaration adds to the promise.")
-    return {name: found[name] for name in TABLES if name in found}
+    return {name: table for name, table in found.items() if name != "gains" or content["gains"]}
 
 
 def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
@@ -148,52 +132,55 @@ def fit_charts(content: Mapping[str, Any], estimate: Estimate, tau: float) -> di
 
 def promise_chart(policies: Sequence[Mapping[str, Any]], projection: Sequence[Mapping[str, Any]], tau: float) -> Any:
     """The promise beside the logging policy, the plug-in plan and projections for more data."""
-    alt = altair()
-    rows = [dict(row) for row in policies]
-    rows += [
+    alt, rows = altair(), []
+    later = [
         {"policy": f"{one['factor']} times the data", "value": one["value"], "meaning": LATER} for one in projection
     ]
-    rows = [row for row in rows if row["value"] is not None and math.isfinite(row["value"])]
-    for row in rows:
-        ends = {"low": row.pop("lower", None), "high": row.pop("upper", None)}
-        row |= {key: row["value"] if x is None or not math.isfinite(x) else x for key, x in ends.items()}
-        row["label"] = f"{row['policy']}|{row['meaning'].removesuffix(' with an interval')}"
-    order = [row["label"] for row in rows]
+    for row in [*policies, *later]:
+        value, ends = row["value"], (row.get("lower"), row.get("upper"))
+        if value is not None and math.isfinite(value):
+            low, high = (value if x is None or not math.isfinite(x) else x for x in ends)
+            rows.append([f"{row['policy']}|{row['meaning']}", row["policy"], row["meaning"], value, low, high])
+    data = csv_data(["label", "policy", "meaning", "value", "low", "high"], rows, texts=("label", "policy", "meaning"))
+    axis = {"labelLimit": 220, "labelExpr": "split(datum.label, '|')"}
+    y = alt.Y("label:N", title=None, sort=[row[0] for row in rows], axis=axis)
     x = alt.X("value:Q", title=f"{tau:g}-quantile of the return", scale={"zero": False, "padding": 12})
-    y = alt.Y("label:N", title=None, sort=order, axis={"labelLimit": 220, "labelExpr": "split(datum.label, '|')"})
-    scale = {"domain": list(COLOURS), "range": list(COLOURS.values())}
-    colour = alt.Color("meaning:N", legend=None, scale=scale)
-    base = alt.Chart(alt.Data(values=rows))
+    colour = coloured("meaning:N", COLOURS, shown=False)
     shown = tips(("policy:N", "policy"), ("value:Q", "value", ".6~g"), ("meaning:N", "meaning"))
+    base = alt.Chart(data).encode(y=y)
     chart = alt.layer(
-        base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", y=y, color=colour),
-        base.mark_point(filled=True, size=110, opacity=1).encode(x=x, y=y, color=colour, tooltip=shown),
-        base.mark_text(dy=-12, fontSize=11).encode(x=x, y=y, text=alt.Text("value:Q", format=".5~g")),
+        base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
+        base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=shown),
+        base.mark_text(dy=-12, fontSize=11).encode(x=x, text=alt.Text("value:Q", format=".5~g")),
     )
     said = "Only the promise holds with the stated confidence. The plug-in plan takes the frequencies as the truth."
-    if all(row["meaning"] != PROMISE for row in rows):
+    if all(row[2] != PROMISE for row in rows):
         said += " No promise is possible with this log."
     return with_title(chart, "What the log promises", said, 40 * len(rows) + 20)
 
 
 def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]]) -> Any:
     """Visits and radii of the rows; those that limit the promise are marked."""
-    alt, limiting, other = altair(), "limits the promise", "other rows"
-    rows, listed = estimate.rows(), {(row["stage"], row["state"], row["action"]) for row in limits}
-    for row in rows:
-        row["kind"] = limiting if (row["stage"], row["state"], row["action"]) in listed else other
+    alt, place, kinds = altair(), itemgetter("stage", "state", "action"), {OTHER: charts.GREY, LIMITING: charts.RED}
     said = "One point per row (state and action) that the log shows. Radius 2: nothing is known; 0: known exactly."
+    rows, listed = estimate.rows(), set(map(place, limits))
+    limiting = [row for row in rows if place(row) in listed]
+    others = sorted((row for row in rows if place(row) not in listed), key=itemgetter("visits"))
     if len(rows) > MAX_ROWS:
         said += f" {MAX_ROWS} of {len(rows)} rows."
-        rows.sort(key=lambda row: (row["kind"] == other, row["visits"]))
-        rows = [rows[i] for i in np.unique(np.r_[: len(listed), np.linspace(0, len(rows) - 1, MAX_ROWS).astype(int)])]
-    rows.sort(key=lambda row: row["kind"] == limiting)  # drawn last
+        others = [others[i] for i in evenly(len(others), MAX_ROWS - len(limiting))]
+    cells = [
+        [*place(row), row["visits"], row["radius"], kind]
+        for kind, some in ((OTHER, others), (LIMITING, limiting))
+        for row in some
+    ]
+    columns, texts = ("stage", "state", "action", "visits", "radius", "kind"), ("stage", "state", "action", "kind")
     named = ("state", "action") if estimate.mdp.stationary else ("state", "action", "stage")
-    kinds = {"domain": [other, limiting], "range": [GREY, RED]}
-    chart = alt.Chart(alt.Data(values=rows)).mark_point(filled=True, size=45, opacity=0.7).encode(
+    points = alt.Chart(csv_data(columns, cells, texts)).mark_point(filled=True, size=45, opacity=0.7)
+    chart = points.encode(
         x=alt.X("visits:Q", title="visits of the row", scale={"type": "log", "nice": False, "padding": 10}),
         y=alt.Y("radius:Q", title="l1 radius of its ball", scale={"domain": [0, 2]}),
-        color=alt.Color("kind:N", title=None, scale=kinds, legend={"orient": "top"} if limits else None),
+        color=coloured("kind:N", kinds, bool(limits)),
         tooltip=tips(*((f"{key}:N", key) for key in named), ("visits:Q", "visits"), ("radius:Q", "radius", ".3~g")),
-    )  # fmt: skip
+    )
     return with_title(chart, "How well each row is known", said)

@@ -1,4 +1,4 @@
-"""Charts of plans: the guarantee curve, the law of the return, and the map of a policy.
+"""Charts of plans: the guarantee curve, the law of the return, and the map of a policy, for pages and notebooks alike.
 
 A chart with a parameter called `tau` or `policy` follows the control of that name on the page. Laws are drawn with at most
 MAX_BARS bars, maps with MAX_STATES by MAX_STAGES cells; the subtitle says so.
@@ -14,8 +14,11 @@ import numpy as np
 
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.policy import TargetPolicy
+from bqrl.planners.plan import Plan
+from bqrl.planners.target import GuaranteeCurve, best_steps
 from bqrl.results import charts
-from bqrl.results.charts import BLUE, ORANGE, PALETTE, RED, Curve, altair, csv_data, lines, tips, with_title
+from bqrl.results.charts import BLUE, ORANGE, PALETTE, RED, Curve, altair, coloured, csv_data, lines, tips, with_title
 from bqrl.results.words import PLAIN, Words
 from bqrl.study.compare import evenly
 
@@ -37,13 +40,6 @@ class Steps:
         """The quantiles of a law."""
         return cls(np.r_[0.0, law.running[:-1]], law.values)
 
-    @classmethod
-    def best(cls, shortfall: FloatArray, points: FloatArray) -> Steps:
-        """The best value by level from shortfalls by target; of targets with one shortfall the highest counts."""
-        grown = np.maximum.accumulate(shortfall)
-        last = np.r_[np.diff(grown) > 1e-12, True]
-        return cls(grown[last], points[last])
-
     def at(self, x: Any) -> Any:
         """The value just above the level(s) x."""
         return self.values[np.maximum(np.searchsorted(self.levels, x, side="right") - 1, 0)]
@@ -55,47 +51,66 @@ class Steps:
         return Curve(name, grid, y) if upper is None else Curve(name, grid, y, y, upper.at(grid))
 
 
-def guarantee_chart(
-    best: Steps,
-    *,
-    upper: Steps | None = None,
-    others: Mapping[str, Steps] | None = None,
-    marks: Sequence[tuple[float, float]] = (),
-    words: Words = PLAIN,
-    name: str = "best policy for each level",
-) -> Any:
-    """The best guaranteed return at every level, up to `upper` where rounding leaves something open.
+def plan_charts(
+    plans: Sequence[Plan], curve: GuaranteeCurve | None, neutral: Law | None = None, words: Words = PLAIN
+) -> dict[str, Any]:
+    """The charts of plans by name: the guarantee curve, if there is one, and the laws of the returns.
 
-    `others` are dashed curves by name; of `marks`, level and value of each plan, the one at the parameter `tau` is shown.
+    `neutral` is the law of the risk-neutral policy.
     """
-    alt, others = altair(), others or {}
-    values, drawn_steps = [value for _, value in marks], (best, *others.values())
-    low = min([*values, *(float(steps.at(OUTSIDE)) for steps in drawn_steps)])
-    high = max([*values, *(float(steps.at(1.0 - OUTSIDE)) for steps in drawn_steps)])
+    others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
+    drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, others, words)}
+    laws, bracketed = {plan.tau: plan.law for plan in plans}, any(plan.law_upper is not None for plan in plans)
+    return drawn | {"return_law": law_chart(laws, _promises(plans), neutral=neutral, bracketed=bracketed, words=words)}
+
+
+def _promises(plans: Sequence[Plan]) -> dict[float, float]:
+    """The promised quantile by level."""
+    return {plan.tau: plan.value if plan.beta == 0.0 else plan.law.quantile(plan.tau) for plan in plans}
+
+
+def curve_chart(
+    curve: GuaranteeCurve, plans: Sequence[Plan] = (), others: Mapping[str, Steps] | None = None, words: Words = PLAIN
+) -> Any:
+    """The best guaranteed return at every level, shaded where rounding leaves something open, and dashed curves by name.
+
+    Of the promises of the plans the one at the parameter `tau` is shown, and with a ball of kernels what holds over it.
+    """
+    alt, others, promises = altair(), dict(others or {}), _promises(plans)
+    name, where = "best policy" if curve.exact else "proven value", "for each level"
+    if plans and plans[0].attitude != "nominal":
+        where, first = "in the model as given", plans[0]
+        if isinstance(first.policy, TargetPolicy) and "shortfall" in first.details:
+            kernel = "under every kernel" if first.attitude == "robust" else "with the best kernel"
+            steps = best_steps(first.policy.grid.points(0), np.asarray(first.details["shortfall"]))
+            others = {f"{kernel} in the ball": Steps(*steps), **others}
+    best, upper = Steps(*curve.steps), None if curve.optimistic is None else Steps(*best_steps(*curve.optimistic))
+    ends = [steps.at([OUTSIDE, 1.0 - OUTSIDE]) for steps in (best, *others.values())]
+    shown = np.concatenate([*ends, list(promises.values())])
+    low, high = float(shown.min()), float(shown.max())
     room = 0.05 * ((high - low) or 1.0)
     drawn = lines(
-        [best.curve(name, upper), *(steps.curve(label) for label, steps in others.items())],
+        [best.curve(f"{name} {where}", upper), *(steps.curve(label) for label, steps in others.items())],
         LEVEL_TITLE,
         words.titled("guaranteed return"),
         scales={"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}},
-        colours=[BLUE, *([charts.GREY, charts.BROWN, charts.PURPLE] * 2)][: 1 + len(others)],
+        colours=[BLUE, *([charts.GREY, charts.BROWN, charts.PURPLE] * 2)],
         step=True,
         dashed=True,
     )
-    shown = alt.Chart(csv_data(["tau", "x", "y"], [[tau, tau, y] for tau, y in marks]))
-    shown = shown.transform_filter("datum.tau == tau")
+    mark = alt.Chart(csv_data(["tau", "x", "y"], [[tau, tau, y] for tau, y in promises.items()]))
+    mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
     side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
-    text = shown.mark_text(**side, dy=14, fontWeight="bold", color=RED, fontSize=12)
+    text = mark.mark_text(**side, dy=14, fontWeight="bold", color=RED, fontSize=12)
     layers = [
         *drawn.layers,
-        shown.mark_rule(strokeDash=[2, 2], opacity=0.8, color=RED).encode(x=drawn.x),
-        shown.mark_point(filled=True, size=110, color=RED, opacity=1).encode(x=drawn.x, y=drawn.y),
-        text.encode(x=drawn.x, y=drawn.y, text=alt.Text("y:Q", format=".5~g")),
+        mark.mark_rule(strokeDash=[2, 2], opacity=0.8, color=RED),
+        mark.mark_point(filled=True, size=110, color=RED, opacity=1).encode(y=drawn.y),
+        text.encode(y=drawn.y, text=alt.Text("y:Q", format=".5~g")),
     ]
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
     said += "" if upper is None else " Shaded: what rounding of the returns leaves open."
-    tau = alt.param(name="tau", value=marks[0][0] if marks else 0.1)
-    chart = alt.layer(*layers).add_params(tau).properties(usermeta={"click": "tau"})  # a click on the page sets tau
+    chart = followed(alt.layer(*layers), promises or [0.1]).properties(usermeta={"click": "tau"})  # a click sets tau
     return with_title(chart, "What can be guaranteed, and how surely", f"{said} {drawn.note}")
 
 
@@ -107,29 +122,28 @@ def law_chart(
     bracketed: bool = False,
     words: Words = PLAIN,
 ) -> Any:
-    """The probability of each return by level, the part below the promise in another colour.
+    """The probability of each return by level, the part below the promise, if there is one, in another colour.
 
     The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy. The subtitle says if the
     laws are `bracketed`, that is, proven lower ends.
     """
-    alt = altair()
+    alt, promises = altair(), {tau: x for tau, x in promises.items() if x > -np.inf}
     edges, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])
+    shown = [*edges.tolist(), *promises.values()]
     rows = []
     for tau, own in laws.items():
         for policy, law in (("best", own), ("risk-neutral", neutral)):
             rows += [] if law is None else [[tau, policy, *bar] for bar in _bars(law, edges, promises.get(tau))]
     data = csv_data(["tau", "policy", "kind", "from", "to", "share"], rows, texts=("policy", "kind"))
     bars = alt.Chart(data).transform_filter("datum.tau == tau && datum.policy == policy")
-    ends = {"domain": [float(edges[0]), float(edges[-1])], "nice": False, "zero": False}
+    ends = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
     x = alt.X("from:Q", title=words.returns, scale=ends)
-    legend = {"orient": "top"} if promises else None
-    kinds = {"domain": [BELOW, REACHED], "range": [ORANGE, BLUE]}
     layers = [
         bars.mark_bar(stroke=None, binSpacing=1).encode(
             x=x,
             x2="to:Q",
             y=alt.Y("sum(share):Q", title="share of runs", axis={"format": ".0~%"}),
-            color=alt.Color("kind:N", title=None, scale=kinds, legend=legend),
+            color=coloured("kind:N", {BELOW: ORANGE, REACHED: BLUE}, bool(promises)),
             order=alt.Order("kind:N", sort="ascending"),
             tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
         )
@@ -169,9 +183,9 @@ def _bins(laws: Sequence[Law]) -> tuple[FloatArray, bool]:
 def _bars(law: Law, edges: FloatArray, promise: float | None) -> Iterator[list[Any]]:
     """Kind, ends and share of the bars of a law, those below the promise first."""
     line = -np.inf if promise is None else promise - 1e-9 * max(1.0, abs(promise))
-    places = np.clip(np.searchsorted(edges, law.values, side="right") - 1, 0, edges.size - 2)
+    values = np.clip(law.values, edges[0], edges[-1])
     for kind, some in ((BELOW, law.values < line), (REACHED, law.values >= line)):
-        mass = np.bincount(places[some], law.probabilities[some], edges.size - 1)
+        mass, _ = np.histogram(values[some], edges, weights=law.probabilities[some])
         for i in np.flatnonzero(mass).tolist():
             yield [kind, float(edges[i]), float(edges[i + 1]), float(mass[i])]
 
@@ -213,18 +227,18 @@ def policy_chart(
     numbers = sum(states[s].lstrip("-").replace(".", "", 1).isdigit() for s in places.tolist())
     order = places[::-1].tolist() if 2 * numbers > places.size else places.tolist()  # numbers grow upwards
     colours = {"range": list(PALETTE[: len(played)])} if len(played) <= len(PALETTE) else {"scheme": "viridis"}
-    named = (("h:O", words.stage), ("s:N", state), ("a:N", "most often played"))
-    parts = (("part:Q", "share of visits", ".3~%"), ("met:Q", "probability of a visit", ".3~%"))
     data = csv_data(["tau", "policy", "h", "s", "a", "part", "met"], rows, texts=("policy", "s", "a"))
     cells = alt.Chart(data).transform_filter("datum.policy == policy && (policy != 'best' || datum.tau == tau)")
-    axis, across = {"labelAngle": 0, "labelOverlap": True}, {"domain": (stages + 1).tolist()}
-    down, legend = {"domain": [states[s] for s in order]}, {"orient": "top", "symbolLimit": 20}
+    across, down = {"domain": (stages + 1).tolist()}, {"domain": [states[s] for s in order]}
     kinds = {"domain": [actions[a] for a in played], **colours}
     chart = cells.mark_rect().encode(
-        x=alt.X("h:O", title=words.stage, scale=across, axis=axis),
+        x=alt.X("h:O", title=words.stage, scale=across, axis={"labelAngle": 0, "labelOverlap": True}),
         y=alt.Y("s:N", title=state, scale=down, axis={"labelLimit": 110, "labelOverlap": True}),
-        color=alt.Color("a:N", title="action", scale=kinds, legend=legend),
+        color=alt.Color("a:N", title="action", scale=kinds, legend={"symbolLimit": 20}),
         opacity=alt.Opacity("part:Q", scale={"domain": [0, 1], "range": [0.1, 1]}, legend=None),
-        tooltip=tips(*named, *parts),
-    )
+        tooltip=tips(
+            ("h:O", words.stage), ("s:N", state), ("a:N", "most often played"), ("part:Q", "share of visits", ".3~%"),
+            ("met:Q", "probability of a visit", ".3~%"),
+        ),
+    )  # fmt: skip
     return with_title(followed(chart, shares), title, note, int(min(420, max(90, 17 * places.size))))

@@ -8,9 +8,10 @@ alone.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import singledispatch
 from html import escape
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,17 @@ from bqrl.logs.estimate import Estimate
 from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
+from bqrl.planners.decisions import decision_rows as decision_rows
+from bqrl.planners.decisions import wide_rows as wide_rows
 from bqrl.planners.plan import Comparison, Plan
 from bqrl.planners.target import GuaranteeCurve
 from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, curves_chart
-from bqrl.results.decisions import decision_rows as decision_rows
-from bqrl.results.decisions import wide_rows as wide_rows
 from bqrl.results.estimates import estimate_view
-from bqrl.results.plan_charts import LEVEL_TITLE, Steps, guarantee_chart, law_chart, policy_chart
+from bqrl.results.plan_charts import LEVEL_TITLE, Steps, curve_chart, law_chart, plan_charts, policy_chart
+from bqrl.results.plans import level_facts
 from bqrl.results.result import Table
-from bqrl.results.words import displayed, number, runs
+from bqrl.results.words import displayed, runs
 from bqrl.study.compare import Experiment, evenly
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
@@ -47,28 +49,14 @@ def draw(thing: Any) -> Any | None:
 
 
 draw.register(Estimate, estimate_view)
-
-
-@draw.register
-def law_view(law: Law) -> Any:
-    """Chart of one law."""
-    return law_chart({0.0: law}, {})
-
-
-@draw.register
-def curve_view(curve: GuaranteeCurve, marks: Sequence[tuple[float, float]] = ()) -> Any:
-    """Chart of a guarantee curve."""
-    upper = None if curve.optimistic is None else Steps.best(curve.optimistic[1], curve.optimistic[0])
-    return guarantee_chart(Steps(*curve.steps), upper=upper, marks=marks)
+draw.register(GuaranteeCurve, curve_chart)
+draw.register(Law, lambda law: law_chart({0.0: law}, {}))
 
 
 @draw.register
 def plan_view(plan: Plan) -> Any:
-    """Charts of a plan: the law of its return, and beside it the guarantee curve if the planner made one."""
-    promise = plan.value if plan.beta == 0.0 and plan.attitude == "nominal" else plan.law.quantile(plan.tau)
-    law = law_chart({plan.tau: plan.law}, {plan.tau: promise}, bracketed=plan.law_upper is not None)
-    curve = plan.details.get("curve") if plan.attitude == "nominal" else None
-    return law if curve is None else charts.joined("hconcat", curve_view(curve, [(plan.tau, promise)]), law)
+    """Charts of a plan: the law of its return, and the guarantee curve beside it if the planner made one."""
+    return charts.joined("hconcat", *plan_charts([plan], plan.details.get("curve")).values())
 
 
 @draw.register
@@ -119,17 +107,16 @@ def mdp_view(mdp: MDP) -> Any:
     """Map of the mean reward by state and action at the first stage."""
     alt, states, actions = altair(), evenly(mdp.S, MAX_CELLS).tolist(), evenly(mdp.A, MAX_CELLS).tolist()
     rows = []
-    for s in states:
-        for a in actions:
-            _, probability, reward = mdp.outcomes(0, s, a)
-            if probability.size:
-                rows.append([mdp.state_label(s), mdp.action_label(a), float(probability @ reward)])
+    for s, a in product(states, actions):
+        _, probability, reward = mdp.outcomes(0, s, a)
+        if probability.size:
+            rows.append([mdp.state_label(s), mdp.action_label(a), float(probability @ reward)])
     axes = {"labelLimit": 110, "labelOverlap": True}
     chart = alt.Chart(charts.csv_data(["state", "action", "reward"], rows, texts=("state", "action"))).mark_rect()
     chart = chart.encode(
         x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axes, "labelAngle": 0}),
         y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axes),
-        color=alt.Color("reward:Q", title="reward", scale={"scheme": "viridis"}),
+        color=alt.Color("reward:Q", title="reward", scale={"scheme": "viridis"}, legend={"orient": "right"}),
     )
     note = f"{len(states)} of {mdp.S} states." if len(states) < mdp.S else ""
     return charts.with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
@@ -157,21 +144,11 @@ def _actions(policy: Policy) -> IntArray | None:
     if isinstance(policy, QuantileLevelPolicy):
         return _actions(policy.targets)
     if isinstance(policy, TargetPolicy):
-        columns = [int(policy.column(h, policy.target)) for h in range(policy.H)]
-        return np.array([policy.actions[h][:, column] for h, column in enumerate(columns)])
+        return np.array([policy.actions[h][:, int(policy.column(h, policy.target))] for h in range(policy.H)])
     return policy.actions if isinstance(policy, MarkovPolicy) else None
 
 
 # -- tables ---------------------------------------------------------------------------------------------------------------
-
-
-def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Rows as a pandas DataFrame; ImportError with the remedy if pandas is not installed."""
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("to_frame needs pandas; install it with: pip install pandas, or use rows()") from None
-    return pandas.DataFrame(list(rows))
 
 
 def _names(comparison: Comparison) -> list[str]:
@@ -192,12 +169,6 @@ def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
     return [{key: x for key, x in row.items() if key not in said and "beats" not in key} for row in experiment.rows()]
 
 
-def _plan_facts(plan: Plan) -> dict[str, Any]:
-    pairs: dict[str, Any] = {"objective": plan.objective, "value": plan.value, "upper bound": plan.upper}
-    pairs |= {"certain": plan.certain, "mean": plan.mean, "policy": plan.policy.kind}
-    return pairs | ({"meaning": f"in {runs(plan.tau)} at least {number(plan.value, 4)}"} if plan.beta == 0.0 else {})
-
-
 def _record_facts(record: Record) -> dict[str, Any]:
     pairs = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}
     pairs |= {"episodes": record.returns.size, "mean return": float(record.returns.mean())}
@@ -211,7 +182,10 @@ FACTS: dict[type, Callable[[Any], Any]] = {  # what the small table of a class h
         "states": mdp.S, "actions": mdp.A, "stages": mdp.H, "discount": mdp.discount,
         "transitions": int(mdp.successor.size),
     },
-    Plan: _plan_facts,
+    Plan: lambda plan: {
+        "objective": plan.objective, "value": plan.value, "upper bound": plan.upper, "certain": plan.certain,
+        "mean": plan.mean, "policy": plan.policy.kind, "meaning": level_facts(plan)["meaning"],
+    },
     Record: _record_facts,
     Estimate: lambda estimate: {key.replace("_", " "): value for key, value in estimate.coverage().items()}
     | {"confidence": estimate.confidence},

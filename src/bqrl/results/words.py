@@ -178,69 +178,54 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
     return [table.titles.get(key, key) for key in keys], rows
 
 
+WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "under every kernel in the ball, "}
+
+
 def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
     """One or two sentences on one level of a plan: what the policy gives, and what any policy could give.
 
     `level` is the plan's `summary()` with `risk_neutral` (value and upper, or None) and `randomized_upper`.
     """
-    tau, beta, attitude = level["tau"], level["beta"], level["attitude"]
-    value, upper, neutral = level["value"], level["upper"], level["risk_neutral"]
-    tight = upper is not None and upper - value <= GAP_TOL * max(1.0, abs(value))
-    named = {"value": value, "nominal": level["nominal"]}
-    if upper is not None and not tight:
-        named["upper"] = upper
-    if neutral is not None:
-        named |= {"neutral": neutral["value"], "neutral_upper": neutral["upper"]}
-    texts = {key: words.amount(text) for key, text in zip(named, apart(*named.values()), strict=True)}
+    tau, beta, attitude, value = (level[key] for key in ("tau", "beta", "attitude", "value"))
+    upper, neutral = level["upper"], level["risk_neutral"] or {"value": value, "upper": value}
+    tight = upper is not None and _equal(upper, value)
+    bound = value if upper is None or tight else upper
+    texts = apart(value, bound, level["nominal"], neutral["value"], neutral["upper"])
+    own, most, nominal, low, high = map(words.amount, texts)
 
-    at_least = "" if level["exact"] and attitude != "robust" else "at least "
-    parts = [_head(tau, beta, texts["value"], at_least)]
-    if level.get("policy") == "mixture":
-        parts[0] = f"with one random draw at the start, {parts[0]}"
-    if attitude == "robust":
-        parts[0] = f"under every kernel in the ball, {parts[0]}"
-    if attitude == "optimistic":
-        parts[0] = f"in the model as given, {parts[0]}"
+    lead = WHERE[attitude] + ("with one random draw at the start, " if level.get("policy") == "mixture" else "")
+    mean = f"{own} on average" if level["exact"] and attitude != "robust" else f"at least {own} on average"
+    if value == -math.inf:
+        parts = [f"{lead}no return is guaranteed in {runs(tau)}"]
+    elif beta == 0.0:
+        parts = [f"{lead}in {runs(tau)} you get at least {own}"]
+    elif beta == tau:
+        parts = [f"{lead}over the worst {percent(tau)} of runs you get {mean}"]
+    else:
+        parts = [f"{lead}between the {percent(tau - beta)} and the {percent(tau)} quantile you get {mean}"]
     verb = "promise" if beta == 0.0 else "reach"
-    if attitude == "nominal" and tight:
+    if attitude == "optimistic" and upper is not None:
+        parts.append(f"with the most favourable kernel in the ball no policy can {verb} more than {most}")
+    elif attitude == "nominal" and tight:
         parts[0] += f", the best that any policy can {verb}"
-    elif attitude == "nominal" and level.get("randomized_upper"):
+    elif attitude == "nominal" and level["randomized_upper"]:
         parts[0] += f", the best that any deterministic policy can {verb}"
-        parts.append(f"one random draw at the start gives {texts['upper']}")
-    elif attitude == "optimistic" and upper is not None:
-        top = texts.get("upper", texts["value"])
-        parts.append(f"with the most favourable kernel in the ball no policy can {verb} more than {top}")
-    elif attitude == "nominal" and "upper" in texts:
-        parts.append(f"no policy can {verb} more than {texts['upper']}")
+        parts.append(f"one random draw at the start gives {most}")
+    elif attitude == "nominal" and upper is not None:
+        parts.append(f"no policy can {verb} more than {most}")
 
+    sentences, there = [parts], ""
     if attitude == "robust":
-        same = _equal(level["nominal"], value)
-        own = f"In the model as given it gives {'the same' if same else texts['nominal']}"
-        other = "" if neutral is None else f"; the risk-neutral policy {_neutral(neutral, texts, None)} there"
-        return f"{_sentence(parts)} {own}{other}."
-    if neutral is not None:
-        alone = value if len(parts) == 1 else None  # after a second number "the same" could be either
-        parts.append(f"the risk-neutral policy {_neutral(neutral, texts, alone)}")
-    return _sentence(parts)
-
-
-def _head(tau: float, beta: float, value: str, at_least: str) -> str:
-    if beta == 0.0:
-        return f"in {runs(tau)} you get at least {value}"
-    if beta == tau:
-        return f"over the worst {percent(tau)} of runs you get {at_least}{value} on average"
-    return f"between the {percent(tau - beta)} and the {percent(tau)} quantile you get {at_least}{value} on average"
-
-
-def _neutral(neutral: Mapping[str, Any], texts: Mapping[str, str], same_as: float | None) -> str:
-    low, high = neutral["value"], neutral["upper"]
-    if high - low > GAP_TOL * max(1.0, abs(low)):
-        if texts["neutral"] == texts["neutral_upper"]:
-            return f"gives about {texts['neutral']}"
-        return f"gives between {texts['neutral']} and {texts['neutral_upper']}"
-    if same_as is not None and _equal(low, same_as):
-        return "gives the same"
-    return f"gives {texts['neutral']}"
+        same, there = _equal(level["nominal"], value), " there"
+        sentences.append([f"in the model as given it gives {'the same' if same else nominal}"])
+    if level["risk_neutral"] is not None:
+        other = low
+        if not _equal(neutral["upper"], neutral["value"]):
+            other = f"about {low}" if low == high else f"between {low} and {high}"
+        elif len(parts) == 1 and not there and _equal(neutral["value"], value):
+            other = "the same"  # after a second number this could be either
+        sentences[-1].append(f"the risk-neutral policy gives {other}{there}")
+    return " ".join(sentence("; ".join(parts)) for parts in sentences)
 
 
 def learned(document: Mapping[str, Any], words: Words) -> str:
@@ -357,9 +342,9 @@ def headline(document: Mapping[str, Any]) -> str:
 
 
 def _equal(x: float, y: float) -> bool:
-    return abs(x - y) <= GAP_TOL * max(1.0, abs(y))
+    return x == y or abs(x - y) <= GAP_TOL * max(1.0, abs(y)) < math.inf
 
 
-def _sentence(parts: Sequence[str]) -> str:
-    text = "; ".join(parts)
+def sentence(text: str) -> str:
+    """A text as a sentence: with a capital letter and a full stop."""
     return f"{text[0].upper()}{text[1:]}."

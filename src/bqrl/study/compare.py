@@ -22,7 +22,7 @@ from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.study.problems import Source, frozen, source_of
+from bqrl.study.problems import source_of
 from bqrl.study.runner import Batch, Engine, Job, Steps
 from bqrl.study.runs import RunSpec
 from bqrl.study.store import Memory, Store
@@ -211,8 +211,8 @@ def compare(
     runs: dict[str, list[RunSpec]] = {}
     for i, one in enumerate(contenders):
         # A mistake in the last learner must not come out after the runs of the first.
-        first = Run(source.source, one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
-        common = (source, one.learner, frozen(one.params), tau, first.total, delta)
+        first = Run(source.build(), one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
+        common = (source, one.learner, one.params, tau, first.total, delta)
         runs[one.label] = [
             RunSpec(*common, seed, horizon=horizon, notes=True, key="" if folder is not None else f"{i} {seed}")
             for seed in chosen
@@ -241,7 +241,7 @@ def _steps(runs: list[RunSpec]) -> Steps:
 def _check_stored(label: str, run: RunSpec) -> None:
     """Raise ArgumentError if a run cannot be told apart from others in a folder."""
     with suppress(TypeError, ValueError):  # the name of a run needs an identity that can be written as JSON
-        if isinstance(run.problem, Source) and run.problem.key and run.name:
+        if run.problem.identity and run.name:
             return
     raise ArgumentError(
         f"folder requires learners by name, plain parameters, and a model or registered environment, got {label};"

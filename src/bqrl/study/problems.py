@@ -4,174 +4,148 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium
+from pydantic import PlainValidator, ValidationInfo
 
 from bqrl.checks import nearest, shown
 from bqrl.envs import make, names
 from bqrl.mdp.files import load
 from bqrl.mdp.files.npz import write_npz
 from bqrl.mdp.model import MDP
+from bqrl.study.settings import try_all
 from bqrl.theory import hard_instance
 
-# The forms of a problem in a settings file: the key that selects one, and the keys that may stand beside it.
-FORMS = {
-    "file": ("name", "horizon", "start", "discount"),
-    "hard": ("name",),
-    "transitions": ("name", "rewards", "horizon", "start", "discount"),
-    "name": ("params",),
+# The forms of a problem in a settings file: the key that selects one, and its parameters; builders check theirs themselves.
+FORMS: dict[str, tuple[str, ...]] = {
+    "file": ("horizon", "start", "discount"),
+    "hard": ("tau", "rho", "actions", "horizon", "best"),
+    "transitions": ("transitions", "rewards", "horizon", "start", "discount"),
+    "name": (),
 }
-HARD = ("tau", "rho", "actions", "horizon", "best")
 
-Params = tuple[tuple[str, Any], ...]
-_built: dict[str, Any] = {}
+_built: dict[str, MDP] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem as settings describe it: a named one, a model file, a hard instance, or arrays."""
+    """A model or an environment, with what identifies it and how to build it."""
 
     name: str
     label: str
-    form: str
-    given: Params  # what the builder of the form takes
-    file: str | None = None
-    content: str | None = None  # sha256 of the file: a file is known by its content, not by its place
+    identity: dict[str, Any]  # what fixes the problem; empty if nothing does
+    maker: Callable[..., Any] = field(compare=False)  # takes the parameters in `identity`
 
-    def identity(self) -> dict[str, Any]:
-        """What fixes the problem."""
-        found: dict[str, Any] = {"name": self.name, "params": dict(self.given)}
-        found |= {} if self.form == "name" else {"form": self.form}
-        return found if self.content is None else found | {"content": self.content}
+    @property
+    def given(self) -> dict[str, Any]:
+        """Parameters of the builder, in the order of their names."""
+        return dict(sorted(self.identity.get("params", {}).items()))
 
     def changed(self, params: Mapping[str, Any]) -> Problem:
         """The same problem with other parameters."""
-        return replace(self, given=frozen({**dict(self.given), **params}))
-
-    def build(self) -> MDP:
-        """The model, built once per process."""
-        key = canonical(self.identity())
-        if key not in _built:
-            _built[key] = self._build()
-        found: MDP = _built[key]
-        return found
-
-    def _build(self) -> MDP:
-        given: dict[str, Any] = dict(self.given)
-        if self.form == "name":
-            return make(self.name, **given)
-        if self.form == "hard":
-            letters = {"actions": "A", "horizon": "H"}
-            return hard_instance(**{letters.get(key, key): value for key, value in given.items()})
-        if self.form == "transitions":
-            return MDP(given.pop("transitions"), given.pop("rewards", None), **given)
-        assert self.file is not None
-        if sha256_of(self.file) != self.content:
-            raise ValueError(f"{self.file} has changed since the study began; start the command again")
-        return load(self.file, **given)
-
-    def __str__(self) -> str:
-        changed = ", ".join(f"{key}={value}" for key, value in self.given)
-        return f"{self.name}({changed})" if changed and self.form == "name" else self.name
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Source:
-    """A problem given as an object: a model or an environment. `key` identifies it, or is empty."""
-
-    name: str
-    source: Any
-    key: str
-
-    def identity(self) -> dict[str, Any]:
-        """What fixes the problem."""
-        return {"source": self.key}
+        return replace(self, identity={**self.identity, "params": {**self.given, **params}})
 
     def build(self) -> Any:
-        """The object; a process that receives equal models with several runs keeps the first."""
-        if not isinstance(self.source, MDP):
-            return self.source
-        if self.key not in _built:
-            _built.clear()
-            _built[self.key] = self.source
-        return _built[self.key]
+        """The model, built once per process, or the environment."""
+        key = canonical(self.identity)
+        if key in _built:
+            return _built[key]
+        made = self.maker(**self.given)
+        if isinstance(made, MDP) and self.identity:
+            if "source" in self.identity:  # of the models that a user gives, which may be large, only the last is kept
+                _built.clear()
+            _built[key] = made
+        return made
 
     def __str__(self) -> str:
-        return self.name
+        params = ", ".join(f"{key}={shown(value)}" for key, value in self.given.items())
+        return f"{self.name}({params})" if params else self.name
 
 
-def source_of(problem: Any) -> Source:
-    """The problem as an object, with a key that is the same in every process; environments built by hand have none."""
+def source_of(problem: Any) -> Problem:
+    """A problem given as an object; its identity is the same in every process, and empty for environments built by hand."""
     if isinstance(problem, str) and problem in names():
         problem = make(problem)
+    name, key = shown(problem), ""
     if isinstance(problem, MDP):
-        return Source("model", problem, hashlib.sha256(write_npz(problem)).hexdigest())
-    spec = gymnasium.registry.get(problem) if isinstance(problem, str) else getattr(problem, "spec", None)
-    if spec is None:
-        return Source(shown(problem), problem, "")
-    key = ""
-    with suppress(TypeError, ValueError):  # arguments of the environment that have no spelling
-        if not spec.additional_wrappers:
-            key = f"gymnasium {gymnasium.__version__} {spec.id} {canonical(spec.kwargs)}"
-    return Source(spec.id, problem, key)
+        name, key = "model", hashlib.sha256(write_npz(problem)).hexdigest()
+    elif spec := gymnasium.registry.get(problem) if isinstance(problem, str) else getattr(problem, "spec", None):
+        name = spec.id
+        with suppress(TypeError, ValueError):  # arguments of the environment that have no spelling
+            if not spec.additional_wrappers:
+                key = f"gymnasium {gymnasium.__version__} {spec.id} {canonical(spec.kwargs)}"
+    return Problem(name, name, {"source": key} if key else {}, partial(_itself, problem))
 
 
-def problem_of(table: Any, folder: Path = Path(), key: str = "problem") -> Problem:
-    """The problem that a table of a settings file describes; builder parameters may stand in the table itself."""
-    given = dict(_table(table, ""))
+def problem_of(table: Any, folder: Path = Path()) -> Problem:
+    """The problem that a table of a settings file describes; parameters may stand in the table itself."""
+    given = _table(table, "")
     form = next((form for form in FORMS if form in given), None)
     if form is None:
         raise ValueError(f"needs one of {', '.join(FORMS)}, got {', '.join(map(str, given)) or 'nothing'}")
-    label = given.pop("label", None)
-    if form == "name":
-        given |= _table(given.pop("params", {}), "params ")
-    else:
-        _check_names(given, (form, *FORMS[form]))
-    name = given.pop("name", None)
-    if not isinstance(label, str | None) or not isinstance(name, str | None) or name == "":
+    name, label = given.pop("name", ""), given.pop("label", "")
+    if not isinstance(label, str) or not isinstance(name, str) or not (name or form != "name"):
         raise ValueError(f"name and label must be texts, got {shown(name)} and {shown(label)}")
-    file = content = None
-    if form == "hard":
-        given = dict(_table(given["hard"], "hard "))
-        _check_names(given, HARD, "hard.")
-    elif form == "file":
+    fixed: dict[str, Any] = {} if form == "name" else {"form": form}
+    maker: Callable[..., Any] = MDP
+    if form == "file":
         path = folder / str(given.pop("file"))
         if not path.is_file():
             raise ValueError(f"there is no file {path}")
-        file, content, name = str(path.resolve()), sha256_of(path), name or path.stem
-    name = name or key
-    return Problem(name, name if label is None else label, form, frozen(given), file, content)
+        name, fixed["content"] = name or path.stem, sha256_of(path)  # a file is known by its content, not by its place
+        maker = partial(_load, str(path.resolve()), fixed["content"])
+    elif form == "hard":
+        given |= _table(given.pop("hard"), "hard ")
+        maker = _hard
+    elif form == "name":
+        given |= _table(given.pop("params", {}), "params ")
+        maker = partial(make, name)
+    for key in given:
+        if FORMS[form] and key not in FORMS[form]:
+            raise ValueError(f"{key} is not a setting{nearest(key, (*FORMS[form], 'name', 'label'))}")
+    identity = {"name": name or "problem", "params": given, **fixed}
+    return Problem(identity["name"], label or name, identity, maker)
 
 
-def _table(value: Any, name: str) -> Mapping[str, Any]:
+def _problem(table: Any, info: ValidationInfo) -> Problem:
+    """The problem of a table, built now so that a mistake is reported before the first run."""
+    problem = problem_of(table, (info.context or {}).get("folder", Path()))
+    try_all([("", problem.build)])
+    return problem
+
+
+ProblemField = Annotated[Problem, PlainValidator(_problem)]  # of a settings file
+
+
+def _table(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(f"{name}must be a table, got {shown(value)}")
-    return value
+    return dict(value)
 
 
-def _check_names(given: Iterable[str], known: tuple[str, ...], lead: str = "") -> None:
-    for name in given:
-        if name not in known:
-            raise ValueError(f"{lead}{name} is not a setting{nearest(name, known)}")
+def _itself(problem: Any) -> Any:
+    return problem
+
+
+def _load(file: str, content: str, **given: Any) -> MDP:
+    if sha256_of(file) != content:
+        raise ValueError(f"{file} has changed since the study began; start the command again")
+    return load(file, **given)
+
+
+def _hard(tau: float, rho: float, actions: int = 2, horizon: int = 2, best: int = 0) -> MDP:
+    return hard_instance(tau, rho, actions, horizon, best)
 
 
 def sha256_of(path: str | Path) -> str:
     """sha256 of a file."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-
-
-def frozen(params: Mapping[str, Any]) -> Params:
-    """Parameters in the order of their names, lists as tuples."""
-    return tuple(sorted((str(key), _tuple(value)) for key, value in params.items()))
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(map(_tuple, value)) if isinstance(value, list) else value
 
 
 def canonical(value: Any) -> str:

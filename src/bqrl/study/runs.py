@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,11 +25,12 @@ from bqrl.learners.callbacks import Callback
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.files.npz import pack, unpack
-from bqrl.study.problems import Params, Problem, Source, canonical
+from bqrl.study.problems import Problem, canonical
 from bqrl.study.workers import PLAYED
 
 FORMAT = 2  # of a result file
 CODE = ("envs", "kernels", "laws", "learners", "mdp", "planners")  # packages whose code decides a result
+FIXED = ("code", "learner", "params", "tau", "episodes", "delta", "seed")  # fields of a run that can change its result
 MARKS = 10  # parts of a run whose durations are compared
 TICK_SECONDS = 0.1  # between two counts of the episodes played
 OWN = ("run", "digest")  # arrays of a file that are not part of the record
@@ -51,9 +53,9 @@ def fingerprint() -> str:
 class RunSpec:
     """One learner on one problem with one seed."""
 
-    problem: Problem | Source
+    problem: Problem
     learner: Any
-    params: Params
+    params: Mapping[str, Any]
     tau: float
     episodes: int
     delta: float
@@ -65,18 +67,8 @@ class RunSpec:
 
     def identity(self) -> dict[str, Any]:
         """Everything that can change the result."""
-        found = {
-            "format": FORMAT,
-            "code": self.code,
-            "problem": self.problem.identity(),
-            "learner": self.learner,
-            "params": dict(self.params),
-            "tau": self.tau,
-            "episodes": self.episodes,
-            "delta": self.delta,
-            "seed": self.seed,
-        }
-        return found | ({"horizon": self.horizon, "notes": True} if self.notes else {})
+        names = (*FIXED, "horizon", "notes") if self.notes else FIXED
+        return {"format": FORMAT, "problem": self.problem.identity, **{name: getattr(self, name) for name in names}}
 
     @property
     def name(self) -> str:
@@ -88,11 +80,11 @@ class RunSpec:
 
     def start(self) -> Run:
         """The run before its first episode."""
-        options = {"delta": self.delta, "horizon": self.horizon, **dict(self.params)}
+        options = {"delta": self.delta, "horizon": self.horizon, **self.params}
         return Run(self.problem.build(), self.learner, self.tau, self.episodes, self.seed, **options)
 
     def __str__(self) -> str:
-        params = ", ".join(f"{key}={value}" for key, value in self.params)
+        params = ", ".join(f"{key}={value}" for key, value in sorted(self.params.items()))
         what = f"{self.learner}({params}) on {self.problem}"
         return f"{what}, tau {self.tau:g}, {self.episodes} episodes, seed {self.seed}"
 
@@ -112,24 +104,23 @@ def complete(run: Run, callback: Callback | None = None) -> tuple[Record, Timing
     ten parts of the run, so that compilation, which falls into one or two of them, does not enter.
     """
     with _one_at_a_time:
-        start, core = time.perf_counter(), time.process_time()
-        marks = np.unique(np.linspace(0, run.total, min(MARKS, run.total) + 1).round().astype(int))
-        clock, counted, counted_at = [start], 0, start
+        core, clock = time.process_time(), [time.perf_counter()]
+        counted, counted_at = 0, clock[0]
         try:
-            for end in marks[1:]:
-                while run.t < end:
-                    numbers = run.step(wanted=callback is not None)
-                    if callback is not None:
-                        callback(run.t - 1, numbers)
-                    if time.perf_counter() - counted_at > TICK_SECONDS:
-                        PLAYED.count.value += run.t - counted
-                        counted, counted_at = run.t, time.perf_counter()
+            while run.t < run.total:
+                numbers = run.step(wanted=callback is not None)
+                if callback is not None:
+                    callback(run.t - 1, numbers)
                 clock.append(time.perf_counter())
+                if clock[-1] - counted_at > TICK_SECONDS:
+                    PLAYED.count.value += run.t - counted
+                    counted, counted_at = run.t, clock[-1]
         finally:
             PLAYED.count.value -= counted
         record = run.record()
-        per_episode = float(np.median(np.diff(clock) / np.diff(marks)))
-        return record, Timing(time.perf_counter() - start, time.process_time() - core, per_episode)
+        marks = np.unique(np.linspace(0, run.total, min(MARKS, run.total) + 1).round().astype(int))
+        per_episode = float(np.median(np.diff(np.array(clock)[marks]) / np.diff(marks)))
+        return record, Timing(time.perf_counter() - clock[0], time.process_time() - core, per_episode)
 
 
 def execute(run: RunSpec, packed: bool = True, callback: Callback | None = None) -> tuple[Any, Timing]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tomllib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
@@ -38,7 +38,7 @@ MUST_BE = {
 class Settings(BaseModel):
     """A table of a settings file."""
 
-    renamed: ClassVar[dict[str, dict[str, str]]] = {}  # of a whole file: new names by table and old name
+    renamed: ClassVar[dict[tuple[str, str], str]] = {}  # of a whole file: new names by table and old name
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
@@ -61,77 +61,58 @@ def read_settings(path: str | Path, kind: type[S], *, quick: bool = False) -> S:
 
 def settings_of(tables: Mapping[str, Any], kind: type[S], *, folder: Path = Path(), quick: bool = False) -> S:
     """The record that the tables of a settings file describe."""
+    given = {name: table for name, table in tables.items() if name != "quick"}
     changes = tables.get("quick", {}) if quick else {}
     if not isinstance(changes, Mapping):
-        raise TypeError(f"[quick] must be a table, got {shown(changes)}")
-    given = {name: _current(name, table, kind) for name, table in tables.items() if name != "quick"}
+        raise TypeError(f"quick must be a table, got {shown(changes)}")
     for name, table in changes.items():
-        before, table = given.get(name, {}), _current(name, table, kind)
-        given[name] = {**before, **table} if isinstance(before, Mapping) and isinstance(table, Mapping) else table
+        both = isinstance(table, Mapping) and isinstance(given.get(name), Mapping)
+        given[name] = {**given[name], **table} if both else table
+    for (name, old), new in kind.renamed.items():
+        if isinstance(given.get(name), Mapping) and old in given[name]:
+            warnings.warn(f"{name}.{old} is deprecated; use {new}", DeprecationWarning, stacklevel=2)
+            given[name] = {new if key == old else key: value for key, value in given[name].items()}
     if "quick" in kind.model_fields:
         given["quick"] = quick
     try:  # JSON has lists where TOML has lists, and strict validation reads those as tuples
         return kind.model_validate_json(json.dumps(given, default=str), context={"folder": folder})
     except ValidationError as found:
-        messages = [_message(error, given, kind) for error in found.errors()]
-        raise ValueError("; ".join(dict.fromkeys(messages))) from None
+        raise ValueError("; ".join(dict.fromkeys(_message(error, kind) for error in found.errors()))) from None
 
 
-def _current(name: str, table: Any, kind: type[Settings]) -> Any:
-    """The table with the current names of settings that had others; each old one is warned about."""
-    new = kind.renamed.get(name, {})
-    if not isinstance(table, Mapping) or not new.keys() & table.keys():
-        return table
-    for old in new.keys() & table.keys():
-        warnings.warn(f"[{name}] {old} is deprecated; use {new[old]}", DeprecationWarning, stacklevel=2)
-    return {new.get(key, key): value for key, value in table.items()}
+def try_all(calls: Iterable[tuple[str, Callable[[], Any]]]) -> None:
+    """Make every call; ValueError, which pydantic collects, lists the places and messages of those that fail."""
+    found = []
+    for place, call in calls:
+        try:
+            call()
+        except (ValueError, TypeError) as error:
+            found.append(f"{place}: {error}" if place else str(error))
+    if found:
+        raise ValueError("; ".join(dict.fromkeys(found)))
 
 
-def _message(error: Any, tables: Mapping[str, Any], kind: type[Settings]) -> str:
-    """One mistake: where, what must be, and what was found."""
-    where = _place(error["loc"], tables)
+def _message(error: Any, kind: type[Settings]) -> str:
+    """One mistake: where ("learners.eps_q.grid[0]"), what must be, and what was found."""
+    parts = [part for part in error["loc"] if part != "[key]"]  # pydantic's mark of a mistake in the name of a table
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")
     context = error.get("ctx", {})
     if error["type"] == "missing":
         return f"{where} is missing"
     if error["type"] == "extra_forbidden":
-        model = _model_at(kind, error["loc"][:-1])
-        return f"{where} is not a setting{nearest(error['loc'][-1], [] if model is None else model.model_fields)}"
+        return f"{where} is not a setting{nearest(parts[-1], _known(kind, parts[:-1]))}"
     if error["type"] == "value_error":
-        text = str(context["error"])
-        return text if text.startswith("[") else f"{where} {text}".strip()  # some name their place themselves
+        return f"{where}: {context['error']}" if where else str(context["error"])
     wanted = MUST_BE.get(error["type"])
     rule = error["msg"] if wanted is None else f"must be {wanted.format(**context)}"
     return f"{where} {rule}, got {shown(error['input'])}"
 
 
-def _place(location: tuple[Any, ...], tables: Any) -> str:
-    """A location as it stands in the file: "[learners.eps_q] grid[0]"."""
-    names: list[str] = []
+def _known(kind: Any, location: Sequence[Any]) -> Iterable[str]:
+    """Names of the settings of the table at that location of a file; tables may be optional, or stand in a list or a table."""
     for part in location:
-        if not isinstance(tables, Mapping) or not isinstance(tables.get(part), Mapping):
-            break
-        names.append(str(part))
-        tables = tables[part]
-    rest = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location[len(names) :])
-    table = f"[{'.'.join(names)}]" if names else ""
-    if not names and rest:
-        return f"[{rest[1:]}]"
-    return " ".join(filter(None, (table, rest.removeprefix("."))))
-
-
-def _model_at(kind: Any, location: tuple[Any, ...]) -> type[BaseModel] | None:
-    """The record whose table has that location."""
-    found: Any = kind
-    for part in location:
-        model = next(_models(found), None)
-        if model is not None and part in model.model_fields:
-            found = model.model_fields[part].annotation
-    return next(_models(found), None)
-
-
-def _models(kind: Any) -> Iterator[type[BaseModel]]:
-    """The records that an annotation names."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        yield kind
-    for part in get_args(kind):
-        yield from _models(part)
+        if part in kind.model_fields:
+            annotation = kind.model_fields[part].annotation
+            kind = next((one for one in (annotation, *get_args(annotation)) if hasattr(one, "model_fields")), kind)
+    names: Iterable[str] = kind.model_fields
+    return names

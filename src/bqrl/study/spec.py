@@ -11,27 +11,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Collection, Iterator
+from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
-from pydantic import Field, PlainValidator, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from bqrl.checks import choice
 from bqrl.learners.run import find_learner
-from bqrl.study.problems import Problem, frozen, problem_of
+from bqrl.study.problems import Problem, ProblemField
 from bqrl.study.runs import RunSpec
-from bqrl.study.settings import Count, Level, Positive, Seed, Settings, Text, read_settings
+from bqrl.study.settings import Count, Level, Positive, Seed, Settings, Text, read_settings, try_all
+
+T = TypeVar("T", bound=Collection[Any])
 
 
-def _problem(table: Any, info: ValidationInfo) -> Problem:
-    return problem_of(table, (info.context or {}).get("folder", Path()))
+def _different(given: T) -> T:
+    """Refuse a list with equal entries, or a table with names that some file systems do not tell apart."""
+    if len({entry.lower() if isinstance(entry, str) else entry for entry in given}) < len(given):
+        how = "names must differ in more than case" if isinstance(given, dict) else "entries must differ"
+        raise ValueError(f"{how}, got {', '.join(map(str, given))}")
+    return given
 
 
-ProblemField = Annotated[Problem, PlainValidator(_problem)]
-Seeds = tuple[Seed, ...]
+Different = AfterValidator(_different)
+Levels = Annotated[tuple[Level, ...], Field(min_length=1), Different]
+Seeds = Annotated[tuple[Seed, ...], Different]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*$")]  # names columns and files
 
 
@@ -87,12 +94,17 @@ class Entry(Settings):
         return tuple(float(f"{x:.6g}") for x in np.geomspace(*self.grid, points))
 
 
+def _named(learners: dict[str, Entry]) -> dict[str, Entry]:
+    """The learners, each with its key and a label."""
+    return {key: one.model_copy(update={"key": key, "label": one.label or key}) for key, one in learners.items()}
+
+
 class StudyTable(Settings):
     """The table [study]."""
 
     name: Text
     title: str = ""
-    levels: Annotated[tuple[Level, ...], Field(min_length=1)]
+    levels: Levels
     plot: tuple[Literal["capped", "exact", "expected"], ...] = ()  # measure of the main table of each level
     episodes: Count
     delta: Level = 0.05
@@ -102,14 +114,9 @@ class StudyTable(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> StudyTable:
-        for name in ("levels", "seeds", "replication_seeds", "variant_seeds"):
-            values = getattr(self, name)
-            if len(set(values)) < len(values):
-                raise ValueError(f"{name} must differ, got {list(values)}")
         if self.plot and len(self.plot) != len(self.levels):
-            raise ValueError(
-                f"plot must name one measure per level, got {len(self.plot)} for {len(self.levels)} levels"
-            )
+            given = f"{len(self.plot)} for {len(self.levels)} levels"
+            raise ValueError(f"plot must name one measure per level, got {given}")
         return self
 
 
@@ -126,50 +133,36 @@ class Spec(Settings):
     study: StudyTable
     problem: ProblemField
     tuning: Tuning | None = None
-    learners: Annotated[dict[Key, Entry], Field(min_length=1)]
-    variants: dict[Key, dict[str, Any]] = Field(default_factory=dict)
+    learners: Annotated[dict[Key, Entry], Field(min_length=1), Different, AfterValidator(_named)]
+    variants: Annotated[dict[Key, dict[str, Any]], Different] = Field(default_factory=dict)
     final_policy: FinalPolicy | None = None
     quick: bool = False
-    renamed: ClassVar = {"study": {"luck_seeds": "replication_seeds"}}
+    renamed: ClassVar = {("study", "luck_seeds"): "replication_seeds"}
 
     @model_validator(mode="after")
     def _check(self) -> Spec:
-        for name, keys in (("learners", self.learners), ("variants", self.variants)):
-            if len({key.lower() for key in keys}) < len(keys):  # some file systems do not tell A from a
-                raise ValueError(f"[{name}] keys must differ in more than upper and lower case, got {', '.join(keys)}")
+        """Check what concerns several tables; the last check starts every learner on every problem."""
+        study, tuning = self.study, self.tuning
         if self.final_policy is not None:
-            choice(self.final_policy.learner, "[final_policy] learner", self.learners)
-        if self.variants and len(self.study.variant_seeds) < 2:
-            raise ValueError("[study] variant_seeds must be a list of at least 2 seeds: the study has variants")
-        lists = {"[study] seeds": self.study.seeds, "[study] replication_seeds": self.study.replication_seeds}
-        lists |= {"[tuning] seeds": self.tuning.seeds} if self.tuning else {}
-        seen: dict[int, str] = {}
-        for name, seeds in lists.items():
-            for seed in seeds:
-                if seed in seen:
-                    raise ValueError(f"{name} must not repeat {seen[seed]}, got {seed} in both")
-                seen[seed] = name
+            choice(self.final_policy.learner, "final_policy.learner", self.learners)
+        if self.variants and len(study.variant_seeds) < 2:
+            raise ValueError("study.variant_seeds must be a list of at least 2 seeds: the study has variants")
+        seeds = {"study.seeds": study.seeds, "study.replication_seeds": study.replication_seeds}
+        seeds |= {} if tuning is None else {"tuning.seeds": tuning.seeds}
+        for one, two in combinations(seeds, 2):
+            for seed in set(seeds[one]) & set(seeds[two]):
+                raise ValueError(f"{two} must not repeat {one}, got {seed} in both")
         for key, entry in self.learners.items():
-            if entry.grid is not None and self.tuning is None:
-                raise ValueError(f"[learners.{key}] grid needs a table [tuning]")
-        problems = [self._started(entry, problem) for entry in self.entries for _, problem, _ in self.problems()]
-        found = list(dict.fromkeys(message for message in problems if message))
-        if found:
-            raise ValueError("; ".join(found))
+            if entry.grid is not None and tuning is None:
+                raise ValueError(f"learners.{key}.grid needs a table [tuning]")
+        try_all((f"variants.{name}", problem.build) for name, problem, _ in self.problems())
+        try_all(
+            (f"learners.{entry.key}", self.run(entry, self.levels[0], 0, value=value, problem=problem).start)
+            for entry in self.entries
+            for _, problem, _ in self.problems()
+            for value in entry.grid or (None,)
+        )
         return self
-
-    def _started(self, entry: Entry, problem: Problem) -> str:
-        """What is wrong with the settings of a learner, or an empty text."""
-        try:
-            problem.build()
-        except (ValueError, TypeError) as error:
-            return f"[problem] {error}"
-        try:
-            for value in entry.grid or (None,):
-                self.run(entry, self.levels[0], 0, value=value, problem=problem).start()
-        except (ValueError, TypeError) as error:
-            return f"[learners.{entry.key}] {error}"
-        return ""
 
     @property
     def name(self) -> str:
@@ -191,16 +184,14 @@ class Spec(Settings):
         """Measure of the main table of each level."""
         return self.study.plot or ("capped",) * len(self.levels)
 
-    @cached_property
+    @property
     def entries(self) -> tuple[Entry, ...]:
-        """The learners in the order of the file, each with its key and label."""
-        return tuple(
-            entry.model_copy(update={"key": key, "label": entry.label or key}) for key, entry in self.learners.items()
-        )
+        """The learners in the order of the file."""
+        return tuple(self.learners.values())
 
     def entry(self, key: str) -> Entry:
         """The learner of that key."""
-        return next(entry for entry in self.entries if entry.key == key)
+        return self.learners[key]
 
     def training_levels(self, entry: Entry) -> tuple[float, ...]:
         """Levels that the learner is trained for: each, or one that stands for all."""
@@ -213,14 +204,10 @@ class Spec(Settings):
         problem: Problem | None = None,
     ) -> RunSpec:  # fmt: skip
         """One run of a learner; `value` is that of its tuned parameter."""
-        params = dict(entry.params)
-        if value is not None:
-            assert entry.tuned is not None
-            params[entry.tuned] = value
         return RunSpec(
             problem=self.problem if problem is None else problem,
             learner=entry.learner,
-            params=frozen(params),
+            params=entry.params if value is None else {**entry.params, str(entry.tuned): value},
             tau=tau,
             episodes=self.episodes if episodes is None else episodes,
             delta=self.study.delta,
@@ -243,13 +230,10 @@ class Spec(Settings):
 
     def workload(self, entry: Entry) -> tuple[int, int]:
         """Runs and episodes of a learner trained for one level."""
-        runs = sum(len(seeds) for _, _, seeds in self.problems())
-        episodes = runs * self.episodes
+        batches = [(len(seeds), self.episodes) for _, _, seeds in self.problems()]
         if entry.grid is not None and self.tuning is not None:
-            for count, T in self.tuning.rungs:
-                runs += count * len(self.tuning.seeds)
-                episodes += count * len(self.tuning.seeds) * T
-        return runs, episodes
+            batches += [(count * len(self.tuning.seeds), episodes) for count, episodes in self.tuning.rungs]
+        return sum(runs for runs, _ in batches), sum(runs * episodes for runs, episodes in batches)
 
 
 def read_spec(path: str | Path, quick: bool = False) -> Spec:

@@ -14,9 +14,8 @@ from oracles import small_mdps
 
 import bqrl
 from bqrl.errors import PolicyError
-from bqrl.results.plans import policy_table
-from bqrl.results.result import to_csv
-from bqrl.results.words import Words
+from bqrl.planners.decisions import decision_rows
+from bqrl.results.result import Table, to_csv
 
 CONTRACTS = [[0, 0, 0, 0.5, 4.0], [0, 0, 0, 0.5, 7.0], [0, 1, 0, 0.6, 7.0], [0, 1, 0, 0.4, 0.0]]
 
@@ -88,8 +87,8 @@ def remember(rows, row, memory, reward, next_state, last):
 
 
 def check(mdp, plan):
-    rows = policy_table(plan.policy, mdp, Words("problem"))
-    law = follow(mdp, to_csv(rows))
+    rows = decision_rows(plan.policy, mdp)
+    law = follow(mdp, to_csv(Table(rows)))
     low, high = bqrl.evaluate(mdp, plan.policy, bracket=True)
     if low.equals(high, 1e-12):
         assert law.equals(low, 1e-7)
@@ -99,7 +98,7 @@ def check(mdp, plan):
         )
     promised = law.quantile(plan.tau) if plan.beta == 0.0 else law.buffered_quantile(plan.tau, plan.beta)
     assert promised >= plan.value - 1e-7 * max(1.0, abs(plan.value))
-    return rows.rows
+    return rows
 
 
 @pytest.mark.parametrize(
@@ -143,8 +142,7 @@ def test_random_problems(mdp, tau):
     check(mdp, bqrl.solve(mdp, tau))
     curve = bqrl.guarantee_curve(mdp, keep=True)
     level = curve.level_policy(tau)
-    rows = policy_table(level, mdp, Words("problem"))
-    assert follow(mdp, to_csv(rows)).equals(bqrl.evaluate(mdp, level), 1e-7)
+    assert follow(mdp, to_csv(Table(decision_rows(level, mdp)))).equals(bqrl.evaluate(mdp, level), 1e-7)
 
 
 def test_neighbouring_rows_differ_in_their_action():
@@ -197,7 +195,7 @@ def test_the_csv_of_a_folder_keeps_the_promise_of_that_folder(cli, tmp_path, opt
 
 def test_a_table_that_cannot_be_followed_is_not_written_and_the_reason_is(cli, tmp_path, monkeypatch):
     contracts(tmp_path)
-    monkeypatch.setattr("bqrl.results.decisions.MAX_ROWS", 2)
+    monkeypatch.setattr("bqrl.planners.decisions.MAX_ROWS", 2)
     code, _, err = cli("solve", tmp_path / "contracts.csv", "--tau", 0.4, "--horizon", 3, "--out", tmp_path / "o")
     assert code == 0
     assert "policy_tau0p4.csv is not written: the table would have more than 2 rows" in err

@@ -45,8 +45,12 @@ def decision_rows(
         raise SizeError(
             f"the table would have more than {MAX_ROWS} rows; save the policy as .npz instead", limit=MAX_ROWS
         )
-    chosen = (row for row in _rows(policy, mdp, reachable) if row.get("probability", 1.0) >= smallest)
-    return [{stage if key == "stage" else key: value for key, value in row.items()} for row in chosen]
+    left_out = () if reachable else ("probability",)
+    return [
+        {stage if key == "stage" else key: value for key, value in row.items() if key not in left_out}
+        for row in _rows(policy, mdp, reachable)
+        if not reachable or row["probability"] >= smallest
+    ]
 
 
 def wide_rows(policy: Policy, mdp: MDP) -> list[Row]:
@@ -72,73 +76,71 @@ def wide_rows(policy: Policy, mdp: MDP) -> list[Row]:
 
 
 def _rows(policy: Policy, mdp: MDP, reachable: bool) -> Iterator[Row]:
-    """Rows for what can be met, each with its probability, or for every stage, state and need."""
+    """Rows, each with its probability, for what can be met, or for every stage, state and need."""
     if isinstance(policy, MixturePolicy):
         for i, (part, weight) in enumerate(zip(policy.policies, policy.weights.tolist(), strict=True)):
             for row in _rows(part, mdp, reachable):
-                met = {"probability": weight * row["probability"]} if reachable else {}
-                yield {"part": i + 1, "weight": weight, **row, **met}
+                yield {"part": i + 1, "weight": weight, **row, "probability": weight * row.get("probability", 1.0)}
     elif isinstance(policy, MarkovPolicy):
         mass = play_shares(mdp, policy).sum(axis=2) if reachable else mdp.reachable[:-1]
         for h, s in np.argwhere(mass > 0.0).tolist():
-            met = {"probability": float(mass[h, s])} if reachable else {}
-            yield _head(mdp, h, s) | {"action": mdp.action_label(int(policy.actions[h, s])), **met}
+            yield _row(mdp, h, s, policy.actions[h, s], probability=float(mass[h, s]))
     elif isinstance(policy, TargetPolicy):
         yield from _target_rows(policy, mdp) if reachable else _all_needs(policy, mdp)
     else:
-        left_out = "" if reachable else "probability"
-        for row in _label_rows(policy, mdp):
-            yield {key: value for key, value in row.items() if key != left_out}
+        yield from _label_rows(policy, mdp)
+
+
+def _row(mdp: MDP, h: int, s: int, a: Any, memory: Row | None = None, **more: Any) -> Row:
+    """One row: the stage, the state, what else the action depends on, the action, and more about it."""
+    return {"stage": h + 1, "state": mdp.state_label(s), **(memory or {}), "action": mdp.action_label(int(a)), **more}
+
+
+def _runs(actions: Any) -> Iterator[tuple[int, int]]:
+    """The first and the last index of every run of equal actions."""
+    last = [*np.flatnonzero(np.diff(actions)).tolist(), actions.size - 1]
+    return zip([0, *(end + 1 for end in last[:-1])], last, strict=True)
 
 
 def _target_rows(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
-    """Rows for the sums that can have been earned."""
-    if isinstance(policy.grid, Rounded) and policy.grid.up:
+    """One row per run of sums with the same action, of those that can have been earned."""
+    columns, target = policy.grid, policy.target
+    if isinstance(columns, Rounded) and columns.up:
         raise PolicyError("this policy counts rewards rounded up, which a table does not hold; save it as .npz")
     for h, sums, mass in target_masses(mdp, policy):
-        played = policy.actions[h][:, policy.column(h, policy.target - sums)]
+        counting: Row = {} if mdp.discount == 1.0 and columns.exact else {"worth": mdp.discount**h}
+        if isinstance(columns, Rounded):
+            counting |= {"reward_floor": float(columns.base[h]), "reward_step": columns.width}
+        played = policy.actions[h][:, policy.column(h, target - sums)]
         for s in np.flatnonzero(mass.any(axis=1)).tolist():
-            yield from _ranges(policy, mdp, h, s, sums, mass[s], played[s])
+            met = np.flatnonzero(mass[s] > 0.0)
+            met = met[np.argsort(sums[met], kind="stable")]
+            for first, last in _runs(played[s, met]):
+                low, high = float(sums[met[first]]), float(sums[met[last]])
+                least, most = (target - high, target - low) if h > 0 else (target, target)
+                memory = {"earned_from": low, "earned_to": high, "target": target, "need_from": least, "need_to": most}
+                probability = float(mass[s, met[first : last + 1]].sum())
+                yield _row(mdp, h, s, played[s, met[first]], memory, probability=probability, **counting)
 
 
-def _ranges(policy: TargetPolicy, mdp: MDP, h: int, s: int, sums: Any, mass: Any, played: Any) -> Iterator[Row]:
-    """One row per run of sums with the same action, of those that can have been earned."""
-    here = np.flatnonzero(mass > 0.0)
-    here = here[np.argsort(sums[here], kind="stable")]
-    ends = np.r_[np.flatnonzero(np.diff(played[here])), here.size - 1]
-    counting: Row = {} if mdp.discount == 1.0 and policy.grid.exact else {"worth": mdp.discount**h}
-    if isinstance(policy.grid, Rounded):
-        counting |= {"reward_floor": float(policy.grid.base[h]), "reward_step": policy.grid.width}
-    begin = 0
-    for end in ends.tolist():
-        run = here[begin : end + 1]
-        low, high = float(sums[run[0]]), float(sums[run[-1]])
-        needs = {"need_from": policy.target - high, "need_to": policy.target - low}
-        if h == 0:
-            needs = {"need_from": policy.target, "need_to": policy.target}
-        yield _head(mdp, h, s) | {
-            "earned_from": low,
-            "earned_to": high,
-            "target": policy.target,
-            **needs,
-            "action": mdp.action_label(int(played[run[0]])),
-            "probability": float(mass[run].sum()),
-            **counting,
-        }
-        begin = end + 1
+def _all_needs(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
+    """Runs of needs with the same action: it is played where need_above < need <= need_up_to."""
+    for h, s in np.argwhere(mdp.reachable[:-1]).tolist():
+        actions, ends = policy.actions[h][s], np.r_[-np.inf, policy.grid.points(h, policy.extra - 1), np.inf]
+        for first, last in _runs(actions):
+            needs = {"target": policy.target, "need_above": float(ends[first]), "need_up_to": float(ends[last + 1])}
+            yield _row(mdp, h, s, actions[first], needs)
 
 
 def _label_rows(policy: Policy, mdp: MDP) -> Iterator[Row]:
     """One row per label and outcome, so that the next label can be looked up."""
     labels = policy.to_labels(mdp)
-    mass: dict[tuple[int, int], float] = {
-        (int(labels.root[s]), int(s)): float(mdp.mu[s]) for s in np.flatnonzero(mdp.mu)
-    }
+    mass = {(int(labels.root[s]), s): float(mdp.mu[s]) for s in np.flatnonzero(mdp.mu).tolist()}
     for h in range(labels.H):
         after: dict[tuple[int, int], float] = defaultdict(float)
         for (v, s), p in sorted(mass.items()):
             a = int(labels.action[v])
-            row = _head(mdp, h, s) | {"label": v, "action": mdp.action_label(a), "probability": p}
+            row = _row(mdp, h, s, a, {"label": v}, probability=p)
             if h == labels.H - 1:
                 yield row | {"next_state": None, "reward": None, "next_label": None}
                 continue
@@ -148,22 +150,3 @@ def _label_rows(policy: Policy, mdp: MDP) -> Iterator[Row]:
                     yield row | {"next_state": mdp.state_label(t), "reward": r, "next_label": child}
                     after[child, t] += p * q
         mass = after
-
-
-def _all_needs(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
-    """Runs of needs with the same action: it is played where need_above < need <= need_up_to."""
-    for h, s in np.argwhere(mdp.reachable[:-1]).tolist():
-        actions, points = policy.actions[h][s], policy.grid.points(h, policy.extra - 1)
-        begin = 0
-        for end in [*np.flatnonzero(np.diff(actions)).tolist(), actions.size - 1]:
-            yield _head(mdp, h, s) | {
-                "target": policy.target,
-                "need_above": float(points[begin - 1]) if begin > 0 else float("-inf"),
-                "need_up_to": float(points[end]) if end < points.size else float("inf"),
-                "action": mdp.action_label(int(actions[end])),
-            }
-            begin = end + 1
-
-
-def _head(mdp: MDP, h: int, s: int) -> Row:
-    return {"stage": h + 1, "state": mdp.state_label(s)}
