@@ -46,7 +46,7 @@ def fit(
     content = fit_document(estimate, promise)
     result = fit_result(content, title or log.name, settings, estimate, promise, draw=out is not None)
     lines = [*(line.text for line in result.lines), *_notes(content)]
-    conclude(result.details, lambda: result, out, as_json=as_json, table=result.tables["policies"], lines=lines)
+    conclude(result.details, lambda _: result, out, as_json=as_json, table=result.tables["policies"], lines=lines)
 
 
 def _notes(content: Mapping[str, Any]) -> list[str]:

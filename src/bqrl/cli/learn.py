@@ -120,7 +120,7 @@ def run_learners(
     logs = {f"episodes_{stem}.jsonl": json_lines(record) for stem, record in records.items()} if log else {}
     header, table, lines = _summary(document, found)
     conclude(
-        document, lambda: learning.learning_result(found, document, logs), out,
+        document, lambda _: learning.learning_result(found, document, logs), out,
         as_json=as_json, header=header, table=table, lines=lines,
     )  # fmt: skip
 

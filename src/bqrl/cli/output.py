@@ -47,15 +47,16 @@ class Note(str):
 
 
 def conclude(
-    document: Any, result: Callable[[], Result], out: Path | None, *, as_json: bool,
+    document: Any, result: Callable[[ProgressBar], Result], out: Path | None, *, as_json: bool,
     header: str = "", table: Table | None = None, lines: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """End a command: write the folder, print the document or show header, table and lines, and say what was left out."""
     made = None
     if out is not None:
         with ProgressBar() as watch:
+            watch.phase("drawing")
+            made = result(watch)
             watch.phase("writing")
-            made = result()
             write(made, out)
     if as_json:
         print_json(document)

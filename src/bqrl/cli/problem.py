@@ -80,7 +80,7 @@ class ProblemOptions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class NamedProblem:
     """What to learn on or to plan for, what to call it, and what was assumed about it."""
 
     source: Any  # an MDP, or an environment whose kernel is not known
@@ -102,7 +102,7 @@ class Problem:
         return found | {"horizon": self.horizon, "discount": 1.0, "start": "as the environment does"}
 
 
-def read_problem(asked: ProblemOptions) -> Problem:
+def read_problem(asked: ProblemOptions) -> NamedProblem:
     """The problem: environments with a toy-text table become models, others with discrete spaces are played as they are."""
     given, path = asked.problem, Path(asked.problem)
     short = given.removeprefix("bqrl/").removesuffix("-v0")
@@ -115,10 +115,10 @@ def read_problem(asked: ProblemOptions) -> Problem:
         mdp = _from_file(path, asked)
         name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
         stated = asked.horizon is not None or not mdp.stationary or states_horizon(path)
-        return Problem(mdp, asked.words(name, mdp.units or ""), assumed=None if stated else _assumed(given, mdp.H))
+        return NamedProblem(mdp, asked.words(name, mdp.units or ""), assumed=None if stated else _assumed(given, mdp.H))
     if short in names():
         known, mdp = about(short), make(short).replace(horizon=asked.horizon, **asked.changes)
-        return Problem(mdp, asked.words(short, known.unit, known.stage))
+        return NamedProblem(mdp, asked.words(short, known.unit, known.stage))
     return _from_gymnasium(asked)
 
 
@@ -155,7 +155,7 @@ def _from_file(path: Path, asked: ProblemOptions) -> MDP:
     return mdp
 
 
-def _from_gymnasium(asked: ProblemOptions) -> Problem:
+def _from_gymnasium(asked: ProblemOptions) -> NamedProblem:
     import gymnasium
 
     given, words = asked.problem, asked.words(asked.problem)
@@ -173,13 +173,13 @@ def _from_gymnasium(asked: ProblemOptions) -> Problem:
         raise ValueError(str(fault)) from None
     core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
     if plain and isinstance(core, MDPEnv):
-        return Problem(core.mdp.replace(horizon=asked.horizon, **asked.changes), words)
+        return NamedProblem(core.mdp.replace(horizon=asked.horizon, **asked.changes), words)
     limit = None if env.spec is None else env.spec.max_episode_steps
     stages = check_horizon(asked.horizon if asked.horizon is not None else limit or HORIZON)
     assumed = _assumed(given, stages) if asked.horizon is None and limit is None else None
     if plain and getattr(core, "P", None) is not None:
-        return Problem(from_gymnasium(env, horizon=stages).replace(**asked.changes), words, assumed=assumed)
+        return NamedProblem(from_gymnasium(env, horizon=stages).replace(**asked.changes), words, assumed=assumed)
     for name, value in asked.changes.items():
         if value is not None:
             raise ValueError(f"--{name} needs a model, and {given} does not expose its kernel; leave it out")
-    return Problem(env, words, stages, assumed)
+    return NamedProblem(env, words, stages, assumed)

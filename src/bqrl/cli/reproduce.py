@@ -75,7 +75,7 @@ def reproduce(
         done = f"{session['runs_made']} runs made, {session['runs_skipped']} skipped because they were finished before"
         conclude(
             {"settings": result.settings, "sentences": result.sentences, **result.details},
-            lambda: result,
+            lambda _: result,
             folder,
             as_json=as_json,
             header=printed.caption,

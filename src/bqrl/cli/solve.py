@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -103,24 +104,22 @@ def solve(
     for notice in filter(None, notices):
         typer.echo(f"bqrl: {notice}", err=True)
     with ProgressBar() as watch:
-        solved = solve_levels(problem.words, problem.mdp, taus, settings, watch, full=out is not None)
+        solved = solve_levels(problem.words, problem.mdp, taus, settings, watch)
     document, words = plan_document(solved), problem.words
     conclude(
-        document, lambda: plan_result(solved), out, as_json=as_json, table=level_table(document, words),
+        document, lambda watch: plan_result(with_chart_data(solved, watch)), out, as_json=as_json,
+        table=level_table(document, words),
         header=f"{words.title}: {in_one_line(document['model'], words)}", lines=sentences(document),
     )  # fmt: skip
 
 
-def solve_levels(
-    words: Words, mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar, *, full: bool
-) -> Solved:
-    """The plans of all levels with what they are compared with; `full` adds what only charts need."""
+def solve_levels(words: Words, mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> Solved:
+    """The plans of all levels, and the risk-neutral policy."""
     begun = time.perf_counter()
     expected = forecast(mdp, len(taus), settings["beta"], settings)
     if expected is not None and expected[0] > QUIET_SECONDS:
         watch.say(forecast_text(*expected))
-    limits = {key: settings[key] for key in ("points", "max_bytes") if settings[key] is not None}
-    plans, curve = _plans(mdp, taus, settings, limits, watch)
+    plans, curve = _plans(mdp, taus, settings, watch)
     watch.phase("comparing with the risk-neutral policy")
     neutral = None
     if settings["planner"] != "expected":  # on a grid as fine as that of the plans
@@ -128,32 +127,44 @@ def solve_levels(
         finest = max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
         policy, law, upper = risk_neutral(mdp, finest)
         neutral = (policy, law, upper or law)
-    seconds = time.perf_counter() - begun
-    if not full:
-        return Solved(words, mdp, tuple(plans), (), neutral, settings, curve, seconds=seconds)
-    watch.phase("guarantee curve", mdp.H)
-    plain = "curve" in plans[0].details and settings["beta"] == 0.0 and plans[0].attitude == "nominal"
+    return Solved(
+        words=words, mdp=mdp, plans=tuple(plans), neutral=neutral, settings=settings, curve=curve,
+        seconds=time.perf_counter() - begun,
+    )  # fmt: skip
+
+
+def with_chart_data(solved: Solved, watch: ProgressBar) -> Solved:
+    """Add what only charts need: the guarantee curve, plans at further levels, and how often actions are played."""
+    mdp, curve, first, others = solved.mdp, solved.curve, solved.plans[0], list[Plan]()
     if curve is None:
+        watch.phase("guarantee curve", mdp.H)
         with suppress(ValueError):  # a sweep does not fit
-            curve = guarantee_curve(mdp, tick=watch.tick, **limits)
-    others: list[Plan] = []
-    if plain and curve is not None:  # as many levels as a few seconds allow
+            curve = guarantee_curve(mdp, tick=watch.tick, **_limits(solved.settings))
+    if curve is not None and "curve" in first.details and first.beta == 0.0 and first.attitude == "nominal":
         seconds_each = max(evaluation_seconds(mdp, curve.sweep.grid), 1e-3)
         further = list(dict.fromkeys(SLIDER))[: int(SLIDER_SECONDS / seconds_each)]
         others = [plan_from_curve(curve, level) for level in watch.track(further, "further levels")]
-    shares, neutral_shares = {}, None
-    if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
-        shares = {plan.tau: play_shares(mdp, plan.policy) for plan in watch.track([*plans, *others], "policy map")}
-        neutral_shares = None if neutral is None else play_shares(mdp, neutral[0])
-    return Solved(
-        words, mdp, tuple(plans), tuple(others), neutral, settings, curve, shares, neutral_shares, seconds=seconds
+    found = replace(solved, curve=curve, others=tuple(others))
+    if mdp.H * mdp.S * mdp.A > MAX_SHARES:
+        return found
+    every = watch.track([*solved.plans, *others], "policy map")
+    return replace(
+        found,
+        shares={plan.tau: play_shares(mdp, plan.policy) for plan in every},
+        neutral_shares=None if solved.neutral is None else play_shares(mdp, solved.neutral[0]),
     )
 
 
+def _limits(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The limits on a sweep that were set."""
+    return {key: settings[key] for key in ("points", "max_bytes") if settings[key] is not None}
+
+
 def _plans(
-    mdp: MDP, taus: list[float], settings: dict[str, Any], limits: dict[str, Any], watch: ProgressBar
+    mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar
 ) -> tuple[list[Plan], GuaranteeCurve | None]:
     """Plans by level; for the plain quantile one sweep serves them all."""
+    limits = _limits(settings)
     asked = {key: settings[key] for key in ("radius", "secondary", "gap", "max_nodes") if settings[key] is not None}
     special = {key: settings[key] for key in ("attitude", "randomized", "arithmetic")}
     if settings["planner"] == "target" and settings["beta"] == 0.0 and not asked and special["arithmetic"] == "float":

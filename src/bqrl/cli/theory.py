@@ -40,4 +40,4 @@ def theory(
     for name in names:
         headline, *remarks = EXPERIMENTS[name].sentences(found[name])
         lines += [f"{name}: {headline}", *map(Note, remarks)]
-    conclude({**head, **result.details}, lambda: result, folder, as_json=as_json, lines=lines)
+    conclude({**head, **result.details}, lambda _: result, folder, as_json=as_json, lines=lines)
