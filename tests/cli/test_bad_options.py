@@ -36,6 +36,7 @@ SOLVE = {
     "tiny.json --tau 0.1 --start outt": "there is no state 'outt'; did you mean 'out'?",
     "tiny.json --tau 0.1 --planner targt": "did you mean 'target'?",
     "tiny.json --tau 0.1 --radius 0.1": "(--radius)",
+    "tiny.json --tau 0.1 --attitude robust": "radius and attitude must be given together, e.g. radius=0.1",
     "tiny.json --tau 0.1 --radius 0.1 --attitude bold": "attitude must be",
     "tiny.json --tau 0.1 --planner greedy --randomized": "randomized=True requires planner='target', got 'greedy' (--planner)",
     "tiny.json --tau 0.1 --secondary median": "secondary must be one of 'mean'",

@@ -46,12 +46,14 @@ def test_a_discount_rate_is_a_factor():
 
 
 def test_a_small_discount_is_questioned(cli, tiny):
-    assert discount_question(0.5) is discount_question(None) is discount_question(1.0) is None
+    assert discount_question(0.5) is discount_question(1.0) is None
     code, _, err = cli("solve", tiny, "--tau", 0.4, "--discount", 0.03)
     assert code == 0
     assert one_line(err)
     assert "0.03 per stage keeps 3 % of the next stage; a rate of 3 % is 0.970874" in err
     assert cli("solve", tiny, "--tau", 0.4, "--discount-rate", "3%")[2] == ""
+    asked = ("learn", tiny, "--learner", "ucbvi", "--episodes", 3, "--seeds", 1, "--discount", 0.03, "--json")
+    assert cli(*asked)[2] == err
 
 
 @pytest.mark.parametrize(

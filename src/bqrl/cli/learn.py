@@ -97,7 +97,7 @@ def run_learners(
     if isinstance(workers, int) and whole(workers, "workers", 1) > 1 and (problem.mdp is None or len(stems) == 1):
         workers = 1  # an environment cannot be sent to another process
     stored = out if problem.mdp is not None or source_of(problem.source).identity else None  # identified runs
-    with ProgressBar(notice=problem.assumed) as watch:
+    with ProgressBar(notices=problem.notices) as watch:
         experiment = run_all(
             problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, settings["episodes"], seeds,
             workers, delta=settings["delta"], horizon=problem.horizon, folder=stored, watch=watch,

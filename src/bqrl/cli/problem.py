@@ -93,6 +93,12 @@ class NamedProblem:
         """The model, if the kernel is known."""
         return self.source if isinstance(self.source, MDP) else None
 
+    @property
+    def notices(self) -> list[str]:
+        """What the user should know about the problem before the work begins."""
+        question = None if self.mdp is None else discount_question(self.mdp.discount)
+        return [*filter(None, (self.assumed, question))]
+
     def sizes(self) -> dict[str, Any]:
         """Title and sizes."""
         if self.mdp is not None:
@@ -122,13 +128,13 @@ def read_problem(asked: ProblemOptions) -> NamedProblem:
     return _from_gymnasium(asked)
 
 
-def discount_question(discount: float | None) -> str | None:
+def discount_question(discount: float) -> str | None:
     """A question about a discount that looks like a rate, or None.
 
     >>> discount_question(0.03)
     '0.03 per stage keeps 3 % of the next stage; a rate of 3 % is 0.970874: is that what you mean?'
     """
-    if discount is None or not 0.0 < discount < 0.5:
+    if discount >= 0.5:
         return None
     share = f"{100 * discount:.6g} %"
     return (

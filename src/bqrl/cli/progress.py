@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import typer
@@ -22,9 +23,9 @@ QUIET_SECONDS = 2.0  # before the display appears
 class ProgressBar(Watch):
     """Appears at a terminal after two seconds and leaves no trace; `lines` are also printed where there is no terminal."""
 
-    def __init__(self, *, lines: bool = False, notice: str | None = None) -> None:
+    def __init__(self, *, lines: bool = False, notices: Iterable[str] = ()) -> None:
         self.console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-        self.notice = notice  # printed once runs begin
+        self.notices = [*notices]  # printed once runs begin
         self.lines = lines or self.console.is_terminal
         self.phase("starting")
         self.display = Live(get_renderable=self._render, console=self.console, refresh_per_second=10, transient=True)
@@ -59,9 +60,8 @@ class ProgressBar(Watch):
 
     def show(self, state: Engine) -> None:
         """What is being done now: the runs of an engine, whose progress the display looks up by itself."""
-        if self.notice is not None:
-            typer.echo(f"bqrl: {self.notice}", err=True)
-            self.notice = None
+        while self.notices:
+            typer.echo(f"bqrl: {self.notices.pop(0)}", err=True)
         self.engine = state
 
     def _render(self) -> Group:

@@ -15,18 +15,19 @@ from typer import Option
 from bqrl.checks import number, whole
 from bqrl.cli.forecast import evaluation_seconds, forecast, forecast_text
 from bqrl.cli.output import Json, Note, Out, conclude
-from bqrl.cli.problem import ProblemOptions, discount_question, read_problem
+from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import QUIET_SECONDS, ProgressBar
 from bqrl.errors import ArgumentError
 from bqrl.mdp.model import MDP
 from bqrl.planners.follow import play_shares
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels
 from bqrl.planners.solve import solve as solve_one
-from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve, risk_neutral
+from bqrl.planners.target import guarantee_curve, plan_from_curve, risk_neutral
 from bqrl.results.plans import MAX_SHARES, Solved, in_one_line, level_table, plan_document, plan_files, plan_result
 from bqrl.results.result import check_folder
 from bqrl.results.words import Words
 
+LIMITS = ("points", "max_bytes")  # on a sweep
 DIAMETER = 2.0  # the largest l1 distance of two rows
 SLIDER = (0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20)))  # levels of the page, the important ones first
 SLIDER_SECONDS = 5.0  # what the further levels may cost
@@ -98,10 +99,10 @@ def solve(
     problem = read_problem(asked)
     if problem.mdp is None:
         raise ValueError(f"{asked.problem} does not expose its kernel; try: bqrl learn {asked.problem}")
-    notices = [problem.assumed, discount_question(problem.mdp.discount)]
+    notices = problem.notices
     if options.radius is not None and options.radius > DIAMETER:
         notices.append(f"--radius {options.radius:g} has the effect of {DIAMETER:g}, the largest distance of rows")
-    for notice in filter(None, notices):
+    for notice in notices:
         typer.echo(f"bqrl: {notice}", err=True)
     with ProgressBar() as watch:
         solved = solve_levels(problem.words, problem.mdp, taus, settings, watch)
@@ -119,7 +120,7 @@ def solve_levels(words: Words, mdp: MDP, taus: list[float], settings: dict[str, 
     expected = forecast(mdp, len(taus), settings["beta"], settings)
     if expected is not None and expected[0] > QUIET_SECONDS:
         watch.say(forecast_text(*expected))
-    plans, curve = _plans(mdp, taus, settings, watch)
+    plans = _plans(mdp, taus, settings, watch)
     watch.phase("comparing with the risk-neutral policy")
     neutral = None
     if settings["planner"] != "expected":  # on a grid as fine as that of the plans
@@ -128,8 +129,8 @@ def solve_levels(words: Words, mdp: MDP, taus: list[float], settings: dict[str, 
         policy, law, upper = risk_neutral(mdp, finest)
         neutral = (policy, law, upper or law)
     return Solved(
-        words=words, mdp=mdp, plans=tuple(plans), neutral=neutral, settings=settings, curve=curve,
-        seconds=time.perf_counter() - begun,
+        words=words, mdp=mdp, plans=tuple(plans), neutral=neutral, settings=settings,
+        curve=plans[-1].details.get("curve"), seconds=time.perf_counter() - begun,
     )  # fmt: skip
 
 
@@ -139,7 +140,7 @@ def with_chart_data(solved: Solved, watch: ProgressBar) -> Solved:
     if curve is None:
         watch.phase("guarantee curve", mdp.H)
         with suppress(ValueError):  # a sweep does not fit
-            curve = guarantee_curve(mdp, tick=watch.tick, **_limits(solved.settings))
+            curve = guarantee_curve(mdp, tick=watch.tick, **_given(solved.settings, *LIMITS))
     if curve is not None and "curve" in first.details and first.beta == 0.0 and first.attitude == "nominal":
         seconds_each = max(evaluation_seconds(mdp, curve.sweep.grid), 1e-3)
         further = list(dict.fromkeys(SLIDER))[: int(SLIDER_SECONDS / seconds_each)]
@@ -155,29 +156,22 @@ def with_chart_data(solved: Solved, watch: ProgressBar) -> Solved:
     )
 
 
-def _limits(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The limits on a sweep that were set."""
-    return {key: settings[key] for key in ("points", "max_bytes") if settings[key] is not None}
-
-
-def _plans(
-    mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar
-) -> tuple[list[Plan], GuaranteeCurve | None]:
+def _plans(mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> list[Plan]:
     """Plans by level; for the plain quantile one sweep serves them all."""
-    limits = _limits(settings)
-    asked = {key: settings[key] for key in ("radius", "secondary", "gap", "max_nodes") if settings[key] is not None}
-    special = {key: settings[key] for key in ("attitude", "randomized", "arithmetic")}
-    if settings["planner"] == "target" and settings["beta"] == 0.0 and not asked and special["arithmetic"] == "float":
+    planner, beta, arithmetic = settings["planner"], settings["beta"], settings["arithmetic"]
+    limits, special = _given(settings, *LIMITS), _given(settings, "radius", "attitude", "secondary", "gap", "max_nodes")
+    if planner == "target" and beta == 0.0 and arithmetic == "float" and not special:
         begun = time.perf_counter()
         watch.phase("planning", mdp.H)
         curve = guarantee_curve(mdp, tick=watch.tick, **limits)
         levels = watch.track(taus, "evaluating the policies")
-        return [plan_from_curve(curve, tau).with_time(time.perf_counter() - begun) for tau in levels], curve
-    plans = [
-        solve_one(mdp, tau, settings["beta"], settings["planner"], **asked, **special, **limits)
-        for tau in watch.track(taus, "planning")
-    ]
-    return plans, plans[-1].details.get("curve")
+        return [plan_from_curve(curve, tau).with_time(time.perf_counter() - begun) for tau in levels]
+    asked = {**limits, **special, "arithmetic": arithmetic, "randomized": settings["randomized"]}
+    return [solve_one(mdp, tau, beta, planner, **asked) for tau in watch.track(taus, "planning")]
+
+
+def _given(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: settings[key] for key in keys if settings[key] is not None}
 
 
 def sentences(document: dict[str, Any]) -> list[str]:
