@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO
 
@@ -16,7 +17,7 @@ from rich.text import Text
 
 from bqrl.cli.progress import ProgressBar
 from bqrl.results.page import PAGE, is_text
-from bqrl.results.result import Result, Table, plain, write
+from bqrl.results.result import RESULT, Result, Table, plain, write
 from bqrl.results.words import displayed
 
 
@@ -38,6 +39,17 @@ TEXT_WIDTH = 24  # columns that a text needs at least, if it is broken into line
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether the stream is a terminal."""
     return stream is not None and stream.isatty()
+
+
+def study_folder(out: Path | None, name: str, *, quick: bool) -> Path:
+    """The folder of a study, by default results/NAME; refuses a quick run in the folder of a full one."""
+    folder = out if out is not None else Path("results") / (f"{name}_quick" if quick else name)
+    full = False
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        full = json.loads((folder / RESULT).read_bytes())["settings"]["quick"] is False
+    if quick and full:
+        raise ValueError(f"{folder} holds the results of a full run; give another folder for a quick run")
+    return folder
 
 
 class Note(str):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bqrl.cli.output import Json, Out, conclude
+from bqrl.cli.output import Json, Out, conclude, study_folder
 from bqrl.cli.progress import ProgressBar
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Table, check_folder
@@ -54,11 +53,9 @@ def reproduce(
         spec = read_spec(settings, quick)
     for notice in caught:
         typer.echo(f"bqrl: {notice.message}", err=True)
-    name = "ucb_bqrl" if study is None else settings.stem
-    folder = out if out is not None else Path("results") / (f"{name}_quick" if quick else name)
+    folder = study_folder(out, "ucb_bqrl" if study is None else settings.stem, quick=quick)
     levels = [f"{file_name(spec.problem.name)}_tau{level_name(tau)}_plot.csv" for tau in spec.levels]
     check_folder(folder, [PAGE, *levels])
-    _check_quick(folder, quick)
     pool = LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
     try:
         with ProgressBar(lines=not as_json) as watch:
@@ -88,16 +85,6 @@ def reproduce(
     except FailedRunsError as error:
         _list_failures(error, folder)
         raise typer.Exit(1) from None
-
-
-def _check_quick(folder: Path, quick: bool) -> None:
-    """Refuse a quick run in the folder of a whole study."""
-    try:
-        whole = json.loads((folder / "result.json").read_bytes())["settings"]["quick"] is False
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    if quick and whole:
-        raise ValueError(f"{folder} holds the results of a whole study; give another folder for a quick run")
 
 
 def _list_failures(error: FailedRunsError, folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bqrl.cli.output import Json, Note, Out, conclude
+from bqrl.cli.output import Json, Note, Out, conclude, study_folder
 from bqrl.cli.progress import ProgressBar
 from bqrl.experiments.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
 from bqrl.results.result import check_folder
@@ -28,7 +28,7 @@ def theory(
     """Compare the theory with runs: coverage, regret and its bounds, the hard family, buffers, possible returns."""
     spec = read_settings(paper_file("theory.toml") if settings is None else settings, FILE, quick=quick)
     names = spec.chosen(only)
-    folder = out if out is not None else Path("results") / (f"{spec.theory.name}_quick" if quick else spec.theory.name)
+    folder = study_folder(out, spec.theory.name, quick=quick)
     check_folder(folder, [f"{stem}.csv" for name in names for stem in EXPERIMENTS[name].captions])
     stored = stored_experiments(folder, quick)
     with ProgressBar() as watch:
