@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bqrl.checks import choice, nearest, number, numbers, random_seed, shown, whole
+from bqrl.checks import choice, flag, nearest, number, numbers, random_seed, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
 
 
@@ -102,3 +102,12 @@ def test_long_values_are_shown_on_one_short_line():
 def test_other_types_are_no_arrays_of_numbers(value):
     with pytest.raises(ArgumentTypeError, match="radius must be a number or an array of numbers"):
         numbers(value, "radius")
+
+
+def test_a_flag_is_true_or_false_and_not_a_number():
+    assert flag(np.True_, "monotone") is True
+    assert flag(None, "stationary", optional=True) is None
+    with pytest.raises(ArgumentTypeError, match="monotone must be True or False, got None"):
+        flag(None, "monotone")
+    with pytest.raises(ArgumentTypeError, match="stationary must be True, False or None, got 1"):
+        flag(1, "stationary", optional=True)

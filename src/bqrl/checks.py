@@ -99,6 +99,14 @@ def choice(value: Any, name: str, options: Iterable[str]) -> str:
     return value
 
 
+def flag(value: Any, name: str, *, optional: bool = False) -> Any:
+    """`value` as True or False, or None if it is `optional`."""
+    if isinstance(value, (bool, np.bool_)) or (optional and value is None):
+        return None if value is None else bool(value)
+    valid = "True, False or None" if optional else "True or False"
+    raise ArgumentTypeError(f"{name} must be {valid}, got {shown(value)}", name=name, value=value)
+
+
 def random_seed(value: Any, name: str = "seed") -> int:
     """A seed as an int; None draws fresh entropy, which the caller records."""
     if value is None:

@@ -59,7 +59,10 @@ def test_the_command_writes_a_folder_and_its_page(cli, log, tmp_path):
         ((), "column 'state': the column state is missing"),
         (("--columns", "state"), "--columns must hold ROLE=HEADER"),
         (("--columns", "state=condition"), "reward_range must be given"),
-        (("--columns", "state=condition", "--reward-range", "0"), "--reward-range must be two numbers"),
+        (
+            ("--columns", "state=condition", "--reward-range", "0"),
+            "e.g. (0, 1), got 0 (--reward-range)",
+        ),
         (("--columns", "state=condition", "--reward-range", "0,1", "--horizon", "1"), "line 3, column 'stage'"),
     ],
 )

@@ -22,4 +22,4 @@ def test_forecast_grows_with_what_is_asked():
     assert forecast(mdp, 1, 0.05, plain)[0] > seconds
     assert forecast(mdp, 1, 0.0, plain | {"planner": "frontier"}) is None
     assert forecast_text(41.3, 1_300_000_000) == "about 40 s, 1.2 GiB"
-    assert forecast_text(400.0, 2_000_000) == "about 7 min, 2 MiB"
+    assert forecast_text(413.0, 2_000_000) == "about 6 min 40 s, 2 MiB"

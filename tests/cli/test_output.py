@@ -6,7 +6,8 @@ import sys
 import pytest
 from helpers import TINY_CSV
 
-from bqrl.cli.output import column_names
+from bqrl.cli.output import PIPED_WIDTH, Note, conclude, show
+from bqrl.results.result import Result, Table, read
 
 
 def test_a_narrow_terminal_gets_one_line_per_number(cli, monkeypatch):
@@ -46,11 +47,31 @@ def test_one_thing_is_not_called_several(cli, tmp_path):
     assert cli("solve", path, "--tau", 0.4, "--horizon", 1)[1].startswith("one: 1 state, 1 action, 1 stage, start 0\n")
 
 
-def test_column_names_are_pairs():
-    assert column_names(None) is None
-    assert column_names("state=from, next_state=to") == {"state": "from", "next_state": "to"}
-    for wrong, part in (("state", "state"), ("state=", "state="), ("=x", "=x"), ("state=a,,", "")):
-        with pytest.raises(
-            ValueError, match=f"^--columns must hold ROLE=HEADER pairs, got {part!r}; write e.g. state="
-        ):
-            column_names(wrong)
+def test_a_command_ends_with_its_folder_its_text_and_what_was_left_out(capsys, tmp_path):
+    result = Result("plan", "t", {}, {}, {}, [], left_out=["no charts"])
+    shown = {"header": "Head", "table": Table([{"n": 1}]), "lines": ["One.", Note("a remark")]}
+    conclude({"n": 1}, lambda _: result, tmp_path / "o", as_json=False, **shown)
+    out, err = capsys.readouterr()
+    report = f"Wrote {tmp_path / 'o'}; `bqrl report {tmp_path / 'o'}` makes a page of it."
+    assert out.splitlines() == ["Head", "n", "─", "1", "", "One.", "  a remark", report]
+    assert err == "bqrl: no charts\n"
+    assert read(tmp_path / "o").left_out == ["no charts"]
+    conclude({"n": float("nan")}, lambda _: result, tmp_path / "o", as_json=True, **shown)
+    assert capsys.readouterr() == ('{\n  "n": null\n}\n', "bqrl: no charts\n")
+    conclude({}, pytest.fail, None, as_json=False, lines=["Done."])  # without a folder no result is made
+    assert capsys.readouterr() == ("Done.\n", "")
+
+
+def test_nothing_is_printed_if_the_folder_cannot_be_written(capsys, tmp_path):
+    (tmp_path / "result.json").write_text("mine")
+    with pytest.raises(FileExistsError, match="was not written by bqrl"):
+        conclude({}, lambda _: Result("plan", "t", {}, {}, {}, []), tmp_path, as_json=True)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_long_text_is_broken_before_a_table_becomes_a_list(capsys):
+    words = "one two three four five six seven eight nine ten " * 4
+    show(table=Table([{"problem": "A", "about": words}, {"problem": "B", "about": "short"}]))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) == PIPED_WIDTH
+    assert [line.split()[0] for line in lines] == ["problem", "─" * PIPED_WIDTH, "A", "eight", "B"]

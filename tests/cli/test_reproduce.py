@@ -55,7 +55,7 @@ def test_a_quick_run_does_not_replace_a_whole_study(cli, made, study_file):
     code, _, err = cli("--study", study_file, "--quick", "--out", made)
     assert code == 2
     assert one_line(err)
-    assert "holds the results of a whole study; give another folder" in err
+    assert "holds the results of a full run; give another folder" in err
     assert results_of(made) == before
 
 

@@ -278,5 +278,5 @@ def test_a_buffer_outside_the_schedule_is_refused_when_a_run_is_restored(beta):
     for _ in range(3):
         run.step()
     again.restore(run.state())
-    with pytest.raises(FileFormatError, match="damaged .*beta must be"):
+    with pytest.raises(FileFormatError, match="beta must be"):
         again.restore(run.state() | {"learner_beta": np.array(beta)})

@@ -131,7 +131,7 @@ def fail():
 def test_failed_runs_are_listed_and_the_others_kept(made, study_file, tmp_path):
     with pytest.raises(FailedRunsError, match=r"a run failed; all others are kept\. First: q-learning") as error:
         make(study_file, tmp_path, workers=Failing())
-    assert [(one.run.seed, one.message) for one in error.value.failures] == [(4, "ValueError: no chance")]
+    assert [(run.seed, message) for run, message in error.value.failures] == [(4, "ValueError: no chance")]
     assert not (tmp_path / "result.json").exists()
     assert "raise ValueError" in (tmp_path / "study.log").read_text()
     assert make(study_file, tmp_path).session["runs_made"] == 1

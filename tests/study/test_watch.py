@@ -23,8 +23,7 @@ def test_durations(seconds, words):
 def test_the_plain_watch_takes_everything_and_says_nothing(capsys):
     watch = Watch()
     watch.say("a")
-    watch.step("b")
-    watch.note("c")
+    watch.say("b", detail=2)
     watch.phase("d", 3)
     watch.tick()
     watch.show(None)

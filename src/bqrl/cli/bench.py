@@ -24,8 +24,7 @@ def bench(
 ) -> None:
     """Run the benchmarks of a checkout: they time and print, and assert nothing."""
     scripts = benchmark_scripts(names or [])
-    if out is not None:
-        check_folder(out, ["times.csv", *(f"{script.stem}.txt" for script in scripts)])
+    check_folder(out, ["times.csv", *(f"{script.stem}.txt" for script in scripts)])
     runs = [_run(script, quiet=as_json) for script in scripts]
     if out is not None:
         times = Table([{key: run[key] for key in ("name", "code", "seconds")} for run in runs], {"code": "exit code"})

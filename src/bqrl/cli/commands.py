@@ -79,22 +79,14 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"bqrl {__version__}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def top(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
 ) -> None:
-    """Show the help where no command is given."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    """Show the version, or the help if no command is given."""
+    if version or context.invoked_subcommand is None:
+        typer.echo(f"bqrl {__version__}" if version else context.get_help())
+        raise typer.Exit
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

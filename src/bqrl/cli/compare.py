@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -48,30 +49,20 @@ def compare(
 
 
 def read_learners(given: Sequence[str]) -> list[Entry]:
-    """Learners with their parameters; each may be given once."""
+    """Learners with their parameters; each may be given once.
+
+    >>> read_learners(["q-learning:epsilon=0.5,0.1,learning_rate=0.2"])
+    [('q-learning', {'epsilon': (0.5, 0.1), 'learning_rate': 0.2})]
+    """
     entries: list[Entry] = []
     for text in given:
-        name, _, rest = text.partition(":")
-        entry = (name.strip(), read_params(name.strip(), _pieces(rest)))
+        name, _, rest = (part.strip() for part in text.partition(":"))
+        params = re.split(",(?=[^,]*=)", rest) if rest else []  # a part without "=" belongs to the value before it
+        entry = (name, read_params(params))
         if entry in entries:
             raise ValueError(f"the learner {text!r} is given twice")
         entries.append(entry)
     return entries
-
-
-def _pieces(text: str) -> list[str]:
-    """The parts between commas; one without "=" belongs to the value before it.
-
-    >>> _pieces("epsilon=0.5,0.1,learning_rate=0.2")
-    ['epsilon=0.5,0.1', 'learning_rate=0.2']
-    """
-    pieces: list[str] = []
-    for part in text.split(",") if text else []:
-        if pieces and "=" not in part:
-            pieces[-1] += f",{part}"
-        else:
-            pieces.append(part)
-    return pieces
 
 
 def spelled(learner: str, params: dict[str, Any]) -> str:

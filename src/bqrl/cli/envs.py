@@ -7,11 +7,9 @@ from importlib.resources import files
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table as Grid
 
 from bqrl.checks import choice
-from bqrl.cli.output import Json, Out, is_terminal, paper, print_json
+from bqrl.cli.output import Json, Out, is_terminal, print_json, show
 from bqrl.envs import about, make
 from bqrl.envs import names as known
 from bqrl.planners.target import guarantee_curve, plan_from_curve
@@ -39,25 +37,22 @@ def envs(
         return
 
     listed, at_terminal = [about(name) for name in names or known()], is_terminal(sys.stdout)
-    if out is not None:
-        check_folder(out, ["problems.csv"])
-    if not (as_json or out is not None or at_terminal):
-        typer.echo("\n".join(problem.id for problem in listed))
-        return
-    problems = [describe(problem.name, large=every or bool(names)) for problem in listed]
+    check_folder(out, ["problems.csv"])
+    if as_json or out is not None or at_terminal:
+        problems = [describe(problem.name, large=every or bool(names)) for problem in listed]
     if out is not None:
         rows = []
-        for problem in problems:
-            best = {f"optimum_{level['tau']:g}": level["value"] for level in problem["optimum"]}
-            row = {key: value for key, value in problem.items() if key != "optimum"}
-            rows.append(row | {f"optimum_{tau:g}": best.get(f"optimum_{tau:g}") for tau in LEVELS})
+        for one in problems:
+            best = {level["tau"]: level["value"] for level in one["optimum"]}
+            row = {key: value for key, value in one.items() if key != "optimum"}
+            rows.append(row | {f"optimum_{tau:g}": best.get(tau) for tau in LEVELS})
         table = Table(rows, {f"optimum_{tau:g}": f"best {tau:g}-quantile" for tau in LEVELS}, "The named problems.")
         details = {"problems": problems}
         write(Result("problems", "Named problems", {}, {"problems": table}, {}, [], details=details), out)
     if as_json:
         print_json(problems)
     elif at_terminal:
-        paper().print(_table(problems))
+        show(table=_table(problems))
     else:
         typer.echo("\n".join(problem.id for problem in listed))
 
@@ -88,18 +83,15 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
     return found
 
 
-def _table(problems: list[dict[str, Any]]) -> Grid:
-    table = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("problem", style="bold", no_wrap=True)
-    for heading in ("states", "actions", "stages", *(f"tau {tau:g}" for tau in LEVELS)):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("unit")
-    table.add_column("what it is about")
-    for row in problems:
-        sizes = ("-" if row[key] is None else str(row[key]) for key in ("states", "actions", "horizon"))
-        values = [_value(level) for level in row["optimum"]] or ["-"] * len(LEVELS)
-        table.add_row(row["name"], *sizes, *values, row["unit"], row["missing"] or row["description"])
-    return table
+def _table(problems: list[dict[str, Any]]) -> Table:
+    """The problems for people."""
+    rows = []
+    for one in problems:
+        best = {level["tau"]: _value(level) for level in one["optimum"]}
+        sizes = {"problem": one["name"], "states": one["states"], "actions": one["actions"], "stages": one["horizon"]}
+        about_it = {"unit": one["unit"], "what it is about": one["missing"] or one["description"]}
+        rows.append(sizes | {f"tau {tau:g}": best.get(tau) for tau in LEVELS} | about_it)
+    return Table(rows)
 
 
 def _value(level: dict[str, Any]) -> str:

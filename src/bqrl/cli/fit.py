@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Out, Title, column_names, finish, paper, print_json, say, show_table
+from bqrl.cli.output import Json, Note, Out, Title, conclude
+from bqrl.cli.params import column_names, read_value
 from bqrl.logs.fit import fit as estimate_from
 from bqrl.results.estimates import FILES, fit_document, fit_result
-from bqrl.results.result import Result, check_folder, write
+from bqrl.results.result import check_folder
 
 SHOWN = 5  # limiting rows printed
 
@@ -33,51 +35,29 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Find a policy from logged episodes, and what it guarantees with a stated confidence."""
-    if out is not None:
-        check_folder(out, FILES)
+    check_folder(out, FILES)
     asked: dict[str, Any] = {
         "columns": column_names(columns), "horizon": horizon, "discount": discount, "start": start, "stationary": stationary,
-        "support": support, "reward_range": _range(reward_range), "ends": ends, "reward_by": reward_by,
+        "support": support, "reward_range": read_value(reward_range or "none"), "ends": ends, "reward_by": reward_by,
     }  # fmt: skip
     estimate = estimate_from(log, confidence, **asked)
     promise = estimate.solve(tau)
     settings = {"log": str(log), "tau": tau, "confidence": confidence, **asked}
     content = fit_document(estimate, promise)
     result = fit_result(content, title or log.name, settings, estimate, promise, draw=out is not None)
-    if out is not None:
-        write(result, out)
-    if as_json:
-        print_json(result.details)
-    else:
-        show(result)
-    if out is not None:
-        finish(result, out, quiet=as_json)
+    lines = [*(line.text for line in result.lines), *_notes(content)]
+    conclude(result.details, lambda _: result, out, as_json=as_json, table=result.tables["policies"], lines=lines)
 
 
-def _range(text: str | None) -> tuple[float, float] | None:
-    """Two numbers from "LO,HI"."""
-    if text is None:
-        return None
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"--reward-range must be two numbers LO,HI, got {text!r}; write e.g. 0,1") from None
-    return low, high
-
-
-def show(result: Result) -> None:
-    """Print the three policies, the sentences, and what limits the promise."""
-    console = paper()
-    show_table(console, result.tables["policies"])
-    console.print()
-    for sentence in result.sentences:
-        say(console, str(sentence))
-    rows = result.details["limits"]
+def _notes(content: Mapping[str, Any]) -> list[str]:
+    """What limits the promise, and what more data would promise."""
+    rows, found = content["limits"], list[str]()
     if rows:
-        say(console, f"What limits the promise (share of the probability of missing {rows[0]['target']:.6g}):")
+        found.append(f"What limits the promise (share of the probability of missing {rows[0]['target']:.6g}):")
     for row in rows[:SHOWN]:
         stage = "" if row["stage"] is None else f"stage {row['stage']}, "
-        what = f"{stage}state {row['state']}, action {row['action']}: {row['visits']} visits, costs {row['cost']:.3g}"
-        say(console, what, indent="  ")
-    for one in result.details["projection"]:
-        say(console, f"Projection, not a promise: {one['value']:.6g} with {one['factor']} times the data.", style="dim")
+        visits = f"{row['visits']} visits, costs {row['cost']:.3g}"
+        found.append(Note(f"{stage}state {row['state']}, action {row['action']}: {visits}"))
+    for one in content["projection"]:
+        found.append(f"Projection, not a promise: {one['value']:.6g} with {one['factor']} times the data.")
+    return found

@@ -10,6 +10,7 @@ from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.target import MAX_BYTES, exact_grid, sweep_bytes
+from bqrl.study.watch import in_words
 
 # Measured on two cores of 2024, in seconds for one outcome in one column of a sweep; good to a factor of three.
 SWEEP, PUSH, FRACTION = 1e-9, 1.5e-9, 2e-6
@@ -48,12 +49,8 @@ def _cells(mdp: MDP, columns: Grid) -> int:
 def forecast_text(seconds: float, size: int) -> str:
     """A forecast for people.
 
-    >>> forecast_text(41.3, 1_300_000_000), forecast_text(400.0, 2_000_000)
-    ('about 40 s, 1.2 GiB', 'about 7 min, 2 MiB')
+    >>> forecast_text(41.3, 1_300_000_000), forecast_text(413.0, 2_000_000)
+    ('about 40 s, 1.2 GiB', 'about 6 min 40 s, 2 MiB')
     """
-    if seconds < 90:
-        time = f"{float(f'{seconds:.1g}'):.0f} s"
-    else:
-        time = f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
     memory = f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{max(1, round(size / 2**20))} MiB"
-    return f"about {time}, {memory}"
+    return f"about {in_words(float(f'{seconds:.1g}'))}, {memory}"

@@ -14,16 +14,17 @@ from typing import Annotated, Any
 import typer
 
 from bqrl.checks import whole
-from bqrl.cli.output import Json, Out, finish, paper, print_json, say, show_table
+from bqrl.cli.output import Json, Note, Out, conclude
 from bqrl.cli.params import read_params
 from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import ProgressBar
 from bqrl.learners.callbacks import TensorBoard
 from bqrl.learners.record import Record
+from bqrl.learners.run import check_params, find_learner
 from bqrl.planners.plan import check_levels
 from bqrl.results import learning
 from bqrl.results.plans import in_one_line
-from bqrl.results.result import check_folder, to_json, write
+from bqrl.results.result import Table, check_folder, to_json
 from bqrl.study.compare import compare as run_all
 from bqrl.study.problems import source_of
 from bqrl.study.workers import Workers
@@ -67,95 +68,90 @@ def learn(
     as_json: Json = False,
 ) -> None:
     """Let a learner learn a problem's kernel by playing it, and measure what its policies promise."""
-    params = read_params(learner, [*([] if planner is None else [f"planner={planner}"]), *(settings or [])])
+    params = read_params([*([] if planner is None else [f"planner={planner}"]), *(settings or [])])
     for wanted, option in ((log, "--log"), (tensorboard, "--tensorboard")):
         if wanted and out is None:
             raise ValueError(f"{option} writes into a folder; name it with --out DIR")
     if tensorboard and workers != 1:
         raise ValueError(f"--tensorboard follows runs of this process; it requires --workers 1, got {workers}")
-    chosen = {"tau": tau, "learner": learner, "params": params, "episodes": episodes, "seed": seed, "seeds": seeds}
-    run_learners(
-        asked, [(learner, params)], chosen | {"delta": delta}, workers, out, as_json=as_json, alone=True, log=log,
-        board=Board(out) if tensorboard and out is not None else None,
-    )  # fmt: skip
+    chosen = {
+        "tau": tau, "learner": learner, "params": params, "episodes": episodes, "seed": seed, "seeds": seeds, "delta": delta
+    }  # fmt: skip
+    board = Board(out) if tensorboard and out is not None else None
+    run_learners(asked, [(learner, params)], chosen, board or workers, out, as_json=as_json, alone=True, log=log)
 
 
 def run_learners(
-    asked: ProblemOptions, entries: Sequence[Entry], settings: Mapping[str, Any], workers: int, out: Path | None, *,
-    as_json: bool, alone: bool, log: bool = False, board: Board | None = None,
+    asked: ProblemOptions, entries: Sequence[Entry], settings: Mapping[str, Any], workers: int | Board, out: Path | None, *,
+    as_json: bool, alone: bool, log: bool = False,
 ) -> None:  # fmt: skip
     """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
+    for learner, params in entries:
+        check_params(find_learner(learner), params)
     tau, first = settings["tau"], whole(settings["seed"], "seed", 0)
     seeds = list(range(first, first + whole(settings["seeds"], "seeds", 1, MAX_SEEDS)))
     check_levels(tau, 0.0)
-    whole(workers, "workers", 1)
-    if out is not None:
-        stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
-        check_folder(out, [*learning.learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)])
+    stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
+    check_folder(out, [*learning.learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)])
     problem, begun = read_problem(asked), time.perf_counter()
-    inline = problem.mdp is None or len(entries) * len(seeds) == 1  # an environment cannot be sent to another process
+    if isinstance(workers, int) and whole(workers, "workers", 1) > 1 and (problem.mdp is None or len(stems) == 1):
+        workers = 1  # an environment cannot be sent to another process
     stored = out if problem.mdp is not None or source_of(problem.source).identity else None  # identified runs
-    with ProgressBar(notice=problem.assumed) as watch:
+    with ProgressBar(notices=problem.notices) as watch:
         experiment = run_all(
             problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, settings["episodes"], seeds,
-            board or (1 if inline else workers), delta=settings["delta"], horizon=problem.horizon, folder=stored, watch=watch,
+            workers, delta=settings["delta"], horizon=problem.horizon, folder=stored, watch=watch,
         )  # fmt: skip
         watch.phase("comparing with the optimum and with random play")
         found = learning.Learned(
             experiment,
             problem.words,
-            problem.sizes | {"name": problem.words.title},
+            problem.sizes(),
             problem.mdp,
             settings=asked.settings() | dict(settings),
             seconds=time.perf_counter() - begun,
             alone=alone,
         )
         document = learning.learning_document(found)
-        result = None
-        if out is not None:
-            watch.phase("writing")
-            records = dict(zip(seeds, experiment.records[learning.label_of(*entries[0])], strict=True))
-            logs = {f"episodes_seed{seed}.jsonl": json_lines(record) for seed, record in records.items()} if log else {}
-            if board is not None:
-                board.add(records)
-            result = learning.learning_result(found, document, logs)
-            write(result, out)
-    if as_json:
-        print_json(document)
-    else:
-        _show(document, found)
-    if out is not None and result is not None:
-        finish(result, out, quiet=as_json)
+    records = dict(zip(stems, experiment.records[learning.label_of(*entries[0])], strict=False))
+    if isinstance(workers, Board):
+        workers.add(records)
+    logs = {f"episodes_{stem}.jsonl": json_lines(record) for stem, record in records.items()} if log else {}
+    header, table, lines = _summary(document, found)
+    conclude(
+        document, lambda _: learning.learning_result(found, document, logs), out,
+        as_json=as_json, header=header, table=table, lines=lines,
+    )  # fmt: skip
 
 
 class Board(Workers):
     """Runs in this process, each of which writes its episodes for TensorBoard while it is being played."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.seeds = folder / "tensorboard", set[int]()
+        self.folder, self.written = folder / "tensorboard", set[str]()
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Carry out a run."""
-        seed = arguments[0].seed
-        self.seeds.add(seed)
-        with TensorBoard(self.folder / f"seed{seed}") as board:
+        stem = f"seed{arguments[0].seed}"
+        self.written.add(stem)
+        with TensorBoard(self.folder / stem) as board:
             return super().submit(function, *arguments, board)
 
-    def add(self, records: Mapping[int, Record]) -> None:
+    def add(self, records: Mapping[str, Record]) -> None:
         """Write the runs that were finished before."""
-        for seed in records.keys() - self.seeds:
-            with TensorBoard(self.folder / f"seed{seed}") as board:
-                for t, numbers in enumerate(episode_numbers(records[seed])):
+        for stem in records.keys() - self.written:
+            with TensorBoard(self.folder / stem) as board:
+                for t, numbers in enumerate(episode_numbers(records[stem])):
                     board(t, numbers)
 
 
 def episode_numbers(record: Record) -> list[dict[str, float]]:
     """The numbers of every episode, as the callbacks of `bqrl.learn` receive them."""
-    columns = {"return": record.returns}
-    if record.optimum is not None:
-        columns |= {"quantile": record.quantile(record.tau), "gap": record.gap(), "mean": record.means()}
-    lists = {name: values.tolist() for name, values in (columns | record.notes).items()}
-    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    rows, notes = record.rows(), {name: values.tolist() for name, values in record.notes.items()}
+    for t, row in enumerate(rows):
+        del row["episode"]
+        row |= {name: values[t] for name, values in notes.items()}
+    return rows
 
 
 def json_lines(record: Record) -> bytes:
@@ -164,20 +160,17 @@ def json_lines(record: Record) -> bytes:
     return "".join(to_json({"episode": t} | one, indent=None) + "\n" for t, one in enumerate(numbers)).encode()
 
 
-def _show(document: dict[str, Any], found: learning.Learned) -> None:
-    """Print the table and what it means."""
-    console, words = paper(), found.words
-    seeds = found.experiment.seeds
+def _summary(document: dict[str, Any], found: learning.Learned) -> tuple[str, Table, list[str]]:
+    """Header, table and sentences for people."""
+    experiment, words = found.experiment, found.words
+    seeds = experiment.seeds
     named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
-    who = f"{found.experiment.learners[0].label}, " if found.alone else ""
-    setting = f"{who}level {found.experiment.tau:g}, {words.count('episode', found.experiment.episodes)}, {named}"
-    console.print(f"{words.title}: {in_one_line(document['model'], words)}; {setting}", style="italic", soft_wrap=True)
+    who = f"{experiment.learners[0].label}, " if found.alone else ""
+    setting = f"{who}level {experiment.tau:g}, {words.count('episode', experiment.episodes)}, {named}"
     table = learning.main_table(found, document)
-    show_table(console, table, bold="quantile")
-    console.print()
-    say(console, document["meaning"])
-    say(console, table.caption, style="dim")
-    if len(found.experiment.learners) > 1:
+    lines = [document["meaning"], Note(table.caption)]
+    if document["beats"]:
         first = document["beats"][0]
         pair = f"{first['learner']} beats {first['other']}"
-        say(console, f"A run of {pair} with probability {first['probability']:.2g} (all pairs of seeds).", style="dim")
+        lines.append(Note(f"A run of {pair} with probability {first['probability']:.2g} (all pairs of seeds)."))
+    return f"{words.title}: {in_one_line(document['model'], words)}; {setting}", table, lines

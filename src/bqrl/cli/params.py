@@ -1,61 +1,55 @@
-"""Parameters of learners on the command line: NAME=VALUE, read as the learner's own signature says."""
+"""NAME=VALUE on the command line: columns of files, and parameters of learners, which the learner itself checks."""
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from bqrl.learners.run import check_params, find_learner
+from bqrl.errors import ArgumentError
 
-WORDS = {"true": True, "yes": True, "false": False, "no": False}
-KINDS = (
-    ("tuple", "numbers such as 0.5,0.05"),
-    ("bool", "true or false"),
-    ("float", "a number"),
-    ("int", "a whole number"),
-)
+WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
 
 
-def read_params(learner: str, given: Sequence[str]) -> dict[str, Any]:
-    """The parameters of a learner from texts such as "c_conf=0.01"; ValueError or TypeError of one line."""
-    kind = find_learner(learner)
-    texts: dict[str, str] = {}
-    for item in given:
-        name, sign, text = item.partition("=")
-        name = name.strip().replace("-", "_")
-        if not sign or not name:
-            raise ValueError(f"a learner's parameter is given as name=value, e.g. --set c_conf=0.01, got {item!r}")
-        if name in texts:
-            raise ValueError(f"{name} is given twice, as {texts[name]!r} and as {text.strip()!r}")
-        texts[name] = text.strip()
-    check_params(kind, texts)
-    types = {name: str(each.annotation) for name, each in inspect.signature(kind.__init__).parameters.items()}
-    return {name: read_value(name, text, types[name]) for name, text in texts.items()}
+def column_names(text: str | None) -> dict[str, str] | None:
+    """Headers by role from the option --columns "state=from,next_state=to"."""
+    lead = "--columns must hold ROLE=HEADER pairs"
+    return None if text is None else dict(_pair(part, lead, "state=from,next_state=to") for part in text.split(","))
 
 
-def read_value(name: str, text: str, annotation: str) -> Any:
-    """A value as its annotation allows: a word, a number, several numbers, or text.
+def read_params(given: Sequence[str]) -> dict[str, Any]:
+    """Parameters from texts such as "c_conf=0.01".
 
-    >>> read_value("c_conf", "theory", "float | str"), read_value("epsilon", "0.5,0.1", "tuple[float, float] | None")
-    ('theory', (0.5, 0.1))
+    >>> read_params(["c-conf=0.01", "planner=greedy"])
+    {'c_conf': 0.01, 'planner': 'greedy'}
     """
-    kinds = set(re.findall(r"\w+", annotation))
-    if "None" in kinds and text.lower() == "none":
-        return None
-    if "bool" in kinds and text.lower() in WORDS:
+    found: dict[str, Any] = {}
+    for item in given:
+        name, text = _pair(item, "a parameter of a learner must be given as name=value", "c_conf=0.01")
+        name = name.replace("-", "_")
+        if name in found:
+            raise ValueError(f"{name} is given twice, the second time as {text!r}")
+        found[name] = read_value(text)
+    return found
+
+
+def read_value(text: str) -> Any:
+    """A number, a word such as true or none, several of these as a tuple, or else the text itself.
+
+    >>> read_value("3"), read_value("theory"), read_value("0.5,0.1"), read_value("yes")
+    (3, 'theory', (0.5, 0.1), True)
+    """
+    if text.lower() in WORDS:
         return WORDS[text.lower()]
-    try:
-        if "tuple" in kinds:
-            return tuple(float(part) for part in text.split(","))
-        if "int" in kinds and re.fullmatch(r"[+-]?\d+", text):
-            return int(text)
-        if "float" in kinds:
-            return float(text)
-    except ValueError:
-        pass
-    if "str" in kinds:
-        return text
-    wanted = next((words for kind, words in KINDS if kind in kinds), annotation)
-    raise ValueError(f"{name} must be {wanted}, got {text!r}")
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return tuple(map(read_value, text.split(","))) if "," in text else text
+
+
+def _pair(text: str, rule: str, example: str) -> tuple[str, str]:
+    """Name and value of NAME=VALUE."""
+    name, _, value = (part.strip() for part in text.partition("="))
+    if not (name and value):
+        raise ArgumentError(f"{rule}, got {text.strip()[:60]!r}; write e.g. {example}")
+    return name, value

@@ -11,7 +11,8 @@ import typer
 from typer import Option
 
 from bqrl.checks import nearest, number
-from bqrl.cli.output import StageName, Title, Unit, column_names
+from bqrl.cli.output import Title
+from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
 from bqrl.learners.task import HARMLESS, wrappers
@@ -42,8 +43,8 @@ class ProblemOptions:
     discount_rate: Annotated[str | None, Option(help="Rate per stage, e.g. 3%: the factor is 1 / 1.03.")] = None
     columns: Annotated[str | None, Option(help="Columns of a .csv file, e.g. state=from,next_state=to.")] = None
     title: Title = None
-    unit: Unit = None
-    stage_name: StageName = None
+    unit: Annotated[str | None, Option(help="Unit of the returns, such as EUR or QALY.")] = None
+    stage_name: Annotated[str | None, Option(help="What one stage is called, such as year.")] = None
 
     @property
     def factor(self) -> float | None:
@@ -62,9 +63,9 @@ class ProblemOptions:
             ) from None
 
     @property
-    def first_states(self) -> Any:
-        """The argument `start` of the library: a state, or a law such as Well=0.8,Sick=0.2."""
-        return None if self.start is None else parse_start(self.start)
+    def changes(self) -> dict[str, Any]:
+        """The arguments `start` and `discount` of the library; a start is a state, or a law such as Well=0.8,Sick=0.2."""
+        return {"start": None if self.start is None else parse_start(self.start), "discount": self.factor}
 
     def settings(self) -> dict[str, Any]:
         """What fixes the problem."""
@@ -79,53 +80,61 @@ class ProblemOptions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class NamedProblem:
     """What to learn on or to plan for, what to call it, and what was assumed about it."""
 
-    name: str
     source: Any  # an MDP, or an environment whose kernel is not known
-    mdp: MDP | None
-    sizes: dict[str, Any]
     words: Words
     horizon: int | None = None  # of an environment
     assumed: str | None = None
 
+    @property
+    def mdp(self) -> MDP | None:
+        """The model, if the kernel is known."""
+        return self.source if isinstance(self.source, MDP) else None
 
-def read_problem(asked: ProblemOptions) -> Problem:
+    @property
+    def notices(self) -> list[str]:
+        """What the user should know about the problem before the work begins."""
+        question = None if self.mdp is None else discount_question(self.mdp.discount)
+        return [*filter(None, (self.assumed, question))]
+
+    def sizes(self) -> dict[str, Any]:
+        """Title and sizes."""
+        if self.mdp is not None:
+            return sizes(self.words.title, self.mdp)
+        spaces = {"states": self.source.observation_space, "actions": self.source.action_space}
+        found = {"name": self.words.title} | {key: getattr(space, "n", None) for key, space in spaces.items()}
+        return found | {"horizon": self.horizon, "discount": 1.0, "start": "as the environment does"}
+
+
+def read_problem(asked: ProblemOptions) -> NamedProblem:
     """The problem: environments with a toy-text table become models, others with discrete spaces are played as they are."""
-    given, factor = asked.problem, asked.factor
+    given, path = asked.problem, Path(asked.problem)
+    short = given.removeprefix("bqrl/").removesuffix("-v0")
     if asked.horizon is not None:
         check_horizon(asked.horizon)
-    path, short = Path(given), given.removeprefix("bqrl/").removesuffix("-v0")
     is_file = ending(path) is not None or path.is_file()
     if asked.columns is not None and not is_file:
         raise ArgumentError("columns must be omitted; only .csv files have columns", name="columns")
     if is_file:
-        mdp = _from_file(path, asked, factor)
+        mdp = _from_file(path, asked)
         name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
-        unsaid = asked.horizon is None and mdp.stationary and not states_horizon(path)
-        return _model(name, mdp, asked, _assumed(given, mdp.H) if unsaid else None)
+        stated = asked.horizon is not None or not mdp.stationary or states_horizon(path)
+        return NamedProblem(mdp, asked.words(name, mdp.units or ""), assumed=None if stated else _assumed(given, mdp.H))
     if short in names():
-        known = about(short)
-        return _model(short, _changed(make(short), asked, asked.horizon), asked, None, known.unit, known.stage)
-    from gymnasium import registry
-
-    if given not in registry and ":" not in given:
-        known_ids = [*names(), *(name for name in registry if not name.startswith("bqrl/"))]
-        hint = nearest(given, known_ids, listed=False) or f"; problems: {', '.join(names())}"
-        raise ArgumentError(
-            f"{given[:80]!r} is neither a model file (.csv, .npz, .json) nor a named problem nor a Gymnasium id{hint}"
-        )
+        known, mdp = about(short), make(short).replace(horizon=asked.horizon, **asked.changes)
+        return NamedProblem(mdp, asked.words(short, known.unit, known.stage))
     return _from_gymnasium(asked)
 
 
-def discount_question(discount: float | None) -> str | None:
+def discount_question(discount: float) -> str | None:
     """A question about a discount that looks like a rate, or None.
 
     >>> discount_question(0.03)
     '0.03 per stage keeps 3 % of the next stage; a rate of 3 % is 0.970874: is that what you mean?'
     """
-    if discount is None or not 0.0 < discount < 0.5:
+    if discount >= 0.5:
         return None
     share = f"{100 * discount:.6g} %"
     return (
@@ -134,27 +143,16 @@ def discount_question(discount: float | None) -> str | None:
     )
 
 
-def _model(
-    name: str, mdp: MDP, asked: ProblemOptions, assumed: str | None = None, unit: str = "", stage: str = "stage"
-) -> Problem:
-    return Problem(name, mdp, mdp, sizes(name, mdp), asked.words(name, unit or mdp.units or "", stage), None, assumed)
-
-
 def _assumed(given: str, stages: int) -> str:
     return f"{given} does not say the horizon: {stages} stages assumed; --horizon sets it"
 
 
-def _changed(mdp: MDP, asked: ProblemOptions, horizon: int | None) -> MDP:
-    return mdp.replace(start=asked.first_states, horizon=horizon, discount=asked.factor)
-
-
-def _from_file(path: Path, asked: ProblemOptions, factor: float | None) -> MDP:
+def _from_file(path: Path, asked: ProblemOptions) -> MDP:
     """The model in a file; parts of it that were ignored are named on standard error."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
-            stated = {"horizon": asked.horizon, "start": asked.first_states, "discount": factor}
-            mdp = load(path, columns=column_names(asked.columns), **stated)
+            mdp: MDP = load(path, columns=column_names(asked.columns), horizon=asked.horizon, **asked.changes)
     except FileNotFoundError as error:
         beside = [other.name for other in path.parent.glob("*")] if not path.is_symlink() else []
         raise FileNotFoundError(f"{error}{nearest(path.name, beside, listed=False)}") from None
@@ -163,31 +161,31 @@ def _from_file(path: Path, asked: ProblemOptions, factor: float | None) -> MDP:
     return mdp
 
 
-def _from_gymnasium(asked: ProblemOptions) -> Problem:
-    given, env = asked.problem, _make(asked.problem)
-    limit = None if env.spec is None else env.spec.max_episode_steps
-    core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
-    if plain and isinstance(core, MDPEnv):
-        return _model(given, _changed(core.mdp, asked, asked.horizon), asked)
-    stages = check_horizon(asked.horizon if asked.horizon is not None else limit or HORIZON)
-    assumed = _assumed(given, stages) if asked.horizon is None and limit is None else None
-    if plain and getattr(core, "P", None) is not None:
-        return _model(given, _changed(from_gymnasium(env, horizon=stages), asked, None), asked, assumed)
-    for option, value in (("--start", asked.start), ("--discount", asked.factor)):
-        if value is not None:
-            raise ValueError(f"{option} needs a model, and {given} does not expose its kernel; leave it out")
-    states, actions = (getattr(space, "n", None) for space in (env.observation_space, env.action_space))
-    about_it = {"name": given, "states": states, "actions": actions, "horizon": stages, "discount": 1.0}
-    about_it["start"] = "as the environment does"
-    return Problem(given, env, None, about_it, asked.words(given), stages, assumed)
-
-
-def _make(given: str) -> Any:
+def _from_gymnasium(asked: ProblemOptions) -> NamedProblem:
     import gymnasium
 
+    given, words = asked.problem, asked.words(asked.problem)
+    if given not in gymnasium.registry and ":" not in given:
+        known = [*names(), *(name for name in gymnasium.registry if not name.startswith("bqrl/"))]
+        hint = nearest(given, known, listed=False) or f"; problems: {', '.join(names())}"
+        raise ArgumentError(
+            f"{given[:80]!r} is neither a model file (.csv, .npz, .json) nor a named problem nor a Gymnasium id{hint}"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about versions and the like; what matters is an error
-            return gymnasium.make(given)
-    except (gymnasium.error.Error, ImportError) as fault:
-        raise ValueError(" ".join(str(fault).split())) from None
+            env: Any = gymnasium.make(given)
+    except gymnasium.error.Error as fault:
+        raise ValueError(str(fault)) from None
+    core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
+    if plain and isinstance(core, MDPEnv):
+        return NamedProblem(core.mdp.replace(horizon=asked.horizon, **asked.changes), words)
+    limit = None if env.spec is None else env.spec.max_episode_steps
+    stages = check_horizon(asked.horizon if asked.horizon is not None else limit or HORIZON)
+    assumed = _assumed(given, stages) if asked.horizon is None and limit is None else None
+    if plain and getattr(core, "P", None) is not None:
+        return NamedProblem(from_gymnasium(env, horizon=stages).replace(**asked.changes), words, assumed=assumed)
+    for name, value in asked.changes.items():
+        if value is not None:
+            raise ValueError(f"--{name} needs a model, and {given} does not expose its kernel; leave it out")
+    return NamedProblem(env, words, stages, assumed)

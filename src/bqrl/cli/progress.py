@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import typer
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar as Bar
 from rich.table import Table
 from rich.text import Text
 
-from bqrl.cli.output import paper
 from bqrl.study.runner import Engine
-from bqrl.study.watch import Watch, in_words
+from bqrl.study.watch import Watch, clock
 
 QUIET_SECONDS = 2.0  # before the display appears
 
@@ -23,8 +23,9 @@ QUIET_SECONDS = 2.0  # before the display appears
 class ProgressBar(Watch):
     """Appears at a terminal after two seconds and leaves no trace; `lines` are also printed where there is no terminal."""
 
-    def __init__(self, *, lines: bool = False, notice: str | None = None) -> None:
-        self.console, self.notice = paper(error=True), notice  # the notice is printed once runs begin
+    def __init__(self, *, lines: bool = False, notices: Iterable[str] = ()) -> None:
+        self.console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+        self.notices = [*notices]  # printed once runs begin
         self.lines = lines or self.console.is_terminal
         self.phase("starting")
         self.display = Live(get_renderable=self._render, console=self.console, refresh_per_second=10, transient=True)
@@ -42,15 +43,11 @@ class ProgressBar(Watch):
             self._timer.join()  # the display may be starting
             self.display.stop()
 
-    def say(self, text: str) -> None:
-        """A line above the display."""
-        if self.lines:
-            self.console.print(text, soft_wrap=True, style="dim" if self.console.is_terminal else None)
-
-    def step(self, text: str) -> None:
-        """A line where there is no display."""
-        if not self.console.is_terminal:
-            self.say(text)
+    def say(self, text: str, detail: int = 0) -> None:
+        """A line above the display, or in its place."""
+        live = self.console.is_terminal
+        if self.lines and detail <= (0 if live else 1):
+            self.console.print(text, soft_wrap=True, style="dim" if live else None)
 
     def phase(self, text: str, total: int | None = None) -> None:
         """What is being done now, and in how many steps."""
@@ -63,9 +60,8 @@ class ProgressBar(Watch):
 
     def show(self, state: Engine) -> None:
         """What is being done now: the runs of an engine, whose progress the display looks up by itself."""
-        if self.notice is not None:
-            typer.echo(f"bqrl: {self.notice}", err=True)
-            self.notice = None
+        while self.notices:
+            typer.echo(f"bqrl: {self.notices.pop(0)}", err=True)
         self.engine = state
 
     def _render(self) -> Group:
@@ -74,13 +70,13 @@ class ProgressBar(Watch):
         elapsed, left = time.monotonic() - self.begun, None
         if self.total and self.done and elapsed > QUIET_SECONDS:
             left = elapsed * (self.total - self.done) / self.done
-        return _with_bar(f"{self.text}, {_times(elapsed, left)}", self.done, self.total)
+        return _with_bar(f"{self.text}, {clock(elapsed, left)}", self.done, self.total)
 
 
 def engine_display(state: Engine) -> Group:
     """The progress of an engine: a bar that counts episodes and, if there are several jobs, a table of them."""
     done, total = state.episodes()
-    head = f"{100 * done / max(1, total):.0f} % of {total} episodes, {_times(state.seconds, state.seconds_left())}"
+    head = f"{100 * done / max(1, total):.0f} % of {total} episodes, {clock(state.seconds, state.seconds_left())}"
     if len(state.jobs) == 1:
         return _with_bar(f"{state.jobs[0].label}: {head}", done, total)
     jobs = Table(box=None, pad_edge=False, header_style="dim")
@@ -91,10 +87,6 @@ def engine_display(state: Engine) -> Group:
         style = "red" if job.failed else "dim" if job.over else ""
         jobs.add_row(Text(job.label), Text(now), f"{job.runs}/{job.total_runs}", Text(job.best), style=style)
     return _with_bar(head, done, total, jobs)
-
-
-def _times(elapsed: float, left: float | None) -> str:
-    return f"{in_words(elapsed)} elapsed" + ("" if left is None else f", about {in_words(left)} left")
 
 
 def _with_bar(text: str, done: int, total: int | None, *more: Any) -> Group:

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from bqrl.cli.output import Json, Out, print_json
+from bqrl.results.folder import Folder
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import add_files, check_folder, read
-from bqrl.results.result import write_file as write_one
+
+GENERATED = 160  # bytes in which a page of ours names its generator
 
 
 def report(
@@ -26,7 +28,7 @@ def report(
         check_folder(folder, [PAGE])
         add_files(folder, {PAGE: page(result).encode()})
     else:
-        write_one(out, PAGE, page(result).encode())
+        Folder(out).write_one(PAGE, page(result).encode(), GENERATED)
     place = (folder if out is None else out) / PAGE
     if as_json:
         print_json({"page": str(place)})

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from bqrl.cli.output import Json, Out, paper, print_json, show_table
+from bqrl.cli.output import Json, Out, conclude, study_folder
 from bqrl.cli.progress import ProgressBar
 from bqrl.results.page import PAGE, page
-from bqrl.results.result import Result, Table, add_files, check_folder, write
+from bqrl.results.result import Table, check_folder
 from bqrl.results.study_view import StudyView
 from bqrl.study.cluster import ClusterWorkers
 from bqrl.study.papers import paper_file, paper_view
@@ -25,6 +24,10 @@ from bqrl.study.watch import in_words
 from bqrl.study.workers import LocalWorkers
 
 MAX_LISTED = 50  # failed runs; the log has all
+SHOWN = {
+    "where": "where", "level": "level", "label": "label", "printed": "printed", "ours": "ours", "ours_std": "ours_std",
+    "further seeds": "further_mean", "further seeds_std": "further_std",
+}  # fmt: skip
 
 
 def reproduce(
@@ -50,11 +53,9 @@ def reproduce(
         spec = read_spec(settings, quick)
     for notice in caught:
         typer.echo(f"bqrl: {notice.message}", err=True)
-    name = "ucb_bqrl" if study is None else settings.stem
-    folder = out if out is not None else Path("results") / (f"{name}_quick" if quick else name)
+    folder = study_folder(out, "ucb_bqrl" if study is None else settings.stem, quick=quick)
     levels = [f"{file_name(spec.problem.name)}_tau{level_name(tau)}_plot.csv" for tau in spec.levels]
     check_folder(folder, [PAGE, *levels])
-    _check_quick(folder, quick)
     pool = LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
     try:
         with ProgressBar(lines=not as_json) as watch:
@@ -62,70 +63,35 @@ def reproduce(
             watch.phase("drawing the charts and the page")
             view = paper_view().View if settings.resolve() == own.resolve() else StudyView
             result = view(finished).result()
-            left_out = result.left_out
-            write(result, folder)
             try:
-                add_files(folder, {PAGE: page(result).encode()})
+                result = replace(result, files={**result.files, PAGE: page(result).encode()})
             except ImportError as error:
-                left_out = [str(error)]
-            for line in left_out:
-                watch.say(line)
+                result = replace(result, left_out=[str(error)])
+        printed = result.tables.get("printed_numbers", Table([]))
+        session = finished.session
+        done = f"{session['runs_made']} runs made, {session['runs_skipped']} skipped because they were finished before"
+        conclude(
+            {"settings": result.settings, "sentences": result.sentences, **result.details},
+            lambda _: result,
+            folder,
+            as_json=as_json,
+            header=printed.caption,
+            table=Table([{name: row[key] for name, key in SHOWN.items()} for row in printed.rows], printed.titles),
+            lines=[*(line.text for line in result.lines), f"{done}; {in_words(session['seconds'])}."],
+        )
     except KeyboardInterrupt:
         typer.echo(f"bqrl: stopped; finished runs are kept in {folder}, and the same command continues", err=True)
         raise
     except FailedRunsError as error:
         _list_failures(error, folder)
         raise typer.Exit(1) from None
-    if as_json:
-        print_json({"settings": result.settings, "sentences": result.sentences, **result.details})
-    else:
-        _show(result, folder)
-
-
-def _check_quick(folder: Path, quick: bool) -> None:
-    """Refuse a quick run in the folder of a whole study."""
-    try:
-        whole = json.loads((folder / "result.json").read_bytes())["settings"]["quick"] is False
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    if quick and whole:
-        raise ValueError(f"{folder} holds the results of a whole study; give another folder for a quick run")
 
 
 def _list_failures(error: FailedRunsError, folder: Path) -> None:
     """Print one line per failed run."""
     count = len(error.failures)
     lines = [f"bqrl: {count} {'run' if count == 1 else 'runs'} failed; all others are kept in {folder}:"]
-    lines += [f"  {one.run}: {one.message}" for one in error.failures[:MAX_LISTED]]
+    lines += [f"  {run}: {message}" for run, message in error.failures[:MAX_LISTED]]
     lines += [f"  and {count - MAX_LISTED} more"] if count > MAX_LISTED else []
     lines += [f"bqrl: no tables were written; {folder / LOG} has the details, and the same command tries again"]
     typer.echo("\n".join(lines), err=True)
-
-
-def _show(result: Result, folder: Path) -> None:
-    """Print what the study found, in short."""
-    console = paper()
-    if "printed_numbers" in result.tables:
-        console.print("Printed numbers and ours (mean of the held-out seeds; mean and spread of further seeds)")
-        show_table(console, Table([_numbers(row) for row in result.tables["printed_numbers"].rows]))
-        console.print()
-    for sentence in result.sentences:
-        console.print(str(sentence))
-    session: dict[str, Any] = result.details["session"]
-    console.print(
-        f"{session['runs_made']} runs made, {session['runs_skipped']} skipped because they were finished before;"
-        f" {in_words(session['seconds'])}."
-    )
-    console.print(
-        f"Wrote {folder}; open report.html first. result.json has every number with its reason.", soft_wrap=True
-    )
-
-
-def _numbers(row: Mapping[str, Any]) -> dict[str, str]:
-    """A printed number beside ours, for a table."""
-    threshold = row["further_mean"] is None  # a whole number, without spread
-    digits = "g" if threshold or row["ours"] is None else ".2f"
-    ours = "none" if row["ours"] is None else f"{row['ours']:{digits}}"
-    further = "" if threshold else f"{row['further_mean']:.2f} ± {row['further_std']:.2f}"
-    head = {"where": row["where"], "tau": f"{row['level']:g}", "learner": row["label"]}
-    return head | {"printed": f"{row['printed']:{digits}}", "ours": ours, "further seeds": further}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -13,19 +14,20 @@ from typer import Option
 
 from bqrl.checks import number, whole
 from bqrl.cli.forecast import evaluation_seconds, forecast, forecast_text
-from bqrl.cli.output import Json, Out, finish, paper, print_json, say, show_table
-from bqrl.cli.problem import ProblemOptions, discount_question, read_problem
+from bqrl.cli.output import Json, Note, Out, conclude
+from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import QUIET_SECONDS, ProgressBar
 from bqrl.errors import ArgumentError
 from bqrl.mdp.model import MDP
 from bqrl.planners.follow import play_shares
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels
 from bqrl.planners.solve import solve as solve_one
-from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve, risk_neutral
+from bqrl.planners.target import guarantee_curve, plan_from_curve, risk_neutral
 from bqrl.results.plans import MAX_SHARES, Solved, in_one_line, level_table, plan_document, plan_files, plan_result
-from bqrl.results.result import check_folder, write
+from bqrl.results.result import check_folder
 from bqrl.results.words import Words
 
+LIMITS = ("points", "max_bytes")  # on a sweep
 DIAMETER = 2.0  # the largest l1 distance of two rows
 SLIDER = (0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20)))  # levels of the page, the important ones first
 SLIDER_SECONDS = 5.0  # what the further levels may cost
@@ -93,45 +95,32 @@ def solve(
     for level in tau:
         check_levels(level, beta)
     taus = sorted(set(tau))
-    if out is not None:
-        check_folder(out, plan_files(taus))
+    check_folder(out, plan_files(taus))
     problem = read_problem(asked)
     if problem.mdp is None:
         raise ValueError(f"{asked.problem} does not expose its kernel; try: bqrl learn {asked.problem}")
-    if problem.assumed is not None:
-        typer.echo(f"bqrl: {problem.assumed}", err=True)
+    notices = problem.notices
     if options.radius is not None and options.radius > DIAMETER:
-        effect = f"has the effect of {DIAMETER:g}, the largest distance of rows"
-        typer.echo(f"bqrl: --radius {options.radius:g} {effect}", err=True)
-    result = None
+        notices.append(f"--radius {options.radius:g} has the effect of {DIAMETER:g}, the largest distance of rows")
+    for notice in notices:
+        typer.echo(f"bqrl: {notice}", err=True)
     with ProgressBar() as watch:
-        solved = solve_levels(problem.words, problem.mdp, taus, settings, watch, full=out is not None)
-        document = plan_document(solved)
-        if out is not None:
-            watch.phase("writing")
-            result = plan_result(solved)
-            write(result, out)
-    if as_json:
-        print_json(document)
-    else:
-        _show(document, problem.words)
-    question = discount_question(problem.mdp.discount)
-    if question is not None:
-        typer.echo(question, err=as_json)
-    if out is not None and result is not None:
-        finish(result, out, quiet=as_json)
+        solved = solve_levels(problem.words, problem.mdp, taus, settings, watch)
+    document, words = plan_document(solved), problem.words
+    conclude(
+        document, lambda watch: plan_result(with_chart_data(solved, watch)), out, as_json=as_json,
+        table=level_table(document, words),
+        header=f"{words.title}: {in_one_line(document['model'], words)}", lines=sentences(document),
+    )  # fmt: skip
 
 
-def solve_levels(
-    words: Words, mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar, *, full: bool
-) -> Solved:
-    """The plans of all levels with what they are compared with; `full` adds what only charts need."""
+def solve_levels(words: Words, mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> Solved:
+    """The plans of all levels, and the risk-neutral policy."""
     begun = time.perf_counter()
     expected = forecast(mdp, len(taus), settings["beta"], settings)
     if expected is not None and expected[0] > QUIET_SECONDS:
         watch.say(forecast_text(*expected))
-    limits = {key: settings[key] for key in ("points", "max_bytes") if settings[key] is not None}
-    plans, curve = _plans(mdp, taus, settings, limits, watch)
+    plans = _plans(mdp, taus, settings, watch)
     watch.phase("comparing with the risk-neutral policy")
     neutral = None
     if settings["planner"] != "expected":  # on a grid as fine as that of the plans
@@ -139,65 +128,63 @@ def solve_levels(
         finest = max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
         policy, law, upper = risk_neutral(mdp, finest)
         neutral = (policy, law, upper or law)
-    seconds = time.perf_counter() - begun
-    if not full:
-        return Solved(words, mdp, tuple(plans), (), neutral, settings, curve, seconds=seconds)
-    watch.phase("guarantee curve", mdp.H)
-    plain = "curve" in plans[0].details and settings["beta"] == 0.0 and plans[0].attitude == "nominal"
-    if curve is None:
-        with suppress(ValueError):  # a sweep does not fit
-            curve = guarantee_curve(mdp, tick=watch.tick, **limits)
-    others = _slider(curve, watch) if plain and curve is not None else []
-    shares, neutral_shares = {}, None
-    if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
-        shares = {plan.tau: play_shares(mdp, plan.policy) for plan in watch.track([*plans, *others], "policy map")}
-        neutral_shares = None if neutral is None else play_shares(mdp, neutral[0])
     return Solved(
-        words, mdp, tuple(plans), tuple(others), neutral, settings, curve, shares, neutral_shares, seconds=seconds
+        words=words, mdp=mdp, plans=tuple(plans), neutral=neutral, settings=settings,
+        curve=plans[-1].details.get("curve"), seconds=time.perf_counter() - begun,
+    )  # fmt: skip
+
+
+def with_chart_data(solved: Solved, watch: ProgressBar) -> Solved:
+    """Add what only charts need: the guarantee curve, plans at further levels, and how often actions are played."""
+    mdp, curve, first, others = solved.mdp, solved.curve, solved.plans[0], list[Plan]()
+    if curve is None:
+        watch.phase("guarantee curve", mdp.H)
+        with suppress(ValueError):  # a sweep does not fit
+            curve = guarantee_curve(mdp, tick=watch.tick, **_given(solved.settings, *LIMITS))
+    if curve is not None and "curve" in first.details and first.beta == 0.0 and first.attitude == "nominal":
+        seconds_each = max(evaluation_seconds(mdp, curve.sweep.grid), 1e-3)
+        further = list(dict.fromkeys(SLIDER))[: int(SLIDER_SECONDS / seconds_each)]
+        others = [plan_from_curve(curve, level) for level in watch.track(further, "further levels")]
+    found = replace(solved, curve=curve, others=tuple(others))
+    if mdp.H * mdp.S * mdp.A > MAX_SHARES:
+        return found
+    every = watch.track([*solved.plans, *others], "policy map")
+    return replace(
+        found,
+        shares={plan.tau: play_shares(mdp, plan.policy) for plan in every},
+        neutral_shares=None if solved.neutral is None else play_shares(mdp, solved.neutral[0]),
     )
 
 
-def _slider(curve: GuaranteeCurve, watch: ProgressBar) -> list[Plan]:
-    """Plans at further levels, as many as a few seconds allow."""
-    each = evaluation_seconds(curve.mdp, curve.sweep.grid)
-    levels = list(dict.fromkeys(SLIDER))[: int(SLIDER_SECONDS / max(each, 1e-3))]
-    return [plan_from_curve(curve, level) for level in watch.track(levels, "further levels")]
-
-
-def _plans(
-    mdp: MDP, taus: list[float], settings: dict[str, Any], limits: dict[str, Any], watch: ProgressBar
-) -> tuple[list[Plan], GuaranteeCurve | None]:
+def _plans(mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> list[Plan]:
     """Plans by level; for the plain quantile one sweep serves them all."""
-    asked = {key: settings[key] for key in ("radius", "secondary", "gap", "max_nodes") if settings[key] is not None}
-    special = {key: settings[key] for key in ("attitude", "randomized", "arithmetic")}
-    if settings["planner"] == "target" and settings["beta"] == 0.0 and not asked and special["arithmetic"] == "float":
+    planner, beta, arithmetic = settings["planner"], settings["beta"], settings["arithmetic"]
+    limits, special = _given(settings, *LIMITS), _given(settings, "radius", "attitude", "secondary", "gap", "max_nodes")
+    if planner == "target" and beta == 0.0 and arithmetic == "float" and not special:
         begun = time.perf_counter()
         watch.phase("planning", mdp.H)
         curve = guarantee_curve(mdp, tick=watch.tick, **limits)
         levels = watch.track(taus, "evaluating the policies")
-        return [plan_from_curve(curve, tau).with_time(time.perf_counter() - begun) for tau in levels], curve
-    plans = [
-        solve_one(mdp, tau, settings["beta"], settings["planner"], **asked, **special, **limits)
-        for tau in watch.track(taus, "planning")
-    ]
-    return plans, plans[-1].details.get("curve")
+        return [plan_from_curve(curve, tau).with_time(time.perf_counter() - begun) for tau in levels]
+    asked = {**limits, **special, "arithmetic": arithmetic, "randomized": settings["randomized"]}
+    return [solve_one(mdp, tau, beta, planner, **asked) for tau in watch.track(taus, "planning")]
 
 
-def _show(document: dict[str, Any], words: Words) -> None:
-    """Print the table and what each level means."""
-    console = paper()
-    console.print(f"{words.title}: {in_one_line(document['model'], words)}", style="italic", soft_wrap=True)
-    show_table(console, level_table(document, words))
-    console.print()
-    for level in document["levels"]:
-        lead = f"{level['objective']}: " if len(document["levels"]) > 1 else ""
-        say(console, f"{lead}{level['meaning']}")
-        for note in level["notes"]:
-            if level["attitude"] == "nominal":  # over a ball the sentence has said it
-                say(console, note, indent="  ", style="dim")
-    if any(_open(level) for level in document["levels"]):
+def _given(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: settings[key] for key in keys if settings[key] is not None}
+
+
+def sentences(document: dict[str, Any]) -> list[str]:
+    """What each level means, with its notes."""
+    levels, found = document["levels"], list[str]()
+    for level in levels:
+        found.append(f"{level['objective']}: {level['meaning']}" if len(levels) > 1 else level["meaning"])
+        if level["attitude"] == "nominal":  # over a ball the sentence has said it
+            found += map(Note, level["notes"])
+    if any(_open(level) for level in levels):
         finer = "--points or --gap" if document["settings"].get("radius") is None else "--points"
-        say(console, f"A finer grid narrows the bracket: {finer}.", style="dim")
+        found.append(Note(f"A finer grid narrows the bracket: {finer}."))
+    return found
 
 
 def _open(level: dict[str, Any]) -> bool:

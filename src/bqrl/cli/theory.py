@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from bqrl.cli.output import Json, Out, finish, paper, print_json
+from bqrl.cli.output import Json, Note, Out, conclude, study_folder
 from bqrl.cli.progress import ProgressBar
 from bqrl.experiments.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
-from bqrl.results.result import check_folder, write
+from bqrl.results.result import check_folder
 from bqrl.study.papers import paper_file
 from bqrl.study.settings import read_settings
 
@@ -28,22 +28,16 @@ def theory(
     """Compare the theory with runs: coverage, regret and its bounds, the hard family, buffers, possible returns."""
     spec = read_settings(paper_file("theory.toml") if settings is None else settings, FILE, quick=quick)
     names = spec.chosen(only)
-    folder = out if out is not None else Path("results") / (f"{spec.theory.name}_quick" if quick else spec.theory.name)
+    folder = study_folder(out, spec.theory.name, quick=quick)
     check_folder(folder, [f"{stem}.csv" for name in names for stem in EXPERIMENTS[name].captions])
     stored = stored_experiments(folder, quick)
     with ProgressBar() as watch:
         found = run_theory(spec, names, watch)
         watch.phase("drawing")
         result = theory_result(spec, {**stored, **found})
-        write(result, folder)
-    if as_json:
-        head = {"title": result.title, "settings": result.settings, "sentences": result.sentences}
-        print_json({**head, **result.details})
-    else:
-        console = paper()
-        for name in names:
-            headline, *remarks = EXPERIMENTS[name].sentences(found[name])
-            console.print(f"{name}: {headline}", style="bold", soft_wrap=True)
-            for line in remarks:
-                console.print(f"  {line}", soft_wrap=True)
-    finish(result, folder, quiet=as_json)
+    head = {"title": result.title, "settings": result.settings, "sentences": result.sentences}
+    lines: list[str] = []
+    for name in names:
+        headline, *remarks = EXPERIMENTS[name].sentences(found[name])
+        lines += [f"{name}: {headline}", *map(Note, remarks)]
+    conclude({**head, **result.details}, lambda _: result, folder, as_json=as_json, lines=lines)

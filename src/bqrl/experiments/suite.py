@@ -91,17 +91,15 @@ def run_theory(spec: TheorySettings, only: Iterable[str] | None = None, watch: W
 
 
 def stored_experiments(folder: Path, quick: bool) -> dict[str, Found]:
-    """Experiments that the folder already holds; ValueError if a quick run would replace full ones."""
+    """Experiments of a run of the same length that the folder already holds."""
     try:
         there = read(folder)
     except (OSError, ValueError):
         return {}
-    if there.kind != "theory":
+    if there.kind != "theory" or there.settings["quick"] != quick:
         return {}
-    if quick and not there.settings["quick"]:
-        raise ValueError(f"{folder} holds the full experiments; give another folder for a quick run")
-    experiments = there.details["experiments"] if there.settings["quick"] == quick else {}
-    return {name: one for name, one in experiments.items() if "tables" in one}  # earlier versions stored no tables
+    experiments = there.details["experiments"].items()
+    return {name: one for name, one in experiments if "tables" in one}  # earlier versions stored no tables
 
 
 def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> Result:

@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
-from bqrl.checks import choice, nearest, number, random_seed, shown, whole
+from bqrl.checks import choice, flag, nearest, number, random_seed, shown, whole
 from bqrl.errors import ArgumentTypeError, FileFormatError
 from bqrl.laws.rows import mean_rows, quantile_rows
 from bqrl.learners.callbacks import Callback
@@ -151,9 +151,7 @@ class Run:
         rng = np.random.default_rng(learner_seed)
         facts = {"tau": tau, "episodes": self.total, "delta": delta}
         world_rng = np.random.default_rng(world_seed)
-        if events_observed is not None and not isinstance(events_observed, bool):
-            text = f"events_observed must be True, False or None, got {shown(events_observed)}"
-            raise ArgumentTypeError(text, name="events_observed", value=events_observed)
+        events_observed = flag(events_observed, "events_observed", optional=True)
         self.mdp, task, self.world = pose(problem, maker, horizon, start, world_rng, facts, events_observed)
         self.learner = maker(task, rng, **params)
         if not isinstance(self.learner, Learner):

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import flag
 from bqrl.errors import EpisodeError
 from bqrl.learners.counts import Counts, Units
 from bqrl.learners.counts_loops import Laws, count_events
@@ -34,7 +35,7 @@ from bqrl.mdp.noise import SharedNoise
 def counts_of(task: Task, stationary: bool | None = None) -> Counts:
     """Return the counts with which a learner starts: those of the event laws if rows share noise, else those of rows."""
     assert task.model is not None
-    noise = task.model.noise
+    stationary, noise = flag(stationary, "stationary", optional=True), task.model.noise
     if noise is None or not np.any(noise.row_law >= 0):
         return Counts(task.structure, stationary, task.model.reward)
     return SharedCounts(task.structure, noise, stationary, task.model.reward)

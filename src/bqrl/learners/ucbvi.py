@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bqrl.checks import choice, number
+from bqrl.checks import choice, flag, number
 from bqrl.learners.model_based import ModelBased
 from bqrl.learners.model_based_loops import Bonus, ucbvi_values
 from bqrl.learners.protocol import Task
@@ -42,7 +42,7 @@ class UCBVI(ModelBased):
     ) -> None:  # fmt: skip
         super().__init__(task, rng, stationary)
         self.scale, self.bonus = number(scale, "scale", 0.0), choice(bonus, "bonus", BONUSES)
-        self.monotone = bool(monotone)
+        self.monotone = flag(monotone, "monotone")
         self.L = float(np.log(5.0 * task.S * task.A * task.episodes * task.H / task.delta))
         self._bonus = Bonus(self.bonus == "bernstein", self.scale, self.L, self.monotone)
 

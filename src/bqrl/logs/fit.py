@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, number, shown
+from bqrl.checks import choice, flag, number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import Episodes, order_episodes
@@ -83,8 +83,7 @@ def fit(
     """
     confidence = number(confidence, "confidence", 0.0, 1.0, "()")
     discount = number(discount, "discount", 0.0, 1.0, "(]")
-    if not isinstance(stationary, bool):
-        raise ArgumentTypeError(f"stationary must be True or False, got {shown(stationary)}", name="stationary")
+    stationary = flag(stationary, "stationary")
     if reward_by is not None:
         choice(reward_by, "reward_by", ("state-action",))
     if isinstance(support, str):

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from bqrl.checks import choice, nearest, number, whole
+from bqrl.checks import choice, flag, nearest, number, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.model import MDP
 from bqrl.planners.buffered import plan_buffered
@@ -119,16 +119,15 @@ def solve(
 
 def _randomized(randomized: Any, exact: Any) -> bool | None:
     """The option `randomized`, from its deprecated form `exact` if necessary."""
-    if randomized is not None and not isinstance(randomized, bool):
-        raise ArgumentTypeError(f"randomized must be True, False or None, got {randomized!r}", name="randomized")
+    chosen: bool | None = flag(randomized, "randomized", optional=True)
     if exact is None:
-        return randomized
+        return chosen
     warnings.warn("exact=True is deprecated; use randomized=False", DeprecationWarning, stacklevel=3)
-    if exact and randomized:
+    if exact and chosen:
         raise ArgumentError(
             "randomized must be False with exact=True, got True; drop exact", name="randomized", value=True
         )
-    return False if exact else randomized
+    return False if exact else chosen
 
 
 def _variant(

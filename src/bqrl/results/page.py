@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -76,16 +76,20 @@ def _title(spec: dict[str, Any]) -> dict[str, str]:
 def _table(name: str, table: Table) -> dict[str, Any]:
     csv, count = to_csv(table), len(table.rows)
     titles, cells = displayed(Table(table.rows[:SHOWN_ROWS], table.titles))
-    words = [any(row[i][:1].isalpha() and row[i] not in ("yes", "no") for row in cells) for i in range(len(titles))]
     return {
         "name": name,
         "title": re.sub(r"_tau(\d+)p(\d+)$", r" at τ = \1.\2", name).replace("_", " ").capitalize(),
         "caption": table.caption,
-        "columns": [{"title": title, "text": text} for title, text in zip(titles, words, strict=True)],
+        "columns": [{"title": title, "text": is_text(row[i] for row in cells)} for i, title in enumerate(titles)],
         "cells": cells,
         "more": count if count > SHOWN_ROWS else 0,
         "csv": csv.decode() if len(csv) <= MAX_CSV else "",
     }
+
+
+def is_text(column: Iterable[str]) -> bool:
+    """Whether a column holds words, which are aligned on the left, rather than numbers."""
+    return any(cell[:1].isalpha() and cell not in ("yes", "no") for cell in column)
 
 
 def _shown(value: Any) -> str:

@@ -1,49 +1,32 @@
-"""The record of a result, and the folder that holds it.
+"""The record of a result, and its form in a folder.
 
 A folder holds `result.json` (kind, title, settings, sentences, column titles), one `NAME.csv` per table, one
-`NAME.vl.json` per chart (Vega-Lite), attached files, and `manifest.json` with the SHA-256 digest of each of them.
-
-Writing has four steps under one lock:
-
-1. the manifest is replaced by one that says "interrupted" and lists the digests of the old and of the new files;
-2. each new file replaces its predecessor atomically;
-3. files of the old result that the new one does not have are removed;
-4. the manifest is replaced by one that says "complete" and lists the new files.
-
-A process that is killed before step 1 leaves the old result, one that is killed after step 4 leaves the new one, and in
-between the folder says that it is interrupted and the same command completes it. A file is ours only if the manifest
-lists its name and its digest. All other files stay untouched; if one of them has the name of a file to be written,
-`check_folder` refuses before any work begins.
+`NAME.vl.json` per chart (Vega-Lite), attached files, and the manifest of `bqrl.results.folder`.
 """
 
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import math
-import os
 import platform
-import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from filelock import FileLock, Timeout
+from typing import Any
 
 import bqrl
 from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.results.folder import COMPLETE, FORMAT, MANIFEST, NAME, VERSION, Folder
 
-RESULT, MANIFEST, LOCK, DRAFT = "result.json", "manifest.json", ".bqrl.lock", ".bqrl.part"
-FORMAT, VERSION = "bqrl result", 1
-LOCK_SECONDS = 30.0  # writing takes less
-GENERATED = 160  # bytes in which a page of ours names its generator
-NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}")  # may lie in subfolders
+RESULT = "result.json"
+# Types of columns in result.json: the Python types of their cells, and how a cell is read back from CSV.
+COLUMN_TYPES: dict[str, tuple[set[type], Callable[[str], Any]]] = {
+    "yes/no": ({bool}, "True".__eq__), "whole": ({int}, int), "number": ({int, float}, float), "text": ({str}, str),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,61 +139,36 @@ def file_names(result: Result) -> list[str]:
     return [*_contents(result), MANIFEST]
 
 
-def check_folder(folder: str | Path, names: Iterable[str] = ()) -> None:
+def check_folder(folder: str | Path | None, names: Iterable[str] = ()) -> None:
     """Raise OSError with one line if a result with these files could not be written to the folder. Writes nothing.
 
     Parameters
     ----------
     folder
-        Where the result will be written; it need not exist.
+        Where the result will be written; it need not exist. None: the result will not be written.
     names
         Files to be written, beside `result.json` and `manifest.json`.
     """
-    path = Path(folder)
-    _check_writable(path)
-    _refuse_foreign(path, _manifest(path), [RESULT, *names])
+    if folder is not None:
+        Folder(folder).check([RESULT, *names])
 
 
 def write(result: Result, folder: str | Path) -> None:
     """Write the result in place of the one that the folder holds; files that bqrl did not write stay as they are."""
-    _replace(Path(folder), _contents(result), keep=False)
+    Folder(folder).replace(_contents(result))
 
 
 def add_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
     """Add files to a complete result folder, such as its page, or replace those that have these names."""
-    if _manifest(Path(folder)).status != "complete":
-        read(folder)  # raises with the reason
-    _replace(Path(folder), dict(files), keep=True)
-
-
-def write_file(folder: str | Path, name: str, content: bytes) -> None:
-    """Write one file to a folder without a result; refuses to replace a file that does not begin in the same way."""
-    path, place = Path(folder), Path(folder) / name
-    _check_writable(path)
-    path.mkdir(parents=True, exist_ok=True)
-    if os.path.lexists(place) and (not place.is_file() or place.read_bytes()[:GENERATED] != content[:GENERATED]):
-        raise FileExistsError(f"{place} was not written by bqrl; move it or choose another folder")
-    _write_file(path, name, content)
+    place = Folder(folder)
+    if place.status != COMPLETE:
+        place.read()  # raises with the reason
+    place.replace(files, keep=True)
 
 
 def read(folder: str | Path) -> Result:
     """Read the result of a folder, attached files included, and check that each file is as it was written."""
-    path = Path(folder)
-    if not path.is_dir():
-        raise FileNotFoundError(f"there is no folder {path}; name one that a command has written with --out")
-    manifest = _manifest(path)
-    if not manifest.status:
-        raise FileFormatError(f"{path} holds no result of bqrl (no {MANIFEST}); name a folder written with --out")
-    if manifest.status != "complete":
-        raise FileFormatError(f"{path}: interrupted; run the command again", file=str(path))
-    contents: dict[str, bytes] = {}
-    for name, digests in manifest.files.items():
-        with suppress(OSError):
-            contents[name] = (path / name).read_bytes()
-        if name not in contents or _digest(contents[name]) not in digests:
-            state = "missing" if name not in contents else "not as it was written"
-            raise FileFormatError(f"{path / name} is {state}; run the command again", file=str(path / name))
-    return _parse(path, contents)
+    return _parse(Path(folder), Folder(folder).read())
 
 
 def _contents(result: Result) -> dict[str, bytes]:
@@ -258,18 +216,16 @@ def _columns(table: Table) -> list[dict[str, str]]:
     found = []
     for key in table.columns:
         types = {type(plain(row[key], finite=False)) for row in table.rows} - {type(None)}
-        kinds: dict[str, set[type]] = {"yes/no": {bool}, "whole": {int}, "number": {int, float}}
-        kind = next((name for name, some in kinds.items() if types and types <= some), "text")
+        kind = next((kind for kind, (some, _) in COLUMN_TYPES.items() if types and types <= some), "text")
         found.append({"key": key, "title": table.titles.get(key, key), "type": kind})
     return found
 
 
 def _table(content: bytes, caption: str, columns: Sequence[Mapping[str, str]]) -> Table:
     """The table of a CSV file whose columns are described as `_columns` does."""
-    parse: dict[str, Any] = {"whole": int, "number": float, "yes/no": lambda text: text == "True", "text": str}
-    read_cell = {column["key"]: parse[column["type"]] for column in columns}
+    parse = {column["key"]: COLUMN_TYPES[column["type"]][1] for column in columns}
     rows = [
-        {key: read_cell[key](text) if text else None for key, text in row.items()}
+        {key: parse[key](text) if text else None for key, text in row.items()}
         for row in csv.DictReader(io.StringIO(content.decode(), newline=""))
     ]
     return Table(rows, {column["key"]: column["title"] for column in columns}, caption)
@@ -286,102 +242,3 @@ def plain(value: Any, finite: bool = True) -> Any:
     if isinstance(value, float) and finite and not math.isfinite(value):
         return None
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
-
-
-class _Manifest(NamedTuple):
-    """The manifest of a folder: "complete", "interrupted" or "" for none of ours, and the digests of its files."""
-
-    status: str
-    files: dict[str, list[str]]
-
-
-def _manifest(path: Path) -> _Manifest:
-    try:
-        found = json.loads((path / MANIFEST).read_bytes())
-        if found["format"] == FORMAT and found["status"] in ("complete", "interrupted"):
-            return _Manifest(found["status"], {str(name): [*map(str, some)] for name, some in found["files"].items()})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass
-    return _Manifest("", {})
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _ours(place: Path, digests: Sequence[str]) -> bool:
-    """Whether a file is as we wrote it."""
-    return not place.is_symlink() and place.is_file() and _digest(place.read_bytes()) in digests
-
-
-def _refuse_foreign(path: Path, manifest: _Manifest, names: Iterable[str]) -> None:
-    """FileExistsError if one of the names is taken by a file that is not ours."""
-    if os.path.lexists(path / MANIFEST) and not manifest.status:
-        raise FileExistsError(f"{path / MANIFEST} was not written by bqrl; move it or choose another folder")
-    for name in names:
-        for part in list(Path(name).parents)[:-1]:
-            if os.path.lexists(path / part) and ((path / part).is_symlink() or not (path / part).is_dir()):
-                raise FileExistsError(f"{path / part} is not a folder of bqrl; move it or choose another folder")
-        if os.path.lexists(path / name) and not _ours(path / name, manifest.files.get(name, ())):
-            state = "was changed after bqrl wrote it" if name in manifest.files else "was not written by bqrl"
-            raise FileExistsError(f"{path / name} {state}; move it or choose another folder")
-
-
-def _replace(path: Path, contents: dict[str, bytes], keep: bool) -> None:
-    _check_writable(path)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with FileLock(path / LOCK, timeout=LOCK_SECONDS):
-            manifest = _manifest(path)
-            _refuse_foreign(path, manifest, contents)
-            listed = {name: some for name, some in manifest.files.items() if NAME.fullmatch(name)}
-            digests = {name: [_digest(content)] for name, content in contents.items()}
-            both = {name: [*digests.get(name, ()), *listed.get(name, ())] for name in {**listed, **digests}}
-            _write_manifest(path, "interrupted", both)
-            for name, content in contents.items():
-                _write_file(path, name, content)
-            for name in listed:
-                if not keep and name not in digests and _ours(path / name, listed[name]):
-                    (path / name).unlink()
-            _write_manifest(path, "complete", {**listed, **digests} if keep else digests)
-    except Timeout:
-        raise OSError(f"another process is writing to {path}; wait for it or choose another folder") from None
-    except FileExistsError:
-        raise
-    except OSError as fault:
-        reason = fault.strerror or str(fault)
-        raise OSError(
-            f"cannot write the result to {path}: {reason}; make room there or choose another folder"
-        ) from None
-
-
-def _write_manifest(path: Path, status: str, files: Mapping[str, list[str]]) -> None:
-    message = {} if status == "complete" else {"message": "interrupted; run the command again"}
-    manifest = {"format": FORMAT, "version": VERSION, "status": status, **message, "files": dict(sorted(files.items()))}
-    _write_file(path, MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
-
-
-def _write_file(path: Path, name: str, content: bytes) -> None:
-    """Replace one file atomically; the caller holds the lock, so one draft name serves all."""
-    with (path / DRAFT).open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    (path / name).parent.mkdir(parents=True, exist_ok=True)
-    os.replace(path / DRAFT, path / name)
-
-
-def _check_writable(path: Path) -> None:
-    """OSError if the folder cannot be made or written to."""
-    try:
-        if "\0" in str(path):
-            raise OSError("a name must not hold a zero byte; choose another folder")
-        nearest = path
-        while not os.path.lexists(nearest):
-            nearest = nearest.parent
-        if not nearest.is_dir():
-            raise NotADirectoryError(f"{nearest} is a file; name a folder")
-        if not os.access(nearest, os.W_OK | os.X_OK):
-            raise PermissionError(f"no permission to write to {nearest}; choose another folder")
-    except OSError as fault:
-        raise OSError(f"cannot write to the folder {path}: {fault.strerror or fault}") from None

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from bqrl.study.runs import RunSpec, Timing, execute
 from bqrl.study.store import Memory
-from bqrl.study.watch import Watch, in_words
+from bqrl.study.watch import Watch, clock
 from bqrl.study.workers import LostWorkersError, Workers
 
 LOOK_SECONDS = 0.25
@@ -35,21 +35,13 @@ class Batch(NamedTuple):
 Steps = Generator[Batch, None, Any]
 
 
-class Failure(NamedTuple):
-    """A run that could not be finished."""
-
-    run: RunSpec
-    message: str
-
-
 class FailedRunsError(RuntimeError):
     """Some runs could not be finished; all others are stored."""
 
-    def __init__(self, failures: list[Failure]) -> None:
-        self.failures = failures
-        first = failures[0]
+    def __init__(self, failures: list[tuple[RunSpec, str]]) -> None:
+        self.failures = failures  # runs and messages
         more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
-        super().__init__(f"a run failed{more}; all others are kept. First: {first.run}: {first.message}")
+        super().__init__("a run failed{}; all others are kept. First: {}: {}".format(more, *failures[0]))
 
 
 @dataclass(slots=True)
@@ -81,9 +73,8 @@ class Engine:
         self.start = time.perf_counter()
         self.skipped = self.made = 0
         self.used: dict[str, RunSpec] = {}  # every run that some job asked for
-        self._failures: dict[str, Failure] = {}
+        self._failures: dict[str, str] = {}  # messages by the name of the run
         self._times = store.times()
-        self._waiting: dict[str, list[Job]] = {}
         self._queue: deque[str] = deque()
         self._running: dict[Future[Any], str] = {}
         self._asked: set[str] = set()  # kinds of which a run was queued
@@ -94,7 +85,7 @@ class Engine:
         self.watch.show(self)
         for job in self.jobs:
             self._advance(job)
-        while self._waiting:
+        while self._queue or self._running:
             for note in self.workers.notes():
                 self.watch.say(note)
             while self._queue and len(self._running) < self.workers.capacity:
@@ -104,7 +95,7 @@ class Engine:
                 self._take(self._running.pop(future), future)
             self.watch.show(self)
         if self._failures:
-            raise FailedRunsError(list(self._failures.values()))
+            raise FailedRunsError([(self.used[name], message) for name, message in self._failures.items()])
 
     def _advance(self, job: Job) -> None:
         """Let a job say what it needs next, until it needs something that is not there."""
@@ -113,41 +104,35 @@ class Engine:
                 batch = next(job.steps)
             except StopIteration as end:
                 job.outcome, job.over = end.value, True
-                self.watch.step(f"{job.label}: finished{f', {job.best}' if job.best else ''}{self._left()}")
+                self.watch.say(f"{job.label}: finished{f', {job.best}' if job.best else ''}{self._left()}", detail=1)
                 return
             job.phase, job.best = batch.phase, batch.best or job.best
             stored = sum([self._stored(job, run) for run in batch.runs])
-            self.watch.step(
-                f"{job.label}: {batch.phase}, {len(batch.runs)} runs"
-                f"{f', {stored} of them finished before' if stored else ''}"
-                f"{f'; so far {job.best}' if job.best else ''}{self._left()}"
-            )
+            before = f", {stored} of them finished before" if stored else ""
+            best = f"; so far {job.best}" if job.best else ""
+            self.watch.say(f"{job.label}: {batch.phase}, {len(batch.runs)} runs{before}{best}{self._left()}", detail=1)
 
     def _stored(self, job: Job, run: RunSpec) -> bool:
         """Whether a run is finished; if not, the job waits for it."""
-        name = run.name
+        name, first = run.name, job.kind not in self._asked
         self.used[name] = run
         if name in self._failures:
             job.failed = True
             return False
-        if name not in self._waiting:
+        if not any(name in other.missing for other in self.jobs):
             if self.store.has(run):
                 self.skipped += 1
                 self._count(job, run, self._times.get(name))
                 return True
-            self._waiting[name] = []
-            if job.kind in self._asked:
-                self._queue.append(name)
-            else:  # one run of each kind comes first, so that the cost of all is soon known
-                self._queue.appendleft(name)
-                self._asked.add(job.kind)
+            # One run of each kind comes first, so that the cost of all is soon known.
+            (self._queue.appendleft if first else self._queue.append)(name)
+            self._asked.add(job.kind)
         job.missing.add(name)
-        self._waiting[name].append(job)
         return False
 
     def _take(self, name: str, call: Future[Any]) -> None:
         """Store what a call returned, and resume the jobs that waited for it."""
-        run, jobs, timing = self.used[name], self._waiting.pop(name), None
+        run, timing = self.used[name], None
         try:
             error = call.exception()
         except CancelledError as cancelled:
@@ -158,19 +143,20 @@ class Engine:
             content, timing = call.result()
             self.store.save(run, content, timing)
             self.made += 1
-            self.watch.note(f"done in {timing.wall:.2f} s: {run}")
+            self.watch.say(f"done in {timing.wall:.2f} s: {run}", detail=2)
         elif self.strict:
             raise error
         else:
             message = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            self._failures[name] = Failure(run, message)
+            self._failures[name] = message
             self.watch.say(f"failed: {run}: {message}")
-            self.watch.note("".join(traceback.format_exception(error)))
-        for job in jobs:
-            job.missing.discard(name)
+            self.watch.say("".join(traceback.format_exception(error)), detail=2)
+        waiting = [job for job in self.jobs if name in job.missing]
+        for job in waiting:
+            job.missing.remove(name)
             job.failed |= error is not None
             self._count(job, run, timing)
-        for job in jobs:
+        for job in waiting:
             self._advance(job)
 
     def _count(self, job: Job, run: RunSpec, timing: Timing | None) -> None:
@@ -211,4 +197,4 @@ class Engine:
 
     def _left(self) -> str:
         left = self.seconds_left()
-        return "" if left is None else f" ({in_words(self.seconds)} elapsed, about {in_words(left)} left)"
+        return "" if left is None else f" ({clock(self.seconds, left)})"

@@ -18,7 +18,7 @@ from bqrl.mdp.model import MDP
 from bqrl.study.runs import RunSpec, Timing, from_bytes
 
 RUNS, TIMES = "runs", "times.jsonl"
-LOCK = ".bqrl.lock"  # also that of the writer of results
+LOCK = ".bqrl.lock"  # of a folder of runs, a result or both
 
 
 class Memory:

@@ -266,23 +266,16 @@ class _Log(Watch):
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is not None:
-            self.note(f"stopped: {type(error).__name__}: {error}")
+            self.say(f"stopped: {type(error).__name__}: {error}", detail=2)
         with suppress(OSError):
             self._file.close()
 
-    def say(self, text: str) -> None:
-        self.note(text)
-        self.inner.say(text)
-
-    def step(self, text: str) -> None:
-        self.note(text)
-        self.inner.step(text)
-
-    def note(self, text: str) -> None:
+    def say(self, text: str, detail: int = 0) -> None:
         """A full disk must not end a study here: its results are elsewhere."""
         with suppress(OSError):
             self._file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
             self._file.flush()
+        self.inner.say(text, detail)
 
     def show(self, state: Engine) -> None:
         self.inner.show(state)

@@ -14,14 +14,8 @@ T = TypeVar("T")
 class Watch:
     """Listens to studies, comparisons and theory experiments."""
 
-    def say(self, text: str) -> None:
-        """A line that the user should read."""
-
-    def step(self, text: str) -> None:
-        """A line about the progress, for places without a live display."""
-
-    def note(self, text: str) -> None:
-        """A line for the log only."""
+    def say(self, text: str, detail: int = 0) -> None:
+        """A line that the user should read (0), that replaces a live display where there is none (1), or for the log (2)."""
 
     def phase(self, text: str, total: int | None = None) -> None:
         """What is being done now, and in how many steps."""
@@ -51,3 +45,12 @@ def in_words(seconds: float) -> str:
     if seconds < 3599.5:
         return "{} min {} s".format(*divmod(round(seconds), 60))
     return "{} h {} min".format(*divmod(round(seconds / 60), 60))
+
+
+def clock(elapsed: float, left: float | None) -> str:
+    """The time elapsed and, if it is known, the time left.
+
+    >>> clock(75, None), clock(3, 60)
+    ('1 min 15 s elapsed', '3 s elapsed, about 1 min 0 s left')
+    """
+    return f"{in_words(elapsed)} elapsed" + ("" if left is None else f", about {in_words(left)} left")

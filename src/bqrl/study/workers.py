@@ -22,7 +22,7 @@ ONE_THREAD = (
     "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
 MAX_DEATHS = 3  # of processes at the same call before it counts as failed
-MAX_VAIN = 9  # deaths in a row without any result before the whole work is given up
+MAX_DEATHS_IN_A_ROW = 9  # without any result before the whole work is given up
 
 PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfinished run of this process
 
@@ -32,7 +32,7 @@ class LostWorkersError(OSError):
 
 
 class Workers:
-    """Whatever carries out calls. This class does so in the calling process, at once, when a call is submitted."""
+    """Carries out calls; this class does so in the calling process, at once, when a call is submitted."""
 
     size = 1  # how many calls proceed at a time
     capacity = 1  # how many calls may be submitted at a time
@@ -63,7 +63,7 @@ class LocalWorkers(Workers):
     """Processes of this machine; all cores unless `size` is given. One thread waits for each of them."""
 
     lost = (
-        f"{MAX_VAIN + 1} worker processes in a row died before they returned anything; finished runs are kept."
+        f"{MAX_DEATHS_IN_A_ROW + 1} worker processes in a row died before they returned anything; finished runs are kept."
         " A script must start its work under `if __name__ == '__main__':`"
     )
 
@@ -74,7 +74,7 @@ class LocalWorkers(Workers):
         self._own, self._starting = threading.local(), threading.Lock()
         self._counts: dict[ProcessPoolExecutor, Any] = {}  # episodes that each process has counted
         self._notes: list[str] = []
-        self._vain = 0  # deaths since the last result
+        self._deaths_in_a_row = 0  # since the last result
         self._closed = False
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
@@ -92,11 +92,11 @@ class LocalWorkers(Workers):
             except BrokenExecutor as broken:  # it died before the call
                 error = broken
             if not isinstance(error, BrokenExecutor):
-                self._vain = 0
+                self._deaths_in_a_row = 0
                 return call.result()
             self._counts.pop(self._own.__dict__.pop("pool"), None)
-            self._vain += 1
-            if self._vain > MAX_VAIN:
+            self._deaths_in_a_row += 1
+            if self._deaths_in_a_row > MAX_DEATHS_IN_A_ROW:
                 raise error
         raise ChildProcessError(f"its worker process died {MAX_DEATHS} times")
 

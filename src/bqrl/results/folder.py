@@ -1,0 +1,157 @@
+"""A folder of files that is whole or says that it is interrupted, and in which files of others are never touched.
+
+`manifest.json` lists the SHA-256 digest of every file. Writing has four steps under one lock:
+
+1. the manifest is replaced by one that says "interrupted" and lists the digests of the old and of the new files;
+2. each new file replaces its predecessor atomically;
+3. files of the old content that the new one does not have are removed;
+4. the manifest is replaced by one that says "complete" and lists the new files.
+
+A process that is killed before step 1 leaves the old content, one that is killed after step 4 leaves the new one, and in
+between the folder says that it is interrupted and the same command completes it. A file is ours only if the manifest
+lists its name and its digest. All other files stay untouched; if one of them has the name of a file to be written,
+`check` refuses before any work begins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from bqrl.errors import FileFormatError
+from bqrl.study.store import LOCK
+
+MANIFEST, DRAFT = "manifest.json", ".bqrl.part"
+FORMAT, VERSION = "bqrl result", 1
+LOCK_SECONDS = 30.0  # writing takes less
+NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}")  # may lie in subfolders
+COMPLETE, INTERRUPTED = "complete", "interrupted"
+
+
+class Folder:
+    """A folder and what its manifest says now."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.status = ""  # COMPLETE, INTERRUPTED, or "" where there is no manifest of ours
+        self.digests: dict[str, list[str]] = {}
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            found = json.loads((self.path / MANIFEST).read_bytes())
+            if found["format"] == FORMAT and found["status"] in (COMPLETE, INTERRUPTED):
+                self.digests = {str(name): [*map(str, some)] for name, some in found["files"].items()}
+                self.status = found["status"]
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise OSError with one line if files of these names could not be written. Writes nothing."""
+        self.check_writable()
+        if os.path.lexists(self.path / MANIFEST) and not self.status:
+            _refuse(self.path / MANIFEST, "was not written by bqrl")
+        for name in names:
+            for part in (self.path / parent for parent in list(Path(name).parents)[:-1]):
+                if os.path.lexists(part) and (part.is_symlink() or not part.is_dir()):
+                    _refuse(part, "is not a folder of bqrl")
+            if os.path.lexists(self.path / name) and not self._holds(name):
+                changed = name in self.digests
+                _refuse(self.path / name, "was changed after bqrl wrote it" if changed else "was not written by bqrl")
+
+    def check_writable(self) -> None:
+        """Raise OSError if the folder cannot be made or written to."""
+        try:
+            if "\0" in str(self.path):
+                raise OSError("a name must not hold a zero byte; choose another folder")
+            nearest = self.path
+            while not os.path.lexists(nearest):
+                nearest = nearest.parent
+            if not nearest.is_dir():
+                raise NotADirectoryError(f"{nearest} is a file; name a folder")
+            if not os.access(nearest, os.W_OK | os.X_OK):
+                raise PermissionError(f"no permission to write to {nearest}; choose another folder")
+        except OSError as fault:
+            raise OSError(f"cannot write to the folder {self.path}: {fault.strerror or fault}") from None
+
+    def write_one(self, name: str, content: bytes, same: int) -> None:
+        """Write a file that no manifest lists; it may replace one that begins with the same bytes, `same` of them."""
+        self.check_writable()
+        place = self.path / name
+        if os.path.lexists(place) and (not place.is_file() or place.read_bytes()[:same] != content[:same]):
+            _refuse(place, "was not written by bqrl")
+        self._put(name, content)
+
+    def replace(self, contents: Mapping[str, bytes], *, keep: bool = False) -> None:
+        """Put these files in place of those that the manifest lists; with `keep` those of other names stay."""
+        self.check_writable()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.path / LOCK, timeout=LOCK_SECONDS):
+                now = Folder(self.path)  # another process may have written
+                now.check(contents)
+                listed = {name: some for name, some in now.digests.items() if NAME.fullmatch(name)}
+                new = {name: [_digest(content)] for name, content in contents.items()}
+                both = {name: [*new.get(name, ()), *listed.get(name, ())] for name in {**listed, **new}}
+                now.write_manifest(INTERRUPTED, both)
+                for name, content in contents.items():
+                    now._put(name, content)
+                for name in listed:
+                    if not keep and name not in new and now._holds(name):
+                        (self.path / name).unlink()
+                now.write_manifest(COMPLETE, {**listed, **new} if keep else new)
+        except Timeout:
+            raise OSError(f"another process is writing to {self.path}; wait for it or choose another folder") from None
+        except FileExistsError:
+            raise
+        except OSError as fault:
+            reason = f"{fault.strerror or fault}; make room there or choose another folder"
+            raise OSError(f"cannot write the result to {self.path}: {reason}") from None
+
+    def read(self) -> dict[str, bytes]:
+        """The files by name; FileFormatError unless the folder is whole and each file is as it was written."""
+        path = self.path
+        if not path.is_dir():
+            raise FileNotFoundError(f"there is no folder {path}; name one that a command has written with --out")
+        if not self.status:
+            raise FileFormatError(f"{path} holds no result of bqrl (no {MANIFEST}); name a folder written with --out")
+        if self.status != COMPLETE:
+            raise FileFormatError(f"{path}: interrupted; run the command again", file=str(path))
+        contents: dict[str, bytes] = {}
+        for name, digests in self.digests.items():
+            with suppress(OSError):
+                contents[name] = (path / name).read_bytes()
+            if name not in contents or _digest(contents[name]) not in digests:
+                state = "missing" if name not in contents else "not as it was written"
+                raise FileFormatError(f"{path / name} is {state}; run the command again", file=str(path / name))
+        return contents
+
+    def write_manifest(self, status: str, files: Mapping[str, list[str]]) -> None:
+        """Replace the manifest."""
+        message = {} if status == COMPLETE else {"message": "interrupted; run the command again"}
+        head = {"format": FORMAT, "version": VERSION, "status": status, **message, "files": dict(sorted(files.items()))}
+        self._put(MANIFEST, (json.dumps(head, indent=2) + "\n").encode())
+
+    def _holds(self, name: str) -> bool:
+        """Whether a file is as we wrote it."""
+        place, digests = self.path / name, self.digests.get(name, ())
+        return not place.is_symlink() and place.is_file() and _digest(place.read_bytes()) in digests
+
+    def _put(self, name: str, content: bytes) -> None:
+        """Replace one file atomically; the caller holds the lock, so one draft name serves all."""
+        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+        with (self.path / DRAFT).open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(self.path / DRAFT, self.path / name)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _refuse(place: Path, reason: str) -> None:
+    raise FileExistsError(f"{place} {reason}; move it or choose another folder")

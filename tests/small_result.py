@@ -1,0 +1,20 @@
+"""A small result with every part that a folder holds."""
+
+import numpy as np
+
+from bqrl.results.result import Choice, Result, Sentence, Table
+
+
+def make(value: float, tables: int = 2, files: int = 1) -> Result:
+    rows = [{"state": '=a, "b"\n', "value": value + i, "n": i, "met": i > 0, "empty": None} for i in range(3)]
+    return Result(
+        kind="plan",
+        title=f"value {value}",
+        settings={"tau": 0.1, "gap": np.inf, "start": np.int64(3)},
+        tables={f"table_{i}": Table(rows, {"value": "Value (€)"}, "caption") for i in range(tables)},
+        charts={"law": {"mark": "bar", "data": {"values": [{"x": value}]}}},
+        sentences=["always", Sentence("at 0.1", {"tau": 0.1})],
+        choices=[Choice("tau", "Level", [0.1, 0.2], ["10 %", "20 %"], 1)],
+        details={"value": value},
+        files={f"policy_{i}.npz": bytes([i, int(value)]) for i in range(files)},
+    )
