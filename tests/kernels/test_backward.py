@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bqrl.kernels.backward import reduce_rows, sweep_rows
+from bqrl.kernels.backward import reduce_rows, sweep_rows, sweep_rows_threads
 from bqrl.kernels.l1 import l1_expectation, l1_moved, l1_ordered, sorted_by_value
-from bqrl.kernels.layout import Goal, Moves, Rows
+from bqrl.kernels.layout import Ball, Goal, Moves, Rows
 from bqrl.kernels.moves import shifted_add
 
 NO_JUMPS = np.empty((0, 0), np.int64)
@@ -121,3 +121,25 @@ def test_ties_go_to_the_larger_mean_then_to_the_lower_action():
     sweep_rows(rows, moves, NO_BALL, Goal(rewards, 0.0, 1e-13, 1e-13), after, now, action)
     assert action.tolist() == [[1, 1]]
     assert now.tolist() == [[0.5, 0.5, 2.0, 2.0]]
+
+
+@pytest.mark.parametrize("half", [None, 0.2])
+def test_a_stage_over_threads_has_the_same_bits(half):
+    rng = np.random.default_rng(5)
+    S, A, k, n = 6, 2, 3, 9
+    rows = Rows(
+        np.arange(S * A + 1) * k,
+        rng.integers(0, S, S * A * k).astype(np.int32),
+        rng.dirichlet(np.ones(k), S * A).ravel(),
+    )
+    moves = Moves(rng.integers(-2, 3, S * A * k), NO_JUMPS)
+    ball = None if half is None else Ball(np.full(S * A, half), 1.0, NO_JUMPS, np.empty((0, 0)), np.empty(0))
+    goal = Goal(rng.random(S * A), 0.0, 1e-13, 1e-12)
+    after = np.sort(rng.random((S, 2 * n)), axis=1)
+    found = []
+    for run in (sweep_rows, sweep_rows_threads):
+        now, action = np.empty((S, 2 * n)), np.empty((S, n), np.int16)
+        run(rows, moves, ball, goal, after, now, action)
+        found.append((now, action))
+    assert np.array_equal(found[0][0], found[1][0])
+    assert np.array_equal(found[0][1], found[1][1])

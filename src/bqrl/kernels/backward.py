@@ -218,11 +218,17 @@ def sweep_rows(rows, moves, ball, goal, after, now, action):
         sweep_state(s, rows, moves, ball, goal, pages, scratch)
 
 
+@inner
+def sweep_state_called(s, rows, moves, ball, goal, pages, scratch):
+    """Do `sweep_state` as a call: Numba cannot inline it into a loop over threads."""
+    sweep_state(s, rows, moves, ball, goal, pages, scratch)
+
+
 @njit(cache=True, parallel=True)
 def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
     """Do `sweep_state` for every state, over threads."""
     for s in prange(now.shape[0]):
-        sweep_state(s, rows, moves, ball, goal, Pages(after, now, action), scratch_for(after, now))
+        sweep_state_called(s, rows, moves, ball, goal, Pages(after, now, action), scratch_for(after, now))
 
 
 @njit(cache=True)
