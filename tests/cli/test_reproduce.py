@@ -6,6 +6,8 @@ import pytest
 from small_study import SMALL, results_of
 
 from bqrl.cli.commands import run
+from bqrl.results.study_view import study_files
+from bqrl.study.spec import read_spec
 from bqrl.study.workers import Workers
 
 
@@ -82,13 +84,19 @@ def test_a_folder_that_cannot_be_written_is_one_line(cli, study_file, tmp_path):
     assert one_line(err)
 
 
-def test_a_foreign_file_in_the_way_is_refused_before_any_work(cli, study_file, tmp_path):
-    (tmp_path / "AssetSelling_tau0p2_plot.csv").write_text("mine")
+@pytest.mark.parametrize("name", ["AssetSelling_tau0p2_plot.csv", "held_out.csv", "seeds.vl.json"])
+def test_a_foreign_file_in_the_way_is_refused_before_any_work(cli, study_file, tmp_path, name):
+    (tmp_path / name).write_text("mine")
     code, _, err = cli("--study", study_file, "--out", tmp_path)
     assert code == 2
     assert one_line(err)
     assert "was not written by bqrl" in err
-    assert [path.name for path in tmp_path.iterdir()] == ["AssetSelling_tau0p2_plot.csv"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_every_file_of_a_study_is_checked_for_before_the_work(made, study_file):
+    listed = {*study_files(read_spec(study_file)), "report.html", "result.json"}
+    assert {*json.loads((made / "manifest.json").read_text())["files"]} <= listed
 
 
 def test_no_such_study_is_one_line(cli, tmp_path):

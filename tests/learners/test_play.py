@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import small_mdps
 
 import bqrl
-from bqrl.errors import EpisodeError
+from bqrl.errors import EpisodeError, PolicyError
 from bqrl.learners.play import GymWorld, ModelWorld, blank_episode
 from bqrl.learners.protocol import Randomised
 from bqrl.learners.run import learn
@@ -103,3 +103,48 @@ def test_a_gym_world_continues_its_stream():
     other.restore(one.state())
     assert other.state() == one.state()
     assert other.rng.random() == one.rng.random()
+
+
+def plans(make):
+    """A learner of the caller's own that always plans what `make` makes of its task."""
+
+    class Own(bqrl.Learner):
+        def plan(self):
+            return make(self.task)
+
+        def observe(self, episode):
+            pass
+
+    return Own
+
+
+WRONG = {
+    "plays action 3": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 3)),
+    "plays action 99": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 99)),
+    "the task has H=15": lambda task: bqrl.MarkovPolicy(np.zeros((task.H + 1, task.S), int)),
+    "must be a law on the actions": lambda task: Randomised(np.full((task.H, task.S, task.A), -1.0)),
+    "actions of state 0 at stage 0": lambda task: Randomised(np.full((task.H, task.S, task.A), np.nan)),
+    "must have shape": lambda task: Randomised(np.ones((task.H, task.S))),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_what_a_learner_of_ones_own_plans_is_checked(message):
+    with pytest.raises(PolicyError, match=message):
+        learn("MachineReplacement", plans(WRONG[message]), tau=0.1, episodes=3, seed=1)
+
+
+def test_an_action_that_a_state_does_not_have_is_refused():
+    rows = [(0, 0, 1, 1.0, 1.0), (0, 1, 1, 1.0, 2.0), (1, 0, 0, 1.0, 0.0)]
+    mdp = bqrl.MDP(rows, horizon=3)
+    with pytest.raises(PolicyError, match="action 1, which is not available there"):
+        learn(mdp, plans(lambda task: bqrl.MarkovPolicy(np.ones((task.H, task.S), int))), tau=0.5, episodes=2, seed=1)
+    both = Randomised(np.full((3, 2, 2), 0.5))
+    with pytest.raises(PolicyError, match="law on the actions of state 1 at stage 1"):
+        learn(mdp, plans(lambda task: both), tau=0.5, episodes=2, seed=1)
+
+
+def test_an_environment_is_not_asked_for_actions_that_it_does_not_have():
+    own = plans(lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 2)))
+    with pytest.raises(PolicyError, match="the environment has actions 0 to 1"):
+        learn(Scripted(), own, tau=0.5, episodes=2, seed=1, horizon=3)

@@ -102,3 +102,10 @@ def test_a_set_that_fills_the_lattice_is_given_up_early():
     assert return_set(mdp).size[0] == 601
     assert return_set(mdp, fewer_than=lattice(mdp).size // 4) is None
     assert grid(mdp.replace(horizon=5000)).kind == "lattice"
+
+
+def test_huge_rewards_that_no_policy_meets_do_not_overflow():
+    rows = [(0, 0, 0, 1.0, 0.0), (0, 1, 0, 1.0, 1.0), (1, 0, 1, 1.0, 1e290)]
+    mdp = MDP(rows, horizon=3, discount=0.9, start=0)
+    found = bqrl.solve(mdp, 0.5, points=200)
+    assert found.value <= 2.71 <= found.upper + 1e-9

@@ -201,3 +201,12 @@ def test_a_table_that_cannot_be_followed_is_not_written_and_the_reason_is(cli, t
     assert "policy_tau0p4.csv is not written: the table would have more than 2 rows" in err
     assert not (tmp_path / "o" / "policy_tau0p4.csv").exists()
     assert (tmp_path / "o" / "policy_tau0p4.npz").exists()
+
+
+def test_the_column_of_stages_cannot_have_the_name_of_another_column(cli, tmp_path):
+    mdp = bqrl.envs.make("AssetSelling")
+    with pytest.raises(ValueError, match="stage must not be the name of another column, got 'state'"):
+        decision_rows(bqrl.solve(mdp, 0.1).policy, mdp, stage="state")
+    done = cli("solve", "AssetSelling", "--tau", "0.1", "--stage-name", "action", "--out", tmp_path / "o")
+    assert "stage_name must not be a column of the policy's table, got 'action' (--stage-name)" in str(done)
+    assert not (tmp_path / "o").exists()

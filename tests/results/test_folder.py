@@ -33,7 +33,7 @@ def kill_at(monkeypatch, n: int):
     path_open = module.Path.open
 
     def opened(self, mode="r", *args, **kwargs):
-        if "w" not in mode:
+        if not {"w", "x"} & {*mode}:
             return path_open(self, mode, *args, **kwargs)
         file = counted(path_open)(self, mode, *args, **kwargs)
         write_content = file.write
@@ -142,6 +142,18 @@ def test_files_of_others_are_never_touched_and_refused_before_work(tmp_path):
     assert same(tmp_path, make(2.0, tables=1))
 
 
+def test_drafts_are_removed_and_a_link_with_such_a_name_is_not_followed(tmp_path):
+    victim, folder = tmp_path / "victim.txt", tmp_path / "folder"
+    victim.write_text("mine")
+    folder.mkdir()
+    (folder / ".bqrl.part").symlink_to(victim)
+    (folder / ".manifest.json.0123456789ab.part").write_text("half")
+    write(make(1.0), folder)
+    assert victim.read_text() == "mine"
+    assert (folder / ".bqrl.part").is_symlink()
+    assert not (folder / ".manifest.json.0123456789ab.part").exists()
+
+
 def test_a_manifest_of_another_program_is_refused(tmp_path):
     (tmp_path / "manifest.json").write_text('{"files": {}}')
     with pytest.raises(FileExistsError, match=r"manifest\.json was not written by bqrl"):
@@ -193,7 +205,7 @@ def test_damaged_folders_say_so_in_one_line(tmp_path):
         read(tmp_path / "nowhere")
     write(make(1.0), tmp_path)
     (tmp_path / "table_0.csv").write_text("x")
-    with pytest.raises(FileFormatError, match="not as it was written; run the command again"):
+    with pytest.raises(FileFormatError, match="not as it was written; move it away and run the command again"):
         read(tmp_path)
     (tmp_path / "table_0.csv").unlink()
     with pytest.raises(FileFormatError, match="missing; run the command again"):

@@ -5,7 +5,7 @@ import pytest
 
 import bqrl
 import bqrl.learners.run
-from bqrl.study.compare import compare
+from bqrl.study.compare import compare, learner_label
 
 SMALL = {"offers": 5, "horizon": 3, "start": 1}
 
@@ -168,3 +168,19 @@ def test_a_folder_needs_runs_that_can_be_identified(problem, tmp_path):
         with pytest.raises(ValueError, match="folder requires learners by name, plain parameters, and a model"):
             compare(problem, learners, episodes=3, seeds=1, workers=1, folder=tmp_path)
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_class_without_a_name_is_called_by_its_own():
+    class Mine(bqrl.Learner):
+        pass
+
+    assert learner_label(Mine, {"rate": 1}) == "Mine (rate=1)"
+
+
+def test_one_seed_has_no_band_and_wrong_labels_are_named(problem):
+    alone = bqrl.compare(problem, ["q-learning"], tau=0.5, episodes=5, seeds=1, workers=1)
+    assert alone.rows()[0]["band"] == "one seed, so no band"
+    with pytest.raises(ValueError, match="label must be"):
+        alone.values("qlearning")
+    with pytest.raises(ValueError, match="points must be"):
+        alone.curves(points=-3)

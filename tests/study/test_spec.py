@@ -28,6 +28,7 @@ MISTAKES = {
     },
     "levels = [0.2, 0.5]": {
         "levels = [0.2, 1.5]": r"study.levels\[1\] must be below 1, got 1.5",
+        'levels = ["a", 0.2]': r"study.levels\[0\] must be a number, got 'a'$",
         "levels = []": r"study.levels must be a list of at least 1 entries, got \[\]",
         "levels = [0.2, 0.2]": r"study.levels: entries must differ, got 0.2, 0.2",
     },

@@ -94,6 +94,14 @@ def test_drafts_of_a_killed_process_are_removed(stored, tmp_path):
         assert not draft.exists()
 
 
+@pytest.mark.parametrize("name", ["times.jsonl", "study.log"])
+def test_files_of_others_with_the_names_of_ours_are_refused(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(FileExistsError, match="was not written by bqrl; move it"):
+        Store(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_a_full_disk_is_one_line_and_leaves_what_was_there(stored, monkeypatch):
     found, _ = stored
 

@@ -21,6 +21,7 @@ from bqrl.mdp.files import ending, load, states_horizon
 from bqrl.mdp.files.csv import parse_start
 from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
 from bqrl.mdp.model import MDP
+from bqrl.planners.decisions import COLUMNS
 from bqrl.results.plans import sizes
 from bqrl.results.words import Words
 
@@ -76,6 +77,10 @@ class ProblemOptions:
 
     def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
         """The words of the problem: those that were given, else its own."""
+        if self.stage_name in COLUMNS:
+            raise ArgumentError(
+                f"stage_name must not be a column of the policy's table, got {self.stage_name!r}", name="stage_name"
+            )
         return Words(self.title or name, unit if self.unit is None else self.unit, self.stage_name or stage)
 
 

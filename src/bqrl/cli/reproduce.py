@@ -13,13 +13,13 @@ from bqrl.cli.output import Json, Out, conclude, study_folder
 from bqrl.cli.progress import ProgressBar
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Table, check_folder
-from bqrl.results.study_view import StudyView
+from bqrl.results.study_view import StudyView, study_files
 from bqrl.study.cluster import ClusterWorkers
 from bqrl.study.papers import paper_file, paper_view
 from bqrl.study.runner import FailedRunsError
 from bqrl.study.spec import read_spec
-from bqrl.study.study import LOG, run_study
-from bqrl.study.tables import file_name, level_name
+from bqrl.study.store import LOG
+from bqrl.study.study import run_study
 from bqrl.study.watch import in_words
 from bqrl.study.workers import LocalWorkers
 
@@ -54,8 +54,7 @@ def reproduce(
     for notice in caught:
         typer.echo(f"bqrl: {notice.message}", err=True)
     folder = study_folder(out, "ucb_bqrl" if study is None else settings.stem, quick=quick)
-    levels = [f"{file_name(spec.problem.name)}_tau{level_name(tau)}_plot.csv" for tau in spec.levels]
-    check_folder(folder, [PAGE, *levels])
+    check_folder(folder, [PAGE, *study_files(spec)])
     pool = LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
     try:
         with ProgressBar(lines=not as_json) as watch:
@@ -66,7 +65,7 @@ def reproduce(
             try:
                 result = replace(result, files={**result.files, PAGE: page(result).encode()})
             except ImportError as error:
-                result = replace(result, left_out=[str(error)])
+                result = replace(result, left_out=[*result.left_out, str(error)])
         printed = result.tables.get("printed_numbers", Table([]))
         session = finished.session
         done = f"{session['runs_made']} runs made, {session['runs_skipped']} skipped because they were finished before"

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.errors import EpisodeError
+from bqrl.checks import shown
+from bqrl.errors import EpisodeError, PolicyError
 from bqrl.kernels.rollout import draw, play_chances, step
 from bqrl.learners.play_loops import Source, find_events
-from bqrl.learners.protocol import Episode, Randomised
+from bqrl.learners.protocol import Episode, Randomised, Task
 from bqrl.learners.replan import planning_grid
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MixturePolicy, Policy
-from bqrl.planners.follow import Follower
+from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
+from bqrl.planners.follow import Follower, check_played
 from bqrl.planners.sweep import Layout
 
 
@@ -78,10 +79,39 @@ class ModelWorld(World):
         episode.states[0] = s
         for h in range(self.mdp.H):
             a = policy.act(h, s, memory)
+            check_played(self.mdp, h, np.array([s]), np.array([a]))
             step(*self._kernel, h, a, u[1 + h], episode)
             after = int(episode.states[h + 1])
             memory = policy.next(memory, h, s, a, float(episode.rewards[h]), after)
             s = after
+
+
+def check_behaviour(behaviour: Policy | Randomised, task: Task, mdp: MDP | None) -> None:
+    """Raise PolicyError unless the behaviour has the shape of the task and plays actions that exist; loops do not check.
+
+    Policies that are neither Markov nor target policies are checked while they are played.
+    """
+    H, S, A = task.H, task.S, task.A
+    met = np.ones((H, S), bool) if mdp is None else mdp.reachable[:-1]
+    if isinstance(behaviour, Randomised):
+        chances = np.asarray(behaviour.probabilities, np.float64)
+        if chances.shape != (H, S, A):
+            raise PolicyError(f"probabilities must have shape (H, S, A) = {(H, S, A)}, got {chances.shape}")
+        law = ((chances >= 0.0) & (task.available | (chances == 0.0))).all(axis=2)
+        wrong = met & ~(law & (np.abs(chances.sum(axis=2) - 1.0) <= 1e-6))
+        if wrong.any():
+            h, s = map(int, np.argwhere(wrong)[0])
+            raise PolicyError(
+                f"probabilities must be a law on the actions of state {s} at stage {h}, got {shown(chances[h, s].tolist())}",
+                stage=h, state=s,
+            )  # fmt: skip
+        return
+    if (behaviour.H, behaviour.S) != (H, S):
+        raise PolicyError(f"the policy is for H={behaviour.H}, S={behaviour.S}, the task has H={H}, S={S}")
+    if mdp is not None and isinstance(behaviour, (MarkovPolicy, TargetPolicy)):
+        for h in range(H):
+            played = behaviour.actions[h].reshape(S, -1)[met[h]]
+            check_played(mdp, h, np.repeat(np.flatnonzero(met[h]), played.shape[1]), played.ravel())
 
 
 class GymWorld(World):
@@ -110,6 +140,11 @@ class GymWorld(World):
                 a = int(draw(behaviour.probabilities[h, s], 0, behaviour.probabilities.shape[2], chance.random()))
             else:
                 a = behaviour.act(h, s, memory)
+            if not 0 <= a < self.env.action_space.n:
+                raise PolicyError(
+                    f"the policy plays action {a} in state {s} at stage {h}; the environment has actions 0 to"
+                    f" {self.env.action_space.n - 1}", stage=h, state=s, action=a,
+                )  # fmt: skip
             r, after = 0.0, s
             if not over:
                 observation, reward, terminated, truncated, _ = self.env.step(a + self._first_action)

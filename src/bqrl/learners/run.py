@@ -19,6 +19,7 @@ from bqrl.checks import choice, flag, nearest, number, random_seed, shown, whole
 from bqrl.errors import ArgumentTypeError, FileFormatError
 from bqrl.laws.rows import mean_rows, quantile_rows
 from bqrl.learners.callbacks import Callback
+from bqrl.learners.play import check_behaviour
 from bqrl.learners.ppo import PPO
 from bqrl.learners.protocol import Learner, Randomised, policy_arrays, put_under, taken_from
 from bqrl.learners.psrl import PSRL
@@ -166,6 +167,7 @@ class Run:
             "params": {key: _plain(value) for key, value in sorted(params.items())},
         }  # fmt: skip
         self.scorer = Scorer(self.mdp) if self.mdp is not None else None
+        self._task, self._own = task, type(self.learner) in LEARNERS.values()  # others may plan what does not exist
         self.returns = np.zeros(self.total)
         self.law_of = np.full(self.total, -1, np.int64)
         self._weights = task.discount ** np.arange(task.H)
@@ -179,7 +181,9 @@ class Run:
         t = self.t
         behaviour = self.learner.plan()
         policy = self.learner.evaluated()
-        self._policy = self._evaluated(behaviour) if policy is None else policy
+        if not self._own:
+            self._check(behaviour, policy)
+        self._policy = _without_exploration(behaviour) if policy is None else policy
         if self.scorer is not None:
             row = self.scorer.law(self._policy)
             key = row.tobytes()
@@ -201,15 +205,14 @@ class Run:
         numbers: dict[str, Any] = {"return": float(self.returns[t])} | self._scores(t)
         return numbers | {name: float(values[t]) for name, values in self._notes.items()}
 
-    def _evaluated(self, behaviour: Policy | Randomised) -> Policy:
-        """Return the policy that scores what a learner plays: without its exploration."""
-        if isinstance(behaviour, Randomised):
-            return MarkovPolicy(behaviour.probabilities.argmax(axis=2))
-        if not isinstance(behaviour, Policy):
+    def _check(self, behaviour: Any, policy: Policy | None) -> None:
+        """Raise PolicyError or ArgumentTypeError unless a learner of the caller's own plans what exists."""
+        if not isinstance(behaviour, (Policy, Randomised)):
             raise ArgumentTypeError(
                 f"{type(self.learner).__name__}.plan() must return a bqrl.Policy, got {shown(behaviour)}", name="plan"
             )
-        return behaviour
+        for planned in (behaviour,) if policy is None else (behaviour, policy):
+            check_behaviour(planned, self._task, self.mdp)
 
     def _scores(self, t: int) -> dict[str, float]:
         """Return quantile, gap and mean of the policy of episode t, if the kernel is known."""
@@ -285,6 +288,11 @@ class Run:
         if any(values.shape != (self.total,) for values in notes.values()):
             raise FileFormatError("a note does not have one entry per episode")
         self._notes = notes
+
+
+def _without_exploration(behaviour: Policy | Randomised) -> Policy:
+    """Return the policy itself, or the most probable actions."""
+    return MarkovPolicy(behaviour.probabilities.argmax(axis=2)) if isinstance(behaviour, Randomised) else behaviour
 
 
 def digest(mdp: MDP) -> str:

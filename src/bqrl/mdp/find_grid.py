@@ -139,7 +139,8 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     )
     above = reward - base
     step = max(_spread(mdp, above), _noise(_distinct_rewards(mdp))) / points
-    units = whole_steps(reward, base, step, up=up).astype(np.int64)
+    steps = whole_steps(reward, base, step, up=up)
+    units = np.clip(steps, -(2.0**62), 2.0**62).astype(np.int64)  # rewards that no policy meets may be huge
     moved = np.abs(above - units * step)
     if flat_stages:
         worst = np.maximum.reduceat(moved[0], mdp.row_start[:: mdp.S * mdp.A][:-1])

@@ -22,13 +22,17 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number
-from bqrl.errors import PolicyError, SizeError
+from bqrl.errors import ArgumentError, PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.planners.follow import play_shares, target_masses
 
 MAX_ROWS = 1_000_000
+COLUMNS = (
+    "part", "weight", "state", "earned_from", "earned_to", "target", "need_from", "need_to", "need_above", "need_up_to",
+    "action", "probability", "worth", "reward_floor", "reward_step", "label", "next_state", "reward", "next_label",
+)  # fmt: skip
 Row = dict[str, Any]
 
 
@@ -40,6 +44,8 @@ def decision_rows(
     `stage` is the name of the column of stages.
     """
     check_fits(policy, mdp)
+    if stage in COLUMNS:
+        raise ArgumentError(f"stage must not be the name of another column, got {stage!r}", name="stage", value=stage)
     smallest = number(min_probability, "min_probability", 0.0, 1.0)
     if int(mdp.reachable[:-1].sum()) > MAX_ROWS:
         raise SizeError(

@@ -26,9 +26,10 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bqrl.errors import FileFormatError
+from bqrl.mdp.files.atomic import write_whole
 from bqrl.study.store import LOCK
 
-MANIFEST, DRAFT = "manifest.json", ".bqrl.part"
+MANIFEST = "manifest.json"
 FORMAT, VERSION = "bqrl result", 1
 LOCK_SECONDS = 30.0  # writing takes less
 NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}")  # may lie in subfolders
@@ -92,6 +93,7 @@ class Folder:
             with FileLock(self.path / LOCK, timeout=LOCK_SECONDS):
                 now = Folder(self.path)  # another process may have written
                 now.check(contents)
+                now._remove_drafts([MANIFEST, *contents, *filter(NAME.fullmatch, now.digests)])
                 listed = {name: some for name, some in now.digests.items() if NAME.fullmatch(name)}
                 new = {name: [_digest(content)] for name, content in contents.items()}
                 both = {name: [*new.get(name, ()), *listed.get(name, ())] for name in {**listed, **new}}
@@ -124,8 +126,8 @@ class Folder:
             with suppress(OSError):
                 contents[name] = (path / name).read_bytes()
             if name not in contents or _digest(contents[name]) not in digests:
-                state = "missing" if name not in contents else "not as it was written"
-                raise FileFormatError(f"{path / name} is {state}; run the command again", file=str(path / name))
+                state = "missing; " if name not in contents else "not as it was written; move it away and "
+                raise FileFormatError(f"{path / name} is {state}run the command again", file=str(path / name))
         return contents
 
     def write_manifest(self, status: str, files: Mapping[str, list[str]]) -> None:
@@ -139,14 +141,16 @@ class Folder:
         place, digests = self.path / name, self.digests.get(name, ())
         return not place.is_symlink() and place.is_file() and _digest(place.read_bytes()) in digests
 
+    def _remove_drafts(self, names: Iterable[str]) -> None:
+        """Remove what a killed process was writing."""
+        for place in (self.path / name for name in names):
+            for draft in place.parent.glob(f".{place.name[:80]}.{'[0-9a-f]' * 12}.part"):
+                draft.unlink(missing_ok=True)
+
     def _put(self, name: str, content: bytes) -> None:
-        """Replace one file atomically; the caller holds the lock, so one draft name serves all."""
+        """Replace one file atomically."""
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-        with (self.path / DRAFT).open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(self.path / DRAFT, self.path / name)
+        write_whole(self.path / name, content)
 
 
 def _digest(content: bytes) -> str:

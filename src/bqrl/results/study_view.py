@@ -21,12 +21,33 @@ from bqrl.results.study_words import QUICK, StudyWords
 from bqrl.results.views import experiment_view
 from bqrl.results.words import fixed
 from bqrl.study.scores import BAND, MEASURES
-from bqrl.study.tables import level_name, policy_table, shown_states, study_tables
+from bqrl.study.spec import Spec
+from bqrl.study.tables import file_name, level_name, policy_table, shown_states, study_tables
 
 POINTS = 80  # episodes of a curve that are drawn
 FIGURES = "figures/"
 ORDER = ("exact", "capped", "expected")  # in the selectors
 SYMLOG: dict[str, Any] = {"type": "symlog", "constant": 1}
+
+
+def study_files(spec: Spec) -> list[str]:
+    """Names of the files that the folder of a study may hold."""
+    name, levels = file_name(spec.problem.name), [f"tau{level_name(tau)}" for tau in spec.levels]
+    drawn = [f"figure{i}_{level}" for i, level in enumerate(levels, start=1)]
+    drawn += [f"final_policy_{level}" for level in levels]
+    drawn += ["every_measure", "seeds", "promises", "return_laws", "variants", "tuning", "quantile_jumps"]
+    found = [f"{FIGURES}{chart}.{kind}" for chart in drawn for kind in ("png", "pdf")]
+    found += [f"{chart}.vl.json" for chart in drawn]
+    shown = "" if spec.final_policy is None else spec.final_policy.learner.upper()
+    found += [f"{name}_{level}_{kind}.csv" for level in levels for kind in ("plot", f"{shown}_final_policy")]
+    parts = {"capped": "gap", "exact": "gap", "expected": "regret", "replications": "ends", "laws": "final_laws"}
+    for place in ("", *(f"{variant}/" for variant in spec.variants)):
+        found += [f"{place}{part}/{name}_{level}_{kind}.csv" for part, kind in parts.items() for level in levels]
+        found.append(f"{place}laws/{name}_best_quantile.csv")
+    trained = ((entry.key, tau) for entry in spec.entries for tau in spec.training_levels(entry))
+    found += [f"tuning/{key}_tau{level_name(tau)}.csv" for key, tau in trained]
+    tables = ("printed_numbers", "orderings", "further_seeds", "held_out", "references", "tuning_winners", "session")
+    return found + [f"{table}.csv" for table in (*tables, *(f"variant_{variant}" for variant in spec.variants))]
 
 
 class StudyView(StudyWords):
@@ -35,6 +56,9 @@ class StudyView(StudyWords):
     def result(self, *, images: bool = True) -> Result:
         """The study as a Result, with `images` of its charts."""
         policies = [policy_table(self.study, tau, self.state_title, numbers=self.numbers) for tau in self.spec.levels]
+        chosen, left_out = self.spec.final_policy, list[str]()
+        if chosen is not None and None in policies:
+            left_out = [f"the final policy of {chosen.learner} is not written: it depends on more than the state"]
         mark = " (quick run)" if self.spec.quick else ""
         tables = {name: replace(table, caption=table.caption + mark) for name, table in self.tables().items()}
         result = Result(
@@ -46,6 +70,7 @@ class StudyView(StudyWords):
             sentences=self.sentences(),
             details=self.details(),
             files=study_tables(self.study) | dict(filter(None, policies)),
+            left_out=left_out,
         )
         return charts.with_charts(result, self._marked_charts, FIGURES, images)
 

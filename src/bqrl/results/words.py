@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from bqrl.planners.plan import GAP_TOL
 from bqrl.results.result import Table
 from bqrl.study.scores import MEASURES, Experiment
@@ -163,7 +165,7 @@ def cell(value: Any) -> str:
     >>> cell(True), cell(0.7916666), cell(float("-inf"))
     ('yes', '0.791667', '-∞')
     """
-    if isinstance(value, bool):
+    if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if value is None:
         return DASH

@@ -167,7 +167,7 @@ def learner_label(learner: Any, params: Mapping[str, Any]) -> str:
     >>> learner_label("ucb-bqrl", {"planner": "greedy"})
     'ucb-bqrl (planner=greedy)'
     """
-    own = getattr(learner, "name", getattr(learner, "__name__", shown(learner)))
+    own = getattr(learner, "name", "") or getattr(learner, "__name__", shown(learner))
     name = learner if isinstance(learner, str) else own
     listed = ", ".join(f"{key}={value}" for key, value in params.items())
     return f"{name} ({listed})" if listed else str(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -56,6 +56,7 @@ class Problem:
         key = canonical(self.identity)
         if key in _built:
             return _built[key]
+        check_names(self.given, self.identity.get("form", "name"))
         made = self.maker(**self.given)
         if isinstance(made, MDP) and self.identity:
             if "source" in self.identity:  # of the models that a user gives, which may be large, only the last is kept
@@ -106,9 +107,7 @@ def problem_of(table: Any, folder: Path = Path()) -> Problem:
     elif form == "name":
         given |= _table(given.pop("params", {}), "params ")
         maker = partial(make, name)
-    for key in given:
-        if FORMS[form] and key not in FORMS[form]:
-            raise ValueError(f"{key} is not a setting{nearest(key, (*FORMS[form], 'name', 'label'))}")
+    check_names(given, form)
     identity = {"name": name or "problem", "params": given, **fixed}
     return Problem(identity["name"], label or name, identity, maker)
 
@@ -121,6 +120,13 @@ def _problem(table: Any, info: ValidationInfo) -> Problem:
 
 
 ProblemField = Annotated[Problem, PlainValidator(_problem)]  # of a settings file
+
+
+def check_names(given: Iterable[str], form: str) -> None:
+    """Raise ValueError unless a problem of that form has these parameters; builders of named ones check theirs themselves."""
+    for key in given:
+        if FORMS[form] and key not in FORMS[form]:
+            raise ValueError(f"{key} is not a setting{nearest(key, (*FORMS[form], 'name', 'label'))}")
 
 
 def _table(value: Any, name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice
+from bqrl.checks import choice, whole
 from bqrl.display import Charted, views
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray, IntArray
@@ -137,7 +137,7 @@ class Experiment(Charted):
     @property
     def band(self) -> str:
         """What the bands of tables and charts are."""
-        return BAND.format(seeds=len(self.seeds))
+        return BAND.format(seeds=len(self.seeds)) if len(self.seeds) > 1 else "one seed, so no band"
 
     def part(self, seeds: Sequence[int], names: Mapping[str, str] | None = None) -> Experiment:
         """The experiment on some of its seeds, with all or some of its learners.
@@ -178,7 +178,7 @@ class Experiment(Charted):
         One row per seed.
         """
         _, by_episode = MEASURES[choice(measure, "measure", MEASURES)]
-        for record in self.records[label]:
+        for record in self.records[choice(label, "label", self.records)]:
             if (record, measure) not in self._cumulative:
                 self._cumulative[record, measure] = np.cumsum(by_episode(record, self.tau))
         return np.array([self._cumulative[record, measure] for record in self.records[label]])
@@ -238,7 +238,7 @@ class Experiment(Charted):
         -------
         Rows with learner, episode, mean, low and high.
         """
-        shown_episodes = evenly(self.episodes, points)
+        shown_episodes = evenly(self.episodes, whole(points, "points", 1))
         rows = []
         for one in self.learners:
             values = self.values(one.label, measure)[:, shown_episodes]

@@ -77,7 +77,14 @@ def settings_of(tables: Mapping[str, Any], kind: type[S], *, folder: Path = Path
     try:  # JSON has lists where TOML has lists, and strict validation reads those as tuples
         return kind.model_validate_json(json.dumps(given, default=str), context={"folder": folder})
     except ValidationError as found:
-        raise ValueError("; ".join(dict.fromkeys(_message(error, kind) for error in found.errors()))) from None
+        errors = [error for error in found.errors() if not _follows(error, found.errors())]
+        raise ValueError("; ".join(dict.fromkeys(_message(error, kind) for error in errors))) from None
+
+
+def _follows(error: Any, errors: Sequence[Any]) -> bool:
+    """Whether a list is called too short only because some of its entries are wrong."""
+    place = error["loc"]
+    return error["type"] == "too_short" and any(o["loc"][: len(place)] == place != o["loc"] for o in errors)
 
 
 def try_all(calls: Iterable[tuple[str, Callable[[], Any]]]) -> None:

@@ -145,6 +145,9 @@ class Spec(Settings):
         study, tuning = self.study, self.tuning
         if self.final_policy is not None:
             choice(self.final_policy.learner, "final_policy.learner", self.learners)
+            mdp = self.problem.build()
+            for state in self.final_policy.leave_out:
+                choice(state, "final_policy.leave_out", [mdp.state_label(s) for s in range(mdp.S)])
         if self.variants and len(study.variant_seeds) < 2:
             raise ValueError("study.variant_seeds must be a list of at least 2 seeds: the study has variants")
         seeds = {"study.seeds": study.seeds, "study.replication_seeds": study.replication_seeds}

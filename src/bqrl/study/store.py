@@ -17,7 +17,7 @@ from bqrl.mdp.files.atomic import write_whole
 from bqrl.mdp.model import MDP
 from bqrl.study.runs import RunSpec, Timing, from_bytes
 
-RUNS, TIMES = "runs", "times.jsonl"
+RUNS, TIMES, LOG = "runs", "times.jsonl", "study.log"
 LOCK = ".bqrl.lock"  # of a folder of runs, a result or both
 
 
@@ -68,6 +68,9 @@ class Store(Memory):
         self.folder = Path(folder)
         self.runs = self.folder / RUNS
         self.say = say
+        for place in (self.runs, *(self.folder / name for name in (TIMES, LOG))):
+            if place.is_symlink() or (place != self.runs and place.exists() and not self.runs.is_dir()):
+                raise FileExistsError(f"{place} was not written by bqrl; move it or choose another folder")
         self.runs.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(self.folder / LOCK)
         try:

@@ -31,12 +31,10 @@ from bqrl.study.runner import Batch, Engine, Job
 from bqrl.study.runs import RunSpec
 from bqrl.study.scores import Contender, Experiment
 from bqrl.study.spec import Entry, Spec
-from bqrl.study.store import Store
+from bqrl.study.store import LOG, Store
 from bqrl.study.tune import Score, Tuned, halving
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
-
-LOG = "study.log"
 
 
 @dataclass(frozen=True, slots=True)
