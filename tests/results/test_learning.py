@@ -10,6 +10,7 @@ from bqrl.results.learning import (
     Learned,
     file_stem,
     learner_table,
+    learning_charts,
     learning_document,
     learning_files,
     learning_result,
@@ -91,3 +92,12 @@ def test_names_of_files_hold_no_separator():
     assert file_stem("ucb-bqrl", {"planner": "greedy"}, 3, alone=False) == "ucb-bqrl_planner-greedy_seed3"
     assert file_stem("../x", {"a": "b/c"}, 1, alone=False).count("/") == 0
     assert file_stem("ucbvi", {}, 7, alone=True) == "seed7"
+
+
+def test_the_chart_of_promises_names_who_ends_with_the_largest(found, document):
+    charts = learning_charts(found, document)
+    ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
+    title = " ".join(charts["promises"].to_dict()["title"]["text"])
+    assert max(ends, key=ends.get) in title.split(" end")[0]
+    assert "with the largest promise" in title
+    assert "smallest gap" in " ".join(charts["gaps"].to_dict()["title"]["text"])

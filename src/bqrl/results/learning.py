@@ -23,7 +23,7 @@ from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, thinni
 from bqrl.results.plans import in_one_line, policy_files
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
 from bqrl.results.views import experiment_view
-from bqrl.results.words import Words, attained, compared, learned, number, order_of
+from bqrl.results.words import Words, apart, compared, learned, listed, number, order_of
 from bqrl.results.words import runs as runs_of
 from bqrl.study.scores import Contender, Experiment, late_return
 from bqrl.study.tables import level_name
@@ -251,8 +251,7 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
     if exact:
         references = [("best possible", document["best"]["quantile"])]
         references += [] if document["random"] is None else [("random play", document["random"]["quantile"])]
-    alone = exact and found.alone
-    title = f"{experiment.learners[0].label}: {attained(document, words)}" if alone else order_of(experiment)
+    title = _promise_title(document) if exact else order_of(experiment, title=True)
     chart = curves_chart(
         curves,
         title=title,
@@ -262,6 +261,18 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         references=references,
     )
     return {"promises": chart, "gaps": experiment_view(experiment, "gap")} if exact else {"returns": chart}
+
+
+def _promise_title(document: Mapping[str, Any]) -> str:
+    """Which learners end with the largest promise."""
+    ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
+    most, best = apart(max(ends.values()), document["best"]["quantile"])
+    first = [label for label, end in ends.items() if apart(end)[0] == apart(max(ends.values()))[0]]
+    if len(ends) == 1:
+        return (
+            f"{first[0]} ends with {f'the best promise, {best}' if most == best else f'a promise of {most} of {best}'}"
+        )
+    return f"{listed(first)} {'ends' if len(first) == 1 else 'end'} with the largest promise, {most} of {best}"
 
 
 def _curve_table(experiment: Experiment) -> Table:

@@ -128,7 +128,7 @@ class StudyView(StudyWords):
         band = BAND.format(seeds=len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
         note = f"Band: {band}. {charts.thinning(spec.episodes, POINTS)}"
-        return drawn.chart(partial(self.order, shown=True), note)
+        return drawn.chart(partial(self.order, shown=True, title=True), note)
 
     def strip(self, variants: Sequence[str], measures: Sequence[str], published: Sequence[Sequence[float]] = ()) -> Any:
         """Last values of every run: one row per learner, one dot per seed; crosses mark what was `published`."""
@@ -164,7 +164,8 @@ class StudyView(StudyWords):
             cross = marks.mark_point(shape="cross", angle=45, size=90, color=charts.RED, filled=True)
             layers.append(cross.encode(x=x, y=y, tooltip=tips(("value:Q", "published value"))))
             note += "; red cross: the published value, if there is one, a mean over the held-out seeds"
-        title = partial(self.order, variant=variants[0]) if len(variants) == 1 else self.order
+        title = partial(self.order, title=True)
+        title = partial(title, variant=variants[0]) if len(variants) == 1 else title
         return with_title(alt.layer(*layers), title, f"{note}.", 30 * len(labels) + 20, selectors)
 
     def policy_map(self, tau: float) -> Any:

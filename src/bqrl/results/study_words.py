@@ -40,10 +40,10 @@ class StudyWords:
         records = self.study.shown(tau).records[key]
         return [Law(record.points, record.pmf[record.law_of[-1]]) for record in records]
 
-    def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False) -> str:
+    def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False, title: bool = False) -> str:
         """Which learner ends lowest, on the seeds of the curves that are `shown` or on those that no choice was made on."""
         part = (self.study.shown if shown else self.study.ranked)(tau, variant, self.labels)
-        return f"τ = {tau:g}: {order_of(part, measure, fixed)}"
+        return f"τ = {tau:g}: {order_of(part, measure, fixed, title=title)}"
 
     def laws_title(self, tau: float) -> str:
         """Whose final policies reach the best promise."""

@@ -82,7 +82,7 @@ def experiment_view(
     measure = measure or ("gap" if experiment.exact else "return")
     return curves_chart(
         [charts.mean_curve(one.label, experiment.values(one.label, measure), points) for one in experiment.learners],
-        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, show)}",
+        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, show, title=True)}",
         y_title=f"cumulative {MEASURES[measure][0]}",
         band=experiment.band if len(experiment.seeds) > 1 else "",
         note=charts.thinning(experiment.episodes, points),

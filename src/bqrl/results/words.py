@@ -242,23 +242,27 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
     return " ".join(sentence("; ".join(parts)) for parts in sentences)
 
 
-def order_of(experiment: Experiment, measure: str | None = None, show: Callable[[float], str] = brief) -> str:
+def order_of(
+    experiment: Experiment, measure: str | None = None, show: Callable[[float], str] = brief, *, title: bool = False
+) -> str:
     """Which learners have the best mean after the last episode, which follow, and whether the distance is clear.
 
-    Learners whose means print alike are called equal.
+    Learners whose means print alike are called equal. The `title` of a chart leaves out what its axis and its note say.
     """
     rows, T, n = experiment.order(measure), Words.count("episode", experiment.episodes), len(experiment.seeds)
-    what = f"largest mean return over the last tenth of {T}"
+    best, what, when = "largest", "mean return", f"over the last tenth of {T}"
     if measure or experiment.exact:
         best = "largest" if measure == "return" else "smallest"
-        what = f"{best} cumulative {MEASURES[measure or 'gap'][0]} after {T}"
+        what, when = f"{'' if title else 'cumulative '}{MEASURES[measure or 'gap'][0]}", f"after {T}"
     labels, means = [row["learner"] for row in rows], [show(row["mean"]) for row in rows]
     first = means.count(means[0])
     who = listed(labels[:first]) if first <= MAX_NAMES else f"{first} of {len(rows)} learners"
-    text = f"{who} {'has' if first == 1 else 'have'} the {what}, {means[0]}"
-    text += f" on average over {n} seeds" if n > 1 else ""
+    mean = means[0] + (f" on average over {n} seeds" if n > 1 and not title else "")
+    if len(rows) == 1:
+        return f"{who} has a {what} of {mean} {when}"
+    text = f"{who} {'has' if first == 1 else 'have'} the {best} {what} {when}, {mean}"
     rest = [f"{label} {mean}" for label, mean in zip(labels[first:], means[first:], strict=True)]
-    if rest:
+    if rest and not title:
         rest[0] += CLEAR[rows[first - 1]["clear"]]
     return f"{text}; then {', '.join(rest[:2])}" if rest else text
 
@@ -278,8 +282,8 @@ def attained(document: Mapping[str, Any], words: Words) -> str:
         return f"{after}, in {runs(tau)} you get at least {top}, the best that any policy can promise{seeds}"
     if settled:
         return (
-            f"{after}, {len(settled)} of {n} seeds end with the best promise of any policy, at least {top} in {runs(tau)};"
-            f" the mean over seeds is {value}"
+            f"{after}, {len(settled)} of {n} seeds end{'s' * (len(settled) == 1)} with the best promise of any policy, at least"
+            f" {top} in {runs(tau)}; the mean over seeds is {value}"
         )
     mean = "" if n == 1 else " (mean over seeds)"
     return f"{after}, in {runs(tau)} you get at least {value}{mean}, {short} less than the best promise, {top}"
