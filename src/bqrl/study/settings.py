@@ -78,7 +78,7 @@ def settings_of(tables: Mapping[str, Any], kind: type[S], *, folder: Path = Path
         return kind.model_validate_json(json.dumps(given, default=str), context={"folder": folder})
     except ValidationError as found:
         errors = [error for error in found.errors() if not _follows(error, found.errors())]
-        raise ValueError("; ".join(dict.fromkeys(_message(error, kind) for error in errors))) from None
+        raise ValueError("; ".join(dict.fromkeys(_message(error, kind, changes) for error in errors))) from None
 
 
 def _follows(error: Any, errors: Sequence[Any]) -> bool:
@@ -99,10 +99,12 @@ def try_all(calls: Iterable[tuple[str, Callable[[], Any]]]) -> None:
         raise ValueError("; ".join(dict.fromkeys(found)))
 
 
-def _message(error: Any, kind: type[Settings]) -> str:
-    """One mistake: where ("learners.eps_q.grid[0]"), what must be, and what was found."""
+def _message(error: Any, kind: type[Settings], changes: Mapping[str, Any]) -> str:
+    """One mistake: where ("learners.eps_q.grid[0]"), what must be, and what was found; `changes` are those of a quick run."""
     parts = [part for part in error["loc"] if part != "[key]"]  # pydantic's mark of a mistake in the name of a table
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")
+    if len(parts) > 1 and isinstance(table := changes.get(parts[0]), Mapping) and parts[1] in table:
+        where = f"quick.{where}"
     context = error.get("ctx", {})
     if error["type"] == "missing":
         return f"{where} is missing"
