@@ -1,6 +1,7 @@
 """The charts of a study hold the numbers of its scores, and say what their bands are."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,3 +98,11 @@ def test_without_altair_the_study_has_no_charts_and_says_why(view, monkeypatch):
     assert result.charts == {}
     assert result.left_out == ['charts need Altair and vl-convert; install them with: pip install "bqrl[plots]"']
     assert "orderings" in result.tables
+
+
+def test_a_final_policy_that_depends_on_more_than_the_state_is_left_out_and_said(study):
+    chosen = study.spec.final_policy.model_copy(update={"learner": "target"})
+    spec = study.spec.model_copy(update={"final_policy": chosen})
+    result = StudyView(replace(study, spec=spec, picked={})).result(images=False)
+    assert result.left_out == ["the final policy of target is not written: it depends on more than the state"]
+    assert not any("final_policy" in name for name in result.files)

@@ -10,6 +10,7 @@ from bqrl.results.words import (
     Words,
     apart,
     attained,
+    cell,
     compared,
     fixed,
     learned,
@@ -259,3 +260,7 @@ def test_what_runs_mean_and_nothing_to_learn_is_said_only_of_learners_that_end_a
     assert compared(easy, "", words).endswith("Random play promises as much: at this level there is nothing to learn.")
     hard = document(("A", [0.0], [0]), ("B", [8.0], [None]), random=10.0)
     assert compared(hard, "", words).endswith("so 1 of 2 learned policies are worse than random play.")
+
+
+def test_flags_of_numpy_read_as_words():
+    assert (cell(np.bool_(True)), cell(np.bool_(False))) == ("yes", "no")

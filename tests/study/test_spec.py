@@ -3,6 +3,7 @@ import tomllib
 import pytest
 from small_study import RUNS, SMALL
 
+import bqrl
 from bqrl.study.papers import paper_file
 from bqrl.study.settings import settings_of
 from bqrl.study.spec import Spec, read_spec
@@ -60,7 +61,10 @@ MISTAKES = {
     'name = "AssetSelling"': {'name = "AssetSeling"': "'AssetSeling'; did you mean 'AssetSelling'"},
     "offers = 6": {"ofers = 6": "AssetSelling has no parameter 'ofers'; did you mean 'offers'"},
     'distribution = "geometric"': {'distribution = "geometrical"': "variants.geometric: distribution must be one of"},
-    'leave_out = ["sold"]': {'leave = ["sold"]': r"final_policy.leave is not a setting"},
+    'leave_out = ["sold"]': {
+        'leave = ["sold"]': r"final_policy.leave is not a setting",
+        'leave_out = ["solt"]': r"final_policy.leave_out must be one of .*got 'solt'",
+    },
     'learner = "ucb_bqrl"\nleave': {'learner = "ucb"\nleave': "did you mean 'ucb_bqrl'"},
     "[learners.target]": {
         '[learners."a/b"]': r"learners.a/b must be made of letters a to z, digits and _, got 'a/b'",
@@ -75,6 +79,15 @@ def test_a_mistake_is_named_in_one_line(old, new):
     with pytest.raises((ValueError, TypeError), match=MISTAKES[old][new]) as error:
         spec_of(changed(old, new))
     assert "\n" not in str(error.value)
+
+
+def test_a_variant_of_a_file_cannot_have_parameters_that_a_file_does_not_have(tmp_path):
+    bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2).save(tmp_path / "sale.npz")
+    tables = changed("episodes = 60", "episodes = 60")
+    tables["problem"] = {"file": str(tmp_path / "sale.npz")}
+    tables["variants"] = {"longer": {"horizn": 6}}
+    with pytest.raises(ValueError, match=r"variants.longer: horizn is not a setting; did you mean 'horizon'"):
+        spec_of(tables)
 
 
 def test_all_mistakes_are_listed_with_their_values():
