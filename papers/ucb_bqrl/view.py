@@ -71,6 +71,7 @@ class View(StudyView):
 
     state_title = "offer"
     numbers = True  # 1 = Continue, 0 = Stop: what the paper's figure code reads
+    own_tables, own_charts = ("printed_numbers",), ("quantile_jumps",)
 
     def __init__(self, study: Study, printed: Sequence[Printed] | None = None) -> None:
         super().__init__(study)

@@ -6,7 +6,7 @@ import pytest
 from small_study import SMALL, results_of
 
 from bqrl.cli.commands import run
-from bqrl.results.study_view import study_files
+from bqrl.results.study_view import StudyView
 from bqrl.study.spec import read_spec
 from bqrl.study.workers import Workers
 
@@ -95,7 +95,7 @@ def test_a_foreign_file_in_the_way_is_refused_before_any_work(cli, study_file, t
 
 
 def test_every_file_of_a_study_is_checked_for_before_the_work(made, study_file):
-    listed = {*study_files(read_spec(study_file)), "report.html", "result.json"}
+    listed = {*StudyView.files(read_spec(study_file)), "report.html", "result.json"}
     assert {*json.loads((made / "manifest.json").read_text())["files"]} <= listed
 
 

@@ -96,14 +96,16 @@ def test_experiments_of_an_earlier_version_are_left_out(cli, settings, tmp_path)
     assert list(written(tmp_path / "t")["details"]["experiments"]) == ["buffer"]
 
 
-def test_a_foreign_file_is_refused_before_any_work(cli, settings, tmp_path):
+@pytest.mark.parametrize("name", ["coverage_runs.csv", "coverage.vl.json", "coverage.png"])
+def test_a_foreign_file_is_refused_before_any_work(cli, settings, tmp_path, name, monkeypatch):
     (tmp_path / "t").mkdir()
-    (tmp_path / "t" / "coverage_runs.csv").write_text("mine")
+    (tmp_path / "t" / name).write_text("mine")
+    monkeypatch.setattr("bqrl.cli.theory.run_theory", None)  # no work is done
     code, out, err = cli("theory", "--settings", settings, "--out", tmp_path / "t", "--only", "coverage")
     assert (code, out) == (2, "")
     assert one_line(err)
-    assert "coverage_runs.csv" in err
-    assert (tmp_path / "t" / "coverage_runs.csv").read_text() == "mine"
+    assert name in err
+    assert (tmp_path / "t" / name).read_text() == "mine"
 
 
 def test_the_report_shows_the_experiments(cli, settings, tmp_path):

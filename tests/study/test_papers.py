@@ -28,6 +28,12 @@ def folder(view, tmp_path_factory):
     return place
 
 
+def test_every_file_of_the_paper_is_checked_for_before_the_work(view, folder):
+    written = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*") if not path.name.startswith(".")}
+    assert written <= {*view.files(view.spec), "result.json", "manifest.json"}
+    assert {"printed_numbers.csv", "quantile_jumps.vl.json"} <= written
+
+
 def test_the_printed_numbers_are_the_papers():
     numbers = paper_view().read_printed()
     assert len(numbers) == 12

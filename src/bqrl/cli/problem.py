@@ -79,7 +79,9 @@ class ProblemOptions:
         """The words of the problem: those that were given, else its own."""
         if self.stage_name in COLUMNS:
             raise ArgumentError(
-                f"stage_name must not be a column of the policy's table, got {self.stage_name!r}", name="stage_name"
+                f"stage_name must not be a column of the policy's table, got {self.stage_name!r}; choose another word",
+                name="stage_name",
+                value=self.stage_name,
             )
         return Words(self.title or name, unit if self.unit is None else self.unit, self.stage_name or stage)
 

@@ -13,7 +13,7 @@ from bqrl.cli.output import Json, Out, conclude, study_folder
 from bqrl.cli.progress import ProgressBar
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Table, check_folder
-from bqrl.results.study_view import StudyView, study_files
+from bqrl.results.study_view import StudyView
 from bqrl.study.cluster import ClusterWorkers
 from bqrl.study.papers import paper_file, paper_view
 from bqrl.study.runner import FailedRunsError
@@ -54,13 +54,13 @@ def reproduce(
     for notice in caught:
         typer.echo(f"bqrl: {notice.message}", err=True)
     folder = study_folder(out, "ucb_bqrl" if study is None else settings.stem, quick=quick)
-    check_folder(folder, [PAGE, *study_files(spec)])
+    view = paper_view().View if settings.resolve() == own.resolve() else StudyView
+    check_folder(folder, [PAGE, *view.files(spec)])
     pool = LocalWorkers(workers) if cluster is None else ClusterWorkers(cluster)
     try:
         with ProgressBar(lines=not as_json) as watch:
             finished = run_study(spec, folder, pool, watch)
             watch.phase("drawing the charts and the page")
-            view = paper_view().View if settings.resolve() == own.resolve() else StudyView
             result = view(finished).result()
             try:
                 result = replace(result, files={**result.files, PAGE: page(result).encode()})

@@ -10,7 +10,7 @@ import typer
 from bqrl.cli.output import Json, Note, Out, conclude, study_folder
 from bqrl.cli.progress import ProgressBar
 from bqrl.experiments.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
-from bqrl.results.result import check_folder
+from bqrl.results.result import chart_files, check_folder
 from bqrl.study.papers import paper_file
 from bqrl.study.settings import read_settings
 
@@ -29,7 +29,8 @@ def theory(
     spec = read_settings(paper_file("theory.toml") if settings is None else settings, FILE, quick=quick)
     names = spec.chosen(only)
     folder = study_folder(out, spec.theory.name, quick=quick)
-    check_folder(folder, [f"{stem}.csv" for name in names for stem in EXPERIMENTS[name].captions])
+    stems = [stem for name in names for stem in EXPERIMENTS[name].captions]  # charts have the names of tables
+    check_folder(folder, [*(f"{stem}.csv" for stem in stems), *chart_files(stems)])
     stored = stored_experiments(folder, quick)
     with ProgressBar() as watch:
         found = run_theory(spec, names, watch)

@@ -3,7 +3,7 @@
 `sweep_state` is the recursion for one state. Three loops call it, with identical results: state by state (`sweep_rows`), over
 threads (`sweep_rows_threads`), and through all stages (`sweep_stages`), which saves small problems a Python call per stage.
 
-Columns are needs (see mdp/grid.py), and rewards move them (see columns.py). Where a policy is made, the row of a state
+Columns are needs (see mdp/grid.py), and rewards move them (see moves.py). Where a policy is made, the row of a state
 holds the values of all columns and then their means: an outcome's two rows then lie together in memory, and memory is the
 bottleneck of a sweep.
 """

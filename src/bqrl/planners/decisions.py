@@ -45,7 +45,11 @@ def decision_rows(
     """
     check_fits(policy, mdp)
     if stage in COLUMNS:
-        raise ArgumentError(f"stage must not be the name of another column, got {stage!r}", name="stage", value=stage)
+        raise ArgumentError(
+            f"stage must not be the name of another column, got {stage!r}; choose another word",
+            name="stage",
+            value=stage,
+        )
     smallest = number(min_probability, "min_probability", 0.0, 1.0)
     if int(mdp.reachable[:-1].sum()) > MAX_ROWS:
         raise SizeError(

@@ -137,7 +137,7 @@ def mean(F, s, x, n):
 @njit(cache=True)
 def shift_to(F, t, m, shift, n, out, s):
     """out[s, i] = F[t] at column i + shift: 0 below its m columns, the whole mass above them."""
-    row, source = np.uint64(s), np.uint64(t)  # unsigned, so that the loops run on vectors (see columns.py)
+    row, source = np.uint64(s), np.uint64(t)  # unsigned, so that the loops run on vectors (see kernels/moves.py)
     if shift == 0 and m == n:
         for i in range(np.uint64(out.shape[1])):
             out[row, i] = F[source, i]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,28 +30,31 @@ ORDER = ("exact", "capped", "expected")  # in the selectors
 SYMLOG: dict[str, Any] = {"type": "symlog", "constant": 1}
 
 
-def study_files(spec: Spec) -> list[str]:
-    """Names of the files that the folder of a study may hold."""
-    name, levels = file_name(spec.problem.name), [f"tau{level_name(tau)}" for tau in spec.levels]
-    drawn = [f"figure{i}_{level}" for i, level in enumerate(levels, start=1)]
-    drawn += [f"final_policy_{level}" for level in levels]
-    drawn += ["every_measure", "seeds", "promises", "return_laws", "variants", "tuning", "quantile_jumps"]
-    found = [f"{FIGURES}{chart}.{kind}" for chart in drawn for kind in ("png", "pdf")]
-    found += [f"{chart}.vl.json" for chart in drawn]
-    shown = "" if spec.final_policy is None else spec.final_policy.learner.upper()
-    found += [f"{name}_{level}_{kind}.csv" for level in levels for kind in ("plot", f"{shown}_final_policy")]
-    parts = {"capped": "gap", "exact": "gap", "expected": "regret", "replications": "ends", "laws": "final_laws"}
-    for place in ("", *(f"{variant}/" for variant in spec.variants)):
-        found += [f"{place}{part}/{name}_{level}_{kind}.csv" for part, kind in parts.items() for level in levels]
-        found.append(f"{place}laws/{name}_best_quantile.csv")
-    trained = ((entry.key, tau) for entry in spec.entries for tau in spec.training_levels(entry))
-    found += [f"tuning/{key}_tau{level_name(tau)}.csv" for key, tau in trained]
-    tables = ("printed_numbers", "orderings", "further_seeds", "held_out", "references", "tuning_winners", "session")
-    return found + [f"{table}.csv" for table in (*tables, *(f"variant_{variant}" for variant in spec.variants))]
-
-
 class StudyView(StudyWords):
     """A study in the words of its problem. A published study has a view of its own, which adds what was published."""
+
+    own_tables: ClassVar[tuple[str, ...]] = ()  # beside those of every study
+    own_charts: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def files(cls, spec: Spec) -> list[str]:
+        """Names of the files that the folder of a study may hold."""
+        name, levels = file_name(spec.problem.name), [f"tau{level_name(tau)}" for tau in spec.levels]
+        drawn = [f"figure{i}_{level}" for i, level in enumerate(levels, start=1)]
+        drawn += [f"final_policy_{level}" for level in levels]
+        drawn += ["every_measure", "seeds", "promises", "return_laws", "variants", "tuning", *cls.own_charts]
+        found = [f"{FIGURES}{chart}.{kind}" for chart in drawn for kind in ("png", "pdf")]
+        found += [f"{chart}.vl.json" for chart in drawn]
+        shown = "" if spec.final_policy is None else spec.final_policy.learner.upper()
+        found += [f"{name}_{level}_{kind}.csv" for level in levels for kind in ("plot", f"{shown}_final_policy")]
+        parts = {"capped": "gap", "exact": "gap", "expected": "regret", "replications": "ends", "laws": "final_laws"}
+        for place in ("", *(f"{variant}/" for variant in spec.variants)):
+            found += [f"{place}{part}/{name}_{level}_{kind}.csv" for part, kind in parts.items() for level in levels]
+            found.append(f"{place}laws/{name}_best_quantile.csv")
+        trained = ((entry.key, tau) for entry in spec.entries for tau in spec.training_levels(entry))
+        found += [f"tuning/{key}_tau{level_name(tau)}.csv" for key, tau in trained]
+        tables = ["orderings", "further_seeds", "held_out", "references", "tuning_winners", "session", *cls.own_tables]
+        return found + [f"{table}.csv" for table in (*tables, *(f"variant_{variant}" for variant in spec.variants))]
 
     def result(self, *, images: bool = True) -> Result:
         """The study as a Result, with `images` of its charts."""
