@@ -1,3 +1,4 @@
+import ast
 import json
 import re
 import subprocess
@@ -68,6 +69,44 @@ def test_every_module_has_its_test_file():
     modules = [path.relative_to(package) for path in package.rglob("*.py") if not path.name.startswith("__")]
     missing = [str(each) for each in modules if not (ROOT / "tests" / each.parent / f"test_{each.name}").exists()]
     assert not missing
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The modules that a statement imports; a relative import is one of our own."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return ["bqrl" if node.level else node.module or ""] if isinstance(node, ast.ImportFrom) else []
+
+
+def hidden_imports(code: str) -> list[str]:
+    """Imports of our own modules that are not plain statements of the module, by the function or condition around them."""
+    found = []
+    for statement in ast.parse(code).body:
+        inside = [name for node in ast.walk(statement) if node is not statement for name in imported(node)]
+        found += [ast.unparse(statement).splitlines()[0] for name in inside if name.split(".")[0] == "bqrl"]
+    return found
+
+
+def test_hidden_imports_are_found():
+    lazy = "def late():\n    from bqrl.mdp import model\n"
+    typed = "if TYPE_CHECKING:\n    import numpy, bqrl.files\n"
+    relative = "try:\n    from . import files\nexcept ImportError:\n    import rich\n"
+    assert hidden_imports(f"from bqrl import MDP\n{lazy}{typed}{relative}") == [
+        "def late():",
+        "if TYPE_CHECKING:",
+        "try:",
+    ]
+
+
+def test_our_modules_import_one_another_at_the_top():
+    """Only the hook from objects to the code that shows them is lazy; everything else depends on what is below it."""
+    package = ROOT / "src" / "bqrl"
+    hidden = [
+        (str(path.relative_to(package)), where)
+        for path in package.rglob("*.py")
+        for where in hidden_imports(path.read_text())
+    ]
+    assert hidden == [("display.py", "def views() -> ModuleType:")]
 
 
 def test_every_benchmark_imports():

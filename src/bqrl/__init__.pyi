@@ -11,7 +11,6 @@ from bqrl.learners.record import Record as Record
 from bqrl.learners.run import learn as learn
 from bqrl.logs.estimate import Estimate as Estimate
 from bqrl.logs.fit import fit as fit
-from bqrl.mdp.gymnasium import from_gymnasium as from_gymnasium
 from bqrl.mdp.model import MDP as MDP
 from bqrl.mdp.policy import (
     LabelPolicy as LabelPolicy,
@@ -22,6 +21,7 @@ from bqrl.mdp.policy import (
     TargetPolicy as TargetPolicy,
 )
 from bqrl.mdp.step import from_step as from_step
+from bqrl.mdp.toy_text import from_gymnasium as from_gymnasium
 from bqrl.planners.confidence import (
     constant_buffer as constant_buffer,
     log_buffer as log_buffer,

@@ -14,6 +14,8 @@ from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
 from bqrl.mdp import files
 from bqrl.mdp.columns import is_frame
+from bqrl.mdp.load import Kinds
+from bqrl.mdp.load import load as load_model
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.mdp.policy_arrays import policy_from_arrays
@@ -23,7 +25,7 @@ def _refuse_checkpoint(arrays: dict[str, Any]) -> NoReturn:
     raise FileFormatError("this is a checkpoint of a run; continue it with learn(..., checkpoint=path)")
 
 
-KINDS: files.Kinds = {  # by the marker in an .npz file; files without a marker hold models
+KINDS: Kinds = {  # by the marker in an .npz file; files without a marker hold models
     "bqrl_policy": ("policy", policy_from_arrays),
     "bqrl_record": ("record", Record.from_arrays),
     "bqrl_estimate": ("estimate", Estimate.from_arrays),
@@ -68,7 +70,7 @@ def load(
     if not isinstance(path, (str, os.PathLike)):
         remedy = "; pass a table to bqrl.MDP" if is_frame(path) else ""
         raise ArgumentTypeError(f"path must be a file name, got {type(path).__name__}{remedy}", name="path")
-    return files.load(
+    return load_model(
         path, max_bytes=max_bytes, kinds=KINDS, horizon=horizon, start=start, discount=discount, columns=columns
     )
 

@@ -1,30 +1,15 @@
 """The MDP: every form says the same, it is checked once, and nothing changes afterwards."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mdp_strategies import ARRAYS, P, R, assert_same, models
+from mdp_strategies import P, R, assert_same, models
 from scipy import sparse
 
 from bqrl import MDP
-from bqrl.envs import asset_selling
 
-# -- frozen --------------------------------------------------------------------------------------------------------------
-
-
-@given(models())
-def test_arrays_are_read_only_and_fields_frozen(mdp):
-    for name in (*ARRAYS, "reachable"):
-        with pytest.raises(ValueError, match="read-only"):
-            getattr(mdp, name)[...] = 0
-        with pytest.raises(AttributeError, match="frozen"):
-            setattr(mdp, name, None)
-    with pytest.raises(AttributeError):
-        mdp.anything = 1
+# -- callers --------------------------------------------------------------------------------------------------------------
 
 
 def test_the_callers_arrays_stay_theirs():
@@ -46,15 +31,6 @@ def test_the_callers_sparse_matrix_stays_theirs():
     MDP(matrix, [[0.0], [1.0]], horizon=2)  # unsorted, with an explicit zero: cleaned up in a copy
     assert matrix.data.tolist() == [0.5, 0.5, 0.0, 1.0]
     assert matrix.indices.tolist() == [1, 0, 0, 1]
-
-
-@given(models())
-def test_pickle_keeps_everything_and_stays_frozen(mdp):
-    twin = pickle.loads(pickle.dumps(mdp))
-    assert_same(mdp, twin)
-    assert not twin.probability.flags.writeable
-    assert copy.deepcopy(mdp) is mdp
-    assert copy.copy(mdp) is mdp
 
 
 # -- structure -----------------------------------------------------------------------------------------------------------
@@ -107,30 +83,7 @@ def test_unreachable_states_need_no_action():
         mdp.replace(start=1)
 
 
-@given(models())
-def test_reachable_agrees_with_a_walk(mdp):
-    met = {s for s in range(mdp.S) if mdp.mu[s] > 0}
-    for h in range(mdp.H + 1):
-        assert set(np.flatnonzero(mdp.reachable[h])) == met
-        if h < mdp.H:
-            met = {int(t) for s in met for a in range(mdp.A) for t in mdp.outcomes(h, s, a)[0]}
-
-
-# -- start, names, variants ----------------------------------------------------------------------------------------------
-
-
-def test_labels_are_names_or_numbers():
-    mdp = MDP(P, R, horizon=1, state_names="xyz", action_names=["up", "down"])
-    assert [mdp.state_label(s) for s in range(3)] == ["x", "y", "z"]
-    assert mdp.action_label(1) == "down"
-    assert MDP(P, R, horizon=1).state_label(2) == "2"
-
-
-def test_repr_tells_the_size():
-    assert (
-        repr(MDP(P, R, horizon=7, discount=0.9))
-        == "MDP(H=7, S=3, A=2, start=0, 10 transitions, stationary, discount=0.9)"
-    )
+# -- variants ----------------------------------------------------------------------------------------------
 
 
 @given(models(), st.sampled_from([1.0, 0.25]))
@@ -166,11 +119,3 @@ def test_with_probability_drops_what_was_computed_from_the_old_one():
     )
     assert np.array_equal(mdp.dense(0), old)
     assert flipped.dense(0)[1].tolist() == [0.0, 0.75, 0.25]
-
-
-def test_the_views_of_all_stages_are_of_one_kind():
-    """Compiled loops have one version per kind of array, and a writeable one beside a read-only one would be two."""
-    mdp = asset_selling().staged()
-    stages = [mdp.stage(h) for h in range(mdp.H)]
-    kinds = {(stage.row_start.flags.writeable, stage.probability.flags.writeable) for stage in stages}
-    assert kinds == {(False, False)}

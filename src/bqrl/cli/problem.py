@@ -17,10 +17,12 @@ from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
 from bqrl.learners.task import HARMLESS, wrappers
 from bqrl.mdp.build import check_horizon
-from bqrl.mdp.files import ending, load, states_horizon
+from bqrl.mdp.files import ending
 from bqrl.mdp.files.csv import parse_start
-from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
+from bqrl.mdp.gymnasium import MDPEnv
+from bqrl.mdp.load import load, states_horizon
 from bqrl.mdp.model import MDP
+from bqrl.mdp.toy_text import from_gymnasium
 from bqrl.planners.decisions import COLUMNS
 from bqrl.results.plans import sizes
 from bqrl.results.words import Words

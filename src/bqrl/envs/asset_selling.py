@@ -14,8 +14,9 @@ from bqrl.checks import number, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import Table
-from bqrl.mdp.model import MDP, ROW_TOL
+from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import shared_noise
+from bqrl.mdp.validation import ROW_TOL
 
 UNIT, STAGE = "share of the best offer", "stage"
 STOP, CONTINUE = 0, 1

@@ -103,6 +103,6 @@ def make(name: str, **params: Any) -> MDP:
     return problem.build(**params)
 
 
-def make_env(name: str = "AssetSelling", render_mode: str | None = None, **params: Any) -> MDPEnv:
+def make_env(name: str = "AssetSelling", render_mode: str | None = None, **params: Any) -> MDPEnv[MDP]:
     """The Gymnasium environment of a named problem; gymnasium.make calls this."""
     return MDPEnv(make(name, **params), render_mode=render_mode)

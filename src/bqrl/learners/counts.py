@@ -16,7 +16,7 @@ from bqrl.errors import ArgumentError, EpisodeError
 from bqrl.learners.counts_loops import Rewards, Tally, count_episode
 from bqrl.learners.protocol import Episode, stored_array
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.model import Structure
+from bqrl.mdp.stage import Structure
 
 
 class Counts:

@@ -14,8 +14,9 @@ from bqrl.checks import number
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.kernels.layout import Trace
 from bqrl.mdp.arrays import BoolArray, FloatArray
-from bqrl.mdp.model import MDP, Structure
+from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
+from bqrl.mdp.stage import Structure
 
 Episode = Trace  # H + 1 states, H actions, H rewards (not discounted), and the events of shared noise where reported
 UPDATE_DISCOUNT = 0.99  # of the updates of model-free learners, as in the paper

@@ -28,8 +28,8 @@ from bqrl.learners.counts import Counts, Units
 from bqrl.learners.counts_loops import Laws, count_events
 from bqrl.learners.protocol import Episode, Task, stored_array
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.model import Structure
 from bqrl.mdp.noise import SharedNoise
+from bqrl.mdp.stage import Structure
 
 
 def counts_of(task: Task, stationary: bool | None = None) -> Counts:

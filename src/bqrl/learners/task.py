@@ -28,8 +28,10 @@ from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model, with_events
 from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.build import check_horizon
-from bqrl.mdp.gymnasium import MDPEnv, from_gymnasium
-from bqrl.mdp.model import MDP, Structure
+from bqrl.mdp.gymnasium import MDPEnv
+from bqrl.mdp.model import MDP
+from bqrl.mdp.stage import Structure
+from bqrl.mdp.toy_text import from_gymnasium
 
 HARMLESS = (OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit)
 MOST = 100_000_000  # possible transitions of an environment without a table

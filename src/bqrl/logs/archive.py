@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bqrl.checks import shown
 from bqrl.errors import FileFormatError
 from bqrl.logs.balls import Balls
-from bqrl.mdp.files.npz import OPTIONAL, STORED, model_arrays, stored_model
-
-if TYPE_CHECKING:
-    from bqrl.logs.estimate import Estimate
+from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.files.npz import OPTIONAL, STORED, model_arrays, read_stored
+from bqrl.mdp.model import MDP
 
 FORMAT = 1
 
 
-def stored(estimate: Estimate) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class StoredEstimate:
+    """The fields of an estimate that files hold; `Estimate` describes them."""
+
+    mdp: MDP
+    balls: Balls
+    confidence: float
+    assumptions: tuple[str, ...]
+    returns: FloatArray
+    episodes: int
+    steps: int
+    counted: int
+    start_atoms: int
+    floor: float
+    lowest: float
+    added: tuple[int, ...]
+
+
+def stored(estimate: StoredEstimate) -> dict[str, Any]:
     """The estimate as arrays; refits, units and noise are not stored."""
     model, balls = model_arrays(estimate.mdp), estimate.balls
     found = {
@@ -46,7 +64,7 @@ def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The fields, with the model checked like any other and every array of the shape that the model asks for."""
     if arrays["bqrl_estimate"].shape != () or int(arrays["bqrl_estimate"]) != FORMAT:
         raise FileFormatError(f"expected an estimate of format {FORMAT}, got {shown(arrays['bqrl_estimate'])}")
-    mdp = stored_model({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays})
+    mdp = MDP.from_table(**read_stored({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays}))
     per_row = {name: np.asarray(arrays[name]) for name in ("visits", "outcomes", "most", "exact")}
     for name, kinds in (("visits", "iu"), ("outcomes", "iu"), ("most", "fiu"), ("exact", "b")):
         found = per_row[name]

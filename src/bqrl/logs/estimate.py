@@ -22,19 +22,17 @@ import numpy as np
 from bqrl.checks import whole
 from bqrl.display import Charted, views
 from bqrl.errors import ArgumentError, FileFormatError
-from bqrl.logs.archive import fields, stored
-from bqrl.logs.balls import Balls
+from bqrl.logs.archive import StoredEstimate, fields, stored
 from bqrl.logs.interval import quantile_interval
 from bqrl.logs.limits import at_stage, next_target, row_reason, shares
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.files.atomic import replacing
-from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan, check_levels, objective_name
 from bqrl.planners.solve import solve
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Estimate(Charted):
+class Estimate(StoredEstimate, Charted):
     """An empirical model with confidence balls; made by `fit`.
 
     Attributes
@@ -57,18 +55,6 @@ class Estimate(Charted):
         For each declaration, a function that fits the log again without it; empty if the estimate comes from a file.
     """
 
-    mdp: MDP
-    balls: Balls
-    confidence: float
-    assumptions: tuple[str, ...]
-    returns: FloatArray
-    episodes: int
-    steps: int
-    counted: int
-    start_atoms: int
-    floor: float
-    lowest: float
-    added: tuple[int, ...]
     refits: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
     _memo: dict[Any, Any] = field(default_factory=dict, repr=False)  # plans and limits by level
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from bqrl.laws.law import Law, size_of
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.model import MDP, Stage
+from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy
+from bqrl.mdp.stage import Stage
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.plan import Plan, check_levels, objective_value, steady
 from bqrl.planners.sweep import rounding_error

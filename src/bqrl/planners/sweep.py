@@ -25,8 +25,9 @@ from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.grid import Grid, Lattice
-from bqrl.mdp.model import MDP, Stage
+from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, TargetPolicy, action_dtype
+from bqrl.mdp.stage import Stage
 
 TIE_TOL = 1e-13  # values this close, relatively, are a tie for the mean to break
 DENSE_FROM = 0.3  # share of possible successors from which a matrix product beats visiting the outcomes

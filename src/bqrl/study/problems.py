@@ -16,8 +16,8 @@ from pydantic import PlainValidator, ValidationInfo
 
 from bqrl.checks import nearest, shown
 from bqrl.envs import make, names
-from bqrl.mdp.files import load
 from bqrl.mdp.files.npz import write_npz
+from bqrl.mdp.load import load
 from bqrl.mdp.model import MDP
 from bqrl.study.settings import try_all
 from bqrl.theory import hard_instance

@@ -33,7 +33,7 @@ from bqrl.study.scores import Contender, Experiment
 from bqrl.study.spec import Entry, Spec
 from bqrl.study.store import LOG, Store
 from bqrl.study.tune import Score, Tuned, halving
-from bqrl.study.watch import Watch
+from bqrl.study.watch import Progress, Watch
 from bqrl.study.workers import LocalWorkers, Workers
 
 
@@ -275,5 +275,5 @@ class _Log(Watch):
             self._file.flush()
         self.inner.say(text, detail)
 
-    def show(self, state: Engine) -> None:
+    def show(self, state: Progress) -> None:
         self.inner.show(state)

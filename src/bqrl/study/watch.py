@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from bqrl.study.runner import Engine
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class JobProgress(Protocol):
+    """How far one job of a study is."""
+
+    label: str
+    phase: str
+    best: str
+    runs: int
+    total_runs: int
+    over: bool
+    failed: bool
+
+
+class Progress(Protocol):
+    """How far a study is; a watch may look at any time."""
+
+    @property
+    def jobs(self) -> Sequence[JobProgress]:
+        """The jobs, whether finished or not."""
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+
+    def episodes(self) -> tuple[int, int]:
+        """Episodes played, and episodes of all runs."""
+
+    def seconds_left(self) -> float | None:
+        """Forecast of the remaining time; None if nothing is known about it."""
 
 
 class Watch:
@@ -30,7 +57,7 @@ class Watch:
             yield item
             self.tick()
 
-    def show(self, state: Engine) -> None:
+    def show(self, state: Progress) -> None:
         """Called a few times per second with the state of a study."""
 
 

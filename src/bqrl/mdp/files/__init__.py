@@ -1,4 +1,4 @@
-"""Models in files: which reader and writer serve which ending.
+"""Models in files: which writer serves which ending; `bqrl.mdp.load` reads them.
 
 - .csv, .csv.gz: one line per transition, columns by name, other facts in `# key: value` lines
 - .npz: everything, compressed, without pickle
@@ -8,23 +8,20 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError, ModelError, SizeError
-from bqrl.mdp.build import check_horizon
 from bqrl.mdp.files.atomic import write_whole
-from bqrl.mdp.files.csv import read_csv, read_facts, write_csv
-from bqrl.mdp.files.json import read_json, write_json
-from bqrl.mdp.files.npz import pack, read_npz, unpack, write_npz
-from bqrl.mdp.files.regular import MAX_JSON, MAX_TEXT, gunzip, read_regular, size_limit
-from bqrl.mdp.model import MDP
+from bqrl.mdp.files.csv import write_csv
+from bqrl.mdp.files.json import write_json
+from bqrl.mdp.files.npz import pack, unpack, write_npz
+from bqrl.mdp.files.regular import read_regular, size_limit
+from bqrl.mdp.frozen import FrozenMDP
 
 ENDINGS = (".csv.gz", ".csv", ".npz", ".json")
-LIMITS = {".csv": MAX_TEXT, ".csv.gz": MAX_TEXT, ".json": MAX_JSON}
-Kinds = Mapping[str, tuple[str, Callable[[dict[str, Any]], Any]]]  # marker array -> (what a file holds, its reader)
 
 
 def ending(path: str | Path) -> str | None:
@@ -33,44 +30,21 @@ def ending(path: str | Path) -> str | None:
     return next((known for known in ENDINGS if name.endswith(known)), None)
 
 
-def load(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds | None = None, **options: Any) -> Any:
-    """The model in a file; `options` are horizon, start, discount and columns, see `bqrl.load`.
-
-    `kinds` says what else an .npz file may hold, by the name of an array.
-    """
-    place = Path(path)
-    given = {name: value for name, value in options.items() if value is not None}
-    content = _content(place, max_bytes)
-    marker = next((marker for marker in kinds or () if marker in content), None) if isinstance(content, dict) else None
-    if kinds is not None and marker is not None:
-        what, reader = kinds[marker]
-        for name in given:
-            raise ArgumentError(f"{name} must be omitted: {place.name} holds a {what}, not a model", name=name)
-        with naming(place):
-            return reader(content)
-    if "horizon" in given:
-        check_horizon(given["horizon"])
-    with naming(place, given):
-        if place.name.lower().endswith((".csv", ".csv.gz")):
-            return read_csv(content, **given)
-        if "columns" in given:
-            raise ArgumentError("columns must be omitted; only .csv files have columns", name="columns")
-        return read_npz(content, **given) if isinstance(content, dict) else read_json(content, **given)
+def checked_ending(path: Path) -> str:
+    """The ending; raises ArgumentError if it is not that of a model file."""
+    kind = ending(path)
+    if kind is None:
+        raise ArgumentError(
+            f"{path.name}: a model file must end in .csv, .csv.gz, .npz or .json, got {path.suffix or 'no ending'!r}",
+            name="path",
+        )
+    return kind
 
 
-def states_horizon(path: str | Path) -> bool:
-    """Whether a model file states its horizon; a .csv file need not."""
-    place = Path(path)
-    if _checked_ending(place) in (".npz", ".json"):
-        return True
-    with naming(place):
-        return "horizon" in read_facts(_content(place, None))
-
-
-def save(mdp: MDP, path: str | Path, *, plain: bool = False) -> None:
+def save(mdp: FrozenMDP, path: str | Path, *, plain: bool = False) -> None:
     """Write a model to a .csv, .csv.gz, .npz or .json file; see `bqrl.save`."""
     place = Path(path)
-    kind = _checked_ending(place)
+    kind = checked_ending(place)
     if kind == ".npz":
         content = write_npz(mdp)
     elif kind == ".json":
@@ -120,24 +94,3 @@ def naming(place: Path, options: Collection[str] = ()) -> Iterator[None]:
         ) from None
     except (ValueError, TypeError, OverflowError) as error:
         raise FileFormatError(f"{place.name}: {' '.join(str(error).split())}", file=str(place)) from None
-
-
-def _content(place: Path, max_bytes: int | None) -> Any:
-    """The arrays of an .npz file, or the bytes of a text file."""
-    kind = _checked_ending(place)
-    if kind == ".npz":
-        return read_arrays(place, max_bytes=max_bytes)
-    limit = size_limit(max_bytes, LIMITS[kind])
-    with naming(place):
-        content = read_regular(place, limit)
-        return gunzip(content, limit) if kind == ".csv.gz" else content
-
-
-def _checked_ending(path: Path) -> str:
-    kind = ending(path)
-    if kind is None:
-        raise ArgumentError(
-            f"{path.name}: a model file must end in .csv, .csv.gz, .npz or .json, got {path.suffix or 'no ending'!r}",
-            name="path",
-        )
-    return kind

@@ -34,8 +34,8 @@ from bqrl.errors import ArgumentError, FileFormatError, ModelError, ModelWarning
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import check_gaps
 from bqrl.mdp.columns import EVENT, LAW, ROLES, STAGE, TEXT, Codes, match_columns, numbering
+from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.listing import Listing, to_table
-from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import SharedNoise
 
 PLAIN = {"state": "idstatefrom", "action": "idaction", "next_state": "idstateto"}
@@ -50,8 +50,8 @@ BLANK = " \r,;\t"
 
 def read_csv(
     content: bytes, horizon: int | None = None, start: Any = None, discount: float | None = None, columns: Any = None
-) -> MDP:
-    """Model of the bytes of a CSV file; errors name the line."""
+) -> dict[str, Any]:
+    """What the bytes of a CSV file give to MDP.from_table; errors name the line."""
     lines = _lines(content)
     facts, head = _facts(lines)
     listing = _listing(lines, head, columns)
@@ -59,14 +59,13 @@ def read_csv(
         horizon = facts.get("horizon", None if listing.stage is not None else USUAL_HORIZON)
     noise = {key: facts[key] for key in ("events_observed", "cut") if key in facts}
     table, H, found = to_table(listing, horizon, facts.get("states"), facts.get("actions"), **noise)
-    return MDP.from_table(
-        table,
-        H,
-        facts.get("start", 0) if start is None else start,
-        facts.get("discount", 1.0) if discount is None else discount,
-        units=facts.get("units"),
-        **found,
-    )
+    return found | {
+        "table": table,
+        "H": H,
+        "start": facts.get("start", 0) if start is None else start,
+        "discount": facts.get("discount", 1.0) if discount is None else discount,
+        "units": facts.get("units"),
+    }
 
 
 def read_facts(content: bytes) -> dict[str, Any]:
@@ -297,7 +296,7 @@ def _is_number(cell: str) -> bool:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def write_csv(mdp: MDP, *, plain: bool = False) -> bytes:
+def write_csv(mdp: FrozenMDP, *, plain: bool = False) -> bytes:
     """CSV of a model; raises ArgumentError if the columns cannot hold it.
 
     `plain` writes the columns alone, with ids as numbers, for tools that read no comments.
@@ -341,7 +340,7 @@ def write_csv(mdp: MDP, *, plain: bool = False) -> bytes:
     return text.getvalue().encode()
 
 
-def _refuse(mdp: MDP, noise: SharedNoise | None, used: Used, plain: bool) -> None:
+def _refuse(mdp: FrozenMDP, noise: SharedNoise | None, used: Used, plain: bool) -> None:
     """Raise ArgumentError if the columns cannot hold the model."""
     names = (mdp.state_names or ()) + (mdp.action_names or ())
     events = () if noise is None else noise.event_names
@@ -365,7 +364,7 @@ def _ids(names: tuple[str, ...] | None, count: int, plain: bool) -> list[str]:
     return [str(i) for i in range(count)] if numbers else list(names or ())
 
 
-def _stated(mdp: MDP, noise: SharedNoise | None, used: Used) -> list[tuple[str, str]]:
+def _stated(mdp: FrozenMDP, noise: SharedNoise | None, used: Used) -> list[tuple[str, str]]:
     """The facts of a model that its columns do not hold."""
     facts = [("horizon", str(mdp.H))] if mdp.stationary else []
     if mdp.discount != 1.0:

@@ -40,15 +40,17 @@ from bqrl.checks import nearest, shown
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import MAX_ID, Table, check_horizon, from_columns
-from bqrl.mdp.model import MDP
+from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.noise import LAW_TOL, SharedNoise, shared_noise
 from bqrl.mdp.validation import percentages
 
 KEYS = ("horizon", "discount", "start", "states", "actions", "known", "units", "transitions", "noise", "comment")
 
 
-def read_json(content: bytes, horizon: int | None = None, start: Any = None, discount: float | None = None) -> MDP:
-    """Model of the bytes of a JSON file."""
+def read_json(
+    content: bytes, horizon: int | None = None, start: Any = None, discount: float | None = None
+) -> dict[str, Any]:
+    """What the bytes of a JSON file give to MDP.from_table."""
     data = _parse(content)
     rows = data["transitions"]
     if not isinstance(rows, list) or not rows:
@@ -78,17 +80,17 @@ def read_json(content: bytes, horizon: int | None = None, start: Any = None, dis
     items.K = table.K
     row = (stage * table.S + s) * table.A + a
     _pay(table, kinds)
-    return MDP.from_table(
-        table,
-        H,
-        data.get("start", 0) if start is None else start,
-        data.get("discount", 1.0) if discount is None else discount,
-        known=_known(data.get("known", []), table, items),
-        state_names=items.names["state"],
-        action_names=items.names["action"],
-        units=data.get("units"),
-        noise=_read_noise(data["noise"], table, row, items) if "noise" in data else None,
-    )
+    return {
+        "table": table,
+        "H": H,
+        "start": data.get("start", 0) if start is None else start,
+        "discount": data.get("discount", 1.0) if discount is None else discount,
+        "known": _known(data.get("known", []), table, items),
+        "state_names": items.names["state"],
+        "action_names": items.names["action"],
+        "units": data.get("units"),
+        "noise": _read_noise(data["noise"], table, row, items) if "noise" in data else None,
+    }
 
 
 def _pay(table: Table, kinds: Any) -> None:
@@ -104,7 +106,7 @@ def _pay(table: Table, kinds: Any) -> None:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def write_json(mdp: MDP) -> bytes:
+def write_json(mdp: FrozenMDP) -> bytes:
     """JSON of a model, one transition per line."""
     K, S, A = mdp.available.shape
     sizes = np.diff(mdp.row_start)

@@ -22,7 +22,7 @@ from bqrl.errors import FileFormatError, ModelError
 from bqrl.mdp.arrays import IntArray, floats_of, number_of, require, whole_numbers_of
 from bqrl.mdp.build import Table, check_horizon
 from bqrl.mdp.files.regular import MAX_BYTES, check_size
-from bqrl.mdp.model import MDP
+from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.noise import SharedNoise
 
 STORED = ("H", "discount", "mu", "row_start", "successor", "probability", "known")
@@ -37,22 +37,12 @@ CHUNK = 2**20
 Arrays = dict[str, Any]
 
 
-def read_npz(arrays: Arrays, horizon: int | None = None, start: Any = None, discount: float | None = None) -> MDP:
-    """Model of the arrays of an archive."""
-    if "transitions" in arrays:
-        return _dense(arrays, horizon, start, discount)
-    mdp = stored_model(arrays)
-    if horizon is start is discount is None:
-        return mdp
-    return mdp.replace(horizon=horizon, start=start, discount=discount)
-
-
-def write_npz(mdp: MDP) -> bytes:
+def write_npz(mdp: FrozenMDP) -> bytes:
     """Archive of a model, compressed."""
     return pack(model_arrays(mdp))
 
 
-def model_arrays(mdp: MDP) -> Arrays:
+def model_arrays(mdp: FrozenMDP) -> Arrays:
     """The model as named arrays."""
     arrays: Arrays = {name: np.asarray(getattr(mdp, name)) for name in STORED}
     if mdp.row_reward is not None:
@@ -133,8 +123,8 @@ def _array_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
 # -- models ----------------------------------------------------------------------------------------------------------------
 
 
-def stored_model(arrays: Arrays) -> MDP:
-    """Model of the arrays that `write_npz` writes."""
+def read_stored(arrays: Arrays) -> dict[str, Any]:
+    """What the arrays that `write_npz` writes give to MDP.from_table."""
     rule = f"a model has {', '.join(STORED)}, or transitions and rewards"
     for name in arrays:
         if name not in STORED + OPTIONAL and not name.startswith(PREFIX):
@@ -165,17 +155,17 @@ def stored_model(arrays: Arrays) -> MDP:
         row_reward=rewards if paid == "row_reward" else None,
         infer_available=True,
     )
-    return MDP.from_table(
-        table,
-        H,
-        floats_of(arrays, "mu", (S,)),
-        number_of(arrays, "discount"),
-        known=known,
-        state_names=_text(arrays, "state_names"),
-        action_names=_text(arrays, "action_names"),
-        units=_text(arrays, "units", 0),
-        noise=read_noise(arrays, row_start) if any(name.startswith(PREFIX) for name in arrays) else None,
-    )
+    return {
+        "table": table,
+        "H": H,
+        "start": floats_of(arrays, "mu", (S,)),
+        "discount": number_of(arrays, "discount"),
+        "known": known,
+        "state_names": _text(arrays, "state_names"),
+        "action_names": _text(arrays, "action_names"),
+        "units": _text(arrays, "units", 0),
+        "noise": read_noise(arrays, row_start) if any(name.startswith(PREFIX) for name in arrays) else None,
+    }
 
 
 def _rows(arrays: Arrays, rows: int, S: int) -> tuple[Any, Any]:
@@ -192,8 +182,8 @@ def _rows(arrays: Arrays, rows: int, S: int) -> tuple[Any, Any]:
     return row_start, successor.astype(np.int32)
 
 
-def _dense(arrays: Arrays, horizon: int | None, start: Any, discount: float | None) -> MDP:
-    """Model of dense arrays under the names of MDP's arguments."""
+def read_dense(arrays: Arrays) -> dict[str, Any]:
+    """What dense arrays give to MDP, under the names of its arguments."""
     for name, array in arrays.items():
         if name not in DENSE:
             raise FileFormatError(
@@ -203,8 +193,7 @@ def _dense(arrays: Arrays, horizon: int | None, start: Any, discount: float | No
             arrays[name] = array.item()
         elif name.endswith("names"):
             arrays[name] = _text(arrays, name)
-    given = {"horizon": horizon, "start": start, "discount": discount}
-    return MDP(**arrays | {name: value for name, value in given.items() if value is not None})
+    return arrays
 
 
 def _text(arrays: Arrays, name: str, ndim: int = 1) -> Any:

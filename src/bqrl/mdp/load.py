@@ -1,0 +1,69 @@
+"""Models from files: which reader serves which ending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bqrl.errors import ArgumentError
+from bqrl.mdp.build import check_horizon
+from bqrl.mdp.files import checked_ending, naming, read_arrays
+from bqrl.mdp.files.csv import read_csv, read_facts
+from bqrl.mdp.files.json import read_json
+from bqrl.mdp.files.npz import read_dense, read_stored
+from bqrl.mdp.files.regular import MAX_JSON, MAX_TEXT, gunzip, read_regular, size_limit
+from bqrl.mdp.model import MDP
+
+LIMITS = {".csv": MAX_TEXT, ".csv.gz": MAX_TEXT, ".json": MAX_JSON}
+Kinds = Mapping[str, tuple[str, Callable[[dict[str, Any]], Any]]]  # marker array -> (what a file holds, its reader)
+
+
+def load(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds | None = None, **options: Any) -> Any:
+    """The model in a file; `options` are horizon, start, discount and columns, see `bqrl.load`.
+
+    `kinds` says what else an .npz file may hold, by the name of an array.
+    """
+    place = Path(path)
+    given = {name: value for name, value in options.items() if value is not None}
+    content = _content(place, max_bytes)
+    marker = next((marker for marker in kinds or () if marker in content), None) if isinstance(content, dict) else None
+    if kinds is not None and marker is not None:
+        what, reader = kinds[marker]
+        for name in given:
+            raise ArgumentError(f"{name} must be omitted: {place.name} holds a {what}, not a model", name=name)
+        with naming(place):
+            return reader(content)
+    if "horizon" in given:
+        check_horizon(given["horizon"])
+    with naming(place, given):
+        if place.name.lower().endswith((".csv", ".csv.gz")):
+            return MDP.from_table(**read_csv(content, **given))
+        if "columns" in given:
+            raise ArgumentError("columns must be omitted; only .csv files have columns", name="columns")
+        if not isinstance(content, dict):
+            return MDP.from_table(**read_json(content, **given))
+        if "transitions" in content:
+            return MDP(**read_dense(content) | given)
+        mdp = MDP.from_table(**read_stored(content))
+        return mdp.replace(**given) if given else mdp
+
+
+def states_horizon(path: str | Path) -> bool:
+    """Whether a model file states its horizon; a .csv file need not."""
+    place = Path(path)
+    if checked_ending(place) in (".npz", ".json"):
+        return True
+    with naming(place):
+        return "horizon" in read_facts(_content(place, None))
+
+
+def _content(place: Path, max_bytes: int | None) -> Any:
+    """The arrays of an .npz file, or the bytes of a text file."""
+    kind = checked_ending(place)
+    if kind == ".npz":
+        return read_arrays(place, max_bytes=max_bytes)
+    limit = size_limit(max_bytes, LIMITS[kind])
+    with naming(place):
+        content = read_regular(place, limit)
+        return gunzip(content, limit) if kind == ".csv.gz" else content

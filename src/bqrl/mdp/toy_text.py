@@ -1,0 +1,110 @@
+"""Models of Gymnasium's toy-text environments, which expose their transition table."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from bqrl.errors import ArgumentError, ModelError
+from bqrl.mdp.build import check_horizon
+from bqrl.mdp.gymnasium import MDPEnv
+from bqrl.mdp.model import MDP
+
+DONE = "done"  # the absorbing state after an episode that ended early
+
+
+def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: float = 1.0) -> MDP:
+    """The model of an environment with a toy-text table `env.unwrapped.P` (FrozenLake, CliffWalking, Taxi, ...).
+
+    Parameters
+    ----------
+    env
+        An environment, or an id for gymnasium.make.
+    horizon
+        Number of stages; time limits of the environment are not read.
+    start
+        First state or law of the first state; default: that of the environment.
+    discount
+        Factor per stage, in (0, 1].
+
+    Returns
+    -------
+    MDP
+        If an episode ends early, the model moves to a state that absorbs and pays nothing: the terminal state itself if
+        its row does so, else an additional state named "done".
+
+    Examples
+    --------
+    >>> from_gymnasium("FrozenLake-v1", horizon=20)
+    MDP(H=20, S=16, A=4, start=0, 148 transitions, stationary)
+    """
+    horizon = check_horizon(horizon)
+    core, table = _table_of(env)
+    name = type(core).__name__
+    rows = _rows(table, name)
+    S = max(len(table), 1 + max((max(s, s_next) for s, _, s_next, *_ in rows), default=0))
+    leaving = {s for s, _, s_next, p, r, _ in rows if p > 0 and (s_next != s or r != 0)}
+    acting = {s for s, *_ in rows}
+    listed = [
+        (s, a, S if ended and (s_next in leaving or s_next not in acting) else s_next, p, r)
+        for s, a, s_next, p, r, ended in rows
+    ]
+    names = None
+    if any(s_next == S for _, _, s_next, _, _ in listed):
+        actions = 1 + max(a for _, a, *_ in rows)
+        listed += [(S, a, S, 1.0, 0.0) for a in range(actions)]
+        names = [*map(str, range(S)), DONE]
+    if start is None:
+        start = getattr(core, "initial_state_distrib", None)
+        if start is None:
+            raise ArgumentError(f"{name} does not expose its first state; give start=", name="start")
+    if names is not None and np.shape(start) == (S,):
+        start = np.append(start, 0.0)  # no episode starts in the added state
+    return MDP(listed, start=start, horizon=horizon, discount=discount, state_names=names)
+
+
+def _table_of(env: Any) -> tuple[Any, Any]:
+    """The environment below all wrappers, and its transition table."""
+    if isinstance(env, str):
+        try:
+            env = gym.make(env)
+        except gym.error.Error as error:
+            raise ArgumentError(" ".join(str(error).split()), name="env") from None
+    core = getattr(env, "unwrapped", env)
+    name = type(core).__name__
+    if isinstance(core, MDPEnv):
+        raise ArgumentError(f"{name} plays a model already; read it from env.unwrapped.mdp", name="env")
+    table = getattr(core, "P", None)
+    if not isinstance(table, (Mapping, list)) or not len(table):
+        raise ArgumentError(
+            f"{name} has no transition table P, as FrozenLake, CliffWalking and Taxi have; build an MDP instead",
+            name="env",
+        )
+    if getattr(core, "fickle_passenger", False):
+        raise ArgumentError(
+            f"{name} with fickle_passenger does not follow its table P; make it without that option", name="env"
+        )
+    return core, table
+
+
+def _rows(table: Any, name: str) -> list[tuple[int, int, int, float, float, bool]]:
+    """Entries (s, a, s_next, probability, reward, ended) of a toy-text table."""
+
+    def entries(given: Any) -> Any:
+        return given.items() if isinstance(given, Mapping) else enumerate(given)
+
+    try:
+        return [
+            (operator.index(s), operator.index(a), operator.index(s_next), float(p), float(r), bool(ended))
+            for s, actions in entries(table)
+            for a, outcomes in entries(actions)
+            for p, s_next, r, ended in outcomes
+        ]
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"the table P of {name} must hold (probability, next state, reward, ended) per state and action"
+        ) from None
