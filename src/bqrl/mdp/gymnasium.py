@@ -16,7 +16,7 @@ from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.noise import draw_index
 
-M = TypeVar("M", bound=FrozenMDP)  # the class of the model, which is `MDP`
+M = TypeVar("M", bound=FrozenMDP)  # so that `mdp` of an environment has the class of the model given
 
 
 class AvailableActions(Discrete):
