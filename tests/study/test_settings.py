@@ -27,11 +27,12 @@ def test_the_file_is_named_and_must_be_toml(tmp_path):
         read_spec(path)
 
 
-def test_a_mistake_in_the_settings_of_a_quick_run_is_placed_there(study_file, tmp_path):
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_mistake_in_the_settings_of_a_quick_run_is_placed_there(study_file, tmp_path, quick):
     path = tmp_path / "small.toml"
     path.write_text(study_file.read_text().replace("[quick.study]\n", "[quick.study]\nepisode = 5\n"))
     with pytest.raises(ValueError, match=r"quick.study.episode is not a setting; did you mean 'episodes'"):
-        read_spec(path, quick=True)
+        read_spec(path, quick=quick)
 
 
 def test_quick_replaces_settings_and_says_so(study_file):
