@@ -14,7 +14,8 @@ from rich.progress_bar import ProgressBar as Bar
 from rich.table import Table
 from rich.text import Text
 
-from bqrl.study.watch import Progress, Watch, clock
+from bqrl.study.time_left import Progress
+from bqrl.study.watch import Watch, clock
 
 QUIET_SECONDS = 2.0  # before the display appears
 
@@ -89,8 +90,6 @@ def engine_display(state: Progress) -> Group:
 
 
 def _with_bar(text: str, done: int, total: int | None, *more: Any) -> Group:
-    from rich.console import Group
-
     bar = Table.grid()  # a bar alone does not end its line
     bar.add_row(Bar(total=total, completed=done, width=60, pulse=total is None))
     return Group(Text(text), bar, *more)

@@ -7,21 +7,19 @@ single learners all run here.
 
 from __future__ import annotations
 
-import time
 import traceback
-from collections import defaultdict, deque
-from collections.abc import Generator, Iterable
+from collections import deque
+from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bqrl.study.runs import RunSpec, Timing, execute
+from bqrl.study.runs import RunSpec, execute
 from bqrl.study.store import Memory
+from bqrl.study.time_left import Job, Progress
 from bqrl.study.watch import Watch, clock
 from bqrl.study.workers import LostWorkersError, Workers
 
 LOOK_SECONDS = 0.25
-EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace says something
 
 
 class Batch(NamedTuple):
@@ -30,9 +28,6 @@ class Batch(NamedTuple):
     phase: str  # what they are for
     runs: list[RunSpec]
     best: str = ""  # the best configuration so far
-
-
-Steps = Generator[Batch, None, Any]
 
 
 class FailedRunsError(RuntimeError):
@@ -44,33 +39,14 @@ class FailedRunsError(RuntimeError):
         super().__init__("a run failed{}; all others are kept. First: {}: {}".format(more, *failures[0]))
 
 
-@dataclass(slots=True)
-class Job:
-    """A generator of batches and its progress."""
-
-    label: str
-    kind: str  # jobs of the same kind have the same cost per episode
-    steps: Steps
-    total_runs: int
-    total_episodes: int
-    phase: str = ""
-    best: str = ""
-    runs: int = 0  # finished ones
-    episodes: int = 0  # of finished runs
-    missing: set[str] = field(default_factory=set)  # names of the runs that it waits for
-    outcome: Any = None  # what the generator returned
-    over: bool = False
-    failed: bool = False
-
-
-class Engine:
+class Engine(Progress):
     """Drives jobs to their end, and knows how far they are; with `strict` the first error of a run ends everything."""
 
     def __init__(
         self, jobs: Iterable[Job], store: Memory, workers: Workers, watch: Watch, *, strict: bool = False
     ) -> None:
-        self.jobs, self.store, self.workers, self.watch, self.strict = list(jobs), store, workers, watch, strict
-        self.start = time.perf_counter()
+        super().__init__(jobs, workers)
+        self.store, self.watch, self.strict = store, watch, strict
         self.skipped = self.made = 0
         self.used: dict[str, RunSpec] = {}  # every run that some job asked for
         self._failures: dict[str, str] = {}  # messages by the name of the run
@@ -78,7 +54,6 @@ class Engine:
         self._queue: deque[str] = deque()
         self._running: dict[Future[Any], str] = {}
         self._asked: set[str] = set()  # kinds of which a run was queued
-        self._cost: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])  # by kind: seconds, episodes
 
     def drive(self) -> None:
         """Finish every job; raises FailedRunsError at the end if runs failed, each of which stops its jobs only."""
@@ -122,7 +97,7 @@ class Engine:
         if not any(name in other.missing for other in self.jobs):
             if self.store.has(run):
                 self.skipped += 1
-                self._count(job, run, self._times.get(name))
+                self.count(job, run, self._times.get(name))
                 return True
             # One run of each kind comes first, so that the cost of all is soon known.
             (self._queue.appendleft if first else self._queue.append)(name)
@@ -155,45 +130,9 @@ class Engine:
         for job in waiting:
             job.missing.remove(name)
             job.failed |= error is not None
-            self._count(job, run, timing)
+            self.count(job, run, timing)
         for job in waiting:
             self._advance(job)
-
-    def _count(self, job: Job, run: RunSpec, timing: Timing | None) -> None:
-        job.runs += 1
-        job.episodes += run.episodes
-        if timing is not None:
-            self._cost[job.kind][0] += timing.episode * run.episodes
-            self._cost[job.kind][1] += run.episodes
-
-    # -- progress ---------------------------------------------------------------------------------------------------------
-
-    @property
-    def seconds(self) -> float:
-        """Time since the start."""
-        return time.perf_counter() - self.start
-
-    def episodes(self) -> tuple[int, int]:
-        """Episodes played, those of unfinished runs included as far as they are known, and episodes of all runs."""
-        total = sum(job.total_episodes for job in self.jobs)
-        return min(total, sum(job.episodes for job in self.jobs) + self.workers.played()), total
-
-    def seconds_left(self) -> float | None:
-        """Forecast of the remaining time; None as long as the finished work says nothing about the rest.
-
-        Every kind of learner has its own cost per episode, measured without compilation. Before the first run of the only
-        kind is finished, the pace of its unfinished runs stands in.
-        """
-        rest = [job for job in self.jobs if not (job.over or job.failed)]
-        played = self.workers.played()
-        if all(job.kind in self._cost for job in rest):
-            cost = {job.kind: self._cost[job.kind][0] / self._cost[job.kind][1] for job in rest}
-            left = sum((job.total_episodes - job.episodes) * cost[job.kind] for job in rest)
-            ahead = played * min(cost.values(), default=0.0)  # which of the kinds is being played is not known
-            return max(0.0, left - ahead) / self.workers.size
-        if len({job.kind for job in rest}) == 1 and played and self.seconds > EVIDENCE_SECONDS:
-            return (sum(job.total_episodes - job.episodes for job in rest) - played) * self.seconds / played
-        return None
 
     def _left(self) -> str:
         left = self.seconds_left()

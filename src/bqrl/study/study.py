@@ -27,13 +27,14 @@ from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.confidence import log_buffer
 from bqrl.planners.expected import best_mean
 from bqrl.planners.solve import guarantee_curve
-from bqrl.study.runner import Batch, Engine, Job
+from bqrl.study.runner import Batch, Engine
 from bqrl.study.runs import RunSpec
 from bqrl.study.scores import Contender, Experiment
 from bqrl.study.spec import Entry, Spec
 from bqrl.study.store import LOG, Store
+from bqrl.study.time_left import Job, Progress
 from bqrl.study.tune import Score, Tuned, halving
-from bqrl.study.watch import Progress, Watch
+from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
 
 

@@ -3,39 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
+
+from bqrl.study.time_left import Progress
 
 T = TypeVar("T")
-
-
-class JobProgress(Protocol):
-    """How far one job of a study is."""
-
-    label: str
-    phase: str
-    best: str
-    runs: int
-    total_runs: int
-    over: bool
-    failed: bool
-
-
-class Progress(Protocol):
-    """How far a study is; a watch may look at any time."""
-
-    @property
-    def jobs(self) -> Sequence[JobProgress]:
-        """The jobs, whether finished or not."""
-
-    @property
-    def seconds(self) -> float:
-        """Time since the start."""
-
-    def episodes(self) -> tuple[int, int]:
-        """Episodes played, and episodes of all runs."""
-
-    def seconds_left(self) -> float | None:
-        """Forecast of the remaining time; None if nothing is known about it."""
 
 
 class Watch:
