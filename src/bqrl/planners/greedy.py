@@ -6,7 +6,7 @@
 
 with ties broken by the larger mean, then by the lower action index. It applies the same tau at every stage, so it is
 time-inconsistent: the policy is Markov and often not optimal for the quantile, and the planner proves no upper bound.
-It is fast: one call plans for several kernels, before every episode of a learner.
+It is fast: one call plans for several kernels, so a learner can run it before every episode.
 
 Algorithm 3 as a whole, the choice among candidate kernels of a confidence set, is `optimistic_greedy`.
 Deviation: values within TIE of each other tie, and so do means within MEAN_TIE; the paper does not define equality. Among
@@ -49,7 +49,7 @@ from bqrl.planners.target import MAX_BYTES, check_memory
 TIE = 1e-9  # objective values this close, relative to the size of the returns, are equal
 MEAN_TIE = 1e-12  # and means this close
 LANES = 8  # laws are padded to whole vectors
-DENSE_FROM = 0.2  # share of possible successors from which one matrix product beats walking the outcomes
+DENSE_FROM = 0.2  # share of possible successors from which one matrix product beats a loop over the outcomes
 MAX_DENSE = 2**22  # entries of laws or kernels that a matrix product may take
 
 
@@ -187,7 +187,7 @@ def _common(mdp: MDP, columns: Grid) -> BoolArray:
 
 
 def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the position of each row in the matrix product, or -1, and source and target of their outcomes by stage."""
+    """Return the position of each row in the matrix product, or -1, and per stage the source and target of each outcome."""
     per_stage = mdp.S * mdp.A
     dense = np.full(common.shape, -1, np.int64)
     cells: list[IntArray] = []
