@@ -1,4 +1,4 @@
-"""The one loop: plan, play, score, observe."""
+"""The loop of every run: plan, play, score, observe."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def learn(
     learner
         A name, a `Learner` class, or a function (task, rng) that returns a learner.
     tau
-        The level whose quantile is to be learned.
+        Level of the quantile to be maximised.
     episodes
         Number of episodes.
     seed
@@ -92,7 +92,8 @@ def learn(
     progress
         Show a progress bar; by default if standard error is a terminal.
     checkpoint, checkpoint_every
-        Write the state of the run to this .npz file every so many episodes; a run that finds its own file continues it.
+        Write the state of the run to this .npz file every `checkpoint_every` episodes; a run that finds its own checkpoint
+        continues from it.
     **params
         Parameters of the learner, e.g. planner="target" for "ucb-bqrl".
 
@@ -167,7 +168,7 @@ class Run:
             "params": {key: _plain(value) for key, value in sorted(params.items())},
         }  # fmt: skip
         self.scorer = Scorer(self.mdp) if self.mdp is not None else None
-        self._task, self._own = task, type(self.learner) in LEARNERS.values()  # others may plan what does not exist
+        self._task, self._own = task, type(self.learner) in LEARNERS.values()  # others are checked
         self.returns = np.zeros(self.total)
         self.law_of = np.full(self.total, -1, np.int64)
         self._weights = task.discount ** np.arange(task.H)
@@ -206,7 +207,7 @@ class Run:
         return numbers | {name: float(values[t]) for name, values in self._notes.items()}
 
     def _check(self, behaviour: Any, policy: Policy | None) -> None:
-        """Raise PolicyError or ArgumentTypeError unless a learner of the caller's own plans what exists."""
+        """Raise PolicyError or ArgumentTypeError unless a custom learner plans actions that exist."""
         if not isinstance(behaviour, (Policy, Randomised)):
             raise ArgumentTypeError(
                 f"{type(self.learner).__name__}.plan() must return a bqrl.Policy, got {shown(behaviour)}", name="plan"
@@ -296,7 +297,7 @@ def _without_exploration(behaviour: Policy | Randomised) -> Policy:
 
 
 def digest(mdp: MDP) -> str:
-    """Return a digest of everything that fixes a problem: two problems with the same digest are the same problem."""
+    """Return a digest of everything that determines a problem: two problems with the same digest are the same problem."""
     sha = hashlib.sha256(repr((mdp.H, mdp.S, mdp.A, mdp.discount, mdp.available.shape)).encode())
     for array in (mdp.mu, mdp.row_start, mdp.successor, mdp.probability, mdp.reward, mdp.known):
         sha.update(np.ascontiguousarray(array).tobytes())

@@ -105,7 +105,7 @@ def open_structure(S: int, A: int, H: int) -> Structure:
     known = np.zeros((1, S + 1, A), bool)
     known[:, S] = True
     probability = np.r_[np.full(S * A * (S + 1), np.nan), np.ones(A)]
-    mu = np.r_[np.full(S, 1.0 / S), 0.0]  # not known either; no learner without a model looks at it
+    mu = np.r_[np.full(S, 1.0 / S), 0.0]  # not known either; learners without a model do not use it
     return Structure(H, S + 1, A, mu, row_start, successor, np.ones((1, S + 1, A), bool), known, probability)
 
 

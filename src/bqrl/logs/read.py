@@ -36,7 +36,7 @@ SYNONYMS = {
     "end": ("done", "terminal", "terminated", "ended"),
 }
 BLOCK = 10_000  # rows of a file that are held as text at once
-LONGEST = 300  # characters of a message: labels of a damaged file may be long
+LONGEST = 300  # characters of a message; the labels of a damaged file may be long
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Weighted stage-wise counting bound (lemma of that name), evaluated on a run.
 
-With N_h^t(s, a) the visits of a row before episode t, weights w_h >= 0 and Lambda = sum_h w_h,
+Let N_h^t(s, a) be the number of visits to a row before episode t. For weights w_h >= 0 and Lambda = sum_h w_h,
 
     sum_t sum_h w_h / sqrt(max{1, N_h^t(S_h^t, A_h^t)}) <= 2 Lambda sqrt(S A T).
 
