@@ -232,7 +232,7 @@ def candidate_kernels(
     random position; both are given by `uniforms` (k, K*S*A, 2), which the caller draws. Each candidate lies in the ball
     of every row and has the known support.
     Deviation: the paper does not specify how its perturbations are drawn. If all stages share one kernel, the directed
-    kernel uses the sum of these preferences over the stages.
+    kernel uses the sum of the preferences over the stages.
     """
     rows, half = mdp.row_start.size - 1, np.asarray(half_radius, dtype=np.float64).reshape(-1)
     for name, given, wanted in (
