@@ -4,8 +4,8 @@ The file has one line per possible outcome of an action in a state:
 
     idstatefrom,idaction,idstateto,probability,reward
 
-pump.csv describes a pump over twelve weeks. States: 1 as new, 2 worn, 3 failing, 4 down; actions: 1 runs the pump, 2 services
-it. Running a worn pump earns 10 in most weeks, and in one week of ten the pump breaks down.
+pump.csv describes a pump over twelve weeks. States: 1 as new, 2 worn, 3 failing, 4 down; actions: 1 runs the pump, 2
+services it. Running a worn pump earns 10 in most weeks, and in one week of ten the pump breaks down.
 
     python examples/from_your_own_data.py                                   # pump.csv
     python examples/from_your_own_data.py model.csv --horizon 30 --start 9 --tau 0.05 --out policy.csv

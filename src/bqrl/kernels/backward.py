@@ -149,7 +149,7 @@ def scratch_for(after, now):
 def sweep_state(s, rows, moves, ball, goal, pages, scratch):
     """One state of one stage: the least expected value over actions, with its mean and its action.
 
-    Where actions are filled in, the pages hold values and the means behind them. `ball` is None without uncertainty, which
+    If actions are filled in, the pages hold the values followed by the means. `ball` is None without uncertainty, which
     avoids compiling the l1 step. `scratch` comes from `scratch_for`.
 
     If the outcomes of a row move the columns together, its expectations are computed on the columns of the next stage and
@@ -235,7 +235,7 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables):
     """Sweep all stages of a uniform grid in one call; return the row of `work` that holds the first stage.
 
     ball.half (H*S*A,), if there is a ball, and goal.mean_reward (H, S*A) hold all stages. `work` (2, cells) holds the
-    terminal values, with the means behind them, in its first row. `tables` receives the actions; if its buffer is empty,
+    terminal values, followed by the means, in its first row. `tables` receives the actions; if its buffer is empty,
     only values are computed.
     """
     H, S = stages.size.size - 1, stages.mu.size

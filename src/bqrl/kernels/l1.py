@@ -142,7 +142,7 @@ def any_above(values, rows, c, sign, bound):
 def where_apart(values, rows, n, slack):
     """Return the range begin .. end - 1 of the columns in which outcomes differ, by bisection: values rise along a row.
 
-    Before this range every need is met after each outcome; behind it none is.
+    Before this range every need is met after each outcome; after it none is.
     """
     safe, lost = -largest(values, rows, 0, -1.0), largest(values, rows, n - 1, 1.0)
     begin, end = 0, n

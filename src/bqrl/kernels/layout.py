@@ -45,7 +45,7 @@ class Goal(NamedTuple):
 
 
 class Pages(NamedTuple):
-    """Values of the next stage and of this one, with the means behind them, and the actions; see backward.py."""
+    """Values of the next stage and of this one, each followed by the means, and the actions; see backward.py."""
 
     after: Any  # (S, layers * next columns)
     now: Any  # (S, layers * columns)

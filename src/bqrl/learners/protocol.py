@@ -1,4 +1,4 @@
-"""What a learner knows of a problem, what it must do, and what one episode is."""
+"""The interface of learners: their knowledge of a problem, the methods that they must have, and the form of an episode."""
 
 from __future__ import annotations
 

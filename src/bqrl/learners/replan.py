@@ -52,7 +52,7 @@ class Choice(NamedTuple):
 
     policy: TargetPolicy
     bound: float  # on every policy, and on every kernel of the ball
-    nominal: float  # what the policy attains under the kernel itself
+    nominal: float  # value of the policy under the kernel itself
     sweeps: int
     margin: Margin | None = None  # of the best target, if the objective is the plain quantile
 

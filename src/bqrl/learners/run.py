@@ -83,7 +83,7 @@ def learn(
     delta
         Probability that the confidence radii may fail.
     events_observed
-        On a problem with shared noise: whether the learner is told the event of each transition. None takes the model's own
+        On a problem with shared noise: whether the learner observes the event of each transition. None takes the model's own
         setting. If events are not observed, a transition counts towards a law only if its row separates all events that the
         law needs separated.
     callback
@@ -112,7 +112,7 @@ def learn(
         horizon=horizon, start=start, delta=delta, events_observed=events_observed, **params,
     )  # fmt: skip
     if checkpoint is not None:
-        run.learner.state()  # a learner that cannot be checkpointed is refused before any work
+        run.learner.state()  # raises before any work if the learner cannot be checkpointed
     if checkpoint is not None and Path(checkpoint).exists():
         run.restore(read_arrays(checkpoint))
     show = sys.stderr.isatty() if progress is None else progress
@@ -175,7 +175,7 @@ class Run:
         self._laws: dict[bytes, int] = {}
         self._rows: list[np.ndarray] = []
         self._notes: dict[str, np.ndarray] = {}
-        self._policy: Policy | None = None  # what scored the last episode
+        self._policy: Policy | None = None  # the policy by which the last episode was scored
 
     def step(self, wanted: bool = False) -> dict[str, Any]:
         """Play one more episode; return its numbers if `wanted`."""

@@ -28,7 +28,7 @@ from bqrl.mdp.arrays import BoolArray
 from bqrl.mdp.policy import MarkovPolicy, Policy
 
 LIBRARIES = ("stable_baselines3", "sb3_contrib")
-NEEDS_START, FINISHED, STOP = "needs the first state", "finished", "stop"  # what the two threads tell one another
+NEEDS_START, FINISHED, STOP = "needs the first state", "finished", "stop"  # messages between the two threads
 ENCODINGS = ("one-hot", "numbers")
 
 

@@ -41,9 +41,9 @@ def pose(
 ) -> tuple[MDP | None, Task, World]:  # fmt: skip
     """Return the MDP that scores policies or None, the learner's task, and where its episodes are played.
 
-    A learner that needs the reward function is granted it where it is known, and a class that needs it is refused elsewhere.
-    Episodes of an environment last `horizon` stages: by default as many as its own time limit. `facts` are the other fields
-    of the task.
+    A learner that needs the reward function receives it if it is known; otherwise a class that needs it raises
+    ArgumentError. Episodes of an environment last `horizon` stages: by default as many as its own time limit. `facts`
+    are the other fields of the task.
     """
     grant = bool(getattr(maker, "needs_rewards", True))  # a function of the caller's own gets the rewards, too
     require = grant and inspect.isclass(maker)

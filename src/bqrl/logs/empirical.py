@@ -221,7 +221,7 @@ class _Listed:
         """Possible outcomes (next state, reward or None) of every (state, action)."""
         if isinstance(support, str):
             ends = bool(np.any(self.log.next_state == ENDED))
-            every = tuple((s, None) for s in range(len(self.states) + ends))  # "(end)" comes behind the states
+            every = tuple((s, None) for s in range(len(self.states) + ends))  # "(end)" follows the states
             return {(s, a): every for s in range(self.S) for a in range(self.A)}
         found: dict[tuple[int, int], dict[Any, None]] = {}
         for item in _tuples(support, "support", (3, 4)):

@@ -361,9 +361,18 @@ class Estimate(Charted):
         ]
 
     def chart(self, tau: float | None = None) -> Any:
-        """Visits and radii of the rows, and with a level also the promise beside other plans, as an Altair chart.
+        """Draw the visits and radii of the rows and, with a level, compare the promise with other plans.
 
         Requires the extra "plots".
+
+        Parameters
+        ----------
+        tau : float, optional
+            Level in (0, 1).
+
+        Returns
+        -------
+        altair chart
         """
         return views().draw(self, tau)
 

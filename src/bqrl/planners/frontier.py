@@ -114,7 +114,7 @@ class EveryLaw:
     held: int = 0  # bytes of the laws retained so far
 
     def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
-        """Form all choices, one outcome after the other; equal (or dominated) partial sums are merged at once."""
+        """Form all choices, one outcome after the other; equal (or dominated) partial sums are merged immediately."""
         pmf, picks, slack = np.zeros((1, width)), np.zeros((1, 0), np.int64), 0.0
         for part in parts:
             n, k = len(pmf), len(part.pmf)

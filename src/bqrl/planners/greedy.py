@@ -54,7 +54,7 @@ MAX_DENSE = 2**22  # entries of laws or kernels that a matrix product may take
 
 
 class Greedy(NamedTuple):
-    """What the recursion finds for each of n kernels."""
+    """The result of the recursion for each of n kernels."""
 
     actions: ActionArray  # (n, H, S)
     values: FloatArray  # (n,) objective value of the retained law at the root
@@ -64,7 +64,7 @@ class Greedy(NamedTuple):
 def greedy_policies(
     mdp: MDP, probabilities: FloatArray, tau: float, beta: float = 0.0, columns: Grid | None = None
 ) -> Greedy:
-    """Return what the recursion of Algorithm 3 finds for many kernels at once, on the outcomes and rewards of `mdp`.
+    """Return the result of the recursion of Algorithm 3 for many kernels at once, on the outcomes and rewards of `mdp`.
 
     `probabilities` is (n, nnz): one entry per outcome that `mdp` stores; `mdp.staged()` stores every stage separately.
     beta = 0 is the plain quantile. In unreachable states a law may leave the grid; it is then clipped to it.

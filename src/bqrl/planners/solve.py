@@ -137,20 +137,20 @@ def _variant(
 ) -> str | None:
     """The variant of the planner "target" that the arguments select; None if it is the planner itself or another one."""
     plain = {"secondary='mean'": secondary is not None, "arithmetic='rational'": arithmetic == "rational"}
-    asked = [name for name, given in {"radius": ball, **plain}.items() if given]
+    selected = [name for name, given in {"radius": ball, **plain}.items() if given]
     if randomized is not None and (beta > 0.0 or planner != "target"):
-        asked.append(f"randomized={randomized}")
-    if asked and planner != "target":
-        raise ArgumentError(f"{asked[0]} requires planner='target', got {planner!r}", name="planner", value=planner)
-    if len(asked) > 1:
-        raise ArgumentError(f"{asked[0]} and {asked[1]} cannot be combined; drop one of them", name=asked[0])
-    if beta > 0.0 and asked and plain.get(asked[0]):
+        selected.append(f"randomized={randomized}")
+    if selected and planner != "target":
+        raise ArgumentError(f"{selected[0]} requires planner='target', got {planner!r}", name="planner", value=planner)
+    if len(selected) > 1:
+        raise ArgumentError(f"{selected[0]} and {selected[1]} cannot be combined; drop one of them", name=selected[0])
+    if beta > 0.0 and selected and plain.get(selected[0]):
         raise ArgumentError(
-            f"{asked[0]} requires the plain quantile, beta=0, got beta={beta:g}", name="beta", value=beta
+            f"{selected[0]} requires the plain quantile, beta=0, got beta={beta:g}", name="beta", value=beta
         )
     if planner != "target":
         return None
-    return asked[0] if asked and asked[0] in VARIANTS else "beta > 0" if beta > 0.0 else None
+    return selected[0] if selected and selected[0] in VARIANTS else "beta > 0" if beta > 0.0 else None
 
 
 def _check_options(function: Callable[..., Plan], planner: str, options: dict[str, Any]) -> None:

@@ -230,7 +230,7 @@ def fits_one_call(mdp: MDP, columns: int) -> bool:
 
 
 def _terminal(work: FloatArray, S: int, cost: FloatArray, layers: int, second: FloatArray | None) -> FloatArray:
-    """Write the terminal values, and the means behind them, into the first work array."""
+    """Write the terminal values, followed by the means, into the first work array."""
     after = work[0, : S * layers * cost.size].reshape(S, -1)
     after[:, : cost.size], after[:, cost.size :] = cost, 0.0 if second is None else -second
     return after

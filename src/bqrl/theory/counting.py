@@ -32,7 +32,7 @@ class Counting:
 
 
 def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = None) -> Counting:
-    """The sum of w_h / sqrt(max{1, N}) along a run, beside its bound.
+    """The sum of w_h / sqrt(max{1, N}) along a run, and its bound.
 
     The lemma requires separate counts per stage: counts pooled over the stages also grow within an episode.
 
@@ -91,5 +91,5 @@ def _check_visits(states: Any, actions: Any, S: int, A: int) -> tuple[IntArray, 
 
 def visits_before(rows: Any) -> IntArray:
     """How often each entry of a sequence has occurred before, e.g. [5, 7, 5, 5] gives [0, 0, 1, 2]."""
-    counts: defaultdict[int, count[int]] = defaultdict(count)  # each entry has a counter of its own
+    counts: defaultdict[int, count[int]] = defaultdict(count)  # each entry has its own counter
     return np.array([next(counts[row]) for row in np.asarray(rows).tolist()], np.int64)
