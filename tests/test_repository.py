@@ -1,3 +1,5 @@
+import doctest
+import importlib
 import json
 import re
 import subprocess
@@ -68,6 +70,15 @@ def test_every_module_has_its_test_file():
     modules = [path.relative_to(package) for path in package.rglob("*.py") if not path.name.startswith("__")]
     missing = [str(each) for each in modules if not (ROOT / "tests" / each.parent / f"test_{each.name}").exists()]
     assert not missing
+
+
+DOCUMENTED = [path for path in sorted((ROOT / "src" / "bqrl").rglob("*.py")) if ">>> " in path.read_text()]
+
+
+@pytest.mark.parametrize("path", DOCUMENTED, ids=lambda path: str(path.relative_to(ROOT / "src" / "bqrl")))
+def test_examples_in_docstrings_print_what_they_say(path):
+    module = importlib.import_module(".".join(path.relative_to(ROOT / "src").with_suffix("").parts))
+    assert doctest.testmod(module).failed == 0
 
 
 def test_every_benchmark_imports():

@@ -44,13 +44,14 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
     Returns
     -------
     tuple of MDP and Policy
-        `mdp` itself unless action probabilities are given.
+        `mdp` itself unless action probabilities are given. Functions and `predict` are called for reachable states only;
+        the action of other states is 0.
 
     Examples
     --------
     >>> mdp = MDP([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]], [[0, 1], [2, 2]], horizon=3)
     >>> bind(mdp, lambda stage, state: 1)[1].actions.tolist()
-    [[1, 1], [1, 1], [1, 1]]
+    [[1, 0], [1, 1], [1, 1]]
     """
     problem = check_mdp(mdp)
     if isinstance(policy, (Policy, Plan)):
