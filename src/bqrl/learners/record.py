@@ -70,7 +70,18 @@ class Record(Charted):
         return [distinct[i] for i in self.law_of]
 
     def quantile(self, tau: float) -> FloatArray:
-        """Exact tau-quantile of every evaluated policy."""
+        """Return the tau-quantile of the evaluated policy, per episode.
+
+        Parameters
+        ----------
+        tau
+            Level in [0, 1]; it may differ from the level that the learner was given.
+
+        Returns
+        -------
+        array of shape (T,)
+            Exact if `scores` is "exact"; else each entry may lie up to `score_error` below the true quantile.
+        """
         self._need_laws()
         return quantile_rows(self.points, self.pmf, tau)[self.law_of]
 

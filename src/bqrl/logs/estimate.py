@@ -339,7 +339,7 @@ class Estimate(Charted):
         """
         tau, _ = check_levels(tau)
         if not self.returns.size:
-            raise ArgumentError("every logged episode was cut off, so that no return is known; pass ends='terminal'")
+            raise ArgumentError("every logged episode was cut off, so no return is known; pass ends='terminal'")
         return quantile_interval(self.returns, tau, self.confidence)
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------

@@ -325,7 +325,7 @@ def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
             value=noise,
         )
     if mass is not None:
-        raise ArgumentError("mass cuts a SciPy distribution; leave it out where noise lists its events", name="mass")
+        raise ArgumentError("mass applies only to SciPy distributions; omit it if noise lists its events", name="mass")
     if not noise:
         raise ArgumentError(f"{name} must have at least one event, got none", name=name, value=noise)
     p = np.array([number(value, f"{name}[{shown(event)}]", 0.0) for event, value in noise.items()])

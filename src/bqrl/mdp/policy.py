@@ -49,15 +49,52 @@ class Policy(Displayed, ABC):
     S: int
 
     def start(self, u: float | None = None) -> Any:
-        """Memory before the first stage; `u` is the uniform draw of a randomized policy."""
+        """Memory before the first stage.
+
+        Parameters
+        ----------
+        u : float, optional
+            A uniform draw from [0, 1), which a mixture uses to choose its policy; by default it draws its own.
+
+        Returns
+        -------
+        memory
+            What the policy remembers; None if it needs no memory.
+        """
         return None
 
     @abstractmethod
     def act(self, h: int, s: int, memory: Any) -> int:
-        """Action at stage `h` in state `s`."""
+        """Action of the policy.
+
+        Parameters
+        ----------
+        h, s : int
+            Stage and state, both counted from 0.
+        memory
+            The memory that `start` or the last call of `next` returned.
+
+        Returns
+        -------
+        int
+            Index of the action.
+        """
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> Any:
-        """Memory after the transition (s, action, reward, s_next) of stage `h`."""
+        """Memory after a transition.
+
+        Parameters
+        ----------
+        memory
+            The memory before the transition.
+        h, s, action, reward, s_next
+            Stage, state, action, reward (not discounted) and next state of the transition.
+
+        Returns
+        -------
+        memory
+            The memory at stage h + 1.
+        """
         return memory
 
     def _check(self, h: int, s: int, memory: Any) -> None:
@@ -285,7 +322,7 @@ class LabelPolicy(Policy):
         """The current label."""
         v = int(self.root[s]) if memory < 0 else memory
         if v < 0:
-            raise PolicyError(f"this label policy has no label for starting in state {s}", stage=0, state=s)
+            raise PolicyError(f"state {s} is not a first state of this label policy", stage=0, state=s)
         return v
 
     def act(self, h: int, s: int, memory: Any) -> int:
