@@ -5,7 +5,7 @@ For a return G, with z a target and d a width:
     beta * Q^beta_tau(G) = max_z min_{d >= 0} { beta z + (tau - beta) d - E[clip(z - G, 0, d)] }.
 
 For each width d, one sweep with terminal cost clip(n, 0, d) gives J_d(z) = min over policies of E[clip(z - G, 0, d)] for
-all targets z, so F(z, d) = beta z + (tau - beta) d - J_d(z) is an upper bound for every policy, and
+all targets z, so F(z, d) = beta z + (tau - beta) d - J_d(z) bounds the term in braces for every policy, and
 
     U = max_z min_d F(z, d) / beta
 

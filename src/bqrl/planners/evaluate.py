@@ -123,7 +123,9 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
             return own, None
     if isinstance(policy, TargetPolicy) and isinstance(policy.grid, Rounded):
         if policy.grid.units.shape[-1] != mdp.reward.shape[-1]:
-            raise PolicyError("a policy on a rounded grid fits only the problem it was planned for; plan on this problem")
+            raise PolicyError(
+                "a policy on a rounded grid fits only the problem it was planned for; plan on this problem"
+            )
         law, error = _law_on(mdp, policy, policy.grid), policy.grid.error
         return (law.shift(-error), law) if policy.grid.up else (law, law.shift(error))
     if isinstance(policy, MarkovPolicy):

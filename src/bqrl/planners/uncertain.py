@@ -132,7 +132,10 @@ def _point(
 
 
 def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, int, bool]:
-    """Return the columns of the highest target reached and of the highest within rounding error, and if this is certain."""
+    """Return the column of the highest target reached, that of the highest possible one, and whether the former is certain.
+
+    `error` bounds the rounding error of the shortfalls.
+    """
     grown = np.maximum.accumulate(shortfall)
     i = int(np.flatnonzero(reaches(grown, tau))[-1])
     highest = max(i, int(np.flatnonzero(grown - error < tau)[-1]))
