@@ -48,7 +48,7 @@ from bqrl.planners.target import (
 )
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic, best_mix
 
-NO_FINER = "finer grids do not reach gap={:g}: the remaining gap separates deterministic from randomized policies"
+NO_FINER = "finer grids do not reach gap={:g}: the remaining gap is that between deterministic and randomized policies"
 
 
 def plan_buffered(
