@@ -20,14 +20,12 @@ UPDATE_DISCOUNT = 0.99  # of the updates of model-free learners, as in the paper
 
 
 class Episode(NamedTuple):
-    """One episode that was played."""
+    """One episode that was played. `events` is empty where events are not reported, and -1 in rows without shared noise."""
 
     states: IntArray  # (H + 1,)
     actions: IntArray  # (H,)
     rewards: FloatArray  # (H,) not discounted
-    events: IntArray = np.zeros(
-        0, np.int64
-    )  # (H,) index of the event in its law, -1 in rows without; empty: not reported
+    events: IntArray = np.zeros(0, np.int64)  # (H,) the index of each event in its law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
