@@ -176,7 +176,7 @@ def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArra
     mu = np.zeros(S)
     if isinstance(start, Mapping):
         for state, share in start.items():
-            mu[_state(state, S, labels)] += number(share, f"start[{shown(state)}]", 0.0, MAX_SHARE)
+            mu[_state(state, S, labels)] += number(share, f"start[{shown(state)}]", 0.0)
     elif isinstance(start, (str, int, np.integer)) and not isinstance(start, bool):
         mu[_state(start, S, labels)] = 1.0
     else:
