@@ -54,12 +54,12 @@ def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf
     below = found <= high if ends[1] == "]" else found < high
     if not (math.isfinite(found) and above and below):
         raise ArgumentError(
-            f"{name} must be a number{_interval(low, high, ends)}, got {_short(found)}", name=name, value=value
+            f"{name} must be a number{_interval(low, high, ends)}, got {short(found)}", name=name, value=value
         )
     return found
 
 
-def _short(found: float) -> str:
+def short(found: float) -> str:
     """A number with six digits if they are exact, else with all: 1.0000001 is not 1."""
     return f"{found:g}" if float(f"{found:g}") == found or math.isnan(found) else repr(found)
 

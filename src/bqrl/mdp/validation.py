@@ -18,6 +18,7 @@ SUM_RULE = f"the probabilities of a row must sum to 1 (tolerance {ROW_TOL:g})"
 MAX_PLACES = 100_000_000  # (stage, state) pairs: a table of reachable states must fit
 MAX_SHARE = 1e6  # larger entries are no percentages either; sums stay finite
 MAX_RETURN = 1e300  # sums and differences of returns stay finite
+MIN_LARGEST = 1e-290  # a grid over smaller rewards would have steps that floats cannot hold
 
 
 def checked(
@@ -135,6 +136,10 @@ def check_table(table: Table, H: int) -> None:
     allowed = MAX_RETURN / H
     wrong = ~(np.abs(rewards) <= allowed)
     if not wrong.any():
+        if 0.0 < (largest := float(np.abs(rewards).max())) < MIN_LARGEST:
+            raise ModelError(
+                f"the largest reward must be 0 or at least {MIN_LARGEST:g} in size, got {largest:g}; rescale the rewards"
+            )
         return
     where = np.argwhere(wrong)[0]
     if rewards.ndim == 2:
