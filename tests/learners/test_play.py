@@ -94,7 +94,9 @@ def test_fault_7_the_first_observation_is_checked():
 def test_an_environment_of_the_interface_before_gymnasium_is_refused_in_one_line():
     env = Scripted()
     env.step = lambda action: (0, 1.0, False, {})  # four parts: one flag for the end
-    with pytest.raises(EpisodeError, match=r"episode 0, step 1: .* expected \(observation, reward, terminated") as caught:
+    with pytest.raises(
+        EpisodeError, match=r"episode 0, step 1: .* expected \(observation, reward, terminated"
+    ) as caught:
         learn(env, "q-learning", 0.5, 5, 0, horizon=4)
     assert caught.value.value == (0, 1.0, False, {})
     env.reset = lambda seed=None: 0
