@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, number, shown
+from bqrl.checks import is_one_line, nearest, number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.build import MAX_STAGES, Table, check_horizon, names, row_place
@@ -29,7 +29,7 @@ def checked(
     S, A, K = table.S, table.A, table.K
     H = check_horizon(H)
     _check_length(H, S)
-    if units is not None and not (isinstance(units, str) and units.isprintable()):
+    if units is not None and not (isinstance(units, str) and is_one_line(units)):
         raise ArgumentTypeError(f"units must be a word such as 'EUR', got {units!r}", name="units", value=units)
     labels = names(state_names, S, "state_names")
     mask = mask_of(available, (K, S, A), "available")
