@@ -105,5 +105,5 @@ def test_names_may_hold_the_spaces_and_joiners_of_other_scripts():
     rows = [(s, 0, (s + 1) % 4, 1.0, 1.0) for s in range(4)]
     assert MDP(rows, horizon=2, state_names=names, units="1\u202f000 €").state_names == tuple(names)
     for bad in ("a\nb", "a\x00b", "a\u202eb", "a\u2028b", "a\ud800b"):
-        with pytest.raises(ArgumentError, match="printable on one line, got .*; remove line breaks"):
+        with pytest.raises(ArgumentError, match=r"printable on one line, got .*; remove line breaks"):
             MDP(rows, horizon=2, state_names=[*names[:3], bad])
