@@ -17,7 +17,8 @@ from bqrl.learners.replan import planning_grid
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
-from bqrl.planners.follow import Follower, check_played
+from bqrl.mdp.unroll import check_played
+from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout
 
 
