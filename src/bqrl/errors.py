@@ -61,7 +61,10 @@ class PolicyError(ValueError):
 
 
 class SizeError(ValueError):
-    """The computation would exceed a limit; `needed` and `limit` are in the same unit, `name` is the argument that sets it."""
+    """The computation or a file would exceed a limit.
+
+    `needed` and `limit` are in the same unit; `name` is the argument or environment variable that sets the limit.
+    """
 
     def __init__(
         self, message: str, *, needed: float | None = None, limit: float | None = None, name: str | None = None

@@ -132,8 +132,8 @@ def plans(make):
 
 
 WRONG = {
-    "plays action 3": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 3)),
-    "plays action 99": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 99)),
+    "got 3 in state": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 3)),
+    "got 99 in state": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 99)),
     "the task has H=15": lambda task: bqrl.MarkovPolicy(np.zeros((task.H + 1, task.S), int)),
     "must be a law on the actions": lambda task: Randomised(np.full((task.H, task.S, task.A), -1.0)),
     "actions of state 0 at stage 0": lambda task: Randomised(np.full((task.H, task.S, task.A), np.nan)),
@@ -150,7 +150,7 @@ def test_what_a_learner_of_ones_own_plans_is_checked(message):
 def test_an_action_that_a_state_does_not_have_is_refused():
     rows = [(0, 0, 1, 1.0, 1.0), (0, 1, 1, 1.0, 2.0), (1, 0, 0, 1.0, 0.0)]
     mdp = bqrl.MDP(rows, horizon=3)
-    with pytest.raises(PolicyError, match="action 1, which is not available there"):
+    with pytest.raises(PolicyError, match="must play an available action, got 1 in state"):
         learn(mdp, plans(lambda task: bqrl.MarkovPolicy(np.ones((task.H, task.S), int))), tau=0.5, episodes=2, seed=1)
     both = Randomised(np.full((3, 2, 2), 0.5))
     with pytest.raises(PolicyError, match="law on the actions of state 1 at stage 1"):
@@ -159,5 +159,5 @@ def test_an_action_that_a_state_does_not_have_is_refused():
 
 def test_an_environment_is_not_asked_for_actions_that_it_does_not_have():
     own = plans(lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 2)))
-    with pytest.raises(PolicyError, match="the environment has actions 0 to 1"):
+    with pytest.raises(PolicyError, match="must play an action from 0 to 1, got"):
         learn(Scripted(), own, tau=0.5, episodes=2, seed=1, horizon=3)

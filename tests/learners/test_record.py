@@ -6,6 +6,7 @@ from helpers import Corridor
 
 import bqrl
 from bqrl import Record, learn
+from bqrl.errors import FileFormatError
 from bqrl.learners.run import Run
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.planners.buffered import plan_buffered
@@ -160,8 +161,9 @@ def test_a_record_that_lacks_something_is_one_line(record, tmp_path, missing):
     arrays = record.arrays()
     del arrays[missing]
     write_arrays(tmp_path / "record.npz", arrays)
-    with pytest.raises(ValueError, match=r"^[^\n]*record\.npz is a damaged record: [^\n]*$"):
+    with pytest.raises(FileFormatError, match=r"^[^\n]*record\.npz is a damaged record: [^\n]*$") as caught:
         Record.load(tmp_path / "record.npz")
+    assert caught.value.column == missing.removeprefix("final_")
 
 
 @pytest.mark.parametrize("name", ["optimum_points", "optimum_shortfall"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bqrl.envs import asset_selling
+from bqrl.errors import ArgumentError
 from bqrl.learners.run import Run, learn
 from bqrl.learners.sb3 import find_algorithm
 from bqrl.mdp.model import MDP
@@ -98,9 +99,10 @@ def test_the_thread_ends_with_its_learner():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="MaskablePPO"):
+    with pytest.raises(ArgumentError, match="MaskablePPO") as caught:
         learn(asset_selling(stop_at_end=True), "sb3", 0.5, 5, 0, algorithm=Greedy)
-    with pytest.raises(ValueError, match="encoding must be"):
+    assert (caught.value.name, caught.value.value) == ("algorithm", Greedy)
+    with pytest.raises(ArgumentError, match="encoding must be one of 'one-hot', 'numbers', got 'pixels'"):
         learn(alternating(), "sb3", 0.5, 5, 0, algorithm=Greedy, encoding="pixels")
     with pytest.raises(ValueError, match=r"Greedy cannot be set up on this problem: .*unexpected keyword"):
         learn(alternating(), "sb3", 0.5, 5, 0, algorithm=Greedy, options={"no_such_option": 1})

@@ -4,7 +4,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from bqrl.envs import asset_selling
-from bqrl.errors import ArgumentError
+from bqrl.errors import ArgumentError, ArgumentTypeError, SizeError
 from bqrl.learners.run import LEARNERS, Run, learn
 from bqrl.learners.task import open_structure, pose
 from bqrl.mdp.toy_text import from_gymnasium
@@ -163,23 +163,28 @@ def test_a_run_in_an_environment_resumes_with_the_same_bits():
 def test_the_horizon_comes_from_the_argument_or_the_time_limit():
     assert Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0).mdp.H == 7
     assert Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0, horizon=3).mdp.H == 3
-    with pytest.raises(ValueError, match="max_episode_steps=9"):
+    with pytest.raises(
+        ArgumentError, match=r"at most 7, .* got 9; make the environment with max_episode_steps=9"
+    ) as caught:
         Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0, horizon=9)
-    with pytest.raises(ValueError, match="give horizon="):
+    assert (caught.value.name, caught.value.value) == ("horizon", 9)
+    with pytest.raises(ArgumentError, match="horizon must be given, got None: Corridor has no time limit"):
         Run(Corridor(), "sarsa", 0.5, 5, 0)
 
 
 def test_what_is_no_discrete_environment_is_refused():
     env = Corridor()
     env.observation_space = Box(0.0, 1.0)
-    with pytest.raises(ValueError, match="observations of Corridor are Box"):
+    with pytest.raises(ArgumentError, match="problem must have Discrete observations, got Box in Corridor") as caught:
         learn(env, "sarsa", 0.5, 5, 0, horizon=3)
-    with pytest.raises(TypeError, match="got list"):
+    assert caught.value.name == "problem"
+    with pytest.raises(ArgumentTypeError, match="got list"):
         learn([1, 2], "sarsa", 0.5, 5, 0)
-    with pytest.raises(ValueError, match="NoSuchLake"):
+    with pytest.raises(ArgumentError, match="got 'NoSuchLake-v1'"):
         learn("NoSuchLake-v1", "sarsa", 0.5, 5, 0)
-    with pytest.raises(ValueError, match="too many possible transitions"):
+    with pytest.raises(SizeError, match="at most 100000000 possible transitions, got 20000 states") as large:
         open_structure(20_000, 4, 10)
+    assert (large.value.needed, large.value.limit) == (20_001 * 20_000 * 4, 100_000_000)
 
 
 def test_the_open_structure_knows_only_that_the_end_absorbs():

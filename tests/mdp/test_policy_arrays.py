@@ -7,6 +7,7 @@ import bqrl
 from bqrl import MarkovPolicy, MixturePolicy, load
 from bqrl.errors import FileFormatError
 from bqrl.mdp.files import write_arrays
+from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.planners.target import guarantee_curve
 
 MODEL = bqrl.envs.make("AssetSelling", offers=4, start=1, horizon=3)
@@ -101,3 +102,9 @@ def test_actions_beyond_the_problem_are_refused_when_played():
     policy = MarkovPolicy(np.full((MODEL.H, MODEL.S), 7))
     with pytest.raises(ValueError, match="action"):
         bqrl.evaluate(MODEL, policy)
+
+
+def test_a_missing_array_is_named_in_the_error():
+    with pytest.raises(FileFormatError, match="the markov policy is damaged: the array 'actions' is missing") as caught:
+        policy_from_arrays({"bqrl_policy": "markov"})
+    assert caught.value.column == "actions"

@@ -13,7 +13,7 @@ from mdp_strategies import COIN, assert_same, assert_same_noise, inventory, laws
 
 import bqrl.mdp.step_arrays
 from bqrl import from_step
-from bqrl.errors import SizeError
+from bqrl.errors import ModelError, SizeError
 from bqrl.mdp.step_arrays import Progress
 
 
@@ -98,6 +98,14 @@ BAD = [
 @pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_bad_input_gets_one_clear_line(call, exception, message):
     assert_one_line(call, exception, message)
+
+
+def test_only_a_step_that_changes_its_arguments_gets_the_hint():
+    def fails(states, actions, events):
+        raise PermissionError("read-only file")
+
+    with pytest.raises(ModelError, match=r"raised PermissionError: read-only file$"):
+        arrays(fails)
 
 
 # -- progress ----------------------------------------------------------------------------------------------------------

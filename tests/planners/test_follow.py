@@ -144,7 +144,7 @@ def test_a_policy_of_a_problem_with_other_actions_is_refused_and_reads_no_foreig
         lambda: play_shares(other, policy),
     ]
     for call in calls:
-        with pytest.raises(PolicyError, match="the policy plays action"):
+        with pytest.raises(PolicyError, match="the policy must play"):
             call()
 
 

@@ -143,8 +143,8 @@ class GymWorld(World):
                 a = behaviour.act(h, s, memory)
             if not 0 <= a < self.env.action_space.n:
                 raise PolicyError(
-                    f"the policy plays action {a} in state {s} at stage {h}; the environment has actions 0 to"
-                    f" {self.env.action_space.n - 1}", stage=h, state=s, action=a,
+                    f"the policy must play an action from 0 to {self.env.action_space.n - 1}, got {a} in state {s} at stage {h}",
+                    stage=h, state=s, action=a,
                 )  # fmt: skip
             r, after = 0.0, s
             if not over:

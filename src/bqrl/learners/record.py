@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from bqrl.display import Charted
-from bqrl.errors import FileFormatError
+from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.learners.protocol import policy_arrays, put_under, taken_from
 from bqrl.learners.score import Optimum
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray, require
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.mdp.model import MDP
@@ -112,7 +112,9 @@ class Record(Charted):
             assert self.optimum is not None
             return self.optimum.quantile(level) - values
         if isinstance(reference, str) and reference != "capped":
-            raise ValueError(f"reference must be 'exact', 'capped' or a number, got {reference!r}")
+            raise ArgumentError(
+                f"reference must be 'exact', 'capped' or a number, got {reference!r}", name="reference", value=reference
+            )
         capped = reference == "capped"
         best = capped_reference(self._problem("the capped reference"), float(level)) if capped else float(reference)
         return np.maximum(best - values, 0.0)
@@ -132,11 +134,11 @@ class Record(Charted):
 
     def _need_laws(self) -> None:
         if self.optimum is None or self.pmf.size == 0 or np.any(self.law_of < 0):
-            raise ValueError("this run has no exact laws: the kernel of its environment is not known")
+            raise ArgumentError("this run has no exact laws: the kernel of its environment is not known", name="record")
 
     def _problem(self, what: str) -> MDP:
         if self.mdp is None:
-            raise ValueError(f"{what} needs the problem; set record.mdp after loading a record")
+            raise ArgumentError(f"{what} needs the problem; set record.mdp after loading a record", name="mdp")
         return self.mdp
 
     def save(self, path: str | Path) -> None:
@@ -172,7 +174,8 @@ class Record(Charted):
             return _from_arrays(arrays)
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as fault:
             reason = (str(fault).splitlines() or [""])[0]
-            raise FileFormatError(f"{name} is a damaged record: {reason}", file=name) from None
+            column = fault.args[0] if isinstance(fault, KeyError) else getattr(fault, "column", None)
+            raise FileFormatError(f"{name} is a damaged record: {reason}", file=name, column=column) from None
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per episode: its return and, if the kernel is known, quantile, mean and gap of the policy in force."""
@@ -195,17 +198,17 @@ def capped_reference(mdp: MDP, tau: float) -> float:
 
 def _from_arrays(arrays: dict[str, Any]) -> Record:
     """Return the record that arrays describe, or raise ValueError, KeyError or TypeError."""
-    returns, law_of = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["law_of"])
-    points, pmf = np.asarray(arrays["points"], np.float64), np.asarray(arrays["pmf"], np.float64)
-    if returns.ndim != 1 or law_of.shape != returns.shape or law_of.dtype.kind not in "iu":
-        raise ValueError(f"returns and law_of must have one entry per episode, got {returns.shape}, {law_of.shape}")
-    if points.ndim != 1 or pmf.ndim != 2 or (pmf.size and pmf.shape[1] != points.size):
-        raise ValueError(f"pmf must have one column per point, got {pmf.shape} and {points.shape}")
-    if law_of.size and (law_of.min() < -1 or law_of.max() >= max(len(pmf), 0)):
-        raise ValueError("law_of points outside the laws")
+    returns, points = (np.asarray(arrays[name], np.float64) for name in ("returns", "points"))
+    law_of, pmf = np.asarray(arrays["law_of"]), np.asarray(arrays["pmf"], np.float64)
+    require(returns.ndim == 1, "returns", f"must have one entry per episode, got shape {returns.shape}")
+    listed = law_of.shape == returns.shape and law_of.dtype.kind in "iu"
+    require(listed, "law_of", f"must have one whole number per episode, got {law_of.shape} of {law_of.dtype}")
+    fits = points.ndim == 1 and pmf.ndim == 2 and pmf.size in (0, len(pmf) * points.size)
+    require(fits, "pmf", f"must have one column per point, got {pmf.shape} and {points.shape}")
+    inside = not law_of.size or (law_of.min() >= -1 and law_of.max() < len(pmf))
+    require(inside, "law_of", f"must hold numbers of laws, -1 to {len(pmf) - 1}")
     settings = json.loads(str(arrays["settings"]))
-    if not isinstance(settings, dict) or "tau" not in settings:
-        raise ValueError("settings must hold tau")
+    require(isinstance(settings, dict) and "tau" in settings, "settings", "must hold tau")
     policy = taken_from("final_", arrays)
     return Record(
         settings=settings,

@@ -23,6 +23,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from bqrl.checks import choice
+from bqrl.errors import ArgumentError, PolicyError
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.mdp.arrays import BoolArray
 from bqrl.mdp.policy import MarkovPolicy, Policy
@@ -42,15 +44,14 @@ class SB3(Learner):
         encoding: str = "one-hot", options: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, rng)
-        if encoding not in ENCODINGS:
-            raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, got {encoding!r}")
+        choice(encoding, "encoding", ENCODINGS)
         kind = find_algorithm(algorithm) if isinstance(algorithm, str) else algorithm
         available = task.available
         self._masked = "Maskable" in kind.__name__
         if not available.all() and not self._masked:
-            raise ValueError(f"{kind.__name__} may play actions that do not exist in this problem; use MaskablePPO")
+            raise _unsuitable(kind, "may play actions that do not exist in this problem; use MaskablePPO")
         if "Recurrent" in kind.__name__:
-            raise ValueError(f"{kind.__name__} acts on its memory, so it has no policy by stage and state; use PPO")
+            raise _unsuitable(kind, "acts on its memory, so it has no policy by stage and state; use PPO")
         self._masks = available.reshape(task.H * task.S, task.A)
         self._from: SimpleQueue[Any] = SimpleQueue()
         to: SimpleQueue[Any] = SimpleQueue()
@@ -61,7 +62,7 @@ class SB3(Learner):
             self._model = kind(policy, bridge, seed=int(rng.integers(2**31)), **(options or {}))
         except (AssertionError, TypeError, ValueError) as fault:  # e.g. an algorithm for continuous actions
             reason = (str(fault).splitlines() or ["it gives no reason"])[0]
-            raise ValueError(f"{kind.__name__} cannot be set up on this problem: {reason}") from None
+            raise _unsuitable(kind, f"cannot be set up on this problem: {reason}") from None
         self._behaviour = _Driven(task.H, task.S, self, to)
         self._message: Any = None
         steps = task.episodes * task.H
@@ -98,8 +99,10 @@ class SB3(Learner):
         return MarkovPolicy(np.asarray(actions, dtype=np.int64).reshape(self.task.H, self.task.S))
 
     def state(self) -> dict[str, Any]:
-        """Raise ValueError: the training loop of the algorithm cannot be saved."""
-        raise ValueError("a run of an sb3 algorithm cannot be checkpointed; run it in one go")
+        """Raise ArgumentError: the training loop of the algorithm cannot be saved."""
+        raise ArgumentError(
+            "a run of an sb3 algorithm cannot be checkpointed; run it in one go", name="learner", value=self.name
+        )
 
 
 class Bridge(gym.Env[Any, Any]):
@@ -166,7 +169,9 @@ class _Driven(Policy):
             self._to.put(s)
             message = self._learner.take()
         if message is FINISHED:
-            raise ValueError("the sb3 algorithm ended before the run did; leave its budget to the run")
+            raise PolicyError(
+                "the sb3 algorithm ended before the run did; leave its budget to the run", stage=h, state=s
+            )
         return int(message)
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> Any:
@@ -175,13 +180,13 @@ class _Driven(Policy):
         return memory
 
     def arrays(self) -> dict[str, Any]:
-        """Raise ValueError: the policy is not a table."""
-        raise ValueError("what an sb3 algorithm plays cannot be saved; save the record's final policy")
+        """Raise PolicyError: the policy is not a table."""
+        raise PolicyError("what an sb3 algorithm plays cannot be saved; save the record's final policy")
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Policy:
-        """Raise ValueError: see above."""
-        raise ValueError("what an sb3 algorithm plays cannot be loaded")
+        """Raise PolicyError: see above."""
+        raise PolicyError("what an sb3 algorithm plays cannot be loaded; load the record's final policy")
 
 
 class _StopRunError(Exception):
@@ -211,4 +216,11 @@ def find_algorithm(name: str) -> Any:
             return getattr(module, name)
     if not installed:
         raise ImportError("the learner 'sb3' needs Stable-Baselines3; install it with: pip install 'bqrl[sb3]'")
-    raise ValueError(f"algorithm must be a class of {' or '.join(LIBRARIES)}, got {name!r}")
+    raise ArgumentError(
+        f"algorithm must be a class of {' or '.join(LIBRARIES)}, got {name!r}", name="algorithm", value=name
+    )
+
+
+def _unsuitable(kind: Any, reason: str) -> ArgumentError:
+    """The error of an algorithm that cannot learn the problem."""
+    return ArgumentError(f"{kind.__name__} {reason}", name="algorithm", value=kind)

@@ -22,8 +22,9 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit
 
+from bqrl.checks import shown
 from bqrl.envs import make, names
-from bqrl.errors import ArgumentError
+from bqrl.errors import ArgumentError, ArgumentTypeError, SizeError
 from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model, with_events
 from bqrl.mdp.arrays import IntArray
@@ -100,7 +101,10 @@ def _changed(mdp: MDP, horizon: int | None, start: Any, events_observed: bool | 
 def open_structure(S: int, A: int, H: int) -> Structure:
     """Return the structure of S states without any knowledge: every state may follow, or the episode ends in state S."""
     if (S + 1) * S * A > MOST:
-        raise ValueError(f"an environment with {S} states and {A} actions has too many possible transitions for tables")
+        raise SizeError(
+            f"an environment without a transition table must have at most {MOST} possible transitions, got {S} states and "
+            f"{A} actions with {(S + 1) * S * A}; build an MDP", needed=(S + 1) * S * A, limit=MOST,
+        )  # fmt: skip
     everything = np.arange(S + 1, dtype=np.int32)
     row_start = np.r_[np.arange(S * A + 1) * (S + 1), S * A * (S + 1) + 1 + np.arange(A)]
     successor = np.r_[np.tile(everything, S * A), np.full(A, S, np.int32)]
@@ -116,9 +120,14 @@ def _environment(env: Any) -> Any:
         try:
             return gym.make(env)
         except gym.error.Error as error:
-            raise ValueError(" ".join(str(error).split())) from None
+            reason = " ".join(str(error).split())
+            raise ArgumentError(
+                f"problem must name a problem or an environment, got {shown(env)}: {reason}", name="problem", value=env
+            ) from None
     if not isinstance(env, gym.Env):
-        raise TypeError(f"the problem must be an MDP or a Gymnasium environment, got {type(env).__name__}")
+        raise ArgumentTypeError(
+            f"problem must be an MDP or a Gymnasium environment, got {type(env).__name__}", name="problem", value=env
+        )
     return env
 
 
@@ -132,9 +141,10 @@ def wrappers(env: Any) -> Iterator[Any]:
 def _check_spaces(env: Any) -> None:
     for name, space in (("observations", env.observation_space), ("actions", env.action_space)):
         if not isinstance(space, Discrete):
-            raise ValueError(
-                f"the {name} of {type(env.unwrapped).__name__} are {type(space).__name__}; learners need Discrete ones"
-            )
+            raise ArgumentError(
+                f"problem must have Discrete {name}, got {type(space).__name__} in {type(env.unwrapped).__name__}; use a "
+                "wrapper that numbers them", name="problem", value=env,
+            )  # fmt: skip
 
 
 def _limit(env: Any) -> int | None:
@@ -145,16 +155,19 @@ def _limit(env: Any) -> int | None:
 def _horizon(env: Any, horizon: int | None) -> int:
     chosen = _limit(env) if horizon is None else horizon
     if chosen is None:
-        raise ValueError(f"{type(env.unwrapped).__name__} has no time limit; give horizon=")
+        raise ArgumentError(
+            f"horizon must be given, got None: {type(env.unwrapped).__name__} has no time limit", name="horizon"
+        )
     return check_horizon(chosen)
 
 
 def _check_limit(env: Any, H: int) -> None:
     limit = _limit(env)
     if limit is not None and H > limit:
-        raise ValueError(
-            f"horizon is {H}, but the environment stops after {limit} steps; make it with max_episode_steps={H}"
-        )
+        raise ArgumentError(
+            f"horizon must be at most {limit}, the time limit of the environment, got {H}; make the environment with "
+            f"max_episode_steps={H}", name="horizon", value=H,
+        )  # fmt: skip
 
 
 def _task(mdp: MDP, grant: bool, facts: dict[str, Any]) -> Task:

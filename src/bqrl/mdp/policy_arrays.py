@@ -27,7 +27,7 @@ def policy_from_arrays(arrays: Arrays) -> Policy:
         return READERS[kind](arrays)
     except KeyError as error:
         raise FileFormatError(
-            f"the {kind} policy is damaged: the array {error} is missing", column=str(error)
+            f"the {kind} policy is damaged: the array {error} is missing", column=error.args[0]
         ) from None
     except (IndexError, TypeError, ValueError, OverflowError) as error:
         column = getattr(error, "column", None)

@@ -220,11 +220,20 @@ def _try(step: Callable[..., Any], given: tuple[Any, Any, Any]) -> tuple[Any, An
                 high = middle
             else:
                 low = middle
-        hint = "; step must not change its arguments" if "read-only" in str(fault) else ""
+        hint = "; step must not change its arguments" if _writes(step, [array[low:high] for array in given]) else ""
         raise ModelError(f"{_place(given, low)} raised {fault_text(fault)}{hint}") from fault
     if not isinstance(result, tuple) or len(result) != 2:
         raise ModelError(f"step must return (next_states, rewards), got {shown(result)}")
     return result
+
+
+def _writes(step: Callable[..., Any], given: list[Any]) -> bool:
+    """Whether a step that fails on read-only arrays succeeds on copies, which it may change."""
+    try:
+        step(*(array.copy() for array in given))
+    except Exception:
+        return False
+    return True
 
 
 def fault_text(fault: Exception) -> str:

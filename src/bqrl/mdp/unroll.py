@@ -34,10 +34,12 @@ def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
         wrong = ~mdp.stage(h).available[s, a]
     if wrong.any():
         state, action = int(s[wrong.argmax()]), int(a[wrong.argmax()])
-        known = f"{mdp.action_label(action)}, which is not available there" if 0 <= action < mdp.A else f"{action}"
+        rule = f"an action from 0 to {mdp.A - 1}, got {action}"
+        if 0 <= action < mdp.A:
+            rule = f"an available action, got {mdp.action_label(action)}"
         raise PolicyError(
-            f"the policy plays action {known} in state {mdp.state_label(state)} at stage {h}; "
-            f"the problem has actions 0 to {mdp.A - 1}", stage=h, state=state, action=action,
+            f"the policy must play {rule} in state {mdp.state_label(state)} at stage {h}; is it a policy of this problem?",
+            stage=h, state=state, action=action,
         )  # fmt: skip
 
 
@@ -56,10 +58,9 @@ def markov_actions(policy: Acting, mdp: MDP) -> IntArray:
             a = policy.act(h, s, memory)
             if actions[h, s] not in (-1, a):
                 raise PolicyError(
-                    f"the policy's action in state {mdp.state_label(s)} at stage {h} depends on its memory; use to_labels",
-                    stage=h,
-                    state=s,
-                )
+                    f"the policy must play one action in state {mdp.state_label(s)} at stage {h}, got {int(actions[h, s])} and "
+                    f"{a}: it depends on its memory; use to_labels", stage=h, state=s, action=a,
+                )  # fmt: skip
             actions[h, s] = a
     for h in range(mdp.H):  # states that are never reached: any action that exists
         missing = actions[h] < 0
@@ -107,7 +108,7 @@ def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
         total += len(found)
         if total > MAX_LABELS:
             raise SizeError(
-                f"the policy has more than {MAX_LABELS} labels by stage {h + 1}; keep it in its own form",
+                f"the policy must have at most {MAX_LABELS} labels, got {total} by stage {h + 1}; keep it in its own form",
                 needed=total,
                 limit=MAX_LABELS,
             )

@@ -195,5 +195,5 @@ def _no_action(mdp: MDP, a: int, h: int | None, s: int | None) -> PolicyError:
     """Return the error of an action outside 0 .. A - 1."""
     where = ("" if s is None else f" in state {mdp.state_label(s)}") + ("" if h is None else f" at stage {h}")
     return PolicyError(
-        f"the policy plays action {a}{where}; the problem has actions 0 to {mdp.A - 1}", stage=h, state=s, action=a
+        f"the policy must play an action from 0 to {mdp.A - 1}, got {a}{where}", stage=h, state=s, action=a
     )

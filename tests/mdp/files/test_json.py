@@ -77,7 +77,7 @@ def test_rewards_near_the_largest_number_are_refused_without_warnings(tmp_path):
 
 def test_a_large_text_is_measured_first(tmp_path):
     (tmp_path / "m.json").write_text(json.dumps(MODEL))
-    with pytest.raises(FileFormatError, match=r"m.json: the file has \d+ bytes, above the limit of 50"):
+    with pytest.raises(SizeError, match=r"m.json: the file has \d+ bytes, above the limit of 50"):
         load(tmp_path / "m.json", max_bytes=50)
 
 

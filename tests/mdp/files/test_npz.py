@@ -33,10 +33,12 @@ def test_an_archive_is_measured_before_it_is_unpacked(tmp_path, monkeypatch):
     assert path.stat().st_size < 100_000
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("nothing may be unpacked"))
     limit = r"^bomb.npz: the archive unpacks to 32000\d+ bytes, above the limit of 1000000; raise it"
-    with pytest.raises(FileFormatError, match=limit):
+    with pytest.raises(SizeError, match=limit) as caught:
         load(path, max_bytes=1_000_000)
+    assert caught.value.needed > 32_000_000
+    assert (caught.value.limit, caught.value.name) == (1_000_000, "BQRL_MAX_FILE_BYTES")
     monkeypatch.setenv("BQRL_MAX_FILE_BYTES", "2000000")
-    with pytest.raises(FileFormatError, match="above the limit of 2000000"):
+    with pytest.raises(SizeError, match="above the limit of 2000000"):
         read_arrays(path)
 
 

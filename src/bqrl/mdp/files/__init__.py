@@ -82,7 +82,7 @@ def naming(place: Path, options: Collection[str] = ()) -> Iterator[None]:
             raise type(error)(f"{place.name}: {error}", name=error.name, value=error.value) from None
         raise FileFormatError(f"{place.name}: {error}", file=str(place), column=error.name) from None
     except SizeError as error:
-        raise SizeError(f"{place.name}: {error}", needed=error.needed, limit=error.limit) from None
+        raise SizeError(f"{place.name}: {error}", needed=error.needed, limit=error.limit, name=error.name) from None
     except ModelError as error:
         raise FileFormatError(
             f"{place.name}: {error}",

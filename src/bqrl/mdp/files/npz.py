@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import shown
-from bqrl.errors import FileFormatError, ModelError
+from bqrl.errors import FileFormatError, ModelError, SizeError
 from bqrl.mdp.arrays import IntArray, floats_of, number_of, require, whole_numbers_of
 from bqrl.mdp.build import Table, check_horizon
 from bqrl.mdp.files.regular import MAX_BYTES, check_size
@@ -68,7 +68,7 @@ def pack(arrays: Arrays) -> bytes:
 
 
 def unpack(content: bytes, max_bytes: int = MAX_BYTES) -> Arrays:
-    """Arrays of the bytes of an archive; nothing in it is executed. Raises FileFormatError if it cannot be read."""
+    """Arrays of the bytes of an archive; nothing in it is executed. Raises FileFormatError or SizeError if it cannot be read."""
     if not zipfile.is_zipfile(io.BytesIO(content)):
         raise FileFormatError("this is not a .npz archive, or it is truncated")
     arrays: Arrays = {}
@@ -81,7 +81,7 @@ def unpack(content: bytes, max_bytes: int = MAX_BYTES) -> Arrays:
             for member in members:
                 name = member.filename.removesuffix(".npy")
                 arrays[name] = _array_of(archive, member)
-    except FileFormatError:
+    except (FileFormatError, SizeError):
         raise
     except Exception as error:  # damaged bytes make zipfile, zlib and NumPy fail in many ways
         reason = " ".join(str(error).split())[:120] or type(error).__name__

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 
 from bqrl.checks import whole
-from bqrl.errors import FileFormatError
+from bqrl.errors import FileFormatError, SizeError
 
 MAX_BYTES = 4 * 2**30  # unpacked; more is refused unless the caller allows it
 MAX_TEXT = 2**30  # of a .csv file, which grows threefold in memory
@@ -28,15 +28,16 @@ def size_limit(max_bytes: int | None, default: int = MAX_BYTES) -> int:
 
 
 def check_size(size: int, limit: int, what: str) -> None:
-    """Raise FileFormatError if `size` bytes exceed the limit."""
+    """Raise SizeError if `size` bytes exceed the limit."""
     if size > limit:
-        raise FileFormatError(
-            f"{what} {size} bytes, above the limit of {limit}; raise it with max_bytes={size} or {LIMIT_VARIABLE}"
-        )
+        raise SizeError(
+            f"{what} {size} bytes, above the limit of {limit}; raise it with max_bytes={size} or {LIMIT_VARIABLE}",
+            needed=size, limit=limit, name=LIMIT_VARIABLE,
+        )  # fmt: skip
 
 
 def read_regular(path: str | Path, limit: int) -> bytes:
-    """Content of a regular file; OSError says what else `path` is, FileFormatError if it is too large."""
+    """Content of a regular file; OSError says what else `path` is, SizeError if it is too large."""
     place = Path(path)
     try:
         found = place.stat()
