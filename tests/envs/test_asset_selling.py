@@ -134,10 +134,10 @@ def test_selling_ends_the_money_not_the_episode():
     env = gym.make("bqrl/AssetSelling-v0")
     state, _ = env.reset(seed=0)
     assert state == 5
-    told = [env.step(STOP) for _ in range(10)]
-    assert [reward for _, reward, *_ in told] == [5 / 24] + [0.0] * 9
-    assert [int(state) for state, *_ in told] == [25] * 10
-    assert [ended for _, _, ended, *_ in told] == [False] * 9 + [True]
+    steps = [env.step(STOP) for _ in range(10)]
+    assert [reward for _, reward, *_ in steps] == [5 / 24] + [0.0] * 9
+    assert [int(state) for state, *_ in steps] == [25] * 10
+    assert [ended for _, _, ended, *_ in steps] == [False] * 9 + [True]
 
 
 def test_asset_selling_shares_one_law_of_offers_at_every_stage():

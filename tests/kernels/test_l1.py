@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from bqrl.kernels.l1 import l1_columns, l1_dense_rows, l1_expectation, l1_moved, l1_ordered
+from bqrl.kernels.l1 import (
+    l1_columns,
+    l1_dense_rows,
+    l1_expectation,
+    l1_moved,
+    l1_moved_around,
+    l1_ordered,
+    sorted_by_value,
+)
 from bqrl.kernels.layout import Ball
 
 KINDS = ("apart", "alike", "tied", "nearly", "steps")
@@ -89,3 +97,20 @@ def test_the_extreme_row_lies_in_the_ball_and_attains_the_expectation(half):
             other = rng.dirichlet(np.ones(p.size))
             step = min(1.0, 2 * half / max(np.abs(other - p).sum(), 1e-300))
             assert (p + step * (other - p)) @ values[:, 0] >= moved @ values[:, 0] - 1e-14
+
+
+def test_equal_values_are_sorted_by_rising_index():
+    rng = np.random.default_rng(0)
+    order = np.arange(6)
+    for _ in range(20):
+        values = rng.integers(0, 3, 6).astype(float)
+        sorted_by_value(order, values, -1.0)
+        assert order.tolist() == sorted(range(6), key=lambda j: (-values[j], j))
+        sorted_by_value(order, values, 1.0)
+        assert order.tolist() == sorted(range(6), key=lambda j: (values[j], j))
+
+
+def test_mass_moves_in_cyclic_order():
+    kernels = np.array([[0.1, 0.2, 0.3, 0.4]])
+    l1_moved_around(1, 1, 0, 4, 0.5, kernels, 0)  # to outcome 1, from the second after it on: 3, then 0
+    assert np.allclose(kernels, [[0.0, 0.7, 0.3, 0.0]])

@@ -63,7 +63,7 @@ def test_a_new_run_starts_the_file_anew(tmp_path):
 
 
 def test_a_continued_run_leaves_the_log_of_an_uninterrupted_one(tmp_path):
-    whole, parts, kept = tmp_path / "whole.jsonl", tmp_path / "parts.jsonl", tmp_path / "kept.npz"
+    whole, parts, saved = tmp_path / "whole.jsonl", tmp_path / "parts.jsonl", tmp_path / "saved.npz"
     arguments = dict(learner="q-learning", tau=0.3, episodes=20, seed=3)
     with JsonLines(whole) as log:
         bqrl.learn(MODEL, **arguments, callback=log)
@@ -73,12 +73,12 @@ def test_a_continued_run_leaves_the_log_of_an_uninterrupted_one(tmp_path):
             raise KeyboardInterrupt
 
     with JsonLines(parts) as log, pytest.raises(KeyboardInterrupt):
-        bqrl.learn(MODEL, **arguments, callback=together(log, stop), checkpoint=kept, checkpoint_every=6)
+        bqrl.learn(MODEL, **arguments, callback=together(log, stop), checkpoint=saved, checkpoint_every=6)
     with parts.open("a") as file:
         file.write('{"episode": 14, "ret')  # a line cut off by a crash
     assert lines_begun(parts) == 15
     with JsonLines(parts) as log:
-        bqrl.learn(MODEL, **arguments, callback=log, checkpoint=kept)
+        bqrl.learn(MODEL, **arguments, callback=log, checkpoint=saved)
     assert parts.read_bytes() == whole.read_bytes()
 
 

@@ -40,8 +40,8 @@ def test_events_have_their_law_in_rows_that_do_not_separate_them():
 
 @pytest.mark.parametrize("mdp", PROBLEMS)
 def test_states_and_rewards_do_not_depend_on_what_is_shared(mdp):
-    plain, told, untold = (episodes(twin, 20, 3) for twin in (mdp.with_noise(None), mdp, with_events(mdp, False)))
-    for one, two, three in zip(plain, told, untold, strict=True):
+    plain, observed, hidden = (episodes(twin, 20, 3) for twin in (mdp.with_noise(None), mdp, with_events(mdp, False)))
+    for one, two, three in zip(plain, observed, hidden, strict=True):
         assert one.events.size == three.events.size == 0
         for a, b, c in zip(one[:3], two[:3], three[:3], strict=True):
             assert a.tobytes() == b.tobytes() == c.tobytes()

@@ -210,11 +210,11 @@ def test_fault_2_arrays_of_a_record_are_read_only(record, tmp_path):
 
 def test_settings_say_everything_that_fixes_the_run(record, tmp_path):
     record.save(tmp_path / "record.npz")
-    kept = json.loads(str(read_arrays(tmp_path / "record.npz")["settings"]))
-    assert kept == record.settings
-    assert kept["learner"] == "ucbvi"
-    assert (kept["tau"], kept["episodes"], kept["seed"]) == (0.3, 60, 7)
-    again = learn(MODEL, kept["learner"], kept["tau"], kept["episodes"], kept["seed"], **kept["params"])
+    stored = json.loads(str(read_arrays(tmp_path / "record.npz")["settings"]))
+    assert stored == record.settings
+    assert stored["learner"] == "ucbvi"
+    assert (stored["tau"], stored["episodes"], stored["seed"]) == (0.3, 60, 7)
+    again = learn(MODEL, stored["learner"], stored["tau"], stored["episodes"], stored["seed"], **stored["params"])
     assert np.array_equal(again.returns, record.returns)
 
 

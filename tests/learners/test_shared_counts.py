@@ -70,7 +70,7 @@ def needed(noise, law):
     return {(i, j) for i, j in pairs if any(noise.outcome_of(q)[i] != noise.outcome_of(q)[j] for q in rows)}
 
 
-def event_counts(mdp, played, told):
+def event_counts(mdp, played, observed):
     """Counts of the events of every law, event by event, straight from the definition."""
     noise, found = mdp.noise, [np.zeros(len(labels), int) for labels in mdp.noise.events]
     for episode in played:
@@ -81,7 +81,7 @@ def event_counts(mdp, played, told):
             if law < 0:
                 continue
             to = noise.outcome_of(q)
-            if told:
+            if observed:
                 found[law][episode.events[h]] += 1
             elif all(to[i] != to[j] for i, j in needed(noise, law)):
                 successors, _, rewards = mdp.outcomes(h, s, a)
@@ -97,16 +97,16 @@ def per_class(counts, found):
     return np.bincount(counts.event_class, np.concatenate(found), minlength=counts.class_seen.size)
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("observed", [True, False])
 @pytest.mark.parametrize("name", [*SMALL, "by stage"])
-def test_event_counts_agree_with_counting_by_hand(name, told):
+def test_event_counts_agree_with_counting_by_hand(name, observed):
     mdp = by_stage() if name == "by stage" else shared(name)
-    if not told:
+    if not observed:
         mdp = with_events(mdp, False)
     counts, played = counted(mdp, 15)
     assert isinstance(counts, SharedCounts)
-    assert all(episode.events.size == (mdp.H if told else 0) for episode in played)
-    found = event_counts(mdp, played, told)
+    assert all(episode.events.size == (mdp.H if observed else 0) for episode in played)
+    found = event_counts(mdp, played, observed)
     assert np.array_equal(counts.class_seen, per_class(counts, found))
     assert np.array_equal(counts.law_visits(), [n.sum() for n in found])
 

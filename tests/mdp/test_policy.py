@@ -8,7 +8,7 @@ from oracles import small_mdps
 
 import bqrl
 from bqrl import LabelPolicy, MarkovPolicy, MixturePolicy, evaluate, load
-from bqrl.errors import FileFormatError, PolicyError
+from bqrl.errors import ArgumentError, FileFormatError, PolicyError
 from bqrl.planners.target import guarantee_curve
 
 MODEL = bqrl.envs.make("AssetSelling")
@@ -117,6 +117,10 @@ def test_a_mixture_draws_once_by_the_given_uniform():
     assert [mix.start(u)[0] for u in (0.0, 0.2499, 0.25, 0.999999)] == [0, 0, 1, 1]
     first = [MixturePolicy([always, never], [0.5, 0.5], seed=4).start()[0] for _ in range(3)]
     assert len(set(first)) == 1  # the same seed, the same coin
+    fresh = [MixturePolicy([always, never], [0.5, 0.5], seed=None) for _ in range(2)]
+    assert len({tuple(mix.start()[0] for _ in range(64)) for mix in fresh}) == 2
+    with pytest.raises(ArgumentError, match="seed must be a whole number at least 0, got -1"):
+        MixturePolicy([always, never], [0.5, 0.5], seed=-1)
     with pytest.raises(ValueError, match="convert its parts"):
         mix.to_labels(MODEL)
 

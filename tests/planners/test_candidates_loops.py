@@ -2,22 +2,7 @@
 
 import numpy as np
 
-from bqrl.planners.candidates_loops import Outcomes, fill_candidates, move_around, rank
-
-
-def test_ranks_fall_in_value_and_rise_in_index():
-    rng = np.random.default_rng(0)
-    order = np.arange(6)
-    for _ in range(20):
-        values = rng.integers(0, 3, 6).astype(float)
-        rank(values, order)
-        assert order.tolist() == sorted(range(6), key=lambda j: (-values[j], j))
-
-
-def test_mass_moves_in_cyclic_order():
-    kernels = np.array([[0.1, 0.2, 0.3, 0.4]])
-    move_around(1, 1, 0, 4, 0.5, kernels, 0)  # to outcome 1, from the second after it on: 3, then 0
-    assert np.allclose(kernels, [[0.0, 0.7, 0.3, 0.0]])
+from bqrl.planners.candidates_loops import Outcomes, fill_candidates
 
 
 def test_candidates_are_kernels_within_the_balls():

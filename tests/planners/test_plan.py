@@ -41,7 +41,7 @@ def arrays(value, seen, path, again):
 
 
 def public_objects():
-    kept = bqrl.guarantee_curve(MODEL, keep=True)
+    curve = bqrl.guarantee_curve(MODEL, keep=True)
     mixed = solve(MODEL, 0.5, beta=0.2, randomized=True)
     labels = solve(MODEL, 0.1, beta=0.06, randomized=False)
     return {
@@ -53,8 +53,8 @@ def public_objects():
         "labels": labels,
         "frontier": solve(bqrl.MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=2), 0.5, planner="frontier"),
         "optimistic plan": solve(MODEL, 0.1, radius=0.1, attitude="optimistic"),
-        "curve": kept,
-        "level policy": kept.level_policy(0.1),
+        "curve": curve,
+        "level policy": curve.level_policy(0.1),
         "law": solve(MODEL, 0.1).law,
     }
 

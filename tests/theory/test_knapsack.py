@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from oracles import achievable_laws, exact_objective
 
 from bqrl import evaluate, solve
+from bqrl.errors import ArgumentError
 from bqrl.mdp.policy import MarkovPolicy
 from bqrl.theory import count_subsets, knapsack_families, knapsack_instance, knapsack_law, support_growth
 
@@ -97,3 +98,10 @@ def test_support_beyond_the_budget_is_left_open():
     growth = support_growth([2**k for k in range(12)], max_atoms=1000)
     assert growth.support[8] == 512
     assert growth.support[9:] == (None, None, None)
+
+
+def test_seeds_follow_the_convention_of_the_library():
+    assert knapsack_families(20, seed=3) == knapsack_families(20, seed=3)
+    assert knapsack_families(20, seed=None) != knapsack_families(20, seed=None)
+    with pytest.raises(ArgumentError, match="seed must be a whole number at least 0, got -1"):
+        knapsack_families(20, seed=-1)

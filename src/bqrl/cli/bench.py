@@ -29,7 +29,18 @@ def bench(
     if out is not None:
         times = Table([{key: run[key] for key in ("name", "code", "seconds")} for run in runs], {"code": "exit code"})
         files = {f"{run['name']}.txt": run["output"].encode() for run in runs}
-        write(Result("benchmarks", "Benchmarks", {}, {"times": times}, {}, [], files=files), out)
+        write(
+            Result(
+                kind="benchmarks",
+                title="Benchmarks",
+                settings={},
+                tables={"times": times},
+                charts={},
+                sentences=[],
+                files=files,
+            ),
+            out,
+        )
     if as_json:
         print_json({"benchmarks": runs})
     failed = [run["name"] for run in runs if run["code"] != 0]

@@ -39,7 +39,10 @@ def compare(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Compare learners on common noise: the randomness of a run depends on its seed, not on the learner."""
+    """Compare learners on common noise: the randomness of a run depends on its seed, not on the learner.
+
+    Seeds count from --seed, here 42; bqrl.compare(seeds=20) of the Python library counts from 0.
+    """
     entries = read_learners(learner or EVERYONE)
     settings = {
         "tau": tau, "learners": [spelled(*entry) for entry in entries], "episodes": episodes, "seed": seed,

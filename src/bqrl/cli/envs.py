@@ -48,7 +48,18 @@ def envs(
             rows.append(row | {f"optimum_{tau:g}": best.get(tau) for tau in LEVELS})
         table = Table(rows, {f"optimum_{tau:g}": f"best {tau:g}-quantile" for tau in LEVELS}, "The named problems.")
         details = {"problems": problems}
-        write(Result("problems", "Named problems", {}, {"problems": table}, {}, [], details=details), out)
+        write(
+            Result(
+                kind="problems",
+                title="Named problems",
+                settings={},
+                tables={"problems": table},
+                charts={},
+                sentences=[],
+                details=details,
+            ),
+            out,
+        )
     if as_json:
         print_json(problems)
     elif at_terminal:

@@ -197,4 +197,4 @@ def _from_gymnasium(asked: ProblemOptions) -> NamedProblem:
     for name, value in asked.changes.items():
         if value is not None:
             raise ValueError(f"--{name} needs a model, and {given} does not expose its kernel; leave it out")
-    return NamedProblem(env, words, stages, assumed)
+    return NamedProblem(source=env, words=words, horizon=stages, assumed=assumed)

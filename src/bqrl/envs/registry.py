@@ -39,7 +39,7 @@ MODULES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class About:
     """Facts about a named problem, known without building it."""
 

@@ -1,7 +1,8 @@
 """The l1 step: the extreme expectation over a ball around a row, within its support.
 
 A mass of half the radius moves from the least favoured outcomes to the most favoured one. `l1_expectation` is the
-reference, and `l1_moved` the row that attains it. Two forms serve many columns at once and are tested against the
+reference, and `l1_moved` the row that attains it. `l1_moved_around` moves the same mass to any outcome from any others:
+the random candidates of Algorithm 3, which attain no extreme. Two forms serve many columns at once and are tested against the
 reference: `l1_columns` follows one sparse row from column to column; `l1_ordered` uses one order of the states per
 column for all rows of a stage, which is twice as fast where rows are dense and share their successors
 (benchmarks/uncertain.py).
@@ -35,12 +36,15 @@ class Apart(NamedTuple):
 
 @njit(cache=True)
 def sorted_by_value(order, values, sense):
-    """Insertion sort of `order` by sense * values; nearly free when neighbouring columns agree."""
+    """Insertion sort of `order` by sense * values, equal ones by rising index; fast if the order nearly fits already."""
     for j in range(1, order.size):
         item = order[j]
         key = sense * values[item]
         k = j - 1
-        while k >= 0 and sense * values[order[k]] > key:
+        while k >= 0:
+            other = sense * values[order[k]]
+            if other < key or (other == key and order[k] < item):
+                break
             order[k + 1] = order[k]
             k -= 1
         order[k + 1] = item
@@ -85,6 +89,29 @@ def l1_moved(order, probability, half, out):
 
 
 @njit(cache=True)
+def l1_moved_around(receiver, donor, begin, end, half, kernels, c):
+    """`l1_moved` of the row begin .. end - 1 of kernels[c], in place, with donors in cyclic order.
+
+    `receiver` takes mass; the others give it, from the `donor`-th after it on. Rows are given by their indices, since
+    views would cost more than the step.
+    """
+    k, first = end - begin, np.uint64(begin)
+    left = min(half, 1.0 - kernels[c, first + np.uint64(receiver)])
+    kernels[c, first + np.uint64(receiver)] += left
+    item = receiver + 1 + donor
+    for _ in range(k - 1):
+        if left <= 0.0:
+            break
+        item = item - k if item >= k else item
+        if item == receiver:
+            item = item + 1 if item + 1 < k else 0
+        taken = min(kernels[c, first + np.uint64(item)], left)
+        kernels[c, first + np.uint64(item)] -= taken
+        left -= taken
+        item += 1
+
+
+@njit(cache=True)
 def l1_ordered(order, values, c, chance, half, sense, plain):
     """Return `l1_expectation` of column c, given its plain expectation and all states by rising values[c] in order[c].
 
@@ -113,7 +140,7 @@ def l1_ordered(order, values, c, chance, half, sense, plain):
 
 
 @inner
-def part_kept(mass, taken, k):
+def remainder(mass, taken, k):
     """Return mass - taken; differences below the rounding error of k sums are set to 0, which preserves ties."""
     left = mass - taken
     return left if left > (k + 2) * 2.0**-53 else 0.0
@@ -248,7 +275,7 @@ def last_givers(support, half, sense, apart, out):
 
 
 @inner
-def sums_beside(support, sense, apart, edge, kept, mass, best):
+def sums_beside(support, sense, apart, edge, favoured, mass, best):
     """Compute per column the expectation over outcomes favoured over the edge, the mass of the others, and the best value.
 
     Values are multiplied by `sense`, so that less is better. Four outcomes are added at a time, which saves memory traffic.
@@ -266,10 +293,10 @@ def sums_beside(support, sense, apart, edge, kept, mass, best):
             bound = sense * edge[at + c] - slack
             a, b = sense * values[r, at + c], sense * values[s, at + c]
             d, e = sense * values[t, at + c], sense * values[u, at + c]
-            total = kept[c] + (p * a if a < bound else 0.0)
+            total = favoured[c] + (p * a if a < bound else 0.0)
             total += q * b if b < bound else 0.0
             total += y * d if d < bound else 0.0
-            kept[c] = total + (z * e if e < bound else 0.0)
+            favoured[c] = total + (z * e if e < bound else 0.0)
             total = mass[c] + (0.0 if a < bound else p)
             total += 0.0 if b < bound else q
             total += 0.0 if d < bound else y
@@ -295,11 +322,11 @@ def l1_columns(values, rows, probability, half, sense, out):
         return
     support, apart = Support(values, at, probability), Apart(begin, end, slack)
     last_givers(support, half, sense, apart, out)
-    kept, mass, best = np.zeros(end - begin), np.zeros(end - begin), np.full(end - begin, np.inf)
-    sums_beside(support, sense, apart, out, kept, mass, best)
+    favoured, mass, best = np.zeros(end - begin), np.zeros(end - begin), np.full(end - begin, np.inf)
+    sums_beside(support, sense, apart, out, favoured, mass, best)
     for c in range(begin, end):
         i = c - begin
-        out[c] = sense * (kept[i] + half * best[i]) + part_kept(mass[i], half, at.size) * out[c]
+        out[c] = sense * (favoured[i] + half * best[i]) + remainder(mass[i], half, at.size) * out[c]
 
 
 @njit(cache=True, parallel=True)

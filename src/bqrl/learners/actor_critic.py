@@ -88,7 +88,15 @@ class ActorCritic(Learner):
         spread = advantage.std()
         if spread > 0.0:
             scaled = (advantage - advantage.mean()) / spread
-            self.improve(Batch(self.states, self.actions, scaled, self.chances, self.available))
+            self.improve(
+                Batch(
+                    states=self.states,
+                    actions=self.actions,
+                    advantage=scaled,
+                    old=self.chances,
+                    available=self.available,
+                )
+            )
             self._update_policy()
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -91,7 +91,14 @@ class Counts:
 
     def _tally(self) -> Tally:
         """Return the counts for the compiled loops."""
-        return Tally(self.row_start, self.successor, self.seen, self.visits, self.probability, self.known)
+        return Tally(
+            row_start=self.row_start,
+            successor=self.successor,
+            seen=self.seen,
+            visits=self.visits,
+            probability=self.probability,
+            known=self.known,
+        )
 
     def observe(self, episode: Episode) -> None:
         """Count one episode; EpisodeError if it holds a transition outside the known support."""

@@ -48,7 +48,12 @@ class ModelBased(Learner):
         """Return the empirical model for the compiled loops."""
         counts = self.counts
         return Model(
-            counts.row_start, counts.successor, counts.probability, self._reward, counts.known, self.task.discount
+            row_start=counts.row_start,
+            successor=counts.successor,
+            probability=counts.probability,
+            reward=self._reward,
+            known=counts.known,
+            discount=self.task.discount,
         )
 
     def observe(self, episode: Episode) -> None:

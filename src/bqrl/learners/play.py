@@ -224,6 +224,7 @@ def _source(mdp: MDP) -> Source | None:
         return None
     law = np.concatenate([*noise.probabilities, np.empty(0)])
     return Source(
-        noise.row_law.shape, mdp.row_start, np.array(mdp.probability), noise.row_law.reshape(-1), noise.pair_start,
-        noise.pair_outcome, law[noise.pair_event],
+        shape=noise.row_law.shape, row_start=mdp.row_start, probability=np.array(mdp.probability),
+        row_law=noise.row_law.reshape(-1), pair_start=noise.pair_start, pair_outcome=noise.pair_outcome,
+        pair_probability=law[noise.pair_event],
     )  # fmt: skip

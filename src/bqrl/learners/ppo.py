@@ -35,7 +35,7 @@ class PPO(ActorCritic):
         rate = number(learning_rate, "learning_rate", 0.0, ends="()")
         self.epochs, size = whole(epochs, "epochs", 1), whole(minibatch, "minibatch", 1)
         clip, entropy = number(clip, "clip", 0.0, ends="()"), number(entropy, "entropy", 0.0)
-        self.rule = Rule(self.sharing, size, clip, entropy, rate)
+        self.rule = Rule(sharing=self.sharing, minibatch=size, clip=clip, entropy=entropy, rate=rate)
         self.mean, self.square, self.steps = np.zeros(self.parts.size), np.zeros(self.parts.size), 0
 
     def improve(self, batch: Batch) -> None:

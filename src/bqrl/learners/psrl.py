@@ -105,7 +105,14 @@ class PSRL(Learner):
         counts, model = self.counts, self.replanner.model
         floor, ceiling = np.zeros((2, task.H, task.S, task.A))
         reward = np.array(model.reward)
-        arrays = Model(counts.row_start, counts.successor, counts.probability, reward, counts.known, task.discount)
+        arrays = Model(
+            row_start=counts.row_start,
+            successor=counts.successor,
+            probability=counts.probability,
+            reward=reward,
+            known=counts.known,
+            discount=task.discount,
+        )
         value_bounds(arrays, floor, ceiling)
         best = np.maximum(ceiling.max(axis=2), -1e300)
         after = np.vstack([best[1:], np.zeros((1, task.S))])  # the value after each stage

@@ -88,7 +88,7 @@ class Replanner:
         policy = done.policy(float(self.points[column]))
         margin = Margin(tau - float(shortfall[column]), after - tau)
         nominal = self.score(policy, probability, tau, 0.0)
-        return Choice(policy, policy.target, nominal, 1, margin)
+        return Choice(policy=policy, bound=policy.target, nominal=nominal, sweeps=1, margin=margin)
 
     def window(self, probability: FloatArray, tau: float, beta: float, half: FloatArray | None = None) -> Choice:
         """Return the (optimistic) plan for the buffered quantile, with the bound that the search certifies."""
@@ -104,4 +104,4 @@ class Replanner:
         else:
             found = search.policy(width, column)
             policy, nominal = found.policy, found.value
-        return Choice(policy, bound, nominal, len(search.sweeps))
+        return Choice(policy=policy, bound=bound, nominal=nominal, sweeps=len(search.sweeps))

@@ -89,8 +89,9 @@ class SharedCounts(Counts):
         self._own.observe(episode)
         noise = self.noise
         laws = Laws(
-            self.row_law, noise.law_start, self.event_class, self._outcome_class, noise.pair_start, noise.pair_outcome,
-            self.class_seen,
+            row_law=self.row_law, event_start=noise.law_start, event_class=self.event_class,
+            outcome_class=self._outcome_class, pair_start=noise.pair_start, pair_outcome=noise.pair_outcome,
+            seen=self.class_seen,
         )  # fmt: skip
         h = count_events(self._own.tally, *self._own.rewards, laws, *episode)
         if h < self.structure.H:

@@ -112,7 +112,17 @@ def open_structure(S: int, A: int, H: int) -> Structure:
     known[:, S] = True
     probability = np.r_[np.full(S * A * (S + 1), np.nan), np.ones(A)]
     mu = np.r_[np.full(S, 1.0 / S), 0.0]  # not known either; learners without a model do not use it
-    return Structure(H, S + 1, A, mu, row_start, successor, np.ones((1, S + 1, A), bool), known, probability)
+    return Structure(
+        H=H,
+        S=S + 1,
+        A=A,
+        mu=mu,
+        row_start=row_start,
+        successor=successor,
+        available=np.ones((1, S + 1, A), bool),
+        known=known,
+        probability=probability,
+    )
 
 
 def _environment(env: Any) -> Any:

@@ -32,7 +32,14 @@ class TRPO(ActorCritic):
     ) -> None:  # fmt: skip
         super().__init__(task, rng, batch, trace, value_rate, sharing, discount)
         radius, damping = number(radius, "radius", 0.0, ends="()"), number(damping, "damping", 0.0, ends="()")
-        self.region = Region(self.sharing, radius, damping, whole(iterations, "iterations", 1), SHRINK, TRIES)
+        self.region = Region(
+            sharing=self.sharing,
+            radius=radius,
+            damping=damping,
+            iterations=whole(iterations, "iterations", 1),
+            shrink=SHRINK,
+            tries=TRIES,
+        )
 
     def improve(self, batch: Batch) -> None:
         """Take one step, or none if the line search finds no gain."""

@@ -44,7 +44,9 @@ class UCBVI(ModelBased):
         self.scale, self.bonus = number(scale, "scale", 0.0), choice(bonus, "bonus", BONUSES)
         self.monotone = flag(monotone, "monotone")
         self.L = float(np.log(5.0 * task.S * task.A * task.episodes * task.H / task.delta))
-        self._bonus = Bonus(self.bonus == "bernstein", self.scale, self.L, self.monotone)
+        self._bonus = Bonus(
+            bernstein=self.bonus == "bernstein", scale=self.scale, log_term=self.L, monotone=self.monotone
+        )
 
     def plan(self) -> MarkovPolicy:
         """Return the greedy policy of the optimistic values."""

@@ -39,7 +39,7 @@ BLOCK = 10_000  # rows of a file that are held as text at once
 LONGEST = 300  # characters of a message; the labels of a damaged file may be long
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Source:
     """Where the rows come from: its name for messages, its headers, and blocks of columns."""
 
@@ -109,7 +109,7 @@ class Source:
         return before
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Columns:
     """The columns of a log by role, coded; `source` locates faults."""
 

@@ -22,7 +22,7 @@ from bqrl.mdp.noise import LAW_TOL, SharedNoise, shared_noise
 from bqrl.mdp.validation import ROW_TOL, percentages
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Listing:
     """The lines of a table by role."""
 
@@ -133,7 +133,15 @@ def to_table(
     except SizeError as error:
         widest = int(np.maximum(np.maximum(s, s_next), np.maximum(a, stage)).argmax())
         raise listing.error(widest, str(error)) from None
-    rows = _Rows((stage * S + s) * A + a, s_next, (S, A), staged, states, actions, first_stage)
+    rows = _Rows(
+        row=(stage * S + s) * A + a,
+        s_next=s_next,
+        shape=(S, A),
+        staged=staged,
+        states=states,
+        actions=actions,
+        first_stage=first_stage,
+    )
     _check_numbers(listing, rows)
     table, H = from_columns(
         stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared

@@ -47,7 +47,7 @@ from bqrl.mdp.validation import percentages
 LAW_TOL = 1e-9  # a law of events may miss 1 by this much
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SharedNoise:
     """The laws of events behind a kernel; the index of a row is q = (k * S + s) * A + a, as in the model's `row_start`."""
 

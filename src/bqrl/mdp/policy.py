@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import shown
+from bqrl.checks import random_seed, shown
 from bqrl.display import Displayed, frame, views
 from bqrl.errors import ArgumentTypeError, PolicyError
 from bqrl.kernels.layout import Tables
@@ -402,11 +402,14 @@ class QuantileLevelPolicy(Policy):
 
 
 class MixturePolicy(Policy):
-    """One of several policies, drawn once before the first stage."""
+    """One of several policies, drawn once before the first stage.
+
+    `seed` is that of the draws of `start()`; None draws fresh entropy. `start(u)` draws by the uniform number u.
+    """
 
     kind = "mixture"
 
-    def __init__(self, policies: Sequence[Policy], weights: Any, seed: int = 0) -> None:
+    def __init__(self, policies: Sequence[Policy], weights: Any, seed: int | None = 0) -> None:
         self.policies = tuple(policies)
         self.weights: FloatArray = read_only(np.array(weights, dtype=np.float64))
         if not self.policies or self.weights.shape != (len(self.policies),):
@@ -418,7 +421,7 @@ class MixturePolicy(Policy):
         if len({(policy.H, policy.S) for policy in self.policies}) > 1:
             raise PolicyError("the policies of a mixture must have the same numbers of stages and states")
         self.H, self.S = self.policies[0].H, self.policies[0].S
-        self._coin = np.random.default_rng(seed)  # used only if start() is called without u
+        self._coin = np.random.default_rng(random_seed(seed))  # used only if start() is called without u
 
     def start(self, u: float | None = None) -> tuple[int, Any]:
         """Index of the policy that is drawn, and its memory."""

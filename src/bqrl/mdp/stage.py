@@ -30,7 +30,7 @@ class Stage(NamedTuple):
         return whose[happens], i[happens]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
     """The part of a kernel that a learner may know: possible successors, and rows that are known exactly."""
 

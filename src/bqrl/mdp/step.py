@@ -92,7 +92,7 @@ def from_step(
     laws, per_stage = event_laws(noise, H, mass)
     limit = whole(max_states, "max_states", 1)
     with Progress("following the step function") as progress:
-        search = Search(laws, per_stage, H, _first_states(start), limit, progress)
+        search = Search(laws=laws, per_stage=per_stage, H=H, first=_first_states(start), limit=limit, progress=progress)
         if vectorized:
             found = follow_arrays(step, actions, available, search)
         else:

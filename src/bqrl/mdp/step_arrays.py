@@ -59,7 +59,7 @@ class Search(NamedTuple):
     progress: Progress
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """The result of a search: one entry per pair (row, event), rows in increasing order."""
 

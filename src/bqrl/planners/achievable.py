@@ -176,9 +176,14 @@ def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
         if (laws := after[s]) is not None
     ]
     pmf, child, lost = rules.combine(parts, points.size, "the first state")
-    kept, moved = rules.keep(points, pmf)
+    retained, moved = rules.keep(points, pmf)
     return Frontier(
-        mdp=mdp, points=points, pmf=pmf[kept], child=child[kept], stages=tuple(stages[::-1]), slack=slack + lost + moved
+        mdp=mdp,
+        points=points,
+        pmf=pmf[retained],
+        child=child[retained],
+        stages=tuple(stages[::-1]),
+        slack=slack + lost + moved,
     )
 
 
@@ -209,7 +214,7 @@ def _state(
         children.append(child)
         lost = max(lost, moved)
     pmf = np.concatenate(pmfs)
-    kept, moved = rules.keep(points, pmf)
-    pmf = pmf[kept]
-    action, child = np.concatenate(actions)[kept], np.concatenate(children)[kept]
+    retained, moved = rules.keep(points, pmf)
+    pmf = pmf[retained]
+    action, child = np.concatenate(actions)[retained], np.concatenate(children)[retained]
     return Laws(pmf=pmf, action=action, child=child, usual=rules.usual(points, pmf)), lost + moved

@@ -34,7 +34,7 @@ MAX_WIDTHS = 100  # with more lattice widths than this, only those near the deci
 History = tuple[int, ...]  # first state, sum, second state, sum, ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Layers:
     """The reachable pairs (state, sum collected) of each stage 0..H, and the transition probabilities between them."""
 
@@ -73,7 +73,7 @@ def layers(mdp: MDP, columns: Lattice) -> Layers | None:
         available.append(stage.available[state[h]])
         state.append(pairs[:, 0].astype(np.int64))
         steps.append(pairs[:, 1].astype(np.int64))
-    return Layers(columns, state, steps, moves, available)
+    return Layers(columns=columns, state=state, steps=steps, moves=moves, available=available)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +85,7 @@ class Completion:
     onward: list[csr_array]  # per stage (pairs of the next stage, pairs): transition probabilities under these actions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Node:
     """The fixed actions and the open histories."""
 
@@ -106,7 +106,7 @@ class Node:
         return blake2b(b"".join(part.tobytes() for part in rest), digest_size=16).digest()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Search:
     """Best-first search; `value` and `best` belong to the best policy found so far."""
 
@@ -153,8 +153,9 @@ class Search:
         first = np.flatnonzero(self.mdp.mu)
         chances = self.mdp.mu[first]
         root = Node(
-            chances @ self.least[0], None, np.zeros(self.layers.state[-1].size), [(s,) for s in first.tolist()], chances,
-            np.zeros(first.size, np.int64), np.arange(first.size),
+            cost=chances @ self.least[0], settled=None, ended=np.zeros(self.layers.state[-1].size),
+            histories=[(s,) for s in first.tolist()], chance=chances, stage=np.zeros(first.size, np.int64),
+            pair=np.arange(first.size),
         )  # fmt: skip
         number, seen = count(), set()
         queue = [(-self.bound(root.cost)[0], next(number), root)]
@@ -225,7 +226,7 @@ class Search:
         """The nodes that fix open history `k`, one per action."""
         chance, h, pair, history = float(node.chance[k]), int(node.stage[k]), int(node.pair[k]), node.histories[k]
         moves, found = self.layers.moves[h], []
-        kept = np.delete(np.arange(node.chance.size), k)
+        rest = np.delete(np.arange(node.chance.size), k)
         others = node.histories[:k] + node.histories[k + 1 :]
         for a in np.flatnonzero(self.layers.available[h][pair]).tolist():
             row = slice(*moves.indptr[pair * self.mdp.A + a :][:2])
@@ -237,9 +238,12 @@ class Search:
                 ended[after] += chance * p
             sums, states = self.layers.steps[h + 1][opened].tolist(), self.layers.state[h + 1][opened].tolist()
             histories = others + [(*history, u, t) for u, t in zip(sums, states, strict=True)]
-            chances = np.r_[node.chance[kept], chance * p[: opened.size]]
-            stages, pairs = np.r_[node.stage[kept], np.full(opened.size, h + 1)], np.r_[node.pair[kept], opened]
-            found.append(Node(cost, settled, ended, histories, chances, stages, pairs))
+            child = Node(
+                cost=cost, settled=settled, ended=ended, histories=histories,
+                chance=np.r_[node.chance[rest], chance * p[: opened.size]],
+                stage=np.r_[node.stage[rest], np.full(opened.size, h + 1)], pair=np.r_[node.pair[rest], opened],
+            )  # fmt: skip
+            found.append(child)
         return found
 
     def policy(self) -> LabelPolicy:
@@ -316,4 +320,13 @@ def begin(
     if pairs * len(widths) > MAX_CELLS:
         return None
     scaled = np.array(sorted(widths)) * columns.step
-    return Search(mdp, graph, tau, beta, targets, scaled, value, whole <= widths)
+    return Search(
+        mdp=mdp,
+        layers=graph,
+        tau=tau,
+        beta=beta,
+        targets=targets,
+        widths=scaled,
+        value=value,
+        all_widths=whole <= widths,
+    )

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from bqrl.kernels.l1 import l1_moved
+from bqrl.kernels.l1 import l1_moved, l1_moved_around, sorted_by_value
 
 
 class Outcomes(NamedTuple):
@@ -37,46 +37,6 @@ def favour(outcomes, q, retained, worth, out):
 
 
 @njit(cache=True)
-def rank(values, order):
-    """Sort `order` by falling value, equal ones by rising index; fast if the order of the previous row nearly fits."""
-    wrong = 0
-    for j in range(1, order.size):
-        before, after = np.uint64(order[j - 1]), np.uint64(order[j])
-        wrong += (values[before] < values[after]) | ((values[before] == values[after]) & (before > after))
-    if wrong == 0:
-        return
-    for j in range(1, order.size):
-        item, k = order[j], j - 1
-        while k >= 0 and (values[order[k]] < values[item] or (values[order[k]] == values[item] and order[k] > item)):
-            order[k + 1] = order[k]
-            k -= 1
-        order[k + 1] = item
-
-
-@njit(cache=True)
-def move_around(receiver, donor, begin, end, half, kernels, c):
-    """`l1_moved` of the row begin .. end - 1 of kernels[c], in place, with donors in cyclic order.
-
-    `receiver` takes mass; the others give it, from the `donor`-th after it on. Rows are given by their indices, since
-    views would cost more than the step.
-    """
-    k, first = end - begin, np.uint64(begin)
-    left = min(half, 1.0 - kernels[c, first + np.uint64(receiver)])
-    kernels[c, first + np.uint64(receiver)] += left
-    item = receiver + 1 + donor
-    for _ in range(k - 1):
-        if left <= 0.0:
-            break
-        item = item - k if item >= k else item
-        if item == receiver:
-            item = item + 1 if item + 1 < k else 0
-        taken = min(kernels[c, first + np.uint64(item)], left)
-        kernels[c, first + np.uint64(item)] -= taken
-        left -= taken
-        item += 1
-
-
-@njit(cache=True)
 def fill_candidates(outcomes, probability, half, retained, uniforms, out):
     """out[0] = the kernel itself, out[1] its directed perturbation, then one per block of uniforms (k, rows, 2)."""
     H, rows = retained.shape[0] - 1, outcomes.start.size - 1
@@ -92,9 +52,9 @@ def fill_candidates(outcomes, probability, half, retained, uniforms, out):
         if ranking.size != k:
             ranking, values = np.arange(k), np.empty(k)
         favour(outcomes, q, retained, worth, values)
-        rank(values, ranking)
+        sorted_by_value(ranking, values, -1.0)
         l1_moved(ranking, probability[begin:end], half[q], out[1, begin:end])
         for c in range(uniforms.shape[0]):
             receiver = min(int(uniforms[c, q, 0] * k), k - 1)
             donor = min(int(uniforms[c, q, 1] * (k - 1)), k - 2)
-            move_around(receiver, donor, begin, end, half[q], out, 2 + c)
+            l1_moved_around(receiver, donor, begin, end, half[q], out, 2 + c)

@@ -244,6 +244,13 @@ def candidate_kernels(
         if given != wanted:
             raise ArgumentError(f"{name} must have shape {wanted}, got {given}", name=name, value=given)
     out = np.empty((2 + uniforms.shape[0], mdp.successor.size))
-    outcomes = Outcomes(mdp.row_start, mdp.successor, mdp.reward, mdp.known.reshape(-1), mdp.discount, mdp.S * mdp.A)
+    outcomes = Outcomes(
+        start=mdp.row_start,
+        successor=mdp.successor,
+        reward=mdp.reward,
+        known=mdp.known.reshape(-1),
+        discount=mdp.discount,
+        per_stage=mdp.S * mdp.A,
+    )
     fill_candidates(outcomes, probability, half, retained, uniforms, out)
     return out

@@ -97,7 +97,7 @@ def _rounded_up(x: float) -> str:
     return f"{np.ceil(x * (1.0 + 1e-9) / unit) * unit:.2g}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ways:
     """The policies optimal at a width with the smallest and the largest probability X of missing by more than k steps."""
 
@@ -147,7 +147,7 @@ def without_coin(mdp: MDP, columns: Lattice, target: float, width: float, level:
     for k in sorted({max(int(np.ceil(width)) - 1, 0), int(width)}):
         least, low = _extreme(mdp, columns, target, width, k, 1.0)
         most, high = _extreme(mdp, columns, target, width, k, -1.0)
-        ways = Ways(least, most, low, high)
+        ways = Ways(least=least, most=most, low=low, high=high)
         best, loss = Walk(ways), np.inf
         rng = np.random.default_rng(0)
         for _ in range(MAX_WALKS):

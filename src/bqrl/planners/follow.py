@@ -41,8 +41,8 @@ class Follower:
         self._work = np.empty((2, self.mdp.S, int(sums.size.max())))
         stages, self._kernel = layout.stages, np.array(self.mdp.probability)
         self.dynamics = Dynamics(
-            stages.start, stages.successor, self._kernel, np.array(self.mdp.reward), stages.gain, stages.lowest, stages.mu,
-            stages.A,
+            start=stages.start, successor=stages.successor, probability=self._kernel,
+            reward=np.array(self.mdp.reward), gain=stages.gain, lowest=stages.lowest, mu=stages.mu, A=stages.A,
         )  # fmt: skip
         self._markov = read_only(np.arange(H + 1) * self.mdp.S)
         self._alike: Grid = self.grid

@@ -121,8 +121,8 @@ class EveryLaw:
             self.check(n * k, width, len(parts), where)
             pmf = (pmf[:, None, :] + part.landed(width)[None]).reshape(n * k, width)
             picks = np.column_stack([np.repeat(picks, k, axis=0), np.tile(np.arange(k), n)])
-            kept, moved = keep_laws(pmf, self.dominance)
-            pmf, picks, slack = pmf[kept], picks[kept], slack + moved
+            retained, moved = keep_laws(pmf, self.dominance)
+            pmf, picks, slack = pmf[retained], picks[retained], slack + moved
         return pmf, picks, slack
 
     def check(self, laws: int, width: int, outcomes: int, where: str) -> None:
@@ -141,9 +141,9 @@ class EveryLaw:
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
         """Retain all laws but duplicates (and dominated ones)."""
-        kept, moved = keep_laws(pmf, self.dominance)
-        self.held += kept.size * pmf.shape[1] * 8
-        return kept, moved
+        retained, moved = keep_laws(pmf, self.dominance)
+        self.held += retained.size * pmf.shape[1] * 8
+        return retained, moved
 
     def usual(self, points: FloatArray, pmf: FloatArray) -> int:
         """Return the law of the largest mean."""
@@ -183,7 +183,11 @@ def plan_capped(
     tau, beta = check_levels(tau, beta)
     whole(max_laws, "max_laws", 1)
     whole(max_combinations, "max_combinations", 1)
-    found = all_laws(mdp, rounded_columns(mdp, decimals), CappedLaws(tau, max_laws, max_combinations, dominance))
+    found = all_laws(
+        mdp,
+        rounded_columns(mdp, decimals),
+        CappedLaws(tau=tau, max_laws=max_laws, max_combinations=max_combinations, dominance=dominance),
+    )
     i = found.best(tau, beta)
     policy, law = found.policy(i), found.law(i)
     details = {"reference": objective_value(law, tau, beta), "frontier": found, "laws": len(found)}
@@ -216,7 +220,7 @@ def rounded_columns(mdp: MDP, decimals: int) -> Columns:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CappedLaws:
     """Rules of the capped reference; retained laws are ranked, the best first."""
 
@@ -239,13 +243,13 @@ class CappedLaws:
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
         """Retain the best laws that are neither duplicates nor dominated."""
-        kept, _ = keep_laws(pmf, False)
+        retained, _ = keep_laws(pmf, False)
         if self.dominance:
-            kept = kept[keep_laws(pmf[kept], True)[0]]
-        values, means = quantile_rows(points, pmf[kept], self.tau), mean_rows(points, pmf[kept])
+            retained = retained[keep_laws(pmf[retained], True)[0]]
+        values, means = quantile_rows(points, pmf[retained], self.tau), mean_rows(points, pmf[retained])
         digits = -math.floor(math.log10(MEAN_TIE * size_of(points)))
         order = np.lexsort((-np.round(means, digits), -values))  # stable: among equal laws the first found comes first
-        return kept[order[: self.max_laws]], 0.0
+        return retained[order[: self.max_laws]], 0.0
 
     def usual(self, points: FloatArray, pmf: FloatArray) -> int:
         """Return the best law."""

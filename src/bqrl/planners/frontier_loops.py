@@ -47,18 +47,18 @@ def undominated(cdf, order, tol, keep):
     """Mark in `keep` the rows that no other row dominates in first order, up to `tol` in mass.
 
     `order` lists the rows by increasing sum of their distribution functions, so that a law can be dominated only by an
-    earlier one. Returns the largest excess of a kept distribution function over one that it was taken to dominate.
+    earlier one. Returns the largest excess of a retained distribution function over one that it was taken to dominate.
     """
     n, m = cdf.shape
     worst = 0.0
-    kept = np.empty(n, np.int64)
+    retained = np.empty(n, np.int64)
     count = 0
     keep[:] = False
     for place in range(n):
         i = order[place]
         dominated = False
         for k in range(count):
-            r, excess = kept[k], 0.0
+            r, excess = retained[k], 0.0
             below = True
             for j in range(m):
                 d = cdf[r, j] - cdf[i, j]
@@ -71,7 +71,7 @@ def undominated(cdf, order, tol, keep):
                 worst = max(worst, excess)
                 break
         if not dominated:
-            kept[count] = i
+            retained[count] = i
             count += 1
             keep[i] = True
     return worst

@@ -78,7 +78,7 @@ def _recursion(mdp: MDP, layout: _Layout, kernels: FloatArray, tau: float, beta:
     n = kernels.shape[0]
     shape = (n, mdp.H, mdp.S)
     found = Found(np.empty(shape, action_dtype(mdp.A)), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
-    levels = Levels(tau, beta, MASS_TOL, TIE * layout.scale, MEAN_TIE * layout.scale)
+    levels = Levels(tau=tau, beta=beta, tol=MASS_TOL, tie=TIE * layout.scale, mean_tie=MEAN_TIE * layout.scale)
     if layout.grid.uniform:
         greedy_sweep(layout.stages, kernels, levels, found)
     else:
@@ -119,7 +119,7 @@ def optimistic_greedy(
     values = np.concatenate([centre.values, others.values])
     i = first_best(values, layout.tie)
     actions = centre.actions[0] if i == 0 else others.actions[i - 1]
-    return Choice(actions, float(values[i]), i, values)
+    return Choice(actions=actions, value=float(values[i]), kernel=i, values=values)
 
 
 def first_best(values: FloatArray, tie: float) -> int:
@@ -229,13 +229,16 @@ def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: Levels, f
         n = int(columns.size[h])
         landings = [columns.landing(h, u) for u in range(int(columns.units.max()) + 1)]
         at = np.stack([np.searchsorted(row, np.arange(n), side="right") - 1 for row in landings])
-        here = Columns(points[h], n, points[h + 1], int(columns.size[h + 1]), 0, 0.0, 0.0, at)
+        here = Columns(
+            x=points[h], n=n, x_next=points[h + 1], m=int(columns.size[h + 1]), drop=0, base=0.0, step=0.0, at=at
+        )
         q0 = 0 if mdp.stationary else h * per_stage
         unit = columns.units[h if len(columns.units) > 1 else 0]
         for k in range(kernels.shape[0]):
             rows = StageRows(
-                mdp.row_start[q0 : q0 + per_stage + 1], mdp.successor, k, kernels, unit, stages.common[0], nothing,
-                no_cells, np.uint64(0), np.uint64(0),
+                start=mdp.row_start[q0 : q0 + per_stage + 1], successor=mdp.successor, k=k,
+                probabilities=kernels, unit=unit, common=stages.common[0], dense=nothing, cells=no_cells,
+                first_cell=np.uint64(0), last_cell=np.uint64(0),
             )  # fmt: skip
             out = np.empty_like(laws[k])
             following, now = Retained(laws[k], found.retained[k, h + 1]), Retained(out, found.retained[k, h])

@@ -190,8 +190,10 @@ def sweep(
         largest = size_of(second)
     else:
         largest = size_of(grid.points(0)[[0, -1]]) if layout is None else layout.largest
-    rule = Goal(NO_TABLE, weight, tie, 1e-12 * largest)
-    ball = None if half is None else Ball(half, sense, NO_ORDER, NO_TABLE, NONE_MISSING if missing is None else missing)
+    rule = Goal(mean_reward=NO_TABLE, weight=weight, tie=tie, mean_tie=1e-12 * largest)
+    ball, lost = None, NONE_MISSING if missing is None else missing
+    if half is not None:
+        ball = Ball(half=half, sense=sense, order=NO_ORDER, values=NO_TABLE, missing=lost)
     widest = (int(grid.size.max()) if layout is None else layout.widest) + extra
     if isinstance(grid, Lattice) and second is None and not keep and tick is None:
         if fits_one_call(mdp, widest) or (layout is not None and layout.in_one_call(widest)):

@@ -239,7 +239,8 @@ def _worst_costs(
         column = policy.column(h, policy.target - sums.values(h))
         out = np.empty((mdp.S, sums.count(h), widths.size))
         rows = Rows(stage.row_start, stage.successor, stage.probability)
-        ball = Ball(half[h], ROBUST, NO_ORDER, NO_TABLE, NONE_MISSING if missing is None else missing[h])
+        lost = NONE_MISSING if missing is None else missing[h]
+        ball = Ball(half=half[h], sense=ROBUST, order=NO_ORDER, values=NO_TABLE, missing=lost)
         robust_stage(rows, ball, sums.moves(h).shift, policy.actions[h], column, value, out)
         value = out
     return np.asarray(np.tensordot(mdp.mu, value[:, 0, :], axes=1))

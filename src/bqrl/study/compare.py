@@ -54,7 +54,8 @@ def compare(
     episodes
         Episodes of every run.
     seeds
-        The number of seeds, counted from 0, or the seeds themselves.
+        The number of seeds, counted from 0, or the seeds themselves. The command line counts from --seed, which is 42:
+        `bqrl compare` runs what `seeds=range(42, 62)` runs here.
     workers
         Processes. With 1 everything runs in this process, which objects that cannot be sent to another one require.
     delta
@@ -95,7 +96,13 @@ def compare(
             _check_portable(one.label, (problem, one.learner, one.params))
     watch = Watch() if watch is None else watch
     jobs = [
-        Job(label, label, (one for one in [Batch("learning", batch)]), len(batch), len(batch) * first.total)
+        Job(
+            label=label,
+            kind=label,
+            steps=(one for one in [Batch("learning", batch)]),
+            total_runs=len(batch),
+            total_episodes=len(batch) * first.total,
+        )
         for label, batch in runs.items()
     ]
     try:
@@ -106,7 +113,9 @@ def compare(
         workers.close()
     for record in chain.from_iterable(records.values()):
         record.mdp = first.mdp
-    return Experiment(problem, tau, first.total, chosen, tuple(contenders), records)
+    return Experiment(
+        problem=problem, tau=tau, episodes=first.total, seeds=chosen, learners=tuple(contenders), records=records
+    )
 
 
 def _check_stored(label: str, run: RunSpec) -> None:

@@ -33,7 +33,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 _built: dict[str, MDP] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """A model or an environment, with what identifies it and how to build it."""
 
@@ -81,7 +81,7 @@ def source_of(problem: Any) -> Problem:
         with suppress(TypeError, ValueError):  # arguments of the environment that have no spelling
             if not spec.additional_wrappers:
                 key = f"gymnasium {gymnasium.__version__} {spec.id} {canonical(spec.kwargs)}"
-    return Problem(name, name, {"source": key} if key else {}, partial(_itself, problem))
+    return Problem(name=name, label=name, identity={"source": key} if key else {}, maker=partial(_itself, problem))
 
 
 def problem_of(table: Any, folder: Path = Path()) -> Problem:
@@ -109,7 +109,7 @@ def problem_of(table: Any, folder: Path = Path()) -> Problem:
         maker = partial(make, name)
     check_names(given, form)
     identity = {"name": name or "problem", "params": given, **fixed}
-    return Problem(identity["name"], label or name, identity, maker)
+    return Problem(name=identity["name"], label=label or name, identity=identity, maker=maker)
 
 
 def _problem(table: Any, info: ValidationInfo) -> Problem:

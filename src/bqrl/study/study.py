@@ -177,7 +177,13 @@ def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batc
     }
     yield Batch("final runs", list(chain(*final.values())), best)
     records = {variant: tuple(map(store.load, runs)) for variant, runs in final.items()}
-    return Final(Contender(entry.key, entry.learner, dict(final[""][0].params)), tau, tuned, tried, records)
+    return Final(
+        learner=Contender(entry.key, entry.learner, dict(final[""][0].params)),
+        tau=tau,
+        tuned=tuned,
+        tried=tried,
+        records=records,
+    )
 
 
 def _study(spec: Spec, done: list[Final], store: Store, engine: Engine) -> Study:

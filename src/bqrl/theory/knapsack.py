@@ -25,7 +25,7 @@ from math import gcd
 
 import numpy as np
 
-from bqrl.checks import choice, shown, whole
+from bqrl.checks import choice, random_seed, shown, whole
 from bqrl.errors import SizeError
 from bqrl.mdp.model import MDP
 from bqrl.theory.inputs import wrong, wrong_type
@@ -233,13 +233,15 @@ def support_growth(weights: Sequence[int], max_atoms: int = MAX_ATOMS) -> Suppor
     )
 
 
-def knapsack_families(n: int = 16, seed: int = 0) -> dict[str, list[int]]:
+def knapsack_families(n: int = 16, seed: int | None = 0) -> dict[str, list[int]]:
     """Four families of n weights: equal, up to 10, up to 100, and of n bits.
 
     Parameters
     ----------
-    n, seed : int
-        Number of weights, and seed of the random ones.
+    n : int
+        Number of weights.
+    seed : int or None
+        Seed of the random weights; None draws fresh entropy.
 
     Returns
     -------
@@ -252,7 +254,7 @@ def knapsack_families(n: int = 16, seed: int = 0) -> dict[str, list[int]]:
     ['all equal', 'up to 10', 'up to 100', 'of 8 bits']
     """
     n = whole(n, "n", 1)
-    rng = np.random.default_rng(whole(seed, "seed", 0))
+    rng = np.random.default_rng(random_seed(seed))
     return {
         "all equal": [1] * n,
         "up to 10": [int(x) for x in rng.integers(1, 11, n)],
