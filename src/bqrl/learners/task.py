@@ -77,8 +77,9 @@ def pose(
         return mdp, _task(mdp, grant, facts), GymWorld(env, H, rng, _ends(mdp, int(env.observation_space.n)))
     if start is not None:
         raise ArgumentError(
-            f"start needs a transition table, which {type(core).__name__} does not expose; leave start out",
+            f"start must be None, got {shown(start)}: {type(core).__name__} does not expose a transition table",
             name="start",
+            value=start,
         )
     if require:
         raise ArgumentError(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bqrl.errors import PolicyError, SizeError
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.model import MDP
 
 MAX_LABELS = 1_000_000
@@ -43,11 +42,29 @@ def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
         )  # fmt: skip
 
 
-def outcomes_played(mdp: MDP, h: int, s: int, a: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
-    """Successors, probabilities and rewards of the action that a policy plays; PolicyError if it does not exist there."""
+class Move(NamedTuple):
+    """An outcome of positive probability, and the (state, memory) that follows it."""
+
+    outcome: int  # index among the outcomes of the row
+    probability: float
+    reward: float
+    after: tuple[int, Any]
+
+
+def moves_from(policy: Acting, mdp: MDP, h: int, s: int, memory: Any) -> tuple[int, list[Move]]:
+    """The action of a policy at (stage, state, memory) and its moves; PolicyError if the action does not exist there.
+
+    Every pass over the (state, memory) pairs of a policy goes through this function.
+    """
+    a = policy.act(h, s, memory)
     if not (0 <= a < mdp.A and mdp.available[0 if mdp.stationary else h, s, a]):
         check_played(mdp, h, np.array([s]), np.array([a]))
-    return mdp.outcomes(h, s, a)
+    listed = zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True)
+    return a, [
+        Move(outcome=j, probability=p, reward=r, after=(t, policy.next(memory, h, s, a, r, t)))
+        for j, (t, p, r) in enumerate(listed)
+        if p > 0.0
+    ]
 
 
 def markov_actions(policy: Acting, mdp: MDP) -> IntArray:
@@ -78,13 +95,12 @@ def graph_arrays(policy: Acting, mdp: MDP) -> dict[str, Any]:
     starts, successor, reward, child = [0], [], [], []
     for h, met in enumerate(stages):
         for s, memory in met:
-            a = policy.act(h, s, memory)
+            a, moves = moves_from(policy, mdp, h, s, memory)
             action.append(a)
-            for t, r in _outcomes(mdp, h, s, a):
-                successor.append(t)
-                reward.append(r)
-                after = (t, policy.next(memory, h, s, a, r, t))
-                child.append(int(first[h + 1]) + number[h + 1][after] if h + 1 < mdp.H else -1)
+            for move in moves:
+                successor.append(move.after[0])
+                reward.append(move.reward)
+                child.append(int(first[h + 1]) + number[h + 1][move.after] if h + 1 < mdp.H else -1)
             starts.append(len(child))
     for s, memory in stages[0]:
         root[s] = number[0][s, memory]
@@ -101,9 +117,8 @@ def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
     for h in range(mdp.H - 1):
         found: dict[tuple[int, Any], None] = {}
         for s, memory in stages[-1]:
-            a = policy.act(h, s, memory)
-            for t, r in _outcomes(mdp, h, s, a):
-                found[t, policy.next(memory, h, s, a, r, t)] = None
+            for move in moves_from(policy, mdp, h, s, memory)[1]:
+                found[move.after] = None
         stages.append(list(found))
         total += len(found)
         if total > MAX_LABELS:
@@ -113,10 +128,3 @@ def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
                 limit=MAX_LABELS,
             )
     return stages
-
-
-def _outcomes(mdp: MDP, h: int, s: int, a: int) -> list[tuple[int, float]]:
-    """Next states and rewards of the outcomes that can happen."""
-    successors, probabilities, rewards = outcomes_played(mdp, h, s, a)
-    happens = probabilities > 0.0
-    return list(zip(successors[happens].tolist(), rewards[happens].tolist(), strict=True))

@@ -26,7 +26,7 @@ from bqrl.errors import ArgumentError, PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.mdp.unroll import outcomes_played
+from bqrl.mdp.unroll import moves_from
 from bqrl.planners.follow import play_shares, target_masses
 
 MAX_ROWS = 1_000_000
@@ -150,14 +150,13 @@ def _label_rows(policy: Policy, mdp: MDP) -> Iterator[Row]:
     for h in range(labels.H):
         after: dict[tuple[int, int], float] = defaultdict(float)
         for (v, s), p in sorted(mass.items()):
-            a = int(labels.action[v])
+            a, moves = moves_from(labels, mdp, h, s, v)
             row = _row(mdp, h, s, a, {"label": v}, probability=p)
             if h == labels.H - 1:
                 yield row | {"next_state": None, "reward": None, "next_label": None}
                 continue
-            for t, q, r in zip(*(column.tolist() for column in outcomes_played(mdp, h, s, a)), strict=True):
-                if q > 0.0:
-                    child = int(labels.next(v, h, s, a, r, t))
-                    yield row | {"next_state": mdp.state_label(t), "reward": r, "next_label": child}
-                    after[child, t] += p * q
+            for move in moves:
+                t, child = move.after
+                yield row | {"next_state": mdp.state_label(t), "reward": move.reward, "next_label": int(child)}
+                after[int(child), t] += p * move.probability
         mass = after

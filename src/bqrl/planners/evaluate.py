@@ -8,6 +8,15 @@ A target policy reads its need, target - g, off the sum, so one pass serves Mark
 the pass runs over their (finitely many) memories.
 """
 
+# Forward passes, and why each is needed:
+# - `follow.push_forward`: the law under a Markov or target policy, stage by stage over arrays (state, sum); `Follower.law`
+#   makes the same pass in one compiled call, for learners, which evaluate a small problem after every episode.
+# - `follow.target_masses`: yields the array of every stage, for tables of decisions and occupancies of target policies.
+# - `follow._of_markov`: the occupancy of a Markov policy does not depend on sums, so states suffice.
+# - `_own_support`: where no grid fits, the list of the policy's own returns.
+# - `moves_from` in mdp/unroll.py: any other policy, pair by pair over (state, memory); `_walk_memories` carries the law of
+#   the sum on each pair, `follow._of_memories` and the decision rows of labels the probability of the pair alone.
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -24,7 +33,7 @@ from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
-from bqrl.mdp.unroll import check_played, outcomes_played
+from bqrl.mdp.unroll import check_played, moves_from
 from bqrl.planners.convert import bind
 from bqrl.planners.follow import push_forward, sums_on
 
@@ -192,15 +201,13 @@ def _walk_memories(mdp: MDP, policy: Policy, columns: Grid) -> Law:
         after: dict[tuple[int, Any], FloatArray] = {}
         for (s, memory), row in mass.items():
             some = np.flatnonzero(row)  # sums without mass might lie outside the range of the next stage
-            a = policy.act(h, s, memory)
-            successors, probabilities, rewards = outcomes_played(mdp, h, s, a)
-            q = (stored * mdp.S + s) * mdp.A + a
-            for j, (t, p, r) in enumerate(zip(successors.tolist(), probabilities, rewards.tolist(), strict=True)):
-                if p > 0.0:
-                    place = gain[mdp.row_start[q] - first + j]
-                    target = after.setdefault((t, policy.next(memory, h, s, a, r, t)), np.zeros(n))
-                    landed = landings[place, some] if landings.size else some + place
-                    np.add.at(target, landed, p * row[some])
+            a, moves = moves_from(policy, mdp, h, s, memory)
+            begin = mdp.row_start[(stored * mdp.S + s) * mdp.A + a] - first
+            for move in moves:
+                place = gain[begin + move.outcome]
+                target = after.setdefault(move.after, np.zeros(n))
+                landed = landings[place, some] if landings.size else some + place
+                np.add.at(target, landed, move.probability * row[some])
         mass = after
     return Law(sums.values(mdp.H), sum(mass.values()))
 

@@ -25,7 +25,7 @@ from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.sums import SumRange, Sums, sums_of
-from bqrl.mdp.unroll import check_played, outcomes_played
+from bqrl.mdp.unroll import check_played, moves_from
 from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, by_products, row_shift
 
 
@@ -202,11 +202,9 @@ def _of_memories(mdp: MDP, policy: Policy) -> FloatArray:
     for h in range(mdp.H):
         after: dict[tuple[int, Any], float] = defaultdict(float)
         for (s, memory), p in mass.items():
-            a = policy.act(h, s, memory)
-            outcomes = outcomes_played(mdp, h, s, a)
+            a, moves = moves_from(policy, mdp, h, s, memory)
             shares[h, s, a] += p
-            for t, q, r in zip(*(column.tolist() for column in outcomes), strict=True):
-                if q > 0.0:
-                    after[t, policy.next(memory, h, s, a, r, t)] += p * q
+            for move in moves:
+                after[move.after] += p * move.probability
         mass = after
     return shares
