@@ -201,7 +201,7 @@ class Estimate(StoredEstimate, Charted):
         Returns
         -------
         list of dict
-            state, action, stage (None if pooled), visits, radius and `cost`: the row's share of the difference between
+            stage (from 1; None if pooled), state, action, visits, radius and `cost`: the row's share of the difference between
             the worst-case and the empirical probability of missing the target. The costs of all rows add up to it.
         """
         tau, _ = check_levels(tau)
@@ -219,13 +219,15 @@ class Estimate(StoredEstimate, Charted):
             self._memo[tau] = *shares(self.mdp, radius, target, missing), target
         return cast(tuple[FloatArray, FloatArray, float], self._memo[tau])
 
-    def reason(self, tau: float) -> str | None:
+    def reason(self, tau: float, stage: str = "stage") -> str | None:
         """Why no useful promise is possible, in one line that names the decisive row; None if there is a useful promise.
 
         Parameters
         ----------
         tau : float
             Level in (0, 1).
+        stage : str
+            What a stage is called.
 
         Returns
         -------
@@ -242,11 +244,11 @@ class Estimate(StoredEstimate, Charted):
         untried = np.broadcast_to(self._untried(), met.shape) * met
         h, s = (int(i) for i in np.unravel_index(untried.argmax(), met.shape))
         if untried[h, s] > (rows[0]["cost"] if rows else 0.0):
-            state = repr(self.mdp.state_label(s)) + at_stage(None if self.mdp.stationary else h)
+            state = repr(self.mdp.state_label(s)) + at_stage(None if self.mdp.stationary else h + 1, stage)
             return f"no action was ever tried in state {state}, which has probability {untried[h, s]:.2g}"
         if not rows:
             return "the frequencies of the log taken as the truth promise no more, either; other actions must be tried"
-        return row_reason(rows[0], costs)
+        return row_reason(rows[0], costs, stage)
 
     def _untried(self) -> BoolArray:
         """States of the log in which no action was tried and no row is known, shape (1 or H, S)."""
@@ -330,12 +332,12 @@ class Estimate(StoredEstimate, Charted):
         """One row in words and numbers."""
         k, s, a = row
         return {
-            "stage": None if self.mdp.stationary else k, "state": self.mdp.state_label(s),
+            "stage": None if self.mdp.stationary else k + 1, "state": self.mdp.state_label(s),
             "action": self.mdp.action_label(a), "visits": int(self.counts[row]), "radius": float(radii[row]),
         }  # fmt: skip
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict per row that the log shows: stage, state, action, visits, radius and number of outcomes."""
+        """One dict per row that the log shows: stage (from 1; None if pooled), state, action, visits, radius and outcomes."""
         radii = self.radii
         return [
             self._described((k, s, a), radii) | {"outcomes": int(self.balls.outcomes[k, s, a])}
