@@ -94,7 +94,7 @@ def test_refusals_count_stages_from_1(monkeypatch):
     with pytest.raises(ValueError, match="at stage 5, state 0, action 0, more than max_bytes=1"):
         frontier(mdp, max_bytes=1)
     monkeypatch.setattr("bqrl.planners.frontier.MAX_SUMS", 0)
-    with pytest.raises(ValueError, match="^stage 5 has too many returns with 6 decimals"):
+    with pytest.raises(ValueError, match=r"^stage 5 has too many returns with 6 decimals"):
         plan_capped(mdp, 0.3)
 
 

@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from bqrl.checks import whole
-from bqrl.display import Charted, views
+from bqrl.display import Charted, counted, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.logs.archive import StoredEstimate, fields, stored
 from bqrl.logs.interval import quantile_interval
@@ -173,17 +173,19 @@ class Estimate(StoredEstimate, Charted):
         lowest = self.floor + 1e-9 * max(1.0, abs(self.floor)) if math.isfinite(self.floor) else -math.inf
         return value == -math.inf or value <= lowest
 
-    def sentence(self, tau: float, beta: float, value: float) -> str:
-        """The promise in words, with what it rests on."""
+    def sentence(self, tau: float, beta: float, value: float, amount: Callable[[str], str] | None = None) -> str:
+        """The promise in words, with what it rests on; `amount` adds a unit to a number, by default that of the model."""
         if value == -math.inf:
             return f"No promise is possible at level {tau:g} with these {self.episodes} episodes; see limits({tau:g})."
+        number = f"{value:.6g}"
+        least = f"{number} {self.mdp.units or ''}".rstrip() if amount is None else amount(number)
         if beta > 0.0:
-            what = f"the {objective_name(tau, beta)} of the return is at least {value:.6g}"
+            what = f"the {objective_name(tau, beta)} of the return is at least {least}"
         else:
             of = 1.0 / tau
             simple = abs(of - round(of)) < 1e-9 and of <= 100
             share = f"{round(of) - 1} of {round(of)}" if simple else f"{100 * (1 - tau):.6g} % of"
-            what = f"in {share} episodes you get at least {value:.6g}"
+            what = f"in {share} episodes you get at least {least}"
         return f"With {100 * self.confidence:.6g} % confidence, {what}, assuming that {'; '.join(self.assumptions)}."
 
     # -- what limits the promise -----------------------------------------------------------------------------------------
@@ -374,7 +376,8 @@ class Estimate(StoredEstimate, Charted):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"Estimate({self.episodes} episodes, {int(self.seen.sum())} rows seen, confidence={self.confidence:g})"
+        seen = counted("row", int(self.seen.sum()))
+        return f"Estimate({counted('episode', self.episodes)}, {seen} seen, confidence={self.confidence:g})"
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to an .npz file, whole or not at all."""
