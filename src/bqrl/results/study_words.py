@@ -16,7 +16,7 @@ from bqrl.results.result import Table, versions
 from bqrl.results.words import Words, fixed, listed, number, order_of
 from bqrl.study.problems import Problem
 from bqrl.study.runs import fingerprint
-from bqrl.study.scores import SCORED, Experiment
+from bqrl.study.scores import Experiment
 from bqrl.study.study import Study
 from bqrl.study.tables import level_name, shown_states
 from bqrl.study.watch import in_words
@@ -106,7 +106,7 @@ class StudyWords:
         for tau in self.spec.levels:
             against = self.study.reference(tau)
             lines.append(f"{self.order(tau, 'exact')}.")
-            if abs(against.capped - against.exact) > 1e-9:
+            if against.capped is not None and abs(against.capped - against.exact) > 1e-9:
                 capped, exact = (self.words.amount(number(x)) for x in (against.capped, against.exact))
                 lines.append(f"τ = {tau:g}: the capped reference is {capped}, the {self.optimum} {exact}.")
         if self.error:
@@ -139,7 +139,7 @@ class StudyWords:
 
     def _ends(self, part: Callable[[float, str], Experiment], variant: str, on: str) -> Table:
         rows, titles = [], {"measure": "measure", "learner": "learner"}
-        for measure, (key, label) in product(SCORED, self.labels.items()):
+        for measure, (key, label) in product(self.spec.measures, self.labels.items()):
             row: dict[str, Any] = {"measure": self.measure_name(measure), "learner": label}
             for tau in self.spec.levels:
                 name, values = f"tau{level_name(tau)}", part(tau, variant).values(key, measure)[:, -1]
@@ -151,7 +151,7 @@ class StudyWords:
 
     def _orderings(self) -> Table:
         rows = []
-        for tau, measure in product(self.spec.levels, SCORED):
+        for tau, measure in product(self.spec.levels, self.spec.measures):
             text = ""
             for row in self.study.ranked(tau).order(measure):
                 text += f"{self.labels[row['learner']]} {fixed(row['mean'])}"
@@ -168,6 +168,8 @@ class StudyWords:
             {"problem": self.problem_title(variant), **asdict(self.study.reference(tau, variant))}
             for variant, tau in self.study.experiments
         ]
+        if "capped" not in self.spec.measures:
+            rows = [{key: value for key, value in row.items() if key != "capped"} for row in rows]
         amounts = {"capped": "capped reference", "exact": self.optimum, "best_mean": "best mean"}
         titles = {"tau": "τ"} | {key: self.words.titled(title) for key, title in amounts.items()}
         caption = (
@@ -232,7 +234,7 @@ class StudyWords:
         """All numbers of the study, for programs; `session` is all that may differ between two executions."""
         orderings: dict[str, Any] = {}
         for variant, tau in self.study.experiments:
-            rows = {measure: self.study.ranked(tau, variant).order(measure) for measure in SCORED}
+            rows = {measure: self.study.ranked(tau, variant).order(measure) for measure in self.spec.measures}
             orderings.setdefault(self.problem_title(variant), {})[repr(tau)] = rows
         policies = {}
         for tau, one in self.study.picked.items():
