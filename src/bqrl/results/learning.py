@@ -197,7 +197,6 @@ def seed_table(document: Mapping[str, Any], words: Words) -> Table:
     if best is not None:
         least = "at least " if best["error"] else ""
         said += f" The best quantile of any policy is {least}{words.amount(number(best['quantile']))}."
-        said = f"{said} {words.bracket(best['error'])}".rstrip()
     return Table(rows, {"seed": "seed", **_titles(words)}, said)
 
 
@@ -221,7 +220,7 @@ def learner_table(experiment: Experiment, document: Mapping[str, Any], words: Wo
             rows.append(blank | {"learner": "random play"} | document["random"])
     seeds = len(document["learners"][0]["runs"])
     said = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
-    return Table(rows, {"learner": "learner", **_titles(words)}, f"{said} {words.bracket(experiment.error)}".rstrip())
+    return Table(rows, {"learner": "learner", **_titles(words)}, said)
 
 
 def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]) -> Result:
