@@ -193,7 +193,8 @@ def _from_gymnasium(asked: ProblemOptions) -> NamedProblem:
         raise ValueError(str(fault)) from None
     core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
     if plain and isinstance(core, MDPEnv):
-        return NamedProblem(core.mdp.replace(horizon=asked.horizon, **asked.changes), words)
+        mdp = core.mdp.replace(horizon=asked.horizon, **asked.changes)
+        return NamedProblem(mdp, asked.words(given, mdp.units or ""))
     limit = None if env.spec is None else env.spec.max_episode_steps
     stages = check_horizon(asked.horizon if asked.horizon is not None else limit or HORIZON)
     assumed = _assumed(given, stages) if asked.horizon is None and limit is None else None

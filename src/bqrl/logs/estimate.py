@@ -380,7 +380,7 @@ class Estimate(StoredEstimate, Charted):
     def __str__(self) -> str:
         seen = self.coverage()
         lines = [
-            f"Estimate from {seen['episodes']} episodes, {seen['steps']} steps, horizon {self.mdp.H}",
+            f"Estimate from {counted('episode', self.episodes)}, {counted('step', self.steps)}, horizon {self.mdp.H}",
             f"  rows seen     {seen['rows_seen']} of {seen['rows']}, median visits {seen['median_visits']:g}",
             f"  too few       {seen['rows_without_information']} seen rows have radius 2: too few visits to be useful",
             f"  confidence    {self.confidence:g}",

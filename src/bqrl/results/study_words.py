@@ -197,7 +197,7 @@ class StudyWords:
             **self.versions,
             "runs": f"{session['runs']}: {made}",
             "episodes": session["episodes"],
-            "last session": f"{in_words(session['seconds'])} with {session['workers']} workers",
+            "last session": f"{in_words(session['seconds'])} with {self.words.count('worker', session['workers'])}",
             "compute time": f"{in_words(session['core_seconds'])} of one core in all",
             **{f"compute time, {part}": in_words(seconds) for part, seconds in by_part},
             **{f"milliseconds per episode, {key}": number(x, 3) for key, x in each},
