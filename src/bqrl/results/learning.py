@@ -26,7 +26,7 @@ from bqrl.results.result import Result, Table, asked_for, chart_files, saved, ve
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, apart, compared, learned, listed, number, order_of
 from bqrl.results.words import runs as runs_of
-from bqrl.study.scores import Contender, Experiment, late_return
+from bqrl.study.scores import PROVEN, Contender, Experiment, late_return
 from bqrl.study.tables import level_name
 
 NAMES = {
@@ -36,15 +36,15 @@ NAMES = {
 MAX_ROWS = 2000  # episodes per learner in the table of curves
 MAX_STEM = 80  # characters of a learner in a file name
 CHARTS = ("promises", "gaps", "returns")
-AMOUNTS = {
+TITLES = {
     "quantile": "quantile",
     "gap": "cumulative gap",
     "regret": "cumulative regret",
     "mean": "mean",
+    "settled": "optimal after (episodes)",
     "return": "mean return",
     "last_return": "mean return, last tenth",
 }
-COLUMNS = ("quantile", "gap", "regret", "mean", "settled", "return", "last_return")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,12 +169,12 @@ def optimal_after(gaps: FloatArray, size: float) -> int | None:
 def _columns(document: Mapping[str, Any]) -> list[str]:
     """Columns of the tables: returns only where no law is known."""
     known = document["learners"][0]["runs"][0]
-    return [key for key in COLUMNS if key in known and (document["best"] is None or "return" not in key)]
+    return [key for key in TITLES if key in known and (document["best"] is None or "return" not in key)]
 
 
 def _titles(words: Words) -> dict[str, str]:
     """Titles of the columns with their units."""
-    return {key: words.titled(title) for key, title in AMOUNTS.items()} | {"settled": "optimal after (episodes)"}
+    return {key: title if key == "settled" else words.titled(title) for key, title in TITLES.items()}
 
 
 def _best_name(document: Mapping[str, Any]) -> str:
@@ -288,7 +288,7 @@ def _promise_title(document: Mapping[str, Any], words: Words) -> str:
     ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
     most, best = apart(max(ends.values()), document["best"]["quantile"])
     first = [label for label, end in ends.items() if apart(end)[0] == apart(max(ends.values()))[0]]
-    highest = "the proven lower value of the optimum" if document["best"]["error"] else "the best promise"
+    highest = f"the {PROVEN if document['best']['error'] else 'best promise'}"
     own = (
         f"{'the largest' if len(ends) > 1 else 'a'} promise of {words.amount(most)}; {highest} is {words.amount(best)}"
     )

@@ -16,7 +16,7 @@ from bqrl.results.result import Table, versions
 from bqrl.results.words import Words, fixed, listed, number, order_of
 from bqrl.study.problems import Problem
 from bqrl.study.runs import fingerprint
-from bqrl.study.scores import Experiment
+from bqrl.study.scores import PROVEN, Experiment
 from bqrl.study.study import Study
 from bqrl.study.tables import level_name, shown_states
 from bqrl.study.watch import in_words
@@ -48,12 +48,12 @@ class StudyWords:
     @property
     def optimum(self) -> str:
         """What gaps are measured against, which is the lower end of a bracket where no exact grid of returns fits."""
-        return "proven lower value of the optimum" if self.error else "exact optimum"
+        return PROVEN if self.error else "exact optimum"
 
     @property
     def best_promise(self) -> str:
         """What promises are compared with."""
-        return self.optimum if self.error else "best promise"
+        return PROVEN if self.error else "best promise"
 
     def final_laws(self, key: str, tau: float) -> list[Law]:
         """Laws of the return under the policies of the last episode, one per held-out seed."""

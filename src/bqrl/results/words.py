@@ -17,7 +17,7 @@ import numpy as np
 from bqrl.display import counted, plural
 from bqrl.planners.plan import GAP_TOL
 from bqrl.results.result import Table
-from bqrl.study.scores import Experiment
+from bqrl.study.scores import PROVEN, Experiment
 
 SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
 SPOKEN = (3, 4, 5, 10, 20, 100)  # denominators that are easier to imagine than a percentage
@@ -77,7 +77,7 @@ class Words:
     def bracket(self, error: float) -> str:
         """How far the optimum may lie above its proven lower value, rounded up, as a sentence; nothing if it is exact."""
         most = self.amount(number(1.005 * error, 3))
-        return f"The proven lower value of the optimum is at most {most} below it." if error else ""
+        return f"The {PROVEN} is at most {most} below it." if error else ""
 
 
 PLAIN = Words("")  # of a problem without a title
@@ -288,7 +288,7 @@ def attained(document: Mapping[str, Any], words: Words) -> str:
     best, final = document["best"]["quantile"], learner["mean"]["quantile"]
     settled = [run["settled"] for run in learner["runs"] if run["settled"] is not None]
     top, value, short = map(words.amount, apart(best, final, best - final))
-    proven = "the proven lower value of the optimum" if document["best"]["error"] else ""
+    proven = f"the {PROVEN}" if document["best"]["error"] else ""
     after = f"After {words.count('episode', T)}"
     if len(settled) == n:
         if max(settled) <= LATE * T:

@@ -31,7 +31,7 @@ MEASURES: dict[str, tuple[str, Callable[[Record, float], FloatArray]]] = {
     "expected": ("expected-return regret", lambda record, _: record.expected_regret()),
     "return": ("return", lambda record, _: record.returns),
 }
-PROVEN_GAP = "gap to the proven lower value of the optimum"  # the name of "exact" where the optimum is a bracket
+PROVEN = "proven lower value of the optimum"  # what gaps are measured from where the optimum is a bracket
 MEASURES |= {"gap": MEASURES["exact"], "regret": MEASURES["expected"]}
 
 
@@ -141,7 +141,7 @@ class Experiment(Charted):
 
     def measure_name(self, measure: str) -> str:
         """A measure in words; a gap to a bracketed optimum is called so."""
-        return PROVEN_GAP if measure in ("gap", "exact") and self.error > 0.0 else MEASURES[measure][0]
+        return f"gap to the {PROVEN}" if measure in ("gap", "exact") and self.error > 0.0 else MEASURES[measure][0]
 
     @property
     def band(self) -> str:
