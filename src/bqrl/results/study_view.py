@@ -122,7 +122,7 @@ class StudyView(StudyWords):
     def figure(self, tau: float, measure: str) -> Any:
         """The main figure of a level."""
         names = {entry.key: entry.label for entry in self.spec.entries if entry.plot}
-        return experiment_view(self.study.shown(tau, names=names), measure, POINTS, fixed, self.words)
+        return experiment_view(self.study.shown(tau, names=names), measure, POINTS, fixed, words=self.words)
 
     def every_measure(self) -> Any:
         """Every measure of every learner at every level, on every variant of the problem."""
