@@ -19,7 +19,7 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.convert import uniform
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
-from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, thinning, with_charts
+from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learner_colours, thinning, with_charts
 from bqrl.results.plans import in_one_line, policy_files
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
 from bqrl.results.views import experiment_view
@@ -259,6 +259,7 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         band=experiment.band if len(experiment.seeds) > 1 else "",
         note=f"Averages over {MAX_BLOCKS} blocks of episodes." if experiment.episodes > MAX_BLOCKS else "",
         references=references,
+        colours=learner_colours(experiment.learners),
     )
     return {"promises": chart, "gaps": experiment_view(experiment, "gap")} if exact else {"returns": chart}
 
