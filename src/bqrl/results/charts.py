@@ -36,7 +36,7 @@ STYLE = {
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 GREY, BROWN, PURPLE, OLIVE = "#888888", "#8C5A2B", "#7B5EA7", "#8A8D1E"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, GREY)
-SPARE = ("#1FA3A3", "#B83A52", GREY)  # of learners and variants without a colour of their own
+SPARE = ("#D81B60", "#1FA3A3", GREY)  # of learners and variants without a colour of their own
 LEARNERS = {  # by learner and, if it has one, planner
     ("ucb-bqrl", "target"): BLUE, ("ucb-bqrl", "greedy"): SKY, ("psrl", None): PURPLE, ("ucbvi", None): RED,
     ("thompson", None): GREEN, ("q-learning", None): PINK, ("sarsa", None): ORANGE, ("ppo", None): BROWN,
@@ -83,9 +83,8 @@ def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:
     A learner with its planner has one colour everywhere. Further variants and other learners have colours that belong to
     no learner, until these are used up.
 
-    >>> two = [Contender("a", "psrl", {"prior": 1.0}), Contender("b", "psrl", {"prior": 2.0})]
-    >>> learner_colours([*two, Contender("c", "ucb-bqrl")])
-    {'a': '#7B5EA7', 'b': '#1FA3A3', 'c': '#0072B2'}
+    >>> learner_colours([Contender("a", "psrl"), Contender("b", "ucb-bqrl"), Contender("c", "psrl", {"prior": 2.0})])
+    {'a': '#7B5EA7', 'b': '#0072B2', 'c': '#D81B60'}
     """
     found: dict[str, str] = {}
     others = []

@@ -253,6 +253,8 @@ def policy_chart(
         y=alt.Y("s:N", title=state, scale=down, axis={"labelLimit": 110, "labelOverlap": True}),
         color=alt.Color("a:N", title="action", scale=kinds, legend=legend),
         opacity=alt.Opacity("part:Q", scale={"domain": [0, 1], "range": [0.1, 1]}, legend=None),
-        tooltip=tips(("h:O", words.stage), ("s:N", state), ("a:N", "most often played" if visits else "action"), *often),
+        tooltip=tips(
+            ("h:O", words.stage), ("s:N", state), ("a:N", "most often played" if visits else "action"), *often
+        ),
     )
     return with_title(followed(chart, shares), title, note, int(min(420, max(90, 17 * places.size))))
