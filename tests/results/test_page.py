@@ -13,6 +13,7 @@ from small_study import PRINTED, SMALL, make, printed
 from small_theory import small_theory
 
 from bqrl.experiments.suite import EXPERIMENTS
+from bqrl.results.charts import STYLE
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Choice, Result, Sentence, Table, read
 from bqrl.study.papers import paper_view
@@ -269,9 +270,10 @@ def test_no_legend_is_cut(browser, tmp_path):
     charts = {}
     for key, labels in names.items():
         colour = {"field": "who", "type": "nominal", "scale": {"domain": labels}, "legend": {"orient": "top"}}
-        seen = {"x": QUANTITY, "y": QUANTITY, "color": colour}
+        beside = {"field": "who", "axis": {"labelLimit": 110}}  # a wide axis leaves less room for the legend
+        seen = {"x": QUANTITY, "y": beside, "color": colour}
         values = [{"x": n, "who": label} for n, label in enumerate(labels)]
-        charts[key] = {"data": {"values": values}, "mark": "point", "encoding": seen, "title": key}
+        charts[key] = {"data": {"values": values}, "mark": "point", "encoding": seen, "config": STYLE, "height": 300}
     (tmp_path / PAGE).write_text(page(Result("plan", "t", {}, {}, charts, [])))
     for width in (1280, 390):
         open_page(browser, tmp_path / PAGE, width)
