@@ -279,9 +279,9 @@ def test_no_legend_is_cut(browser, tmp_path):
         open_page(browser, tmp_path / PAGE, width)
         for svg, labels in zip(browser.find_elements("css selector", ".view svg"), names.values(), strict=True):
             texts = browser.execute_script(
-                "const right = arguments[0].getBoundingClientRect().right;"
+                "const box = each => each.getBoundingClientRect(), all = box(arguments[0]);"
                 "return [...arguments[0].querySelectorAll('.role-legend-label text')].map(t =>"
-                " [t.textContent, t.getBoundingClientRect().right <= right, Math.round(t.getBoundingClientRect().top)])",
+                " [t.textContent, box(t).right <= all.right && box(t).top >= all.top, Math.round(box(t).top)])",
                 svg,
             )
             assert [(text, inside) for text, inside, _ in texts] == [(label, True) for label in labels]
