@@ -85,7 +85,7 @@ def workplace() -> Iterator[None]:
 
 
 def deviations() -> str:
-    """The marks of the source as a Markdown list, one item a module."""
+    """The marks of the source as a Markdown list, one item per module."""
     lines, source = [], ROOT / "src"
     for path in sorted(source.rglob("*.py")):
         marks = MARK.findall(path.read_text())

@@ -1,7 +1,7 @@
 """Eight learners on asset selling with an unknown kernel, each scored exactly in every episode.
 
-The gap of an episode is the best achievable tau-quantile minus that of the policy in force; summed over the episodes it is
-the regret of the quantile. Seeds are shared, and so is the chance of the environment.
+The gap of an episode is the best achievable tau-quantile minus that of the evaluated policy; its sum over the episodes is
+the regret of the quantile. All learners share the seeds, and with them the randomness of the environment.
 
     python examples/compare_learners.py
     python examples/compare_learners.py --out learners.png          # with the extra "plots"

@@ -1,4 +1,4 @@
-"""The dial from CVaR to the quantile, and a problem where a coin at the start beats every policy without one.
+"""From CVaR to the quantile, and a problem in which a randomized policy beats every deterministic one.
 
 python examples/cvar_and_mixtures.py
 """
@@ -21,18 +21,16 @@ def dial(quick: bool) -> None:
             f"{beta:<6g}  {plan.value:8.5f}  {plan.upper:12.5f}   {law.quantile(tau):12.5f}"
             f"   {law.cvar(tau):.5f}   {law.mean():.5f}"
         )
-    print(
-        f"margin of the optimum: {bqrl.guarantee_curve(mdp).margin(tau).below:.4f}; below it a buffer changes nothing"
-    )
+    print(f"margin of the optimum: {bqrl.guarantee_curve(mdp).margin(tau).below:.4f}; a smaller buffer changes nothing")
 
 
 def coin() -> None:
-    """Two contracts: 4 or 7 with even chances, or 7 with probability 0.6 and else nothing."""
+    """Two contracts: 4 or 7 with equal probability, or 7 with probability 0.6 and otherwise nothing."""
     contracts = [(0, 0, 0, 0.5, 4.0), (0, 0, 0, 0.5, 7.0), (0, 1, 0, 0.6, 7.0), (0, 1, 0, 0.4, 0.0)]
     mdp = bqrl.MDP(contracts, horizon=1, action_names=["steady", "bold"])
     tau, beta = 0.5, 0.25
-    alone = bqrl.solve(mdp, tau, beta, randomized=False)  # the best policy without a coin, proven
-    mixed = bqrl.solve(mdp, tau, beta, randomized=True)  # one coin before the first stage
+    alone = bqrl.solve(mdp, tau, beta, randomized=False)  # proven to be the best deterministic policy
+    mixed = bqrl.solve(mdp, tau, beta, randomized=True)  # one coin toss before the first stage
     print(f"\nwithout a coin {alone.value:g}, with one {mixed.value:g}, upper bound {mixed.upper:g}")
     for weight, part in zip(mixed.policy.weights, mixed.policy.policies, strict=True):
         print(f"  with probability {weight:g}: {mdp.action_label(part.act(0, 0, part.start()))}")

@@ -15,7 +15,7 @@ import bqrl
 
 
 def simulated(mdp: bqrl.MDP, episodes: int, seed: int = 0) -> dict[str, list]:
-    """A log of a policy that chooses every action alike."""
+    """A log of a policy that chooses all actions with equal probability."""
     rng = np.random.default_rng(seed)
     log: dict[str, list] = {name: [] for name in ("episode", "stage", "state", "action", "reward", "next_state")}
     for episode in range(episodes):
@@ -51,7 +51,7 @@ def main(episodes: int, tau: float) -> None:
     print(f"{'known beforehand':<26}{'promise':>8}{'true value':>12}")
     for name, estimate in estimates.items():
         plan = estimate.solve(tau)
-        # Without a model, the estimate has two states more; the truth is then known for its own policies only.
+        # Without a model, the estimate has two additional states, so its policy cannot be evaluated in `truth`.
         value = f"{bqrl.evaluate(truth, plan.policy).quantile(tau):g}" if not estimate.added else ""
         print(f"{name:<26}{plan.value:>8g}{value:>12}")
     print(f"{'the best policy':<26}{'':>8}{bqrl.guarantee_curve(truth)(tau):>12g}\n")

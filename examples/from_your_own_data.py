@@ -1,11 +1,11 @@
 """From a table of transitions to a policy that you can print, save and follow.
 
-The file lists what can happen, one line for each outcome of a state and an action:
+The file has one line per possible outcome of an action in a state:
 
     idstatefrom,idaction,idstateto,probability,reward
 
-pump.csv is a pump over twelve weeks: state 1 as new, 2 worn, 3 failing, 4 down; action 1 runs it, 2 services it. Running a
-worn pump earns most weeks and breaks it in one of ten.
+pump.csv describes a pump over twelve weeks. States: 1 as new, 2 worn, 3 failing, 4 down; actions: 1 runs the pump, 2
+services it. Running a worn pump earns 10 in most weeks, and in one week of ten the pump breaks down.
 
     python examples/from_your_own_data.py                                   # pump.csv
     python examples/from_your_own_data.py model.csv --horizon 30 --start 9 --tau 0.05 --out policy.csv
@@ -23,14 +23,14 @@ HERE = Path(__file__).parent
 def main(file: Path, horizon: int, start: str, tau: float, out: Path | None, quick: bool) -> None:
     mdp = bqrl.load(file, horizon=horizon, start=start)  # start: the id as the file writes it, hence a string
     print(mdp)
-    plan = bqrl.solve(mdp, tau, secondary="mean")  # of all policies with the best quantile the one with the best mean
+    plan = bqrl.solve(mdp, tau, secondary="mean")  # among the policies with the best quantile, the best mean
     neutral = bqrl.solve(mdp, tau, planner="expected")
     print(f"\n{plan}\n\n{plan.compare(neutral)}\n")
 
-    rows = plan.policy.table(mdp)  # one row per situation that can be met, in the file's own ids
+    rows = plan.policy.table(mdp)  # one row per decision that can occur, with the ids of the file
     places = [(row["stage"], row["state"]) for row in rows]
     split = [row for row, place in zip(rows, places, strict=True) if places.count(place) > 1]
-    print(f"The policy has {len(rows)} rows. Where the action depends on what has been earned so far:")
+    print(f"The policy has {len(rows)} rows. Rows in which the action depends on the rewards earned so far:")
     for row in split[:6]:
         earned = f"earned {row['earned_from']:g} to {row['earned_to']:g}"
         print(f"  stage {row['stage']}, state {row['state']}, {earned:<20} -> action {row['action']}")

@@ -1,8 +1,8 @@
 """Read the model behind a Gymnasium environment, plan for a quantile, and play the policy in the environment itself.
 
 FrozenLake, 8 x 8: the goal pays 50, a hole costs 50, every step costs 1, and one step in five slips to a side. The
-risk-neutral way to the goal passes the holes; a policy for the 0.1-quantile walks around them, and how boldly it
-does so depends on what it still needs.
+risk-neutral route to the goal passes close to the holes. A policy for the 0.1-quantile walks around them; how much risk
+it takes depends on the amount still needed.
 
     python examples/gymnasium_frozenlake.py
 """

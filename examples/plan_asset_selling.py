@@ -1,7 +1,7 @@
-"""Plan asset selling for several certainties, and look at what each policy does and risks.
+"""Plan asset selling for several levels of certainty, and show the rule and the risk of each policy.
 
-An offer between 0 and 24 comes in at each of ten stages. Take it and the episode is over, or let it go and wait for the
-next. What is the best price that you can count on with a certainty of 90 %?
+At each of ten stages there is an offer between 0 and 24. Accepting it ends the episode; declining it means waiting for the
+next one. What is the best price that can be guaranteed with a certainty of 90 %?
 
     python examples/plan_asset_selling.py
 """
@@ -27,7 +27,7 @@ def main(quick: bool) -> None:
     neutral = bqrl.solve(mdp, tau=0.5, planner="expected")
 
     print(
-        f"{'certainty':>9}  {'promise':>7}  {'risk-neutral':>12}  {'mean':>6}  {'margin':>7}   takes from, stage 0 to 9"
+        f"{'certainty':>9}  {'promise':>7}  {'risk-neutral':>12}  {'mean':>6}  {'margin':>7}   lowest offer taken, stages 0-9"
     )
     for tau in (0.1, 0.5) if quick else (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9):
         policy = curve.policy(tau)
@@ -42,9 +42,7 @@ def main(quick: bool) -> None:
     returns = bqrl.simulate(mdp, curve.policy(tau), episodes=episodes, seed=0)
     reached = np.mean(returns >= curve(tau) - 1e-9)
     exact = 1.0 - bqrl.evaluate(mdp, curve.policy(tau)).shortfall(curve(tau))
-    print(
-        f"\n{episodes} simulated episodes at tau = {tau}: {reached:.2%} reach the promise, exactly {exact:.2%} should."
-    )
+    print(f"\n{episodes} simulated episodes at tau = {tau}: {reached:.2%} reach the promise (exactly: {exact:.2%}).")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""What a plan is worth when the probabilities were only estimated, and how a radius makes its promise hold.
+"""The true value of a plan on estimated probabilities, and how a radius makes its promise hold.
 
-The pump of pump.csv is logged for a while with actions chosen at random. The logs say how often each outcome came up; what
-is possible, and what it pays, is known. A plan on the estimated probabilities picks the promise that luck made look
-good, so it is often broken. A robust plan keeps its promise under every kernel within the confidence radius of each row,
-hence, with confidence 95 %, under the true one.
+The pump of pump.csv is logged for some episodes with random actions. The logs show how often each outcome occurred; the
+possible outcomes and their rewards are known. A plan on the estimated probabilities selects a promise that looks good by
+chance, so the promise is often broken. A robust plan keeps its promise under every kernel within the confidence radius of
+each row, and hence, with 95 % confidence, under the true one.
 
     python examples/robust_to_estimation.py
 """
@@ -34,7 +34,7 @@ def log(mdp: bqrl.MDP, episodes: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def possible(mdp: bqrl.MDP) -> tuple[np.ndarray, np.ndarray]:
-    """What is known without any data: which (s, a, s_next) can happen, and what they pay."""
+    """What is known without any data: which (s, a, s_next) are possible, and their rewards."""
     support, rewards = np.zeros((mdp.S, mdp.A, mdp.S), bool), np.zeros((mdp.S, mdp.A, mdp.S))
     for s, a in np.ndindex(mdp.S, mdp.A):
         successors, _, paid = mdp.outcomes(0, s, a)
@@ -47,7 +47,7 @@ def estimate(seen: np.ndarray, support: np.ndarray, rewards: np.ndarray, H: int)
     S, A, _ = seen.shape
     visits, size = seen.sum(axis=2), support.sum(axis=2)
     P = np.where(visits[..., None] > 0, seen / np.maximum(visits, 1)[..., None], support / size[..., None])
-    # `support` keeps what is possible but was not seen inside the ball. Counts of all stages are pooled.
+    # With `support` the ball includes outcomes that are possible but were not seen. Counts of all stages are pooled.
     wide = radius(visits, S, A, int(visits.sum()), H, DELTA, size)
     return bqrl.MDP(P, rewards, horizon=H, support=support), wide
 
@@ -55,7 +55,7 @@ def estimate(seen: np.ndarray, support: np.ndarray, rewards: np.ndarray, H: int)
 def main(quick: bool) -> None:
     truth = bqrl.load(Path(__file__).parent / "pump.csv", horizon=12, start="1")
     repeats = 5 if quick else 40
-    print(f"best possible promise at tau = {TAU}, the kernel known: {bqrl.solve(truth, TAU).value:g}\n")
+    print(f"best possible promise at tau = {TAU} if the kernel is known: {bqrl.solve(truth, TAU).value:g}\n")
     print(f"{'':>8}   {'plan on the estimate':^24}   {'robust plan':^24}")
     print(f"{'episodes':>8}   {'promise':>7} {'truth':>7} {'kept':>8}   {'promise':>7} {'truth':>7} {'kept':>8}")
     for episodes in (30, 100) if quick else (30, 100, 300, 1000):

@@ -1,4 +1,6 @@
 import ast
+import doctest
+import importlib
 import json
 import re
 import subprocess
@@ -107,6 +109,15 @@ def test_our_modules_import_one_another_at_the_top():
         for where in hidden_imports(path.read_text())
     ]
     assert hidden == [("display.py", "def views() -> ModuleType:")]
+
+
+DOCUMENTED = [path for path in sorted((ROOT / "src" / "bqrl").rglob("*.py")) if ">>> " in path.read_text()]
+
+
+@pytest.mark.parametrize("path", DOCUMENTED, ids=lambda path: str(path.relative_to(ROOT / "src" / "bqrl")))
+def test_examples_in_docstrings_print_what_they_say(path):
+    module = importlib.import_module(".".join(path.relative_to(ROOT / "src").with_suffix("").parts))
+    assert doctest.testmod(module).failed == 0
 
 
 def test_every_benchmark_imports():

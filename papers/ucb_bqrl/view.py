@@ -19,7 +19,7 @@ from bqrl.planners.greedy import plan_greedy
 from bqrl.results.charts import BLUE, RED, altair, csv_data, lines
 from bqrl.results.plan_charts import Steps
 from bqrl.results.result import Table
-from bqrl.results.study_view import ORDER, StudyView
+from bqrl.results.study_view import StudyView
 from bqrl.results.words import fixed
 from bqrl.study.scores import MEASURES
 from bqrl.study.settings import Level, Settings, read_settings
@@ -128,9 +128,14 @@ class View(StudyView):
         """The printed last values."""
         levels, keys = self.spec.levels, list(self.labels)
         return [
-            [levels.index(row["level"]), ORDER.index(row["measure"]), keys.index(row["learner"]), row["printed"]]
+            [
+                levels.index(row["level"]),
+                self.measures.index(row["measure"]),
+                keys.index(row["learner"]),
+                row["printed"],
+            ]
             for row in self.comparison
-            if row["measure"] in ORDER
+            if row["measure"] in self.measures
         ]
 
     def policy_title(self, tau: float) -> str:
@@ -177,7 +182,7 @@ class View(StudyView):
                 f"Not explained by the variation between seeds ({far}): {on}. {self._unknown(one, key)}",
             )
         against = self.study.reference(one.level)
-        if one.measure == "capped" and abs(against.capped - against.exact) > 1e-9:
+        if one.measure == "capped" and against.capped is not None and abs(against.capped - against.exact) > 1e-9:
             exact = float(held_out.ends("exact")[key].mean())
             reason += (
                 f" The capped reference is {against.capped:.6g} by the printed rules (its value is not printed); the exact"

@@ -275,7 +275,7 @@ BAD = [
     ("noise is continuous", lambda: model(noise=stats.norm(), mass=0.9), TypeError, "noise must be {event: probability} or a frozen discrete SciPy distribution"),
     ("noise is not frozen", lambda: model(noise=stats.poisson, mass=0.9), TypeError, "noise must be {event: probability} or a frozen discrete SciPy distribution"),
     ("noise without end", lambda: model(noise=stats.poisson(2)), ValueError, "noise has infinitely many events and must be cut; give mass, e.g. mass=0.9999"),
-    ("mass for a dict", lambda: model(mass=0.9), ValueError, "mass cuts a SciPy distribution; leave it out where noise lists its events"),
+    ("mass for a dict", lambda: model(mass=0.9), ValueError, "mass applies only to SciPy distributions; omit it if noise lists its events"),
     ("mass above 1", lambda: model(noise=stats.poisson(2), mass=1.5), ValueError, "mass must be a number in (0, 1), got 1.5"),
     ("laws for other stages", lambda: model(noise=[COIN] * 3), ValueError, "noise must be one law or 2 laws, one per stage, got 3"),
     ("bad law of a stage", lambda: model(noise=[COIN, {0: 0.5}]), ValueError, "noise[1] must sum to 1, got 0.5"),

@@ -91,7 +91,7 @@ def test_a_plan_prints_what_a_person_needs():
     assert "buffered" in str(solve(MODEL, 0.1, beta=0.05))
     assert "CVaR" in str(solve(MODEL, 0.1, beta=0.1))
     assert "robust" in str(solve(MODEL, 0.1, radius=0.1, attitude="robust"))
-    assert "proven lower value" in str(solve(DISCOUNTED, 0.1, points=500))
+    assert "proven lower bound" in str(solve(DISCOUNTED, 0.1, points=500))
     json.dumps(solve(MODEL, 0.1).summary(), allow_nan=False)
 
 

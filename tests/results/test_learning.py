@@ -92,6 +92,9 @@ def test_names_of_files_hold_no_separator():
     assert file_stem("ucb-bqrl", {"planner": "greedy"}, 3, alone=False) == "ucb-bqrl_planner-greedy_seed3"
     assert file_stem("../x", {"a": "b/c"}, 1, alone=False).count("/") == 0
     assert file_stem("ucbvi", {}, 7, alone=True) == "seed7"
+    long = [file_stem("q-learning", {"a" * 90: x}, 1, alone=False) for x in (0.951, 0.952)]
+    assert long[0] != long[1]
+    assert max(map(len, long)) < 100
 
 
 def test_the_chart_of_promises_names_who_ends_with_the_largest(found, document):

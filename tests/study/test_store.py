@@ -41,7 +41,7 @@ def test_a_run_is_what_learn_makes(stored):
     np.testing.assert_array_equal(record.returns, same.returns)
     np.testing.assert_array_equal(record.gap(0.5), same.gap(0.5))
     assert record.final_policy.actions.tobytes() == same.final_policy.actions.tobytes()
-    np.testing.assert_array_equal(Record.load(stored[0].path(RUN)).returns, same.returns)
+    np.testing.assert_array_equal(Record.load(stored[0].path(RUN.name)).returns, same.returns)
 
 
 def test_the_same_run_gives_the_same_bytes():
@@ -67,7 +67,7 @@ def damaged(content):
 
 def test_damaged_and_foreign_files_are_reported_and_made_anew(stored):
     found, said = stored
-    path = found.path(RUN)
+    path = found.path(RUN.name)
     whole = path.read_bytes()
     for count, (_, content) in enumerate(damaged(whole), start=1):
         path.write_bytes(content)
@@ -81,25 +81,42 @@ def test_damaged_and_foreign_files_are_reported_and_made_anew(stored):
 
 def test_the_result_of_another_run_is_not_taken(stored):
     found, said = stored
-    found.path(OTHERS[0]).write_bytes(found.path(RUN).read_bytes())
+    found.path(OTHERS[0].name).write_bytes(found.path(RUN.name).read_bytes())
     assert not found.has(OTHERS[0])
     assert "the file holds the result of another run" in said[0]
 
 
 def test_drafts_of_a_killed_process_are_removed(stored, tmp_path):
-    draft = tmp_path / "runs/.something.npz.abc.part"
+    draft = tmp_path / "runs/.something.npz.0123456789ab.part"
     draft.write_bytes(b"half")
     stored[0].close()
     with Store(tmp_path):
         assert not draft.exists()
 
 
-@pytest.mark.parametrize("name", ["times.jsonl", "study.log"])
-def test_files_of_others_with_the_names_of_ours_are_refused(tmp_path, name):
+@pytest.mark.parametrize("name", ["times.jsonl", "study.log", "runs", "runs/.film.part"])
+@pytest.mark.parametrize("locked", [False, True])
+def test_files_of_others_with_the_names_of_ours_are_refused(tmp_path, name, locked):
+    """Also where a plan of ours, which leaves a lock, lies beside them."""
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(FileExistsError, match="was not written by bqrl; move it"):
+    if locked:
+        (tmp_path / ".bqrl.lock").touch()
+    if locked and name == "runs/.film.part":
+        Store(tmp_path).close()  # a folder that might be ours; the file in it stays
+    else:
+        with pytest.raises(FileExistsError, match="was not written by bqrl; move it"):
+            Store(tmp_path)
+    assert (tmp_path / name).read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} == {name.split("/")[0], *([".bqrl.lock"] if locked else [])}
+
+
+def test_a_link_in_place_of_a_file_of_ours_is_refused(tmp_path):
+    Store(tmp_path).close()
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "study.log").symlink_to(tmp_path / "mine.txt")
+    with pytest.raises(FileExistsError, match="was not written by bqrl"):
         Store(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_full_disk_is_one_line_and_leaves_what_was_there(stored, monkeypatch):
@@ -126,7 +143,7 @@ def test_times_survive_a_cut_line(stored, tmp_path):
 
 
 def test_two_studies_do_not_share_a_folder(stored, tmp_path):
-    draft = tmp_path / "runs/.something.npz.abc.part"
+    draft = tmp_path / "runs/.something.npz.0123456789ab.part"
     draft.write_bytes(b"half")  # the first store is writing it
     with pytest.raises(
         BlockingIOError, match=r"^another command is running in .*; wait for it or give another folder$"

@@ -190,3 +190,38 @@ def test_a_study_of_another_problem_speaks_of_its_states_and_actions(tmp_path):
     text = page(result).split('<script type="application/json"')[0]
     for word in ("offer", "Stop", "Continue", "sold", "the paper"):
         assert word not in text
+
+
+OWN = """
+[study]
+name = "own"
+levels = [0.2]
+episodes = 4
+seeds = [1, 2]
+[problem]
+file = "model.npz"
+[tuning]
+points = 2
+rungs = [[2, 2]]
+seeds = [3]
+[learners.q]
+learner = "q-learning"
+grid = [0.1, 1.0]
+"""
+
+
+def test_only_a_study_that_shows_the_capped_reference_needs_it(tmp_path):
+    """With a discount the returns are too many for the paper's reference; this is said before the first run."""
+    bqrl.envs.make("RiverSwim").replace(discount=0.97, horizon=25).save(tmp_path / "model.npz")
+    path, capped = tmp_path / "own.toml", tmp_path / "capped.toml"
+    path.write_text(OWN)
+    capped.write_text(OWN.replace("episodes = 4", 'episodes = 4\nplot = ["capped"]'))
+    with pytest.raises(ValueError, match="too many returns"):
+        make(capped, tmp_path / "capped")
+    assert not (tmp_path / "capped").exists()
+    study = make(path, tmp_path / "own")
+    assert study.reference(0.2).capped is None
+    assert not (tmp_path / "own" / "capped").exists()
+    header, _ = read_table(tmp_path / "own" / "replications" / "model_tau0p2_ends.csv")
+    assert header == ["learner", "seed", "held_out", "exact_gap", "expected_regret"]
+    assert "capped" not in (tmp_path / "own" / "references.csv").read_text()

@@ -26,10 +26,11 @@ def drive(values, rungs, gap, tail=lambda value, episodes, seed: 0.0, seeds=(0, 
         assert len(batch.runs) == len(seeds) * len(asked[-1][1])
 
 
-def test_the_criterion_is_the_gap_to_the_capped_reference_and_the_return_of_the_last_episodes():
+@pytest.mark.parametrize("reference", ["exact", "capped"])
+def test_the_criterion_is_the_gap_to_a_reference_and_the_return_of_the_last_episodes(reference):
     record = bqrl.learn(bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2), "q-learning", 0.3, 50, 1)
-    score = Score.of(record, 0.3, 0.2)
-    assert score.gap == pytest.approx(record.gap(0.3, "capped").sum())
+    score = Score.of(record, 0.3, 0.2, reference)
+    assert score.gap == pytest.approx(record.gap(0.3, reference).sum())
     assert score.tail == pytest.approx(record.returns[-10:].mean())
 
 

@@ -1,9 +1,10 @@
 """American put: when to exercise the right to sell a share at a fixed price.
 
-The share price follows a binomial tree (Cox, Ross and Rubinstein 1979, "Option pricing: a simplified approach"): each month
-it moves up by the factor u = exp(volatility * sqrt(dt)) or down by 1 / u. Exercising pays strike minus price, or nothing if the
-price is higher. With the default drift, the interest rate, the best mean is the price of the option on this tree. Share price and
-strike 100, a rate of 5 % and a volatility of 20 % per year, and twelve months are round numbers of our own.
+The share price follows a binomial tree (Cox, Ross and Rubinstein 1979, "Option pricing: a simplified approach"): each
+month it moves up by the factor u = exp(volatility * sqrt(dt)) or down by 1 / u. Exercising pays strike minus price, or
+nothing if the price is higher. With the default drift, the interest rate, the best mean is the price of the option on
+this tree. A share price and strike of 100, a rate of 5 % and a volatility of 20 % per year, and twelve months are
+illustrative numbers of our own.
 """
 
 from __future__ import annotations

@@ -32,10 +32,10 @@ def asset_selling(
     stop_at_end: bool = False,
     shared: bool = False,
 ) -> MDP:
-    """The asset-selling problem; the paper's with the defaults.
+    """The asset-selling problem; the defaults give the problem of the paper.
 
-    Learners know that Stop sells and that sold absorbs; of Continue they know only that every offer is possible, even where
-    its probability is zero.
+    Learners know that Stop sells and that the state sold is absorbing. About Continue they know only that every offer is
+    possible, even if its probability is zero.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def asset_selling(
         Whether Continue is unavailable at the last stage, after which no offer can be sold. The kernel is then stored
         stage by stage.
     shared : bool
-        Whether learners know that one law of offers drives every row; not so in the paper's study.
+        Whether learners know that one law of offers drives every row; in the paper's study they do not.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray
     """Probabilities of the next offer, shape (offers,).
 
     "two-humped" is a market of many small buyers and a few large ones: with probability 0.9 a bell shape around a fifth of
-    the range, with 0.1 one around four fifths, each with a standard deviation of a tenth of the range, on the offers alone.
+    the range, with 0.1 one around four fifths, each with a standard deviation of a tenth of the range, cut to the offers.
     """
     x = np.arange(offers)
     if isinstance(distribution, str):

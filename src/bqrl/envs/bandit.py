@@ -1,8 +1,8 @@
 """Bandit: one choice between a sure reward and arms that pay a high or a low one.
 
-The sure arm pays 4; each other arm pays 8 with a probability of its own and 1 otherwise. At the median the best arm is any with a
-probability above one half; at lower levels it is the sure one. Illustrative numbers of our own: arms near one half, so that
-a learner must tell them apart.
+The sure arm pays 4; each other arm pays 8 with its own probability and 1 otherwise. At the median, any arm with a
+probability above one half is best; at low levels the sure arm is. Illustrative numbers of our own: the probabilities
+are near one half, so that a learner must distinguish them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Garnet: random problems of any size, the same for the same seed.
 
-Each row has a few random successors with random probabilities; rewards are whole random numbers by state and action. The
+Each row has a few random successors with random probabilities; rewards are random whole numbers per state and action. The
 construction follows Archibald, McKinnon and Thomas (1995, "On the generation of Markov decision processes") and Bhatnagar,
 Sutton, Ghavamzadeh and Lee (2009, "Natural actor-critic algorithms"). Dirichlet probabilities and whole rewards, which put the
 returns on a lattice, are our own choice, and so are the default sizes.

@@ -2,9 +2,9 @@
 
 The kernel was estimated from records of the MIMIC-III database (Choudhary, Gupta and Thomas 2024, "ICU-Sepsis: A
 Benchmark MDP Built from Real Medical Data"): 713 clusters of patients, 25 combinations of fluids and vasopressors, restricted to
-the admissible ones. The benchmark pays for survival alone, which has only two returns; here survival pays 100 and
-each step up to the end state costs 1, the step that follows death or survival included, so that a quantile also counts the
-time. Of no clinical value.
+the admissible ones. The benchmark pays for survival alone, so that only two returns are possible; here survival pays 100 and
+each step up to the end state costs 1, including the step that follows death or survival, so that a quantile also reflects
+the time in care. The problem is of no clinical value.
 
 The data are those of the package `icu-sepsis` (MIT licence). Its files are read where they are installed; the package
 itself is never imported.
@@ -62,7 +62,7 @@ def icu_sepsis(horizon: int = 60, survival: float = 100.0, cost: float = 1.0) ->
 
 
 def _folder() -> Path:
-    """Where the data are; the package is found but not run."""
+    """The folder with the data; the package is located but not imported."""
     spec = importlib.util.find_spec(PACKAGE)
     places = (
         [] if spec is None else [Path(place) / "envs" / "assets" for place in spec.submodule_search_locations or []]

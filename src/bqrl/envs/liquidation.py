@@ -2,8 +2,8 @@
 
 In each period the trader sells some lots at the present price minus an impact that grows with the number of lots sold.
 Between periods the price moves up, down, or not at all. Lots that are left at the end are worth nothing. The structure is
-that of Almgren and Chriss (2000, "Optimal execution of portfolio transactions"), with temporary impact only. The numbers, in
-ticks per lot, are illustrative numbers of our own.
+that of Almgren and Chriss (2000, "Optimal execution of portfolio transactions"), with temporary impact only. Prices are in
+ticks per lot. Illustrative numbers of our own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Machine replacement: run a machine that wears out, overhaul it, or buy a new one.
 
-A week of running pays less the more the machine is worn, and adds 0, 1 or 2 units of wear. A machine that is worn out breaks
-down and pays nothing but the cost of the breakdown. An overhaul takes a week and removes two units of wear; a replacement
-takes a week as well and starts afresh. Equipment replacement is a textbook problem (for example Puterman 1994, "Markov
-decision processes", Section 4.7); the numbers are illustrative numbers of our own.
+The more the machine is worn, the less a week of running pays; it also adds 0, 1 or 2 units of wear. A machine that is worn
+out breaks down: it earns nothing and causes the cost of the breakdown. An overhaul takes a week and removes two units of
+wear; a replacement also takes a week and starts afresh. Equipment replacement is a textbook problem (for example Puterman
+1994, "Markov decision processes", Section 4.7); the numbers are illustrative and our own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def machine_replacement(
     Parameters
     ----------
     output : sequence
-        Profit of a week of running at wear 0, 1, ...; the last entry is that of a breakdown.
+        Profit of a week of running at wear 0, 1, ...; the last entry is the profit of a breakdown.
     overhaul, replacement : float
         Costs.
     wear : sequence

@@ -1,8 +1,8 @@
 """Perishable inventory: order blood platelets that expire after three days.
 
-Each morning a hospital orders packs, which arrive at once and can be used on the day itself and the days after; the oldest
+Each morning a hospital orders packs, which arrive at once and can be used on that day and the following days; the oldest
 are used first. A pack that expires is wasted, and a pack that is missing is fetched by courier. The state is the number
-of packs by remaining days of life. The structure is a small version of the one in Haijema, van der Wal and van Dijk (2007,
+of packs per remaining day of life. The structure is a small version of the one in Haijema, van der Wal and van Dijk (2007,
 "Blood platelet production: optimization by dynamic programming and simulation"); costs and demand are illustrative
 numbers of our own.
 """
@@ -35,7 +35,7 @@ def perishable_inventory(
     life : int
         Days on which a pack can be used, the day of delivery included; at least 2.
     largest_order, horizon : int
-        Packs per order at most, and number of days.
+        Largest number of packs per order, and number of days.
     demand, mass : float
         Mean of the Poisson demand per day, and where it is cut.
     unit, waste, shortage : float

@@ -53,7 +53,7 @@ def portfolio(
 
     def step(units: int, quarters: int, market: int) -> tuple[int, float]:
         growth = (quarters * rates[market] + (QUARTERS - quarters) * safe) / QUARTERS
-        after = math.floor(units * (1.0 + growth) + 0.5 + 1e-9)  # the last term: a half in decimals rounds up
+        after = math.floor(units * (1.0 + growth) + 0.5 + 1e-9)  # 1e-9: decimal halves round up despite float errors
         return after, float(after - units)
 
     mdp = from_step(

@@ -41,7 +41,7 @@ MODULES = {
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is known of a named problem without building it."""
+    """Facts about a named problem, known without building it."""
 
     name: str
     id: str  # of Gymnasium
@@ -53,8 +53,15 @@ class About:
 
 
 def names() -> list[str]:
-    """Names of the problems that `make` builds; "bqrl/<name>-v0" is their Gymnasium id.
+    """Names of the problems that `make` builds; the Gymnasium id of each is "bqrl/<name>-v0".
 
+    Returns
+    -------
+    list of str
+        The names in alphabetical order.
+
+    Examples
+    --------
     >>> names()[:2]
     ['AmericanPut', 'AssetSelling']
     """
@@ -62,8 +69,20 @@ def names() -> list[str]:
 
 
 def about(name: str) -> About:
-    """Story, units and builder of the problem called `name` (or by its Gymnasium id).
+    """Story, units and builder of a named problem.
 
+    Parameters
+    ----------
+    name : str
+        Name of the problem, or its Gymnasium id.
+
+    Returns
+    -------
+    About
+        The facts, without building the problem.
+
+    Examples
+    --------
     >>> about("Inventory").unit, about("Inventory").stage
     ('dollars', 'month')
     """
@@ -90,8 +109,22 @@ def about(name: str) -> About:
 
 
 def make(name: str, **params: Any) -> MDP:
-    """The problem called `name` (or by its Gymnasium id), with the parameters of its builder.
+    """Build a named problem.
 
+    Parameters
+    ----------
+    name : str
+        Name of the problem, or its Gymnasium id; `names()` lists the names.
+    **params
+        Parameters of the problem's builder, e.g. `offers` of "AssetSelling".
+
+    Returns
+    -------
+    MDP
+        The problem.
+
+    Examples
+    --------
     >>> make("AssetSelling", offers=5, start=2)
     MDP(H=10, S=6, A=2, start=2, 32 transitions, stationary)
     """

@@ -27,7 +27,7 @@ def safe_or_risky(
     horizon : int
         Number of choices.
     shared : bool
-        Whether the model carries the law of the event.
+        Whether learners know that one law decides every risky choice.
 
     Returns
     -------

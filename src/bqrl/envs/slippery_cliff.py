@@ -1,7 +1,7 @@
 """Slippery cliff: the short way to the goal runs along an edge, and the ground is slippery.
 
 A walker crosses a grid from the lower left to the lower right corner; the lower edge between them is a cliff. Each move costs 1,
-a fall costs much more and leads back to the start, and the goal ends the costs. With probability 0.1 each, a move goes
+a fall costs much more and leads back to the start, and no cost arises at the goal. With probability 0.1 each, a move goes
 to the left or to the right of the intended direction. The grid is that of cliff walking (Sutton and Barto 2018,
 "Reinforcement learning: an introduction", Example 6.6), made smaller; the slips and the cost of a fall are illustrative
 numbers of our own.

@@ -1,10 +1,10 @@
 """Treatment choice over a course of therapy: an intensive drug helps more often, and harms more often.
 
-Each month a patient receives the standard therapy, an intensive one, or none. The condition then improves, stays or worsens;
-remission can relapse, and death is final. A month of 30 days counts by its quality of life, less what the therapy
-itself takes away. All numbers are illustrative numbers of our own and of no clinical value: the problem only has the shape
-of those in the literature (for example Schaefer, Bailey, Shechter and Roberts 2005, "Modeling medical treatment using Markov
-decision processes").
+Each month a patient receives the standard therapy, an intensive one, or none. The condition then improves, stays or
+worsens; remission can relapse, and death is final. A month of 30 days is weighted by its quality of life, less the
+burden of the therapy itself. All numbers are illustrative, our own and of no clinical value: the problem only has the
+structure of those in the literature (for example Schaefer, Bailey, Shechter and Roberts 2005, "Modeling medical
+treatment using Markov decision processes").
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STATES = ("Remission", "Mild", "Severe", "Critical", "Dead")
 ACTIONS = ("No therapy", "Standard", "Intensive")
 QUALITY = (30.0, 24.0, 15.0, 6.0, 0.0)  # days per month, by condition
 BURDEN = (0.0, 3.0, 6.0)  # days per month, by therapy
-BETTER = (0.02, 0.25, 0.45)  # probability to improve by one state, by therapy
+BETTER = (0.02, 0.25, 0.45)  # probability of improving by one state, by therapy
 WORSE = ((0.15, 0.30, 0.35), (0.06, 0.15, 0.20), (0.04, 0.10, 0.12))  # from Remission, Mild, Severe, by therapy
 DEATH = ((0.0, 0.01, 0.04, 0.25), (0.0, 0.01, 0.03, 0.18), (0.01, 0.03, 0.06, 0.22))  # by therapy and state
 
@@ -32,7 +32,7 @@ def treatment_choice(horizon: int = 18, start: str = "Severe", burden: float = 1
     start : str
         First condition: "Remission", "Mild", "Severe" or "Critical".
     burden : float
-        Factor on what a month of therapy takes from the quality of life.
+        Factor by which the loss of quality of life through therapy is multiplied.
 
     Returns
     -------

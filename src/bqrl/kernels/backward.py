@@ -1,11 +1,10 @@
-"""Backward in time: one stage, or all stages, of the sweep over (state, column) under every planner and planning learner.
+"""Backward passes: one stage, or all stages, of the sweep over (state, column) that target planners and learners share.
 
 `sweep_state` is the recursion for one state. Three loops call it, with identical results: state by state (`sweep_rows`), over
 threads (`sweep_rows_threads`), and through all stages (`sweep_stages`), which saves small problems a Python call per stage.
 
-Columns are needs (see mdp/grid.py), and rewards move them (see moves.py). Where a policy is made, the row of a state
-holds the values of all columns and then their means: an outcome's two rows then lie together in memory, and memory is the
-bottleneck of a sweep.
+Columns are needs (see mdp/grid.py), and rewards move them (see moves.py). If a policy is computed, the row of a state holds
+the values of all columns and then their means: the two are then adjacent in memory, and memory is the bottleneck of a sweep.
 """
 
 import numpy as np
@@ -122,7 +121,7 @@ def column_after(c, i, moves, n_next):
 
 @inner
 def add_missing(out, row, rows, moves, mass, source, n_next):
-    """Let the last outcome of a row take the given mass from the greatest of the others, to which the ball moved mass."""
+    """Move the given mass to the last outcome of a row, from the greatest of the others, to which the ball moved mass."""
     last = rows.start[row + 1] - 1
     for c in range(out.size):
         greatest = -np.inf
@@ -134,7 +133,7 @@ def add_missing(out, row, rows, moves, mass, source, n_next):
 
 @inner
 def leave_out(s, now, action):
-    """Fill in a state that is never met."""
+    """Fill in zeros for a state that is never reached."""
     now[s] = 0.0
     if action.size > 0:
         action[s] = 0
@@ -150,7 +149,7 @@ def scratch_for(after, now):
 def sweep_state(s, rows, moves, ball, goal, pages, scratch):
     """One state of one stage: the least expected value over actions, with its mean and its action.
 
-    Where actions are filled in, the pages hold values and the means behind them. `ball` is None without uncertainty, which
+    If actions are filled in, the pages hold the values followed by the means. `ball` is None without uncertainty, which
     avoids compiling the l1 step. `scratch` comes from `scratch_for`.
 
     If the outcomes of a row move the columns together, its expectations are computed on the columns of the next stage and
@@ -206,7 +205,7 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
         else:
             keep_less(value, row_value, first)
         first = False
-    if first:  # a state without actions is never met
+    if first:  # a state without actions is never reached
         leave_out(s, now, action)
 
 
@@ -236,8 +235,8 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables):
     """Sweep all stages of a uniform grid in one call; return the row of `work` that holds the first stage.
 
     ball.half (H*S*A,), if there is a ball, and goal.mean_reward (H, S*A) hold all stages. `work` (2, cells) holds the
-    terminal values, with the means behind them, in its first row. `tables` receives the actions; an empty buffer asks for
-    values only.
+    terminal values, followed by the means, in its first row. `tables` receives the actions; if its buffer is empty,
+    only values are computed.
     """
     H, S = stages.size.size - 1, stages.mu.size
     per_stage = S * stages.A
@@ -294,7 +293,7 @@ def sort_columns(after, states, order, values):
 def reduce_rows(product, shift, exists, goal, now, action):
     """Shift every row (s, a) of a matrix product by its reward, and take the minimum over actions as in `sweep_state`.
 
-    Without threads: the product takes ten times as long, and its threads still hold the cores when this begins.
+    It does not use threads: the product takes ten times as long, and its threads still occupy the cores when this begins.
     """
     S, A = exists.shape
     layers = 2 if action.size > 0 else 1

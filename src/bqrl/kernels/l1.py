@@ -1,9 +1,10 @@
 """The l1 step: the extreme expectation over a ball around a row, within its support.
 
-Mass half the radius moves from the least favoured outcomes to the most favoured one. `l1_expectation` is the reference, and
-`l1_moved` the row that attains it. Two forms serve many columns at once and are tested against the reference:
-`l1_columns` follows one sparse row from column to column; `l1_ordered` uses one order of the states per column for all rows
-of a stage, which is twice as fast where rows are dense and share their successors (benchmarks/uncertain.py).
+A mass of half the radius moves from the least favoured outcomes to the most favoured one. `l1_expectation` is the
+reference, and `l1_moved` the row that attains it. Two forms serve many columns at once and are tested against the
+reference: `l1_columns` follows one sparse row from column to column; `l1_ordered` uses one order of the states per
+column for all rows of a stage, which is twice as fast where rows are dense and share their successors
+(benchmarks/uncertain.py).
 """
 
 from typing import Any, NamedTuple
@@ -141,7 +142,7 @@ def any_above(values, rows, c, sign, bound):
 def where_apart(values, rows, n, slack):
     """Return the range begin .. end - 1 of the columns in which outcomes differ, by bisection: values rise along a row.
 
-    Before this range every need is met after each outcome; behind it none is.
+    Before this range every need is met after each outcome; after it none is.
     """
     safe, lost = -largest(values, rows, 0, -1.0), largest(values, rows, n - 1, 1.0)
     begin, end = 0, n
@@ -163,7 +164,7 @@ def where_apart(values, rows, n, slack):
 
 @inner
 def first_givers(order, probability, half, sense, side):
-    """Take mass `half` from the outcomes at the end of `order`; return the last one that gives, and what the others gave.
+    """Take mass `half` from the outcomes at the end of `order`; return the last giver, and the mass that the others gave.
 
     The last giver may keep a part of its mass. side[j] is -sense if outcome j gave all its mass, else sense.
     """
@@ -230,7 +231,7 @@ def last_givers(support, half, sense, apart, out):
                 giver, given = first_givers(order, probability, half, sense, side)
                 break
             last = giver
-            if side[j] != sense:  # j takes its mass back, the last giver gives more; if that is all it has, j the rest
+            if side[j] != sense:  # j takes its mass back, the last giver gives more; if it runs out, j gives the rest
                 given -= probability[j]
                 side[j] = sense
                 if given + probability[giver] < half:
@@ -280,10 +281,10 @@ def sums_beside(support, sense, apart, edge, kept, mass, best):
 def l1_columns(values, rows, probability, half, sense, out):
     """out[c] = `l1_expectation` of values[rows, c] for every column: the least (sense +1) or the greatest (-1).
 
-    Mass `half` goes from the least favoured values to the most favoured (what it takes from that one comes back to it):
-    outcomes favoured over the last giver keep all, those level with it or behind keep together what is left of their mass
-    after `half`. No term is negative for nonnegative values. Values closer than the rounding error of such sums count as
-    level: `rounding_error` in planners/sweep.py allows for it.
+    Mass `half` moves from the least favoured values to the most favoured one (mass taken from that one returns to it).
+    Outcomes favoured over the last giver keep all their mass; the last giver and the outcomes equal to it or less favoured
+    together keep what remains of their mass after `half` is taken. No term is negative for nonnegative values. Values closer
+    than the rounding error of such sums count as equal: `rounding_error` in planners/sweep.py allows for it.
     """
     at = rows.astype(np.uint64)  # see `add_span` for why indices are unsigned
     slack = (at.size + 2) * 2.0**-53 * max(largest(values, at, out.size - 1, 1.0), largest(values, at, 0, -1.0))

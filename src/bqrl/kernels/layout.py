@@ -29,7 +29,7 @@ class Ball(NamedTuple):
     """
 
     half: Any  # (S*A,) half the radius of every row, or empty
-    sense: float  # +1: the ball helps (the least expectation); -1: it hurts (the greatest)
+    sense: float  # +1: best case (the least expectation); -1: worst case (the greatest)
     order: Any  # (columns, S)
     values: Any  # (columns, S)
     missing: Any  # (S*A,), or empty
@@ -45,7 +45,7 @@ class Goal(NamedTuple):
 
 
 class Pages(NamedTuple):
-    """Values of the next stage and of this one, with the means behind them, and the actions; see backward.py."""
+    """Values of the next stage and of this one, each followed by the means, and the actions; see backward.py."""
 
     after: Any  # (S, layers * next columns)
     now: Any  # (S, layers * columns)
@@ -58,7 +58,7 @@ class Stages(NamedTuple):
     start: Any  # (K*S*A + 1,)
     successor: Any  # (nnz,)
     shift: Any  # (H, widest) columns that each outcome of a stage moves in a backward sweep
-    gain: Any  # (H, widest) steps that each outcome pays
+    gain: Any  # (H, widest) reward of each outcome in steps
     shared: Any  # (H,) whether the rows of the stage share one order of the states (see Ball)
     size: Any  # (H + 1,) points of each stage
     lowest: Any  # (H + 1,) lowest point of each stage in steps

@@ -11,7 +11,7 @@ from numba import njit
 inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
 # For loops over named groups of arrays: a call would count the references to each array of a group.
 inlined = njit(cache=True, inline="always")
-ZERO = np.int64(0)  # as an argument, a literal 0 would compile the callee once more for itself
+ZERO = np.int64(0)  # a literal 0 as an argument would compile the callee a second time
 
 
 @njit(cache=True)

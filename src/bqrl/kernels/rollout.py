@@ -1,4 +1,4 @@
-"""Forward in time: episodes driven by uniforms that the caller drew, and the masses of collected sums."""
+"""Forward passes: episodes driven by uniforms that the caller drew, and the masses of collected sums."""
 
 import numpy as np
 from numba import njit, prange
@@ -17,7 +17,7 @@ def draw(probability, begin, end, u):
     while i < last and u >= mass:
         i += 1
         mass += probability[i]
-    while probability[i] == 0.0 and i > begin:  # rounding must not end in an impossible entry
+    while probability[i] == 0.0 and i > begin:  # rounding must not select an impossible entry
         i -= 1
     return i
 
@@ -31,7 +31,7 @@ def draw_many(row_start, probability, row, u, outcome):
 
 @njit(cache=True)
 def step(stages, probability, reward, h, a, u, trace):
-    """Play action a at stage h from the current state and record what happens; returns the steps that were paid."""
+    """Play action a at stage h from the current state and record what happens; returns the reward in steps."""
     rows = stages.mu.size * stages.A
     first = 0 if stages.start.size - 1 == rows else h * rows
     q = first + trace.states[h] * stages.A + a

@@ -8,8 +8,8 @@ beta = tau gives the lower CVaR, beta -> 0 the quantile (Value-at-Risk).
 One tolerance decides every comparison of a probability with a level: eight weights of 0.1 sum to 0.7999999999999999, so
 Q_tau is the first atom whose running mass is at least tau - MASS_TOL. `reaches` is the same decision in terms of P(G < x).
 Level 0 is the smallest value.
-Deviation: Definition 1 states its endpoint rule twice for level 0 and not at all for level 1; at level 1 the integral
-decides.
+Deviation: Definition 1 states its endpoint rule twice for level 0 and not at all for level 1; here the integral also
+defines level 1.
 
 `laws/rows.py` has the same functionals for many laws on a shared grid.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class Margin(NamedTuple):
     """Distances of the level tau from both ends of the quantile's atom x; a tiny distance marks a fragile answer.
 
-    `above` may be negative, by at most MASS_TOL, where the tolerance decided.
+    `above` may be negative, by at most MASS_TOL, if the tolerance determined the quantile.
     """
 
     below: float  # tau - P(G < x)
@@ -149,7 +149,7 @@ class Law(Charted):
     @overload
     def cdf(self, x: FloatArray) -> FloatArray: ...
     def cdf(self, x: Any) -> Any:
-        """P(G <= x), for a number or an array; a value within VALUE_TOL of x counts as x, so 0.1 + 0.2 is not above 0.3."""
+        """P(G <= x), for a number or an array; values within VALUE_TOL of x count as x, so 0.1 + 0.2 is not above 0.3."""
         mass = self._mass_left_of(x, 1, VALUE_TOL)
         return mass if mass.ndim else float(mass)
 
@@ -158,18 +158,18 @@ class Law(Charted):
     @overload
     def shortfall(self, x: FloatArray) -> FloatArray: ...
     def shortfall(self, x: Any) -> Any:
-        """P(G < x), for a number or an array; a value within VALUE_TOL of x counts as x."""
+        """P(G < x), for a number or an array; values within VALUE_TOL of x count as x."""
         mass = self._mass_left_of(x, -1, VALUE_TOL)
         return mass if mass.ndim else float(mass)
 
     def quantile(self, tau: float) -> float:
-        """Lower quantile inf{x : P(G <= x) >= tau}, mass compared up to MASS_TOL; level 0 is the smallest value."""
+        """Lower quantile inf{x : P(G <= x) >= tau}, with masses compared up to MASS_TOL; the smallest value at level 0."""
         return float(self.values[self._atom_of(check_level(tau))])
 
     def upper_quantile(self, tau: float) -> float:
-        """Upper quantile sup{x : P(G < x) <= tau}, mass compared up to MASS_TOL; level 1 is the largest value.
+        """Upper quantile sup{x : P(G < x) <= tau}, with masses compared up to MASS_TOL; the largest value at level 1.
 
-        It differs from `quantile` only where some running mass equals tau: it is then the next atom.
+        It differs from `quantile` only if some running mass equals tau; it is then the next atom.
         """
         tau = check_level(tau)
         if tau == 0.0:
@@ -187,9 +187,9 @@ class Law(Charted):
     def buffered_quantile(self, tau: float, beta: float) -> float:
         """Average of the quantiles of levels tau - min{beta, tau} to tau (paper, Definition 1).
 
-        It is the closed sum of the paper: atom j is Q_u for u in (c_{j-1}, c_j], so its weight is the overlap of that
-        interval with the buffer. If all levels of the buffer lie in one atom, the answer is exactly that atom; it never
-        exceeds Q_tau.
+        Atom j is Q_u for u in (c_{j-1}, c_j], where c_j is the running mass, so its weight in the average is the overlap of
+        that interval with the buffer (the closed form of the paper). If all levels of the buffer lie in one atom, the
+        result is exactly that atom. It never exceeds Q_tau.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Law(Charted):
         return float(min(max(average, x[0]), self.values[top]))
 
     def cvar(self, tau: float) -> float:
-        """Lower CVaR, the mean of the worst share tau of outcomes: the buffered quantile at beta = tau; level 1 is the mean."""
+        """Lower CVaR, the mean of the worst fraction tau of outcomes: the buffered quantile at beta = tau; the mean at 1."""
         return self.buffered_quantile(tau, tau)
 
     # -- comparison and arithmetic --------------------------------------------------------------------------------------

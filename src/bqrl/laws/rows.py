@@ -1,6 +1,7 @@
 """The functionals of `Law` for many laws at once: each row of `pmf` is a law on the shared, increasing `atoms`.
 
-A row gives bit for bit what the method of the same name gives for `Law(atoms, row)`; only means may differ by rounding.
+For each row the result equals, bit for bit, that of the method of the same name of `Law(atoms, row)`; only means may differ
+by rounding.
 """
 
 from __future__ import annotations

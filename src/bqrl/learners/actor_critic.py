@@ -10,7 +10,8 @@ After every `batch` episodes, V is fitted to the lambda-returns of the episodes,
 mean 0 and variance 1, and the policy is improved. The policy plays by its probabilities. The evaluated policy plays the most
 probable action (the lowest index if several are equal).
 
-Deviation: the critic is fitted before the advantages are computed, so that first visits do not reward whatever was played.
+Deviation: the critic is fitted before the advantages are computed, so that a first visit does not reinforce the action
+merely because it was played.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class JsonLines(_Log):
             raise FileNotFoundError(f"the folder {self.path.parent} does not exist; create it first")
         if self.path.is_dir():
             raise IsADirectoryError(f"{self.path} is a folder; give the name of a file")
-        self._file = self.path.open("a+b")  # opened now, so that a refused write does not come after an hour's work
+        self._file = self.path.open("a+b")  # opened now, so that an error comes before the run
         self._begun = False
 
     def __call__(self, episode: int, numbers: Mapping[str, Any]) -> None:
@@ -88,7 +88,7 @@ class TensorBoard(_Log):
         self._writer = Writer(str(folder))
 
     def __call__(self, episode: int, numbers: Mapping[str, Any]) -> None:
-        """Hand over the numbers of one episode; those that are not finite are left out."""
+        """Write the numbers of one episode; those that are not finite are left out."""
         for name, value in numbers.items():
             if _plain(value) is not None:
                 self._writer.add_scalar(name, value, episode)
@@ -101,7 +101,7 @@ class TensorBoard(_Log):
 
 
 def together(*callbacks: Callback) -> Callback | None:
-    """One callback that calls each in turn; None of none, so that `learn` need not collect the numbers."""
+    """One callback that calls each in turn; None if there are none, so that `learn` need not collect the numbers."""
     if not callbacks:
         return None
 

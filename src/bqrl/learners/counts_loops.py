@@ -1,4 +1,4 @@
-"""Counting transitions: which outcome of which row occurred, and the empirical row that follows."""
+"""Counting transitions: which outcome of which row occurred, and the resulting empirical row."""
 
 from typing import Any, NamedTuple
 

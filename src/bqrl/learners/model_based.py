@@ -56,7 +56,7 @@ class ModelBased(Learner):
         self.counts.observe(episode)
 
     def evaluated(self) -> MarkovPolicy:
-        """Return the planned policy: it explores by its beliefs, not at random."""
+        """Return the planned policy: its exploration is part of the plan, not random."""
         return self._policy
 
     def notes(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What a learner knows of a problem, what it must do, and what one episode is."""
+"""The interface of learners: their knowledge of a problem, the methods that they must have, and the form of an episode."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Learner(ABC):
         """Learn from the episode just played."""
 
     def evaluated(self) -> Policy | None:
-        """Return the policy that scores the episode just planned, exploration removed; None: the planned policy itself."""
+        """Return the policy by which the planned episode is scored, without exploration; None: the planned policy itself."""
         return None
 
     def notes(self) -> dict[str, float]:
@@ -165,8 +165,8 @@ def policy_arrays(policy: Policy | None) -> dict[str, Any]:
 def blank_model(mdp: MDP) -> MDP:
     """Return the problem with uniform rows over the known support in place of the kernel; known rows keep theirs.
 
-    Shared noise stays, without its laws. It is dropped where the problem itself does not know its laws: the rows of such a
-    twin need not be images of any law.
+    Shared noise stays, without its laws. It is dropped if the laws of the problem are not known, because its rows then need
+    not be images of any law.
     """
     sizes = np.diff(mdp.row_start)
     known = np.repeat(mdp.known.reshape(-1), sizes)

@@ -1,4 +1,4 @@
-"""Posterior sampling for quantiles: draw a kernel, plan for a window of quantiles around tau, and play the plan if it may pay.
+"""Posterior sampling for quantiles: draw a kernel, plan for a window of quantiles around tau, play the plan if worthwhile.
 
 The posterior of every row that is not known is
 
@@ -23,9 +23,9 @@ it would gain under P is at least what it would cost under M,
 
     (V(d; P) - V(m; P)) (1 + (w / PATIENCE)^2)  >=  V(m; M) - V(d; M),
 
-where w is the number of episodes since a plan with a positive cost was played; otherwise m is played. The longer nothing else was
-tried, the higher the accepted price, so no alternative is given up for good. To save time, m is made again only after an eighth
-of the episodes so far; its values are those under the present kernels.
+where w is the number of episodes since a plan with a positive cost was played; otherwise m is played. The accepted cost
+grows until another plan is tried, so no alternative is given up for good. To save time, m is recomputed only when it is
+older than an eighth of the episodes so far; its values are always those under the present kernels.
 
 No regret bound is claimed.
 """
@@ -48,11 +48,11 @@ from bqrl.mdp.policy import TargetPolicy, action_dtype
 from bqrl.planners.confidence import log_buffer
 
 WINDOWS = ("centred", "lower")
-STALE = 8  # the plan on the mean is made again after one in STALE of the episodes so far
-RANKS = 4  # draws per row where rows are drawn together
-TOGETHER = 3  # they are in one of TOGETHER episodes
+STALE = 8  # the plan on the mean is recomputed when it is older than t / STALE episodes
+RANKS = 4  # draws per row if rows are drawn together
+TOGETHER = 3  # rows are drawn together in one of TOGETHER episodes
 DOUBT = 10.0  # visits at which the counts of a drawn row have half their weight
-PATIENCE = 64  # episodes without exploration that double the accepted price
+PATIENCE = 64  # episodes without exploration after which the accepted cost has doubled
 
 
 class PSRL(Learner):
@@ -157,7 +157,7 @@ class PSRL(Learner):
         return np.repeat(self.prior / self._sizes, self._sizes) + np.repeat(weight, self._sizes) * self._units.seen()
 
     def _kernel(self, weights: FloatArray, rank: int = 0) -> FloatArray:
-        """Return the kernel with the normalised weights, shape (draws, entries), as laws; of several draws, those of a rank."""
+        """Return the kernel whose laws are the normalised weights (draws, entries); of several draws, those of one rank."""
         kernel = self.counts.probability.copy()
         if self._sizes.size == 0:
             return kernel
@@ -189,7 +189,7 @@ class PSRL(Learner):
         self.t += 1
 
     def notes(self) -> dict[str, float]:
-        """Return the window, the value of the plan on its kernel, whether it is that of the draw, and the sweeps."""
+        """Return the window, the value of the plan under its kernel, whether it is the plan on the draw, and the sweeps."""
         return self._notes
 
     def state(self) -> dict[str, Any]:

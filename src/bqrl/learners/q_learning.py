@@ -6,7 +6,7 @@ with n the visits of (h, s, a): first the plain average of the targets, later an
 per episode, so updating after the episode in order of play equals updating online.
 
 Epsilon falls linearly from 1 to 0.05 over the run. With an optimistic start it is 0.05 throughout, since then the table itself
-explores. `epsilon=(first, last)` sets another line. The evaluated policy is greedy and breaks ties by the lowest index, so in
+explores. `epsilon=(first, last)` sets other ends. The evaluated policy is greedy and breaks ties by the lowest index, so in
 asset selling a fresh table stops at once.
 
 A table that starts at zero undervalues waiting until later stages have been learned, and in a few thousand episodes it settles

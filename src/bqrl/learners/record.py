@@ -1,4 +1,4 @@
-"""What a run leaves behind: returns, the law of every evaluated policy, and measures against the exact optimum."""
+"""The record of a run: returns, the law of every evaluated policy, and measures against the exact optimum."""
 
 from __future__ import annotations
 
@@ -70,7 +70,18 @@ class Record(Charted):
         return [distinct[i] for i in self.law_of]
 
     def quantile(self, tau: float) -> FloatArray:
-        """Exact tau-quantile of every evaluated policy."""
+        """Return the tau-quantile of the evaluated policy, per episode.
+
+        Parameters
+        ----------
+        tau
+            Level in [0, 1]; it may differ from the level that the learner was given.
+
+        Returns
+        -------
+        array of shape (T,)
+            Exact if `scores` is "exact"; else each entry may lie up to `score_error` below the true quantile.
+        """
         self._need_laws()
         return quantile_rows(self.points, self.pmf, tau)[self.law_of]
 
@@ -87,8 +98,8 @@ class Record(Charted):
         tau
             By default the level that the learner was given.
         reference
-            "exact": the true optimum. "capped": the paper's numerical reference, with gaps cut at zero as in the paper. A
-            number: itself, cut likewise.
+            "exact": the true optimum. "capped": the paper's numerical reference, with negative gaps set to zero as in the
+            paper. A number: this value, also with negative gaps set to zero.
 
         Returns
         -------
@@ -107,7 +118,7 @@ class Record(Charted):
         return np.maximum(best - values, 0.0)
 
     def buffered_error(self, tau: float, beta: float) -> FloatArray:
-        """Best buffered quantile minus the evaluated policy's, per episode (the best one's proven upper bound)."""
+        """Proven upper bound on the best buffered quantile, minus that of the evaluated policy, per episode."""
         self._need_laws()
         upper = plan_buffered(self._problem("buffered_error"), tau, beta).upper
         assert upper is not None
@@ -154,7 +165,7 @@ class Record(Charted):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any], name: str = "the file") -> Record:
-        """The record that `arrays` describe; ValueError where they describe none."""
+        """The record that `arrays` describe; FileFormatError if they describe none."""
         if "bqrl_record" not in arrays:
             raise FileFormatError(f"expected a record of a run, got {name}, which holds none", file=name)
         try:

@@ -52,9 +52,9 @@ class Choice(NamedTuple):
 
     policy: TargetPolicy
     bound: float  # on every policy, and on every kernel of the ball
-    nominal: float  # what the policy attains under the kernel itself
+    nominal: float  # value of the policy under the kernel itself
     sweeps: int
-    margin: Margin | None = None  # of the best target, where the plain quantile was planned for
+    margin: Margin | None = None  # of the best target, if the objective is the plain quantile
 
 
 class Replanner:
@@ -64,7 +64,7 @@ class Replanner:
     plans for slightly smaller rewards than it collects.
 
     The search over widths ends once value and bound of a plan are within `tolerance` of each other, relative to the range of
-    the returns. Both remain what they are called: the value is that of the policy, and no policy exceeds the bound.
+    the returns. Both remain valid: the value is that of the policy, and no policy exceeds the bound.
     """
 
     def __init__(self, model: MDP, tolerance: float = PLAN_TOL) -> None:

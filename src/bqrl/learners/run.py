@@ -1,4 +1,4 @@
-"""The one loop: plan, play, score, observe."""
+"""The loop of every run: plan, play, score, observe."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def learn(
     learner
         A name, a `Learner` class, or a function (task, rng) that returns a learner.
     tau
-        The level whose quantile is to be learned.
+        Level of the quantile to be maximised.
     episodes
         Number of episodes.
     seed
@@ -83,7 +83,7 @@ def learn(
     delta
         Probability that the confidence radii may fail.
     events_observed
-        On a problem with shared noise: whether the learner is told the event of each transition. None takes the model's own
+        On a problem with shared noise: whether the learner observes the event of each transition. None takes the model's own
         setting. If events are not observed, a transition counts towards a law only if its row separates all events that the
         law needs separated.
     callback
@@ -92,7 +92,8 @@ def learn(
     progress
         Show a progress bar; by default if standard error is a terminal.
     checkpoint, checkpoint_every
-        Write the state of the run to this .npz file every so many episodes; a run that finds its own file continues it.
+        Write the state of the run to this .npz file every `checkpoint_every` episodes; a run that finds its own checkpoint
+        continues from it.
     **params
         Parameters of the learner, e.g. planner="target" for "ucb-bqrl".
 
@@ -111,7 +112,7 @@ def learn(
         horizon=horizon, start=start, delta=delta, events_observed=events_observed, **params,
     )  # fmt: skip
     if checkpoint is not None:
-        run.learner.state()  # a learner that cannot be checkpointed is refused before any work
+        run.learner.state()  # raises before any work if the learner cannot be checkpointed
     if checkpoint is not None and Path(checkpoint).exists():
         run.restore(read_arrays(checkpoint))
     show = sys.stderr.isatty() if progress is None else progress
@@ -167,14 +168,14 @@ class Run:
             "params": {key: _plain(value) for key, value in sorted(params.items())},
         }  # fmt: skip
         self.scorer = Scorer(self.mdp) if self.mdp is not None else None
-        self._task, self._own = task, type(self.learner) in LEARNERS.values()  # others may plan what does not exist
+        self._task, self._own = task, type(self.learner) in LEARNERS.values()  # others are checked
         self.returns = np.zeros(self.total)
         self.law_of = np.full(self.total, -1, np.int64)
         self._weights = task.discount ** np.arange(task.H)
         self._laws: dict[bytes, int] = {}
         self._rows: list[np.ndarray] = []
         self._notes: dict[str, np.ndarray] = {}
-        self._policy: Policy | None = None  # what scored the last episode
+        self._policy: Policy | None = None  # the policy by which the last episode was scored
 
     def step(self, wanted: bool = False) -> dict[str, Any]:
         """Play one more episode; return its numbers if `wanted`."""
@@ -206,7 +207,7 @@ class Run:
         return numbers | {name: float(values[t]) for name, values in self._notes.items()}
 
     def _check(self, behaviour: Any, policy: Policy | None) -> None:
-        """Raise PolicyError or ArgumentTypeError unless a learner of the caller's own plans what exists."""
+        """Raise PolicyError or ArgumentTypeError unless a custom learner plans actions that exist."""
         if not isinstance(behaviour, (Policy, Randomised)):
             raise ArgumentTypeError(
                 f"{type(self.learner).__name__}.plan() must return a bqrl.Policy, got {shown(behaviour)}", name="plan"
@@ -296,7 +297,7 @@ def _without_exploration(behaviour: Policy | Randomised) -> Policy:
 
 
 def digest(mdp: MDP) -> str:
-    """Return a digest of everything that fixes a problem: two problems with the same digest are the same problem."""
+    """Return a digest of everything that determines a problem: two problems with the same digest are the same problem."""
     sha = hashlib.sha256(repr((mdp.H, mdp.S, mdp.A, mdp.discount, mdp.available.shape)).encode())
     for array in (mdp.mu, mdp.row_start, mdp.successor, mdp.probability, mdp.reward, mdp.known):
         sha.update(np.ascontiguousarray(array).tobytes())

@@ -1,8 +1,8 @@
 """Any algorithm of Stable-Baselines3 or sb3-contrib as a learner: learn(mdp, "sb3", algorithm="PPO", options={...}).
 
-These libraries call the environment; here the run calls the learner. So the algorithm runs unchanged in a thread of its own,
-on an environment that hands each action to the episode being played and each outcome back. The two threads take strict
-turns: nothing runs side by side, and the same seed gives the same run on one machine.
+These libraries call the environment, whereas here the run calls the learner. The algorithm therefore runs unchanged in
+its own thread, on an environment that passes each action to the episode being played and each outcome back. The two
+threads take strict turns and never run at the same time, so the same seed gives the same run on one machine.
 
 The budget is the run's: `episodes` episodes of H steps, all H stages played. An observation holds the state and the stage;
 what is evaluated is the algorithm's deterministic prediction at every (h, s). An algorithm that updates after a number of
@@ -28,7 +28,7 @@ from bqrl.mdp.arrays import BoolArray
 from bqrl.mdp.policy import MarkovPolicy, Policy
 
 LIBRARIES = ("stable_baselines3", "sb3_contrib")
-NEEDS_START, FINISHED, STOP = "needs the first state", "finished", "stop"  # what the two threads tell one another
+NEEDS_START, FINISHED, STOP = "needs the first state", "finished", "stop"  # messages between the two threads
 ENCODINGS = ("one-hot", "numbers")
 
 

@@ -1,4 +1,4 @@
-"""What the policies of a learner are worth: exact laws where an exact grid fits, else laws on a rounded grid.
+"""Return laws that score the policies of a learner: exact where an exact grid fits, else on a rounded grid.
 
 On a rounded grid each reward is rounded down, so a quantile or mean read off such a law lies at most `error` below the true
 one; the record then calls its scores a bracket.

@@ -1,6 +1,6 @@
 """Counts of the laws of events behind a kernel, for problems whose rows share noise (see mdp/noise.py).
 
-    N of a row         =  number of all transitions that revealed an event of the row's law
+    N of a row         =  number of transitions, in all rows, that revealed an event of the row's law
     P_hat of a row     =  image of the empirical event law under event -> (s', r)
 
 The empirical law, its posterior and its radius thus belong to the event law, and the kernel, the counts and the visits of rows

@@ -43,9 +43,9 @@ def pose(
 ) -> tuple[MDP | None, Task, World]:  # fmt: skip
     """Return the MDP that scores policies or None, the learner's task, and where its episodes are played.
 
-    A learner that needs the reward function is granted it where it is known, and a class that needs it is refused elsewhere.
-    Episodes of an environment last `horizon` stages: by default as many as its own time limit. `facts` are the other fields
-    of the task.
+    A learner that needs the reward function receives it if it is known; otherwise a class that needs it raises
+    ArgumentError. Episodes of an environment last `horizon` stages: by default as many as its own time limit. `facts`
+    are the other fields of the task.
     """
     grant = bool(getattr(maker, "needs_rewards", True))  # a function of the caller's own gets the rewards, too
     require = grant and inspect.isclass(maker)
@@ -107,7 +107,7 @@ def open_structure(S: int, A: int, H: int) -> Structure:
     known = np.zeros((1, S + 1, A), bool)
     known[:, S] = True
     probability = np.r_[np.full(S * A * (S + 1), np.nan), np.ones(A)]
-    mu = np.r_[np.full(S, 1.0 / S), 0.0]  # not known either; no learner without a model looks at it
+    mu = np.r_[np.full(S, 1.0 / S), 0.0]  # not known either; learners without a model do not use it
     return Structure(H, S + 1, A, mu, row_start, successor, np.ones((1, S + 1, A), bool), known, probability)
 
 

@@ -10,8 +10,8 @@ of one drawn law of events. Counts are pooled, and one kernel is drawn for all s
 `stationary=False` counts per stage.
 
 Deviation: planning on a drawn model needs the reward function, which the paper grants to UCB-BQRL and UCBVI only.
-Deviation: rows that cannot matter (states out of reach at their stage, outcomes of equal value whatever the kernel) are not
-drawn; the law of the plan is unchanged.
+Deviation: rows that cannot matter (their state cannot be reached at the stage, or their outcomes have equal values
+under every kernel) are not drawn; the law of the plan is unchanged.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ from bqrl.planners.greedy import greedy_policies, optimistic_greedy
 from bqrl.planners.target import guarantee_curve
 
 WINDOWS = ("lower", "centred")
-CLEAR = 2.0  # standard errors that both margins must have before the adaptive buffer narrows
+CLEAR = 2.0  # both margins must exceed this many standard errors before the adaptive buffer narrows
 MULTIPLIERS = ("visits", "theory")
 SMALL = 0.008  # multiplier of the radius of rows visited often; chosen on asset selling
 RANDOM_CANDIDATES = 4  # beside the empirical kernel and the directed one: the paper's six
@@ -182,7 +182,7 @@ class UCBBQRL(Learner):
         return min(wanted, tau)
 
     def _adapted(self) -> float:
-        """Return the estimated margin tau - W_0(x*) once the counts support it; before that tau, which narrows nothing.
+        """Return the estimated margin tau - W_0(x*) once the counts support it; before that tau, which has no effect.
 
         A shortfall near tau that is estimated from t episodes has a standard error of about sqrt(tau (1 - tau) / t). The
         shortfalls of the best target and of the next one must both differ from tau by more: a narrow buffer on an uncertain
@@ -229,8 +229,8 @@ Planned = tuple[Policy, dict[str, float]]  # a policy, and notes on it
 def _target(learner: UCBBQRL, half: FloatArray) -> Planned:
     """Optimism over the whole ball, acting on the remaining need.
 
-    The empirical kernel is in the ball, so what the policy attains there (`nominal`) is attained; the bound minus that is
-    the planner's gap.
+    The empirical kernel lies in the ball, so some kernel of the ball attains `nominal`, the value of the policy under the
+    empirical kernel; the bound minus `nominal` is the planner's gap.
     """
     replanner, kernel, ball = learner._replanner, learner.counts.probability, half if half.any() else None
     assert replanner is not None

@@ -61,7 +61,7 @@ def fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields, with the model checked like any other and every array of the shape that the model asks for."""
+    """The fields; the model is checked like any other, and every array must have the shape that the model requires."""
     if arrays["bqrl_estimate"].shape != () or int(arrays["bqrl_estimate"]) != FORMAT:
         raise FileFormatError(f"expected an estimate of format {FORMAT}, got {shown(arrays['bqrl_estimate'])}")
     mdp = MDP.from_table(**read_stored({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays}))

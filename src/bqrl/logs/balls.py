@@ -55,7 +55,7 @@ RATES = 2.0 ** np.arange(-9.0, 6.5, 0.5)  # lambda; for n from 10 to 10^7 one of
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Balls:
-    """What the radii are computed from: visits, numbers of outcomes, and the sizes of the union."""
+    """The numbers from which radii are computed: visits, numbers of outcomes, and the sizes of the union bound."""
 
     visits: IntArray  # (K, S, A)
     outcomes: IntArray  # (K, S, A)  distinct outcomes seen, or possible ones where the support is known
@@ -96,7 +96,7 @@ def largest_error(bound: FloatArray, most: FloatArray) -> FloatArray:
     """Bound on p_hat(G) - p(G) over all sets G of outcomes of a row, given bound = L / n.
 
     `most` is the largest frequency of one outcome. If it is large, no set has a frequency between 1 - most and most, where
-    the error would be largest. The bound of one frequency is concave in it, so its slope tells where it falls.
+    the error would be largest. The bound is concave in the frequency, so its slope shows where it decreases.
 
     >>> largest_error(np.array([0.02, 0.02]), np.array([0.5, 1.0])).round(3).tolist()
     [0.101, 0.02]

@@ -1,4 +1,4 @@
-"""The empirical model of a log whose kernel is not known: its outcomes, their frequencies, and what it does not show."""
+"""The empirical model of a log whose kernel is not known: its outcomes, their frequencies, and unseen outcomes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Empirical:
 
     mdp: MDP
     balls: Balls
-    counted: int  # steps that count
+    counted: int  # steps that count towards a row
     floor: float  # the lowest possible return; -inf if a miss is modelled by a return below all others
     lowest: float  # the lowest return that is not a miss
 
@@ -100,7 +100,7 @@ class _Listed:
         self._check_range()
 
     def _check_row_rewards(self, row: IntArray, reward: FloatArray) -> None:
-        """FileFormatError if two steps of one row pay differently."""
+        """Raise FileFormatError if two steps of one row have different rewards."""
         order = np.lexsort((reward, row))
         differ = np.flatnonzero((np.diff(row[order]) == 0) & (np.diff(reward[order]) != 0))
         if differ.size:
@@ -112,7 +112,7 @@ class _Listed:
             )  # fmt: skip
 
     def _check_range(self) -> None:
-        """FileFormatError if a reward lies outside the stated range."""
+        """Raise FileFormatError if a reward lies outside the stated range."""
         if self.range is not None:
             low, high = self.range
             wrong = np.flatnonzero((self.reward < low) | (self.reward > high))
@@ -125,7 +125,7 @@ class _Listed:
 
     @property
     def floor(self) -> float:
-        """The lowest reward of one stage: of the stated range, and 0 where episodes may end early."""
+        """The lowest reward of one stage: the lower end of the stated range, but at most 0 if episodes may end early."""
         if self.range is None:
             largest = max(float(np.abs(r).max(initial=0.0)) for r in (self.reward, *(part[5] for part in self.parts)))
             return -(2.0 * self.H + 1.0) * (largest or 1.0)  # a miss: below every other return
@@ -135,7 +135,7 @@ class _Listed:
         return (k * self.S + s) * self.A + a
 
     def add_known(self, known: Any) -> None:
-        """Rows that the caller knows exactly: (state, action, next_state, probability, reward), stage in front optional."""
+        """Add the rows that the caller knows exactly: ([stage,] state, action, next_state, probability, reward)."""
         if known is None:
             return
         parts: dict[int, list[tuple[int, float, float]]] = {}
@@ -146,9 +146,12 @@ class _Listed:
                 row = self._row(k, self._state(s, "known"), self._action(a, "known"))
                 parts.setdefault(row, []).append((self._state(s_next, "known"), float(p), float(r)))
         for row, outcomes in parts.items():
-            if abs(sum(p for _, p, _ in outcomes) - 1.0) > 1e-9:
+            total = sum(p for _, p, _ in outcomes)
+            if abs(total - 1.0) > 1e-9:
                 s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
-                raise ArgumentError(f"known must list outcomes that sum to 1, not so in state {s!r}, action {a!r}")
+                raise ArgumentError(
+                    f"known must list probabilities that sum to 1, got {total:.12g} in state {s!r}, action {a!r}"
+                )
             for s_next, p, r in outcomes:
                 self._add(row, s_next, p, r)
             self.exact[row], self.outcomes[row] = True, len(outcomes)
@@ -162,7 +165,7 @@ class _Listed:
                 )
 
     def add_seen(self) -> None:
-        """The outcomes that the log shows, and one that it does not show."""
+        """Add the outcomes that the log shows, and one unseen outcome per row."""
         if self.range is None and not self.by_row:
             raise ArgumentError(
                 "reward_range must be given: a log does not show every outcome, and unseen ones are assumed to pay the lower "
@@ -181,7 +184,7 @@ class _Listed:
         self._append(seen, np.full(seen.size, self.unseen), np.zeros(seen.size), entry)
 
     def add_supported(self, support: Any) -> None:
-        """The possible outcomes of the rows that the log shows."""
+        """Add the possible outcomes of the rows that the log shows."""
         possible = self._possible(support)
         shown_of: dict[int, dict[tuple[int, float], int]] = {}  # outcomes and their counts by row
         for i, (row, s_next, r) in enumerate(
@@ -218,7 +221,7 @@ class _Listed:
         """Possible outcomes (next state, reward or None) of every (state, action)."""
         if isinstance(support, str):
             ends = bool(np.any(self.log.next_state == ENDED))
-            every = tuple((s, None) for s in range(len(self.states) + ends))  # "(end)" comes behind the states
+            every = tuple((s, None) for s in range(len(self.states) + ends))  # "(end)" follows the states
             return {(s, a): every for s in range(self.S) for a in range(self.A)}
         found: dict[tuple[int, int], dict[Any, None]] = {}
         for item in _tuples(support, "support", (3, 4)):
@@ -244,7 +247,7 @@ class _Listed:
         self.parts.append((k, s, a, s_next, p, r))
 
     def finish(self, start: Any, discount: float, delta: float, *, free: bool) -> Empirical:
-        """The model, with absorbing states and a lost outcome where nothing is known."""
+        """The model, with absorbing states and the worst outcome where nothing is known."""
         miss = self.floor / discount ** (self.H - 1) if self.range is None else self.floor
         listed = np.zeros((self.K, self.S), bool)
         for k, s, *_ in self.parts:
@@ -304,14 +307,14 @@ class _Listed:
 
 
 def _place(text: str, labels: list[str], words: str) -> int:
-    """Place of a label of the log, or ArgumentError."""
+    """Index of a label of the log; raise ArgumentError if it is not there."""
     if text not in labels:
         raise ArgumentError(f"{words} {text!r}, not in the log{near(text, labels)}", value=text)
     return labels.index(text)
 
 
 def _free_names(taken: list[str]) -> list[str]:
-    """Names of the two added states that no state of the log has."""
+    """Names of the two added states, chosen so that no state of the log has them."""
     names = []
     for name in (END, UNSEEN):
         while name in taken:

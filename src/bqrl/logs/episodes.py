@@ -17,7 +17,7 @@ from bqrl.logs.read import Columns
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.columns import Codes
 
-UNKNOWN, ENDED = -1, -2  # successors: not known, and the end of a complete episode that names no state
+UNKNOWN, ENDED = -1, -2  # successors: not known, and the end of a complete episode without a named last state
 TERMINAL_WORDS = {"terminal", "terminated", "done", "true", "1", "yes", "end"}
 TRUNCATED_WORDS = {"truncated", "cut", "censored"}
 NO_END_WORDS = {"", "0", "false", "no", "none"}
@@ -107,7 +107,7 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
     next_state[over & (("end" in codes) | (next_state == UNKNOWN)) & ((stage < H - 1) | (next_state >= 0))] = ENDED
     final = stage == H - 1
     if np.any(next_state[final] == UNKNOWN):
-        next_state[final] = UNKNOWN  # to count only the successors that happen to be recorded would be biased
+        next_state[final] = UNKNOWN  # counting only the successors that happen to be recorded would be biased
     event = codes.get("event")
     return Episodes(
         columns=columns, H=H, T=T, row=order, episode=np.repeat(np.arange(T), lengths), stage=stage, state=state,
@@ -135,7 +135,7 @@ def _whole_number(text: str) -> int:
 
 
 def _check_stages(columns: Columns, given: IntArray, stage: IntArray, first: BoolArray, order: IntArray) -> None:
-    """FileFormatError for gaps and repeats; stages count from 0 or 1, the same in every episode."""
+    """Raise FileFormatError for gaps and repeats; stages count from 0 or 1, the same in every episode."""
     base = int(given.min())
     wrong = np.flatnonzero(given != stage + base)
     if base > 1:
@@ -156,7 +156,7 @@ def _check_stages(columns: Columns, given: IntArray, stage: IntArray, first: Boo
 def _ends(
     columns: Columns, ends: str | None, order: IntArray, last: BoolArray, lengths: IntArray, H: int
 ) -> tuple[BoolArray, BoolArray]:
-    """Which episodes were cut off before the horizon, and which ended before it (with a column: or at it)."""
+    """Which episodes were cut off before the horizon, and which ended before it (or at it, if a column says so)."""
     short = lengths < H
     if "end" not in columns.codes:
         cut = short & (ends == "truncated")
@@ -179,7 +179,7 @@ def _ends(
             order[early[0]], "the episode continues after its end; split it or correct the column", "end"
         )
     ended = found[last] == 1
-    return short & ~ended, ended  # as in Gymnasium, an end that is not terminal was cut off
+    return short & ~ended, ended  # as in Gymnasium, an episode without a terminal end was cut off
 
 
 def _end_kind(text: str) -> int:

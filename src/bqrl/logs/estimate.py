@@ -38,15 +38,15 @@ class Estimate(StoredEstimate, Charted):
     Attributes
     ----------
     mdp : MDP
-        The empirical model. Unless a model was given, two states are added behind those of the log: "(end)" absorbs
-        complete episodes, "(unseen)" is where outcomes lead that the log does not show. A state without any usable action
-        has one that leads there.
+        The empirical model. Unless a model was given, two states are added after those of the log: "(end)" absorbs
+        complete episodes, and outcomes that the log does not show lead to "(unseen)". A state without any usable action
+        has a single action, with the worst outcome.
     balls : Balls
         Visits and numbers of outcomes of the rows, from which the radii are computed.
     confidence : float
         Probability with which all promises hold.
     assumptions : tuple of str
-        What the promises rest on.
+        The assumptions on which the promises rest.
     returns : ndarray
         Returns of the logged episodes that were not cut off.
     episodes, steps, counted : int
@@ -80,7 +80,10 @@ class Estimate(StoredEstimate, Charted):
         return np.where(totals > 0, self.counts / np.maximum(totals, 1), np.nan)
 
     def start_error(self, more: int = 1) -> float:
-        """Bound on the mass by which the true law of the first state can differ; 0 if it is known."""
+        """Bound on the total-variation distance of the true law of the first state from the observed frequencies.
+
+        It is 0 if the law is known. `more` projects it to that many times as many episodes.
+        """
         if not self.start_atoms:
             return 0.0
         T, d = self.episodes * more, self.start_atoms
@@ -120,7 +123,7 @@ class Estimate(StoredEstimate, Charted):
         return cast(Plan, self._memo[tau, beta])
 
     def plug_in(self, tau: float, beta: float = 0.0, **options: Any) -> Plan:
-        """The plan that takes the empirical model as the truth; its value is not a promise."""
+        """The plan that treats the empirical model as the true one; its value is not a promise."""
         return solve(self.mdp, tau, beta, **options)
 
     def _solved(self, tau: float, beta: float, more: int, options: dict[str, Any]) -> Plan:
@@ -138,7 +141,7 @@ class Estimate(StoredEstimate, Charted):
             radius, missing = self._ball(more)
             plan = solve(self.mdp, level, inner, radius=radius, attitude="robust", missing=missing, **options)
             value, notes = plan.value, plan.notes[1:] if radius.any() else plan.notes  # the sentence replaces the first
-            if beta > inner:  # levels below the start error count the lowest return
+            if beta > inner:  # levels below the start error contribute the lowest return
                 value = (inner * value + (beta - inner) * self._worst_return()) / beta
             if self._has_misses and value < self.lowest - 1e-9 * abs(self.lowest):
                 value = -math.inf
@@ -174,7 +177,7 @@ class Estimate(StoredEstimate, Charted):
         return value == -math.inf or value <= lowest
 
     def sentence(self, tau: float, beta: float, value: float) -> str:
-        """The promise in words, with what it rests on."""
+        """The promise in words, with its assumptions."""
         if value == -math.inf:
             return f"No promise is possible at level {tau:g} with these {self.episodes} episodes; see limits({tau:g})."
         if beta > 0.0:
@@ -212,7 +215,7 @@ class Estimate(StoredEstimate, Charted):
         return [self._described(row, radii) | {"cost": float(costs[row]), "target": target} for row in rows]
 
     def _shares(self, tau: float) -> tuple[FloatArray, FloatArray, float]:
-        """Costs of rows, how often states are met, and the lowest target that is not promised."""
+        """Costs of rows, probabilities of states, and the lowest target that is not promised."""
         if tau not in self._memo:
             radius, missing = self._ball(1)
             target = next_target(self.mdp, radius, max(tau - self.start_error(), 1e-12), missing)
@@ -245,7 +248,7 @@ class Estimate(StoredEstimate, Charted):
             state = repr(self.mdp.state_label(s)) + at_stage(None if self.mdp.stationary else h)
             return f"no action was ever tried in state {state}, which has probability {untried[h, s]:.2g}"
         if not rows:
-            return "the frequencies of the log taken as the truth promise no more, either; other actions must be tried"
+            return "even the empirical model taken as the true one promises no more; other actions must be tried"
         return row_reason(rows[0], costs)
 
     def _untried(self) -> BoolArray:
@@ -271,8 +274,9 @@ class Estimate(StoredEstimate, Charted):
         Returns
         -------
         list of dict
-            declaration, `without` and `value`: the promise without it and as it is, and `note`: why the log cannot be
-            fitted without it (`without` is then None). Empty without declarations, and for an estimate from a file.
+            `declaration`; `without` and `value`, the promise without it and with it; and `note`, the reason if the log
+            cannot be fitted without it (`without` is then None). The list is empty if nothing was declared, and for an
+            estimate from a file.
         """
         tau, _ = check_levels(tau)
         value = self.solve(tau).value if self.refits else math.nan
@@ -286,14 +290,14 @@ class Estimate(StoredEstimate, Charted):
         return found
 
     def projection(self, tau: float, factors: tuple[int, ...] = (2, 4, 10)) -> list[dict[str, Any]]:
-        """A projection, not a promise: what would be promised with more data of the same frequencies.
+        """A projection, not a promise: the promise that more data with the same frequencies would give.
 
         Parameters
         ----------
         tau : float
             Level in (0, 1).
         factors : tuple of int
-            How many times as many episodes.
+            Multiples of the number of episodes.
 
         Returns
         -------
@@ -321,7 +325,7 @@ class Estimate(StoredEstimate, Charted):
         """
         tau, _ = check_levels(tau)
         if not self.returns.size:
-            raise ArgumentError("every logged episode was cut off, so that no return is known; pass ends='terminal'")
+            raise ArgumentError("every logged episode was cut off, so no return is known; pass ends='terminal'")
         return quantile_interval(self.returns, tau, self.confidence)
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------
@@ -343,14 +347,23 @@ class Estimate(StoredEstimate, Charted):
         ]
 
     def chart(self, tau: float | None = None) -> Any:
-        """Visits and radii of the rows, and with a level also the promise beside other plans, as an Altair chart.
+        """Draw the visits and radii of the rows and, with a level, compare the promise with other plans.
 
         Requires the extra "plots".
+
+        Parameters
+        ----------
+        tau : float, optional
+            Level in (0, 1).
+
+        Returns
+        -------
+        altair chart
         """
         return views().draw(self, tau)
 
     def coverage(self) -> dict[str, Any]:
-        """How much the log shows: episodes, steps, rows and the range of their visits."""
+        """How much the log shows: numbers of episodes, steps and rows, and the median visits of the rows seen."""
         n = self.counts[self.seen]
         states = self.mdp.S - len(self.added)
         return {
@@ -381,5 +394,5 @@ class Estimate(StoredEstimate, Charted):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:
-        """The estimate that the arrays of a saved one describe."""
+        """The estimate that the arrays of a saved estimate describe."""
         return cls(**fields(arrays))

@@ -18,7 +18,7 @@ from bqrl.logs.known_model import from_model
 from bqrl.logs.read import read_columns
 from bqrl.mdp.model import MDP
 
-MODEL = "model (not its first state and range of rewards)"  # the name of this declaration
+MODEL = "model (not its first state and range of rewards)"  # name of the declaration that `gains` removes
 
 
 def fit(
@@ -36,7 +36,7 @@ def fit(
     ends: str | None = None,
     reward_by: str | None = None,
 ) -> Estimate:
-    """Estimate a model from logged episodes, with l1 balls that hold the true kernel with the stated confidence.
+    """Estimate a model from logged episodes, with l1 balls that contain the true kernel with the stated confidence.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def fit(
     horizon : int, optional
         Number of stages; by default the length of the longest episode.
     discount : float
-        Stage factor in (0, 1].
+        Discount per stage, in (0, 1].
     start : label or {label: probability}, optional
-        The known first state or its law; by default as in the log.
+        The first state or its law, if it is known; by default as observed in the log.
     stationary : bool
         Whether the kernel and the rewards do not change with the stage, so that all stages share their counts.
     model : MDP, optional
@@ -165,7 +165,7 @@ def _range(given: Any) -> tuple[float, float] | None:
 
 
 def _check_model(declared: Declared, discount: float) -> None:
-    """Refuse what is not a model, and arguments that a model already determines."""
+    """Raise an error if `model` is not an MDP, or if an argument is given that a model determines."""
     model = declared.model
     if not isinstance(model, MDP):
         raise ArgumentTypeError(
@@ -184,7 +184,7 @@ def _check_model(declared: Declared, discount: float) -> None:
 
 
 def _assumptions(log: Episodes, declared: Declared, *, pooled: bool) -> tuple[str, ...]:
-    """What the promises rest on, each as the end of "assuming that"."""
+    """The assumptions of the promises, each as the end of a sentence that begins "assuming that"."""
     found = ["the next state and the reward depend only on the " + ("" if pooled else "stage, ") + "state and action"]
     if pooled:
         found.append("their law is the same at every stage")

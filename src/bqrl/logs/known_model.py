@@ -1,11 +1,11 @@
-"""Logs of a known model: outcomes, rewards and shared noise are given, and the log estimates probabilities alone.
+"""Logs of a model of known structure: outcomes, rewards and shared noise are given; only probabilities are estimated.
 
 With shared noise only the laws of the events are unknown, and every transition counts towards its law. A row's law is the
-image of its event law, and images contract the errors of sets: a ball around the event law maps into balls of at most
-that radius around rows. Each row may take its own worst law in its ball, which only enlarges the set.
+image of its event law, and the error of a set of outcomes is that of a set of events: a ball around the event law maps into
+balls of at most that radius around rows. Each row may take its own worst law in its ball, which only enlarges the set.
 
 With a column of events each step counts. Otherwise a step counts if and only if its row separates all events that the law
-needs separated; to count the events that happen to be visible would be biased.
+needs separated; counting only the events that happen to be visible would be biased.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _rows(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> Int
 
 
 def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tuple[str, ...], role: str) -> IntArray:
-    """Number in the model of every label of the log."""
+    """Index in the model of every label of the log."""
     place = {name: i for i, name in enumerate(names or map(str, range(size)))}
     for i, label in enumerate(labels):
         if label not in place:
@@ -164,7 +164,7 @@ def _named_events(log: Episodes, noise: SharedNoise, law: IntArray) -> IntArray:
 def _check_images(
     log: Episodes, model: MDP, noise: SharedNoise, row: IntArray, successor: IntArray, event: IntArray
 ) -> None:
-    """FileFormatError if an event does not lead to the recorded next state."""
+    """Raise FileFormatError if an event does not lead to the recorded next state."""
     observed = np.flatnonzero((event >= 0) & (successor >= 0))
     leads = noise.pair_outcome[noise.pair_start[row[observed]] + event[observed]]
     wrong = np.flatnonzero(model.successor[leads] != successor[observed])

@@ -1,4 +1,4 @@
-"""What limits a promise: the share of every row in the difference between worst-case and empirical shortfall.
+"""What limits a promise: the contribution of every row to the difference between worst-case and empirical shortfall.
 
 For the policy of one target, with W the worst-case values and P_hat the empirical kernel,
 
@@ -39,16 +39,17 @@ def next_target(mdp: MDP, radius: FloatArray, level: float, missing: FloatArray 
 def shares(
     mdp: MDP, radius: FloatArray, target: float, missing: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Cost of the uncertainty of every row, and how often every state is met while the target is open.
+    """Cost of the uncertainty of every row, and the probability of every state while the target is not yet reached.
 
-    Both follow the robust policy of one target in the empirical model.
+    Both are computed for the robust policy of one target in the empirical model.
 
     Returns
     -------
     costs : ndarray of shape (1 or H, S, A)
-        Share of every row in the difference between the worst-case and the empirical probability of missing the target.
+        Contribution of every row to the difference between the worst-case and the empirical probability of missing the
+        target.
     met : ndarray of shape (H, S)
-        Probability of being in a state at a stage with the target not yet reached.
+        Probability of being in each state at each stage with the target not yet reached.
     """
     columns, half = _columns(mdp), half_radius(mdp, radius)
     outside = None if missing is None else missing.reshape(mdp.H, -1)

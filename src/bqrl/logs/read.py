@@ -36,7 +36,7 @@ SYNONYMS = {
     "end": ("done", "terminal", "terminated", "ended"),
 }
 BLOCK = 10_000  # rows of a file that are held as text at once
-LONGEST = 300  # characters of a message: labels of a damaged file may be long
+LONGEST = 300  # characters of a message; the labels of a damaged file may be long
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Source:
             ) from None
 
     def error(self, row: int | None, message: str, column: str | None = None) -> FileFormatError:
-        """A FileFormatError about a row, counted from 0 behind the header; None is the header itself."""
+        """A FileFormatError about a row, counted from 0 after the header; None is the header itself."""
         line = self.line(row)
         place = f"row {row}" if line is None else f"line {line}"
         place = "header" if row is None and line is None else place
@@ -255,7 +255,7 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
 
 
 def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
-    """Distinct labels as text, numbers in numerical order, and the place of every raw label; -1 where it is missing."""
+    """Distinct labels as text, numbers in numerical order, and the index of every raw label; -1 where it is missing."""
     texts = [label_text(value) for value in raw]
     distinct = list(dict.fromkeys(text for text in texts if text))
     with suppress(ValueError):  # names keep the order in which they appear

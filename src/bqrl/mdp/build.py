@@ -1,4 +1,4 @@
-"""Turns each form in which a model may be given into one table of outcomes.
+"""Conversion of every form in which a model may be given to one table of outcomes.
 
 A table stores the possible outcomes of every row (stage, state, action) one after the other:
 
@@ -197,7 +197,7 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
 
 
 def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:
-    """Table of rows (s, a, s_next, probability, reward), or the same with the stage in front."""
+    """Table of listed transitions (s, a, s_next, probability, reward), or the same with the stage in front."""
     columns = _numbers(transitions, "transitions without rewards (a list of transitions)")
     if columns.ndim != 2 or columns.shape[0] == 0 or columns.shape[1] not in (5, 6):
         raise ModelError(
@@ -226,7 +226,7 @@ def are_ids(numbers: FloatArray) -> BoolArray:
 def row_place(
     q: int, shape: tuple[int, int], staged: bool, names: tuple[Any, Any] = (None, None), first_stage: int = 0
 ) -> tuple[tuple[int | None, int, int], str]:
-    """Row number `q` as (stage or None, state, action), and as text for a message; `shape` is (S, A)."""
+    """Row index `q` as (stage or None, state, action), and as text for a message; `shape` is (S, A)."""
     S, A = shape
     h, s, a = int(q) // (S * A), int(q) // A % S, int(q) % A
     labels = [i if given is None else str(given[i])[:40] for given, i in zip(names, (s, a), strict=True)]

@@ -60,7 +60,7 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
         if near:
             found[role] = (exact or near)[0]
     if EVENT not in found:
-        found.pop(LAW, None)  # it only tells laws of events apart
+        found.pop(LAW, None)  # it only distinguishes laws of events
     extra = [name for i, name in enumerate(names) if name and i not in found.values()]
     for role in ROLES:
         if role not in found:
@@ -114,7 +114,7 @@ def is_frame(thing: Any) -> bool:
     """Whether `thing` has named columns: a pandas or polars frame, a dict of columns or a list of dicts."""
     if isinstance(thing, (list, tuple)):
         return bool(thing) and all(isinstance(row, Mapping) for row in thing)
-    if isinstance(thing, Mapping) or hasattr(thing, "collect_schema"):  # a lazy frame warns if asked for its columns
+    if isinstance(thing, Mapping) or hasattr(thing, "collect_schema"):  # a lazy frame warns if its columns are read
         return True
     return hasattr(thing, "columns") and hasattr(thing, "__getitem__") and not isinstance(thing, np.ndarray)
 

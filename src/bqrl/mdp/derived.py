@@ -1,7 +1,8 @@
 """Values derived from a model, computed once and stored with it; only the function that computes a value writes it.
 
-    @per_model          stored with this model alone: the value depends on its probabilities
-    @per_structure      shared with the twins that `MDP.with_probability` makes: it depends on outcomes and rewards only
+    @per_model          stored with this model alone, because the value depends on its probabilities
+    @per_structure      shared with the models that `MDP.with_probability` makes from it, because the value depends only on
+                        outcomes and rewards
 
 Every caller receives the same object, so the functions return frozen records and read-only arrays.
 """
@@ -23,7 +24,7 @@ def per_model(function: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[
 
 
 def per_structure(function: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:
-    """Store the value of `function(mdp, *hashable)` with the model and its twins."""
+    """Store the value of `function(mdp, *hashable)` with the model and those that `with_probability` makes from it."""
     return _stored(function, "_per_structure")
 
 

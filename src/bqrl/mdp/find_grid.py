@@ -1,4 +1,4 @@
-"""Which grid of returns fits a problem: a lattice, a set of returns, or a rounded grid (see grid.py)."""
+"""The grid of returns that fits a problem: a lattice, a set of returns, or a rounded grid (see grid.py)."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def _sums_fit(mdp: MDP, rewards: FloatArray, base: float, step: float) -> bool:
 def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None = None) -> ReturnSet | None:
     """Return the grid of the sums themselves, or None if some stage has more than `max_points` of them.
 
-    With `fewer_than` (H+1,) the search stops at the first stage that has more sums than that, and more than a handful.
-    It also stops where rewards differ by less than the rounding error of their sums.
+    With `fewer_than` (H+1,) the result is also None if a stage has more sums than `fewer_than` and more than HANDFUL. It is
+    None, too, if rewards differ by less than the rounding error of their sums.
     """
     if fewer_than is not None:
         max_points = min(max_points, int(fewer_than[0]))
@@ -85,7 +85,7 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
     units = np.searchsorted(distinct, mdp.reward + noise, side="right") - 1
     rounding = ROUNDING * mdp.H * max(noise / NOISE, float(np.abs(rewards).max()))
     if np.any(np.diff(np.union1d(distinct, 0.0)) < 4.0 * rounding):
-        return None  # sums could not tell these rewards apart
+        return None  # sums would not distinguish these rewards
     sets = _backward_sets(mdp, distinct, units, rounding, max_points, fewer_than)
     if sets is None:
         return None
@@ -123,7 +123,7 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     """Return a uniform grid of about `points` points at stage 0 on which each discounted reward is rounded down (or up)."""
     if points < 2:
         raise ArgumentError(f"points must be at least 2, got {points}", name="points", value=points)
-    factor = np.array([mdp.discount**h for h in range(mdp.H)])  # the very numbers that `Rounded.reduced` makes
+    factor = np.array([mdp.discount**h for h in range(mdp.H)])  # exactly the factors that `Rounded.reduced` uses
     reward = mdp.reward
     flat_stages = not mdp.stationary  # then the outcomes of stage h are a slice of one flat row
     if flat_stages:
@@ -140,7 +140,7 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     above = reward - base
     step = max(_spread(mdp, above), _noise(_distinct_rewards(mdp))) / points
     steps = whole_steps(reward, base, step, up=up)
-    units = np.clip(steps, -(2.0**62), 2.0**62).astype(np.int64)  # rewards that no policy meets may be huge
+    units = np.clip(steps, -(2.0**62), 2.0**62).astype(np.int64)  # rewards of unreachable rows may be huge
     moved = np.abs(above - units * step)
     if flat_stages:
         worst = np.maximum.reduceat(moved[0], mdp.row_start[:: mdp.S * mdp.A][:-1])
@@ -156,8 +156,8 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
 def reward_step(rewards: FloatArray) -> tuple[Fraction | float, Fraction] | None:
     """Return the smallest reward and the largest step such that all rewards are whole steps above it, up to noise.
 
-    None if there is no such step, or if it is so small that floats cannot count in it. Rewards without a step are tried
-    once more in units of a power of ten, so that very small and very large rewards have one, too.
+    None if there is no such step, or if it is so small that sums in steps are not exact as floats. If no step is found, the
+    search is repeated in units of a power of ten, which finds one for very small and very large rewards.
     """
     found = _step(rewards, _noise(rewards))
     if found is None and (size := float(np.abs(rewards).max())) > 0.0:
@@ -182,14 +182,14 @@ def _step(rewards: FloatArray, noise: float) -> tuple[Fraction | float, Fraction
     if above.size == 1:
         return exact_base, Fraction(1)
     denominator = 1
-    for _ in range(40):  # each round repairs the first reward that the denominator so far misses
+    for _ in range(40):  # each round extends the denominator to the first reward that it does not fit
         scaled = above * denominator
         if scaled[-1] > MAX_STEPS or denominator > 10**7:
             return None
         missed = np.flatnonzero(np.abs(scaled - np.rint(scaled)) > noise * denominator)
         if missed.size == 0:
             common = int(np.gcd.reduce(np.rint(scaled).astype(np.int64)))
-            return exact_base, Fraction(common, denominator) if common else Fraction(1)  # 0: all are one up to noise
+            return exact_base, Fraction(common, denominator) if common else Fraction(1)  # 0: equal up to noise
         found = _nearest_fraction(float(above[missed[0]]), noise)
         if found is None:
             return None
@@ -198,7 +198,7 @@ def _step(rewards: FloatArray, noise: float) -> tuple[Fraction | float, Fraction
 
 
 def _noise(rewards: FloatArray) -> float:
-    """Return how far a reward may lie from a lattice and still count as on it: 1e-9 of the largest, at most 1e-9."""
+    """Return the distance up to which a reward counts as on a lattice: 1e-9 times the largest reward, at most 1e-9."""
     return NOISE * min(1.0, float(np.abs(rewards).max()) or 1.0)
 
 
@@ -235,7 +235,7 @@ def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)
         starts = stage.row_start[:: mdp.A]
-        listed = np.flatnonzero(np.diff(starts))  # a state without actions keeps 0: it is never met
+        listed = np.flatnonzero(np.diff(starts))  # a state without actions keeps 0: it is never reached
         sums_low, sums_high = parts[h] + low[stage.successor], parts[h] + high[stage.successor]
         low, high = np.zeros_like(low), np.zeros_like(high)
         low[listed] = np.minimum.reduceat(sums_low, starts[listed])
@@ -251,6 +251,6 @@ def _extent(mdp: MDP, units: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _spread(mdp: MDP, above: FloatArray) -> float:
-    """Return the range of sums at stage 0, or a quarter of the widest of a later stage where differences cancel out."""
+    """Return the range of sums at stage 0, or a quarter of the widest range of any stage if that is larger."""
     least, most = _bounds(mdp, above)
     return float(max(most[0] - least[0], (most - least).max() / 4))

@@ -1,16 +1,16 @@
 """The grid of returns: which totals are still possible from each stage.
 
 Every sweep runs over the states and, as columns, over R_h: the sorted returns that can still be collected from stage h
-on, R_H = {0}. An amount still needed, n, belongs to the first column i with R_h[i] >= n, because the return cannot end
-between two points of R_h. There are three kinds of grid:
+on, with R_H = {0}. A remaining need n belongs to the first column i with R_h[i] >= n, because no return lies between two
+points of R_h. There are three kinds of grid:
 
     Lattice     rewards are base + step * whole numbers (up to noise of 1e-9 of their size), so R_h is uniform: exact
-    ReturnSet   the finitely many sums themselves, where they are far fewer than the points of the lattice: exact
-    Rounded     neither fits: each discounted reward is rounded down (or up) to a step; `error` bounds the effect
+    ReturnSet   the finitely many sums themselves, if they are far fewer than the points of the lattice: exact
+    Rounded     if neither fits: each discounted reward is rounded down (or up) to a step; `error` bounds the effect
 
-On a rounded grid the return of the grid is never above (below) the true one, and at most `error` away from it. The need n
-itself is rounded rather than n / discount^h: late stages then need few columns, which allows a finer step for the same
-work, and all three kinds share one sweep.
+On a grid that rounds down (up), the return of the grid is never above (below) the true one, and at most `error` away from
+it. The need n is rounded rather than n / discount^h: late stages then need few columns, which allows a finer step for the
+same work, and all three kinds share one sweep.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EMPTY = np.zeros(0)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grid(ABC):
-    """Points R_h of every stage, and where a reward leads on them."""
+    """Points R_h of every stage, and how rewards move needs between them."""
 
     kind: ClassVar[str]
     uniform: ClassVar[bool]  # columns are whole steps, so a reward shifts all columns of its outcome alike
@@ -83,11 +83,11 @@ class Grid(ABC):
 
     @abstractmethod
     def moves(self, mdp: MDP, h: int) -> Moves:
-        """Return where the outcomes of stage `h` move each need."""
+        """Return how the outcomes of stage `h` move each need."""
 
     @abstractmethod
     def landing(self, h: int, unit: int) -> IntArray:
-        """Return the column of stage `h` that a reward of `unit` makes of each point of stage h + 1."""
+        """Return, for each point of stage h + 1, the column of stage `h` for that point plus a reward of `unit`."""
 
     @abstractmethod
     def units_of(self, reward: FloatArray) -> IntArray:
@@ -95,7 +95,7 @@ class Grid(ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, Any]:
-        """Return the grid as plain arrays, without the problem's own rewards where it can do without."""
+        """Return the grid as plain arrays, without the rewards of the problem unless they are needed."""
 
     @abstractmethod
     def _summary(self) -> str: ...
@@ -104,7 +104,7 @@ class Grid(ABC):
         """Return the rewards of the outcomes of stage `h` in steps; for a set, as indices into `rewards`."""
         rows = mdp.S * mdp.A
         k = 0 if mdp.stationary else h
-        if self.units.shape[1] != mdp.successor.size:  # made for a stationary twin of this problem
+        if self.units.shape[1] != mdp.successor.size:  # the grid was built for the stationary form of this problem
             return self.units[h if len(self.units) > 1 else 0]
         return self.units[h if len(self.units) > 1 else 0, mdp.row_start[k * rows] : mdp.row_start[(k + 1) * rows]]
 
@@ -168,7 +168,7 @@ class Lattice(Grid):
         return Moves(self.drop(h) - self.stage_units(mdp, h), NO_JUMPS)
 
     def landing(self, h: int, unit: int) -> IntArray:
-        """Return the column of stage `h` that a reward of `unit` steps makes of each point of stage h + 1."""
+        """Return, for each point of stage h + 1, the column of stage `h` for that point plus `unit` steps."""
         return np.clip(np.arange(self.size[h + 1]) + unit - self.drop(h), 0, self.size[h] - 1)
 
     def units_of(self, reward: FloatArray) -> IntArray:
@@ -234,7 +234,7 @@ class Rounded(Lattice):
         return SNAP
 
     def reduced(self, need: Any, h: int, reward: Any) -> Any:
-        """Return the need that is left; the reward counts as the grid counts it, so the policy's law can be followed."""
+        """Return the need that is left after the reward, rounded as on the grid, so that the policy's law is computable."""
         worth = self.discount**h * np.asarray(reward)
         steps = whole_steps(worth, self.base[h], self.width, up=self.up)
         return need - self.base[h] - steps * self.width
@@ -279,7 +279,7 @@ class ReturnSet(Grid):
         return self.rewards.size * int(self.size.max()) * 8
 
     def points(self, h: int, extra: int = 0) -> FloatArray:
-        """Return the points of stage `h`; above the highest there is one column, and it has no value."""
+        """Return the points of stage `h`; the single column above the highest point has no value."""
         return self.sets[h]
 
     def column(self, h: int, need: Any, extra: int = 1) -> IntArray:
@@ -287,15 +287,15 @@ class ReturnSet(Grid):
         return np.searchsorted(self.sets[h], np.asarray(need) - self.slack, side="left")
 
     def moves(self, mdp: MDP, h: int) -> Moves:
-        """Return the reward index of every outcome of stage `h`, and jumps[u, i]: column i after reward u; lost stays lost."""
+        """Return the reward index of every outcome of stage `h`, and jumps[u, i], to which reward u takes column i."""
         here, after = self.sets[h], self.sets[h + 1]
         left = here[None, :] - self.discount**h * self.rewards[:, None]
         table = np.searchsorted(after, left - self.slack, side="left")
-        lost = np.full((self.rewards.size, 1), after.size)
+        lost = np.full((self.rewards.size, 1), after.size)  # a need above all points stays above them
         return Moves(self.stage_units(mdp, h), np.concatenate([table, lost], axis=1))
 
     def landing(self, h: int, unit: int) -> IntArray:
-        """Return the column of stage `h` that reward number `unit` makes of each point of stage h + 1."""
+        """Return, for each point of stage h + 1, the column of stage `h` for that point plus reward number `unit`."""
         total = self.discount**h * self.rewards[unit] + self.sets[h + 1]
         return np.minimum(np.searchsorted(self.sets[h], total - self.slack, side="left"), self.size[h] - 1)
 
@@ -338,7 +338,7 @@ def grid_from_arrays(arrays: dict[str, Any]) -> Grid:
 
 
 def distinct_moves(mdp: MDP, h: int, units: IntArray) -> list[tuple[int, int, int]]:
-    """Return the distinct (state, reward, successor) of stage `h`, from the states that can be met."""
+    """Return the distinct (state, reward, successor) of stage `h`, from the reachable states."""
     stage = mdp.stage(h)
     s = np.repeat(np.arange(mdp.S), np.diff(stage.row_start[:: mdp.A]))
     met = mdp.reachable[h][s]
@@ -347,12 +347,12 @@ def distinct_moves(mdp: MDP, h: int, units: IntArray) -> list[tuple[int, int, in
 
 
 def merged(values: FloatArray, slack: float) -> FloatArray:
-    """Return sorted values, one per group that lies closer together than `slack`."""
+    """Return sorted values, one per group of values within `slack` of each other."""
     return apart(np.sort(values), slack)
 
 
 def apart(values: FloatArray, slack: float) -> FloatArray:
-    """Return the first of sorted values and each that lies more than `slack` above the last one taken: chains do not merge."""
+    """Return the first of the sorted values, then each value more than `slack` above the last one returned."""
     starts = np.flatnonzero(np.r_[True, np.diff(values) > slack])
     ends = np.r_[starts[1:], values.size] - 1
     if np.all(values[ends] - values[starts] <= slack):
@@ -365,9 +365,9 @@ def apart(values: FloatArray, slack: float) -> FloatArray:
 
 
 def whole_steps(worth: Any, base: Any, step: float, *, up: bool) -> FloatArray:
-    """Return the steps from base to worth, floored (or ceiled) after a snap to the lattice: 0.3 is 3 steps of 0.1, not 2.
+    """Return the steps from base to worth, rounded down (or up) after snapping to the lattice: 0.3 is 3 steps of 0.1, not 2.
 
-    What lies within the rounding error of worth and base is snapped, too: a reward at the base is worth 0 steps, not -1.
+    Ratios within the rounding error of worth and base are snapped as well: a reward at the base is 0 steps, not -1.
     """
     ratio = (worth - base) / step
     snapped = np.rint(ratio)
@@ -377,7 +377,7 @@ def whole_steps(worth: Any, base: Any, step: float, *, up: bool) -> FloatArray:
 
 
 def _sizes(arrays: dict[str, Any]) -> tuple[int, IntArray]:
-    """Return the number of stages and of the points of each."""
+    """Return the number of stages and the number of points of each stage."""
     size = whole_numbers_of(arrays, "size", (None,))
     require(size.size >= 2, "size", "must list one number per stage")
     require(bool(np.all((size >= 1) & (size <= 2**40))), "size", "must give each stage at least one point")

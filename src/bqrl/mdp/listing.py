@@ -1,8 +1,8 @@
 """Transitions as a table with named columns: one line per outcome, ids as numbers or names.
 
-The same rules serve files (.csv) and frames: how ids become indices, and what is wrong with a line. With a column `event`
-the rows share noise: a line says where one event leads, and its probability is that of the event. A column `law` tells
-several laws of events apart.
+Files (.csv) and frames share these rules: how ids become indices, and which lines are not valid. With a column `event` the
+rows share noise: a line gives the outcome of one event, and its probability is that of the event. A column `law`
+distinguishes several laws of events.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Listing:
 
 
 class _Rows(NamedTuple):
-    """The lines by index: row and next state of each, and what the rows are called."""
+    """Row and next state of each line as indices, and the names of states and actions."""
 
     row: IntArray
     s_next: IntArray
@@ -107,7 +107,7 @@ def _floats(cells: list[Any], header: str) -> FloatArray:
 def to_table(
     listing: Listing, horizon: int | None, state_names: Any = None, action_names: Any = None, **noise: Any
 ) -> tuple[Table, int, dict[str, Any]]:
-    """Table, horizon, and names and noise of the listed lines. A count in place of names says how many ids there are.
+    """Table, horizon, and names and noise of the listed lines. A number in place of names is the number of ids.
 
     `noise` holds further fields of `SharedNoise`, used if there is a column of events.
     """
@@ -140,7 +140,7 @@ def to_table(
 
 
 def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[list[IntArray], int, list[str] | None]:
-    """Indices of the id columns, the number of ids, and their names. `given`: names, how many there are, or None."""
+    """Indices of the id columns, the number of ids, and their names. `given` is a list of names, their number, or None."""
     columns, kind = [listing.ids[role] for role in roles], IDS[roles[0]]
     labels = list(dict.fromkeys(label for column in columns for label in column.labels))
     numbers = np.array([_number(label) for label in labels])
@@ -196,7 +196,7 @@ def _number(label: str) -> float:
 
 
 def _first_stage(listing: Listing, stages: FloatArray) -> int:
-    """The smallest stage, which must be 0 or 1; the others must be whole numbers, too."""
+    """The smallest stage, which must be 0 or 1; all stages must be whole numbers."""
     proper = are_ids(stages)
     i = int(stages.argmin() if proper.all() else proper.argmin())
     if not proper[i] or stages[i] > 1:
@@ -226,7 +226,7 @@ def _check_numbers(listing: Listing, rows: _Rows) -> None:
 
 
 def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
-    """The error for row `q`, whose probabilities do not sum to 1: a repeated line if there is one."""
+    """The error for row `q`, whose probabilities do not sum to 1; it names a repeated line if there is one."""
     where, text = rows.place(q)
     members = np.flatnonzero(rows.row == q)
     total = listing.probability[members].sum()
@@ -253,7 +253,7 @@ def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
 
 
 def _read_events(listing: Listing, rows: _Rows, table: Table, **fields: Any) -> SharedNoise:
-    """The shared noise of lines with events; a line without an event belongs to a row that no law drives."""
+    """The shared noise of lines with events; a line without an event belongs to a row without a law."""
     row, p = rows.row, listing.probability
     event, laws = listing.ids[EVENT], listing.ids.get(LAW, Codes(np.zeros(row.size, np.int64), [""]))
     named = np.array([label != "" for label in event.labels])[event.code]

@@ -6,8 +6,8 @@ per model or per stage. The law of row (s, a) is then the image of the event law
     probability of outcome i of the row  =  sum of the probabilities of the events that lead to outcome i.
 
 A learner that knows this counts events instead of rows: every transition of every row that a law drives counts towards
-that law. `SharedNoise` holds what it needs: which law drives each row, and which outcome each event leads to there.
-A row with a single outcome is driven by no law: its event does not matter, is not drawn and is not reported.
+that law. `SharedNoise` holds what it needs: which law drives each row, and to which outcome each event leads there.
+A row with a single outcome has no law: its event does not matter, is not drawn and is not reported.
 
 Observed events. With `events_observed=True` the learner observes the event of each transition. Otherwise it observes
 the outcome only, and several events may share one (a stock-out hides how large the demand was). The rule is then:
@@ -16,15 +16,16 @@ the outcome only, and several events may share one (a stock-out hides how large 
     a row reveals its law if it separates every pair of events that the law needs separated;
     a transition counts towards a law if and only if its row reveals the law.
 
-The rule looks at the row alone, never at the outcome. To count whenever the outcome happens to identify the event would be
-biased: a stock-out is never counted, so large demands would seem rare. Events that no row separates form one class and
-are counted at the first event of the class, which changes no image.
+The rule depends on the row alone, never on the outcome. Counting a transition whenever its outcome happens to identify the
+event would be biased: stock-outs would never be counted, so large demands would seem rare. Events that no row separates
+form one class and are counted as the first event of the class, which does not change any image.
 
-The image of a law contracts l1 distances, so a ball around the event law maps into balls of the same radius around rows.
+Taking the image of a law does not increase l1 distances, so a ball around the event law maps into balls of the same radius
+around rows.
 
-Probabilities are NaN where they are not known: on the model that a learner is given, and on twins that
-`MDP.with_probability` makes, whose rows need not be images of any law. Files keep the noise with the model; events are
-then strings.
+Probabilities are NaN where they are not known: in the model that a learner is given, and in models made by
+`MDP.with_probability`, whose rows need not be images of any law. Files store the noise with the model; events are then
+strings.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ LAW_TOL = 1e-9  # a law of events may miss 1 by this much
 
 @dataclass(frozen=True, eq=False)
 class SharedNoise:
-    """The laws of events behind a kernel; row number q = (k * S + s) * A + a, as in the model's `row_start`."""
+    """The laws of events behind a kernel; the index of a row is q = (k * S + s) * A + a, as in the model's `row_start`."""
 
     events: tuple[tuple[Any, ...], ...]  # labels of the events of every law
     probabilities: tuple[FloatArray, ...]  # of the same events; NaN where the law is not known
@@ -69,7 +70,7 @@ class SharedNoise:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._freeze()  # a pickle forgets it
+        self._freeze()  # unpickled arrays are writeable
 
     def _freeze(self) -> None:
         for array in (*self.probabilities, self.row_law, self.row_start, self.pair_start, self.pair_outcome):
@@ -88,7 +89,7 @@ class SharedNoise:
     # -- rows and events ----------------------------------------------------------------------------------------------
 
     def row(self, h: int, s: int, a: int) -> int:
-        """Number of the row (stage, state, action)."""
+        """Index of the row (stage, state, action)."""
         K, S, A = self.row_law.shape
         return ((h if K > 1 else 0) * S + s) * A + a
 
@@ -97,7 +98,7 @@ class SharedNoise:
         return self.pair_outcome[self.pair_start[row] : self.pair_start[row + 1]] - self.row_start[row]
 
     def reveals(self, row: int) -> bool:
-        """Whether the outcomes of the row separate everything that its law needs separated."""
+        """Whether the outcomes of the row separate all events that its law needs separated."""
         return bool(self.separates.flat[row])
 
     def draw(self, row: int, probability: FloatArray, u: Any) -> tuple[Any, Any]:
@@ -127,7 +128,7 @@ class SharedNoise:
 
     @cached_property
     def law_start(self) -> IntArray:
-        """Place of the first event of every law in the laws written one after the other, shape (laws + 1,)."""
+        """Index of the first event of every law if the laws are written one after the other, shape (laws + 1,)."""
         return np.cumsum([0, *(len(labels) for labels in self.events)])
 
     @cached_property
@@ -155,9 +156,10 @@ class SharedNoise:
 
     @cached_property
     def separates(self) -> BoolArray:
-        """Which rows separate everything that their law needs separated, shape (K, S, A); False without a law.
+        """Which rows separate all events that their law needs separated, shape (K, S, A); False without a law.
 
-        Every row sends a class of events to one outcome, so a row separates all classes if it has as many outcomes.
+        Every row sends a class of events to one outcome, so a row separates all classes if it has as many outcomes as the
+        law has classes.
         """
         hit = np.bincount(self.pair_outcome, minlength=int(self.row_start[-1])) > 0
         outcomes = np.diff(np.r_[0, np.cumsum(hit)][self.row_start]).reshape(self.row_law.shape)
@@ -215,7 +217,7 @@ class SharedNoise:
 
     @cached_property
     def hidden(self) -> SharedNoise:
-        """The same events without their laws: what a learner may see."""
+        """The same events with unknown laws, as learners see them."""
         if not self.events or np.all(np.isnan(np.concatenate(self.probabilities))):
             return self
         return replace(self, probabilities=tuple(np.full(p.size, np.nan) for p in self.probabilities))
@@ -264,7 +266,7 @@ def repeated(starts: IntArray, H: int) -> IntArray:
 def shared_noise(table: Table, row: Any, outcome: Any, law: Any, event: Any, **fields: Any) -> SharedNoise:
     """The noise of listed pairs (row, event): the outcome to which each event of a law leads in a row.
 
-    Every row has one law, or -1, and lists each of its events once. Rows with a single outcome are driven by no law.
+    Every row has one law, or -1, and lists each of its events once. Rows with a single outcome have no law.
     `fields` are the other fields of `SharedNoise`.
     """
     order = np.lexsort((event, row))
@@ -282,7 +284,7 @@ def shared_noise(table: Table, row: Any, outcome: Any, law: Any, event: Any, **f
 
 
 def draw_index(p: FloatArray, u: Any) -> Any:
-    """Index at which the running sum of `p` passes u; never one of probability zero."""
+    """First index at which the running sum of `p` exceeds u; its probability is never zero."""
     return np.minimum(np.searchsorted(np.cumsum(p), u, side="right"), np.flatnonzero(p)[-1])
 
 
@@ -323,7 +325,7 @@ def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
             value=noise,
         )
     if mass is not None:
-        raise ArgumentError("mass cuts a SciPy distribution; leave it out where noise lists its events", name="mass")
+        raise ArgumentError("mass applies only to SciPy distributions; omit it if noise lists its events", name="mass")
     if not noise:
         raise ArgumentError(f"{name} must have at least one event, got none", name=name, value=noise)
     p = np.array([number(value, f"{name}[{shown(event)}]", 0.0) for event, value in noise.items()])
@@ -336,7 +338,7 @@ def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
 
 def _from_scipy(noise: Any, mass: float | None, name: str) -> EventLaw:
     low, high = noise.support()
-    inverse = noise.ppf if hasattr(noise, "ppf") else noise.icdf  # distributions of the newer kind have the second
+    inverse = noise.ppf if hasattr(noise, "ppf") else noise.icdf  # SciPy's new distributions have icdf
     if mass is None and not (math.isfinite(low) and math.isfinite(high)):
         raise ArgumentError(
             f"{name} has infinitely many events and must be cut; give mass, e.g. mass=0.9999", name=name, value=noise

@@ -1,4 +1,4 @@
-"""Policies: an action from (stage, state, memory), and a memory that follows the episode.
+"""Policies: an action for each (stage, state, memory), and a memory that is updated after each transition.
 
 Quantile-optimal policies depend on more than the state, so every policy carries a small memory:
 
@@ -6,8 +6,8 @@ Quantile-optimal policies depend on more than the state, so every policy carries
     action = policy.act(h, s, memory)
     memory = policy.next(memory, h, s, action, reward, s_next)
 
-Five kinds: Markov (no memory), target-tracking (the amount still needed), label graph (the paper's recursive label),
-scalar quantile level (the paper's pi[mu, Gamma]), and a mixture by one draw at the start.
+There are five kinds: Markov (no memory), target (the amount still needed), label graph (the paper's recursive label),
+scalar quantile level (the paper's pi[mu, Gamma]), and mixture (one of several policies, drawn at the start).
 """
 
 from __future__ import annotations
@@ -49,15 +49,52 @@ class Policy(Displayed, ABC):
     S: int
 
     def start(self, u: float | None = None) -> Any:
-        """Memory before the first stage; `u` is the uniform draw of a randomized policy."""
+        """Memory before the first stage.
+
+        Parameters
+        ----------
+        u : float, optional
+            A uniform draw from [0, 1), which a mixture uses to choose its policy; by default it draws its own.
+
+        Returns
+        -------
+        memory
+            What the policy remembers; None if it needs no memory.
+        """
         return None
 
     @abstractmethod
     def act(self, h: int, s: int, memory: Any) -> int:
-        """Action at stage `h` in state `s`."""
+        """Action of the policy.
+
+        Parameters
+        ----------
+        h, s : int
+            Stage and state, both counted from 0.
+        memory
+            The memory that `start` or the last call of `next` returned.
+
+        Returns
+        -------
+        int
+            Index of the action.
+        """
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> Any:
-        """Memory after the transition (s, action, reward, s_next) of stage `h`."""
+        """Memory after a transition.
+
+        Parameters
+        ----------
+        memory
+            The memory before the transition.
+        h, s, action, reward, s_next
+            Stage, state, action, reward (not discounted) and next state of the transition.
+
+        Returns
+        -------
+        memory
+            The memory at stage h + 1.
+        """
         return memory
 
     def _check(self, h: int, s: int, memory: Any) -> None:
@@ -73,10 +110,10 @@ class Policy(Displayed, ABC):
     def arrays(self) -> dict[str, Any]:
         """The policy as plain arrays."""
 
-    # Many episodes at once; kinds that can avoid the loop override these.
+    # Methods for many episodes at once; subclasses that do not need the loop override them.
 
     def start_many(self, u: FloatArray) -> Any:
-        """Memories of many episodes."""
+        """Memories of many episodes before the first stage."""
         return [self.start(float(x)) for x in u]
 
     def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
@@ -93,7 +130,7 @@ class Policy(Displayed, ABC):
         write_arrays(path, {"bqrl_policy": np.array(self.kind), **self.arrays()})
 
     def rows(self, mdp: MDP) -> list[dict[str, Any]]:
-        """Every decision of the policy, one row each, also where it cannot be met: `table(mdp, reachable=False)`."""
+        """One row per decision, including those that cannot occur: the same as `table(mdp, reachable=False)`."""
         return self.table(mdp, reachable=False)
 
     def table(
@@ -106,17 +143,17 @@ class Policy(Displayed, ABC):
         mdp
             The problem that the policy is for.
         reachable
-            Only situations that can be met under the policy, each with its probability and with what has been earned so
+            List only decisions that can occur under the policy, each with its probability and the rewards collected so
             far; neighbouring rows with the same action are merged.
         min_probability
-            Situations that are met with a smaller probability are left out.
+            Leave out decisions that occur with a smaller probability.
         wide
             One row per state and one column per stage. PolicyError if the action depends on more than these two.
 
         Returns
         -------
         list of dict
-            `bqrl.planners.decisions` says how to follow the rows without bqrl.
+            One dict per decision; `bqrl.planners.decisions` explains how to follow the rows without bqrl.
 
         Examples
         --------
@@ -190,7 +227,7 @@ class TargetPolicy(Policy):
     """Action by stage, state and the amount still needed to reach `target`.
 
     The memory is the remaining need, discounted to stage 0: target minus the discounted rewards so far. On a rounded
-    grid rewards count as the grid counts them, so that the policy's own return law can be bracketed.
+    grid the rounded rewards are subtracted, so that the return law of the policy can be bracketed.
     """
 
     kind = "target"
@@ -205,7 +242,7 @@ class TargetPolicy(Policy):
             self.H, self.S = len(self.actions), int(self.actions[0].shape[0])
 
     def start(self, u: float | None = None) -> float:
-        """The target itself is still needed."""
+        """The first need, which is the target."""
         return self.target
 
     @cached_property
@@ -216,7 +253,7 @@ class TargetPolicy(Policy):
 
     @cached_property
     def tables(self) -> Tables:
-        """The tables of all stages one after the other: the form that compiled loops take."""
+        """The tables of all stages one after the other, as compiled loops read them."""
         table = read_only(np.concatenate([actions.reshape(-1) for actions in self.actions]))
         return Tables(table, read_only(np.cumsum([0, *(actions.size for actions in self.actions)])))
 
@@ -226,7 +263,7 @@ class TargetPolicy(Policy):
 
     @cached_property
     def first_column(self) -> int:
-        """Column of the first stage's table for the target."""
+        """Column of the target in the table of the first stage."""
         return int(self.column(0, self.target))
 
     def act(self, h: int, s: int, memory: Any) -> int:
@@ -235,7 +272,7 @@ class TargetPolicy(Policy):
         return int(self.actions[h][s, self.column(h, memory)])
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> float:
-        """What is still needed after the reward."""
+        """The remaining need after the reward."""
         return float(self.grid.reduced(memory, h, reward))
 
     def start_many(self, u: FloatArray) -> Any:
@@ -278,14 +315,14 @@ class LabelPolicy(Policy):
         self.successor, self.reward, self.child = read_only(successor), read_only(reward), read_only(child)
 
     def start(self, u: float | None = None) -> int:
-        """No node yet: the first state chooses it."""
+        """No node yet (-1): the first state determines the first node."""
         return -1
 
     def node(self, s: int, memory: int) -> int:
         """The current label."""
         v = int(self.root[s]) if memory < 0 else memory
         if v < 0:
-            raise PolicyError(f"this label policy has no label for starting in state {s}", stage=0, state=s)
+            raise PolicyError(f"state {s} is not a first state of this label policy", stage=0, state=s)
         return v
 
     def act(self, h: int, s: int, memory: Any) -> int:
@@ -315,11 +352,11 @@ class LabelPolicy(Policy):
 class QuantileLevelPolicy(Policy):
     """The paper's pi[mu, Gamma]: the memory is a quantile level q that starts at tau and is a martingale.
 
-    Made from a sweep: level q = W_h(s, n) + margin, with W the smallest probability of missing the need n and
-    margin = tau - W_0(start, x). mu acts for the largest need whose level is at most q; Gamma is the level of what is
-    then still needed. If several needs share a level, the largest one is followed, and a need whose level would exceed 1 is
-    abandoned although it may still be met. There this policy may differ from the target policy from which it was made
-    and fall short more often, but never so often that its quantile decreases.
+    It is built from a sweep: the level of need n is q = W_h(s, n) + margin, where W is the smallest probability of missing
+    the need and margin = tau - W_0(start, x). mu acts for the largest need whose level is at most q; Gamma is the level of
+    the need that remains. If several needs share a level, the largest one is followed, and a need whose level would exceed 1
+    is abandoned although it may still be met. In these cases the policy may differ from the target policy on which it is
+    based and fall short more often, but never so often that its quantile decreases.
     """
 
     kind = "quantile-level"
@@ -335,7 +372,7 @@ class QuantileLevelPolicy(Policy):
 
     def _column(self, h: int, s: int, q: float) -> int:
         levels = self.shortfall[h][s] + self.margin
-        if h == 0:  # tau itself where the first state is fixed; a law over first states gives each its own level
+        if h == 0:  # tau if the first state is fixed; if it is random, each first state has its own level
             q = float(levels[self.targets.first_column])
         return max(0, int(np.searchsorted(levels, q + MASS_TOL, side="right")) - 1)
 
@@ -345,7 +382,7 @@ class QuantileLevelPolicy(Policy):
         return int(self.targets.actions[h][s, self._column(h, s, memory)])
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> float:
-        """Gamma_h(s, q, a, s_next): the level of what is still needed."""
+        """Gamma_h(s, q, a, s_next): the level of the remaining need."""
         grid, column = self.targets.grid, self._column(h, s, memory)
         points = grid.points(h)
         if column >= points.size:
@@ -381,21 +418,21 @@ class MixturePolicy(Policy):
         if len({(policy.H, policy.S) for policy in self.policies}) > 1:
             raise PolicyError("the policies of a mixture must have the same numbers of stages and states")
         self.H, self.S = self.policies[0].H, self.policies[0].S
-        self._coin = np.random.default_rng(seed)  # only for start() without a draw of the caller's
+        self._coin = np.random.default_rng(seed)  # used only if start() is called without u
 
     def start(self, u: float | None = None) -> tuple[int, Any]:
-        """Which policy plays, and its own memory."""
+        """Index of the policy that is drawn, and its memory."""
         draw = float(self._coin.random()) if u is None else u
         chosen = min(int(np.searchsorted(np.cumsum(self.weights), draw, side="right")), len(self.policies) - 1)
         return chosen, self.policies[chosen].start()
 
     def act(self, h: int, s: int, memory: Any) -> int:
-        """Action of the policy that plays."""
+        """Action of the policy that was drawn."""
         self._check(h, s, memory)
         return self.policies[memory[0]].act(h, s, memory[1])
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> tuple[int, Any]:
-        """Memory of the policy that plays."""
+        """Memory of the policy that was drawn."""
         return memory[0], self.policies[memory[0]].next(memory[1], h, s, action, reward, s_next)
 
     def arrays(self) -> dict[str, Any]:
@@ -423,7 +460,7 @@ def check_fits(policy: Policy, mdp: MDP) -> None:
 
 
 def label_graph(policy: Acting, mdp: MDP) -> LabelPolicy:
-    """A policy with a hashable memory as a graph of labels: one node per (stage, state, memory) that is possible."""
+    """A policy with a hashable memory as a graph of labels: one node per reachable (stage, state, memory)."""
     return LabelPolicy(mdp.H, **graph_arrays(policy, mdp))
 
 

@@ -13,7 +13,7 @@ from bqrl.mdp.build import MAX_ID, MAX_STAGES
 from bqrl.mdp.grid import Lattice, Rounded, grid_from_arrays
 from bqrl.mdp.policy import LabelPolicy, MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
 
-MAX_STEPS = 2.0**62  # amounts in steps fit 64 bits
+MAX_STEPS = 2.0**62  # amounts in steps must fit into 64 bits
 
 Arrays = dict[str, Any]
 
@@ -50,7 +50,7 @@ def _target(arrays: Arrays) -> TargetPolicy:
         with np.errstate(over="ignore"):
             base = grid.base if isinstance(grid, Rounded) else grid.offset
             steps = np.abs(np.r_[target, grid.offset, base, grid.H * grid.noise]) / grid.width
-        require(bool(np.all(steps < MAX_STEPS)), "numbers", "must give a step that is not tiny beside the target")
+        require(bool(np.all(steps < MAX_STEPS)), "numbers", "must hold a step that is not tiny relative to the target")
     extra = int(whole_numbers_of(arrays, "extra", ()))
     require(1 <= extra <= MAX_ID and (grid.uniform or extra == 1), "extra", "must be 1, or above 1 on a uniform grid")
     if isinstance(grid, Rounded):

@@ -1,8 +1,8 @@
 """A model from a step function: `step(state, action, event) -> (next_state, reward)` and the law of the event.
 
 The states are found by following `step` from the start through every action and event, for as many stages as the problem
-has. The events stay with the model as its shared noise (see `bqrl.mdp.noise`): learners can then learn one law from
-every transition instead of one per row.
+has. The model keeps the events as its shared noise (see `bqrl.mdp.noise`), so that learners can estimate one law from all
+transitions instead of one law per row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bqrl.mdp.noise import LAW_TOL, event_laws, shared_noise
 from bqrl.mdp.step_arrays import Found, Progress, Search, fault_text, follow_arrays
 
 MAX_STATES = 1_000_000
-FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # which calls of step are repeated to see whether it is deterministic
+FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # calls of step that are repeated to check that it is deterministic
 IMMUTABLE = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
 
@@ -77,8 +77,8 @@ def from_step(
     Returns
     -------
     MDP
-        With `mdp.noise.states[s]` and `mdp.noise.actions[a]` as `step` knows them; states in increasing order if they
-        can be sorted, else as they were found.
+        The model. `mdp.noise.states[s]` and `mdp.noise.actions[a]` are the objects that `step` receives; states are in
+        increasing order if they can be sorted, else in the order in which they were found.
 
     >>> def step(stock, order, demand):
     ...     sold = min(stock + order, demand)
@@ -120,7 +120,7 @@ def _first_states(start: Any) -> dict[Any, float]:
 
 
 def _hashable(value: Any, where: str) -> Any:
-    """The value, if it can be a key."""
+    """Return the value if it is hashable; raise ArgumentTypeError otherwise."""
     try:
         hash(value)
     except TypeError:
@@ -187,7 +187,7 @@ def _call(state: Any, action: Any, event: Any) -> str:
 
 
 def _fingerprint(state: Any) -> Any:
-    """Something that changes if a mutable state does."""
+    """A value that changes if a mutable state is modified."""
     if isinstance(state, IMMUTABLE) or (isinstance(state, tuple) and all(isinstance(x, IMMUTABLE) for x in state)):
         return None
     try:
@@ -197,7 +197,7 @@ def _fingerprint(state: Any) -> Any:
 
 
 def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
-    """Every state that can be met, and every transition out of it."""
+    """Every reachable state, and every transition out of it."""
     laws, per_stage, H, first, limit, progress = search
     ask, allowed = _Stepper(step), _actions(actions)
     states: dict[Any, int] = dict.fromkeys(first, 0)
@@ -282,7 +282,7 @@ def _actions(actions: Any) -> Callable[[Any], list[Any]]:
 
 
 def _sorted(values: Iterable[Any]) -> list[Any]:
-    """In increasing order where all of one type compare, else as they came."""
+    """The values in increasing order if they have one type and can be compared, else in the given order."""
     listed = list(values)
     try:
         return sorted(listed) if len({type(value) for value in listed}) == 1 else listed
@@ -294,7 +294,7 @@ def _sorted(values: Iterable[Any]) -> list[Any]:
 
 
 def _model(found: Found, search: Search, events_observed: bool, **optional: Any) -> MDP:
-    """The outcomes of every row, merged, and the noise behind them."""
+    """The model with the outcomes of every row, equal ones merged, and the noise behind them."""
     laws, per_stage, H = search[:3]
     S, A, K = len(found.states), len(found.actions), H if per_stage else 1
     row = (found.stage * S + found.s) * A + found.a
@@ -325,7 +325,7 @@ def _model(found: Found, search: Search, events_observed: bool, **optional: Any)
 
 
 def _names(values: Any, name: Callable[[Any], str]) -> list[str]:
-    """Distinct printable names: those of `name` if they are, else representations, else numbered ones."""
+    """Names by `name` if they are distinct and printable, else by `repr`, else numbered."""
     plain = [value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value for value in values]
     plain = [tuple(value) if isinstance(value, list) else value for value in plain]
     for text in (name, repr):

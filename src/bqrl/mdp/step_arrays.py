@@ -1,7 +1,7 @@
-"""The vectorised form of a step function: it is called on whole levels of states at once.
+"""The search with a vectorised step function, which is called on many states at once.
 
-States are whole numbers, shape (n,), or rows of whole numbers, shape (n, d). A state becomes one 64-bit code by mixed
-radix over the range of each coordinate, so that finding new states is sorting numbers.
+States are whole numbers, shape (n,), or rows of whole numbers, shape (n, d). Each state is encoded as one 64-bit number, in
+mixed radix over the range of each coordinate, so that new states are found by sorting numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Progress:
         self.next = time.monotonic() + PATIENCE
 
     def say(self, text: str) -> None:
-        """Show the line if it is time for one."""
+        """Show the line if enough time has passed."""
         if self.watched and time.monotonic() >= self.next:
             sys.stderr.write(f"\r\x1b[K{self.what}: {text}")
             sys.stderr.flush()
@@ -49,7 +49,7 @@ class Progress:
 
 
 class Search(NamedTuple):
-    """What is followed: the laws of the events, the stages, the first states and the limits of the search."""
+    """The input of a search: the laws of the events, the stages, the first states and the limits."""
 
     laws: list[EventLaw]
     per_stage: bool
@@ -61,7 +61,7 @@ class Search(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What following the step function found: one entry per pair (row, event), rows in increasing order."""
+    """The result of a search: one entry per pair (row, event), rows in increasing order."""
 
     states: Any  # by number
     actions: tuple[Any, ...]
@@ -76,7 +76,7 @@ class Found:
 def follow_arrays(
     step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, search: Search
 ) -> Found:
-    """Every state that can be met, and every transition out of it."""
+    """Every reachable state, and every transition out of it."""
     laws, per_stage, H, first, limit, progress = search
     acts, events = _numbers(actions, "actions"), [_numbers(law.events, "events") for law in laws]
     level = _first(first)
@@ -148,7 +148,7 @@ def _first(first: dict[Any, float], *, in_order: bool = False) -> IntArray:
 
 
 def _rows(states: IntArray, acts: Any, available: Callable[..., Any] | None) -> tuple[IntArray, IntArray]:
-    """Place of the state and of the action of every row that exists."""
+    """Index of the state and of the action of every row that exists."""
     s, a = np.repeat(np.arange(len(states)), acts.size), np.tile(np.arange(acts.size), len(states))
     if available is None:
         return s, a
@@ -200,7 +200,7 @@ def _call(
 
 
 def _try(step: Callable[..., Any], given: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-    """What step returns; a fault is narrowed down to one triple."""
+    """The result of step; if it raises, bisection finds one triple (state, action, event) for the message."""
     try:
         result = step(*given)
     except Exception as fault:
@@ -248,13 +248,13 @@ def _codes(*arrays: IntArray) -> list[IntArray]:
 
 
 def _distinct(states: IntArray) -> IntArray:
-    """The different states, in increasing order."""
+    """The distinct states, in increasing order."""
     (codes,) = _codes(states)
     return states[np.unique(codes, return_index=True)[1]]
 
 
 def _find(known: IntArray, states: IntArray) -> IntArray:
-    """Place of every state among the known ones, which increase; -1 where it is not there."""
+    """Index of every state among the known ones, which are sorted; -1 if it is not among them."""
     there, wanted = _codes(known, states)
     place = np.minimum(np.searchsorted(there, wanted), there.size - 1)
     return np.where(there[place] == wanted, place, -1)

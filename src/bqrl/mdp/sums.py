@@ -11,7 +11,7 @@ from bqrl.mdp.model import MDP
 
 
 class SumRange:
-    """Sums of a uniform grid: all whole steps between the least and the greatest, over the states that can be met."""
+    """Sums of a uniform grid: all whole steps between the least and the greatest sum over the reachable states."""
 
     def __init__(self, mdp: MDP, grid: Lattice) -> None:
         self.mdp, self.grid = mdp, grid
@@ -44,7 +44,7 @@ class SumRange:
 
 
 class SumSets:
-    """Sums of a set of returns, each collected by some path."""
+    """Sums of a set of returns, each collected on some path."""
 
     def __init__(self, mdp: MDP, grid: ReturnSet) -> None:
         self.mdp, self.grid = mdp, grid

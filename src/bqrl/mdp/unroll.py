@@ -1,4 +1,4 @@
-"""The situations that a policy can meet, followed one by one: the basis of conversions that lose nothing."""
+"""Enumeration of the (stage, state, memory) triples that a policy can reach: the basis of exact conversions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def markov_actions(policy: Acting, mdp: MDP) -> IntArray:
 
 
 def graph_arrays(policy: Acting, mdp: MDP) -> dict[str, Any]:
-    """The arrays of a label graph with one node per (stage, state, memory) that is possible."""
+    """The arrays of a label graph with one node per reachable (stage, state, memory)."""
     stages = _memories(policy, mdp)
     number = [{key: i for i, key in enumerate(met)} for met in stages]
     first = np.cumsum([0, *(len(met) for met in stages)])
@@ -72,7 +72,7 @@ def graph_arrays(policy: Acting, mdp: MDP) -> dict[str, Any]:
 
 
 def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
-    """The (state, memory) pairs that are possible at each stage."""
+    """The reachable (state, memory) pairs of each stage."""
     stages = [[(int(s), policy.start()) for s in np.flatnonzero(mdp.mu)]]
     total = 0
     for h in range(mdp.H - 1):

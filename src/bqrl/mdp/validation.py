@@ -16,7 +16,7 @@ from bqrl.mdp.build import MAX_STAGES, Table, check_horizon, names, row_place
 ROW_TOL = 1e-9  # a row may miss 1 by this much before it is rejected
 SUM_RULE = f"the probabilities of a row must sum to 1 (tolerance {ROW_TOL:g})"
 MAX_PLACES = 100_000_000  # (stage, state) pairs: a table of reachable states must fit
-MAX_SHARE = 1e6  # larger entries are no percentages either; sums stay finite
+MAX_SHARE = 1e6  # larger entries cannot be percentages either; sums stay finite
 MAX_RETURN = 1e300  # sums and differences of returns stay finite
 
 
@@ -167,12 +167,12 @@ def normalised(table: Table) -> FloatArray:
 
 
 def percentages(total: float) -> str:
-    """The question to ask if probabilities sum to 100."""
+    """A hint for the message if probabilities sum to 100, else an empty string."""
     return ": percentages? divide them by 100" if abs(total - 100.0) <= 0.1 else ""
 
 
 def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArray:
-    """Law of the first state, shape (S,), of a state, its name, a law {state: probability} or S probabilities."""
+    """Law of the first state, shape (S,), from a state, its name, a law {state: probability} or S probabilities."""
     mu = np.zeros(S)
     if isinstance(start, Mapping):
         for state, share in start.items():

@@ -131,7 +131,7 @@ class Columns:
     """The returns on which the masses of every stage lie."""
 
     points: list[FloatArray]  # per stage 0..H the returns from this stage on, increasing
-    units: list[IntArray]  # per stage the number of the reward of every outcome
+    units: list[IntArray]  # per stage the index of the reward of every outcome
     landings: list[dict[int, IntArray]]  # per stage and reward: columns to which it moves the columns of the next stage
 
     @classmethod

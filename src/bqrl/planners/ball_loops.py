@@ -1,4 +1,4 @@
-"""A fixed policy and a kernel that may move within l1 balls: occupancy, row steps, worst cases."""
+"""A fixed policy under a kernel that varies within l1 balls: occupancy, improvement of rows, worst cases."""
 
 import numpy as np
 from numba import njit, prange
@@ -22,10 +22,10 @@ def push_needs(rows, moves, action, mass, out):
 
 @njit(cache=True)
 def improve_rows(rows, half, moves, action, mass, value_next, out):
-    """Rows of one stage, each moved within its l1 ball so as to lower the expected value under the policy.
+    """Fill `out` with the rows of one stage, each moved within its l1 ball so as to lower the policy's expected value.
 
-    The expectation is linear in the rows of one stage: outcome i of a row counts value_next averaged over the columns in
-    which the row is played, weighted by `mass`. Rows that are never played stay.
+    The expectation is linear in the rows of one stage: the coefficient of outcome i of a row is value_next, summed over the
+    columns in which the row is played with the weights `mass`. Rows that are never played are not changed.
     """
     S, n = mass.shape
     A, n_next = (rows.start.size - 1) // S, value_next.shape[1]
@@ -65,7 +65,7 @@ def follow(rows, moves, action, value_next, value):
 def robust_stage(rows, ball, gain, action, column, value_next, value):
     """Worst expected cost of a fixed policy over the l1 ball: value[s, g, :] from value_next[s', g + gain, :].
 
-    g runs over the sums collected so far; a sum that a state cannot have is clipped and never counts.
+    g runs over the sums collected so far; sums that cannot occur in a state are clipped and have no effect.
     """
     S, n, widths = value.shape
     A = (rows.start.size - 1) // S

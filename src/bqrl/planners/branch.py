@@ -1,7 +1,7 @@
 """The best deterministic policy for a buffered quantile, by branching over histories.
 
-A node of the search fixes the actions after some histories. After all other (open) histories every width d may have a
-policy of its own, J_d (see buffered.py), so no policy that agrees with the fixed actions exceeds
+A node of the search fixes the actions after some histories. After all other (open) histories, each width d may use its own
+policy, with cost J_d (see buffered.py). No policy that agrees with the fixed actions therefore exceeds
 
     max_z min_d { beta z + (tau - beta) d - sum over open histories of probability * J_d(h, s, z - collected) } / beta.
 
@@ -93,12 +93,12 @@ class Node:
     settled: Any  # linked list of (earlier part, history, action)
     ended: FloatArray  # (last pairs,) probabilities of the histories fixed up to their end
     histories: list[History]
-    chance: FloatArray  # of each open history, with its stage and pair
-    stage: IntArray
-    pair: IntArray
+    chance: FloatArray  # probability of each open history
+    stage: IntArray  # its stage
+    pair: IntArray  # its pair (state, sum)
 
     def digest(self, all_widths: bool) -> bytes:
-        """Return equal bytes for equivalent nodes; only costs at all widths determine the ended histories."""
+        """Return a key that is equal for equivalent nodes; it includes ended histories unless costs determine them."""
         order = np.lexsort((self.chance, self.pair, self.stage))
         rest = [np.round(self.cost, 10), self.stage[order], self.pair[order], np.round(self.chance[order], 12)]
         if not all_widths:
@@ -135,7 +135,7 @@ class Search:
             self.least.insert(0, self._after(h, self.least[0]).min(axis=1))
 
     def _after(self, h: int, values: FloatArray) -> FloatArray:
-        """Expected values after each action (pairs, A, ...), infinite where it does not exist."""
+        """Expected values after each action (pairs, A, ...), infinite where the action is not available."""
         expected = (self.layers.moves[h] @ values).reshape(-1, self.mdp.A, values.shape[1])
         expected[~self.layers.available[h]] = np.inf
         return np.asarray(expected)
@@ -259,7 +259,10 @@ class Search:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """The policy that plays the fixed actions, elsewhere a completion; its memory is the history while fixed, and the sum."""
+    """The policy that plays the fixed actions where there are any, and the actions of a completion elsewhere.
+
+    Its memory is (history, sum); the history is None once the policy has left the fixed part.
+    """
 
     layers: Layers
     settled: dict[History, int]
@@ -270,7 +273,7 @@ class Settled:
         return (), 0
 
     def act(self, h: int, s: int, memory: tuple[History | None, int]) -> int:
-        """The fixed action, or that of the completion."""
+        """The fixed action, or the action of the completion."""
         history, steps = memory
         if history is not None and (*history, s) in self.settled:
             return self.settled[*history, s]

@@ -1,17 +1,17 @@
 """Planning for the buffered quantile, with a certificate.
 
-For a law of returns G (design of the target planner; z is a target, d = z - y a width):
+For a return G, with z a target and d a width:
 
     beta * Q^beta_tau(G) = max_z min_{d >= 0} { beta z + (tau - beta) d - E[clip(z - G, 0, d)] }.
 
-For one width d a sweep with terminal cost clip(n, 0, d) gives J_d(z) = min over policies of E[clip(z - G, 0, d)] for all
-targets z at once, so F(z, d) = beta z + (tau - beta) d - J_d(z) bounds every policy, and
+For each width d, one sweep with terminal cost clip(n, 0, d) gives J_d(z) = min over policies of E[clip(z - G, 0, d)] for
+all targets z, so F(z, d) = beta z + (tau - beta) d - J_d(z) bounds the term in braces for every policy, and
 
     U = max_z min_d F(z, d) / beta
 
-is an upper bound on the optimum for any set of widths; widths.py searches for the decisive ones. With real widths U is
-exactly the optimum over randomized policies (minimax), attained by one coin at the start between at most two target
-policies with the same z.
+is an upper bound on the optimum for any set of widths; widths.py searches for the decisive ones. If d runs over all real
+widths, U is exactly the optimum over randomized policies (minimax theorem). It is attained by one coin toss at the start,
+between at most two target policies with the same z.
 
 L is the exact buffered quantile of the best deterministic policy found in the search. At width 0 the sweep is identically
 zero, and up to one step J_d = d W, so the policy of W is used there. If the buffer is at most the margin tau - W_0(x*), the
@@ -48,7 +48,7 @@ from bqrl.planners.target import (
 )
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic, best_mix
 
-NO_FINER = "finer grids do not reach gap={:g}: the rest lies between deterministic and randomized policies"
+NO_FINER = "finer grids do not reach gap={:g}: the remaining gap is that between deterministic and randomized policies"
 
 
 def plan_buffered(
@@ -65,10 +65,10 @@ def plan_buffered(
 ) -> Plan:
     """The best policy for the buffered quantile, with a proven upper bound.
 
-    With `randomized=True` the plan is the mix of at most two policies that attains the upper bound. With `randomized=False`
-    the best deterministic policy is proven, up to `gap` if given: if the policy found is below the bound, the randomness of
-    the problem is used in place of a coin, then a search branches over histories, with at most `max_nodes` nodes. Without a
-    lattice the plan is a bracket, on `points` points or of width `gap`.
+    With `randomized=True` the plan is the mixture of at most two policies that attains the upper bound. With
+    `randomized=False` the policy is proven to be the best deterministic one, up to `gap` if given: if the policy found is
+    below the bound, the randomness of the problem replaces the coin; if that is not enough, a search branches over
+    histories, with at most `max_nodes` nodes. Without a lattice the plan is a bracket, on `points` points or of width `gap`.
     """
     tau, beta = check_levels(tau, beta)
     columns = lattice(mdp)
@@ -103,7 +103,7 @@ def plan_buffered(
     accepted = tol if gap is None else gap
     best, value, note = prove_deterministic(search, column, width, *found, upper, accepted, max_nodes)
     if gap is None:
-        details["randomized"] = upper  # only a randomized policy attains it
+        details["randomized"] = upper  # attained by randomized policies only
     plan = _plan(mdp, tau, beta, best, value, max(upper, value), details, notes=(note,))
     return plan if plan.certain else replace(plan, notes=(note, "proven up to rounding: a probability equals a level"))
 
@@ -135,7 +135,7 @@ def _narrow_bracket(
         finer_plan = _bracket(mdp, tau, beta, points, max_bytes, by_choice)
         upper = min(bound for one in (plan, finer_plan) if (bound := one.upper) is not None)
         plan = replace(max(finer_plan, plan, key=lambda one: one.value), upper=upper)
-        left = plan.gap or 0.0  # one part shrinks with the grid, the other does not
+        left = plan.gap or 0.0  # rounding shrinks with the grid; the gap to randomized policies remains
         if left > max(gap, 0.8 * width) and growth * left - width > (growth - 1.0) * gap:
             return replace(plan, notes=(*plan.notes, NO_FINER.format(gap)))
     return plan
@@ -149,11 +149,11 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, b
     upper, _, _ = over.upper()
     under = WidthSearch(mdp=mdp, grid=low, tau=tau, beta=beta, max_bytes=int(max_bytes // 4))
     _, column, width = under.upper()
-    for d in sorted(under.sweeps, key=lambda d: abs(d - width))[:3]:  # the two policies of a mix belong to neighbours
+    for d in sorted(under.sweeps, key=lambda d: abs(d - width))[:3]:  # the policies of a mixture: adjacent widths
         under.policy(d, column)
     under.bound(1.0)
     short = np.maximum.accumulate(under.sweeps[1.0].root[: under.targets.size])
-    for level in (tau, tau - beta / 2, tau - beta):  # some of the quantiles that are averaged
+    for level in (tau, tau - beta / 2, tau - beta):  # some of the averaged quantiles
         under.policy(1.0, int(np.flatnonzero(reaches(short, level))[-1]))
     policy: Policy
     policy, value = best_deterministic(under, column, width, scored=mdp)

@@ -1,15 +1,15 @@
-"""Confidence sets of kernels and optimism: l1 radii, buffer schedules, candidate kernels.
+"""Confidence sets of kernels and what optimistic learners need besides: buffer schedules and candidate kernels.
 
 The confidence set of the paper (Equation confset) is a ball around every row of the empirical kernel,
 
     || P_h(. | s, a) - P_hat_h(. | s, a) ||_1 <= f(n) = c sqrt( log(2 S A T H / delta) / max(1, n) ),
     c = max{ 2, sqrt(2 log(S A T H (2^S - 2) / delta)) } / sqrt(log(2 S A T H / delta)),
 
-with n the visits of the row. `radius` computes f(n); `practical_radius` has a tunable multiplier in place of c.
-Deviation: c grows like sqrt(S), so it is not universal; with `support`, S is replaced by the number k of possible
-successors of the row, which is sufficient, and a row with one possible successor has radius 0.
-Deviation: given N = n, the draws of adaptive data are not independent; a union bound over n <= T for every (h, s, a), or
-over n <= T H for every (s, a) if the counts of all stages are pooled, proves the same constant.
+where n counts the visits to the row. `radius` computes f(n); in `practical_radius` a tunable multiplier replaces c.
+Deviation: c grows like sqrt(S), so it is not universal. With `support`, the number k of possible successors of the row
+replaces S, which is sufficient; a row with one possible successor has radius 0.
+Deviation: if data are collected adaptively, the draws are not independent given N = n. A union bound over n <= T for every
+(h, s, a), or over n <= T H for every (s, a) if the counts of all stages are pooled, gives the same constant.
 """
 
 from __future__ import annotations
@@ -39,9 +39,27 @@ def log_term(S: int, A: int, T: int, H: int, delta: float) -> float:
 
 
 def confidence_constant(S: int, A: int, T: int, H: int, delta: float, support: ArrayLike | None = None) -> Any:
-    """The smallest constant c that the paper allows; with `support` the number of successors k of each row replaces S.
+    """The smallest constant c that the paper allows.
 
-    With one successor 2^k - 2 = 0, and the constant is determined by the 2; the radius of such a row is 0.
+    Parameters
+    ----------
+    S, A, T, H : int
+        Numbers of states, actions, episodes and stages.
+    delta : float
+        Probability in (0, 1) with which some ball may fail to contain the true row.
+    support : array_like of int, optional
+        Number k of possible successors of each row, which replaces S. If k = 1, 2^k - 2 is 0 and the maximum in c is 2;
+        the radius of such a row is 0.
+
+    Returns
+    -------
+    float or ndarray
+        The constant; with an array `support` one constant per row.
+
+    Examples
+    --------
+    >>> round(confidence_constant(S=2, A=2, T=100, H=3, delta=0.1), 4)
+    1.4142
     """
     level = log_term(S, A, T, H, delta)
     k = numbers(S if support is None else support, "support", 1.0)
@@ -55,7 +73,29 @@ def confidence_constant(S: int, A: int, T: int, H: int, delta: float, support: A
 def radius(
     visits: ArrayLike, S: int, A: int, T: int, H: int, delta: float, support: ArrayLike | None = None
 ) -> FloatArray:
-    """l1 radii of rows visited `visits` times (paper, Equation confset); 0 where `support` is 1."""
+    """l1 radii of the confidence set (paper, Equation confset).
+
+    Parameters
+    ----------
+    visits : array_like
+        Number of visits to each row.
+    S, A, T, H : int
+        Numbers of states, actions, episodes and stages.
+    delta : float
+        Probability in (0, 1) with which some ball may fail to contain the true row.
+    support : array_like of int, optional
+        Number of possible successors of each row, which replaces S; a row with one successor has radius 0.
+
+    Returns
+    -------
+    ndarray
+        The radius of each row.
+
+    Examples
+    --------
+    >>> radius([1, 100], S=2, A=2, T=100, H=3, delta=0.1).round(3)
+    array([4.491, 0.449])
+    """
     c = confidence_constant(S, A, T, H, delta, support)
     width = practical_radius(visits, c, S, A, T, H, delta)
     return width if support is None else np.where(np.asarray(support) == 1, 0.0, width)
@@ -72,7 +112,7 @@ def practical_radius(visits: ArrayLike, c_conf: Any, S: int, A: int, T: int, H: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
-    """A schedule beta_t of the episode t = 0, 1, ...; made by `log_buffer`, `power_buffer` or `constant_buffer`."""
+    """A buffer schedule beta_t for episodes t = 0, 1, ...; see `log_buffer`, `power_buffer` and `constant_buffer`."""
 
     kind: str
     start: float  # beta_0
@@ -111,14 +151,15 @@ def log_buffer(tau: float) -> Buffer:
 def power_buffer(tau: float, a: float) -> Buffer:
     """The schedule beta_t = tau (t + 1)^-a.
 
-    It falls below any margin in polynomial time, at the price of a factor T^a in the statistical term of the regret.
+    It falls below any margin after polynomially many episodes, at the price of a factor T^a in the statistical term of
+    the regret.
 
     Parameters
     ----------
     tau : float
         The buffer of episode 0, in (0, 1].
     a : float
-        The power, at least 0.
+        The exponent, at least 0.
 
     Returns
     -------
@@ -155,10 +196,10 @@ def constant_buffer(beta: float) -> Buffer:
 
 
 def check_schedule(schedule: Callable[[Any], Any] | Sequence[float], tau: float, T: int) -> FloatArray:
-    """beta_0 .. beta_{T-1} of a function or a list; ArgumentError unless they lie in (0, tau] and do not increase."""
+    """Return beta_0 .. beta_{T-1} from a function or a list; ArgumentError unless all lie in (0, tau] and none increases."""
     beta = np.array([schedule(t) for t in range(T)] if callable(schedule) else schedule, dtype=np.float64)
     if beta.shape != (T,):
-        raise ArgumentError(f"buffer must give one number per episode ({T}), got {beta.shape}", name="buffer")
+        raise ArgumentError(f"buffer must give one number per episode ({T}), got shape {beta.shape}", name="buffer")
     outside = ~((beta > 0.0) & (beta <= tau + MASS_TOL))
     if outside.any():
         t = int(outside.argmax())
@@ -182,15 +223,16 @@ def check_schedule(schedule: Callable[[Any], Any] | Sequence[float], tau: float,
 def candidate_kernels(
     mdp: MDP, probability: FloatArray, half_radius: FloatArray, retained: FloatArray, uniforms: FloatArray
 ) -> FloatArray:
-    """Candidates of Algorithm 3, shape (2 + k, nnz): the empirical kernel, a directed one, k random ones.
+    """Candidate kernels of Algorithm 3, shape (2 + k, nnz): the empirical kernel, a directed one and k random ones.
 
-    `probability` (nnz,) is the empirical kernel on the outcomes of `mdp`; `half_radius` (K, S, A) or flat is half of each
-    row's l1 radius; known rows keep their probabilities. In the directed kernel every row moves mass to the outcome with the
-    largest reward plus `retained` value (H + 1, S) of the successor, taken from the smallest upwards. A random kernel uses a
-    random receiver and donors in cyclic order from a random position, given by `uniforms` (k, K*S*A, 2), which the caller
-    draws. Each candidate lies in the ball of every row and within the known support.
-    Deviation: the paper does not specify how its perturbations are drawn. If one kernel serves all stages, the directed one
-    adds up the preferences of the stages.
+    `probability` (nnz,) is the empirical kernel on the outcomes of `mdp`; `half_radius`, of shape (K, S, A) or flat, is
+    half the l1 radius of each row; known rows keep their probabilities. In the directed kernel, every row moves mass to
+    the outcome with the largest sum of reward and `retained` value (H + 1, S) of the successor, from the outcomes with
+    the smallest sums first. In a random kernel, the receiver is random and the donors follow in cyclic order from a
+    random position; both are given by `uniforms` (k, K*S*A, 2), which the caller draws. Each candidate lies in the ball
+    of every row and has the known support.
+    Deviation: the paper does not specify how its perturbations are drawn. If all stages share one kernel, the directed
+    kernel uses the sum of the preferences over the stages.
     """
     rows, half = mdp.row_start.size - 1, np.asarray(half_radius, dtype=np.float64).reshape(-1)
     for name, given, wanted in (

@@ -1,7 +1,7 @@
-"""Conversion of a policy in any form to a problem and a Policy in it that has the same return law.
+"""Conversion of a policy in any form to a pair of a problem and a Policy with the same return law.
 
-A deterministic form becomes a MarkovPolicy of the problem itself. Action probabilities become a problem with one action:
-averaging the rows of a state over its actions, each outcome with its own reward, gives the same return law.
+A deterministic form becomes a MarkovPolicy of the given problem. Action probabilities become a problem with one action:
+averaging the rows of a state over its actions, where each outcome keeps its reward, gives the same return law.
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
     Returns
     -------
     tuple of MDP and Policy
-        `mdp` itself unless action probabilities are given.
+        `mdp` itself unless action probabilities are given. Functions and `predict` are called for reachable states only;
+        the action of other states is 0.
 
     Examples
     --------
     >>> mdp = MDP([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]], [[0, 1], [2, 2]], horizon=3)
     >>> bind(mdp, lambda stage, state: 1)[1].actions.tolist()
-    [[1, 1], [1, 1], [1, 1]]
+    [[1, 0], [1, 1], [1, 1]]
     """
     problem = check_mdp(mdp)
     if isinstance(policy, (Policy, Plan)):
@@ -124,7 +125,7 @@ def _tabulated(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:
 
 
 def averaged(mdp: MDP, probabilities: FloatArray) -> MDP:
-    """Return the problem with one action in which outcomes have the probabilities that `probabilities` (H, S, A) give them.
+    """Return the problem with a single action in which actions are drawn from `probabilities` (H, S, A).
 
     It is stationary if `mdp` is and the probabilities are the same at every stage.
     """
@@ -133,7 +134,7 @@ def averaged(mdp: MDP, probabilities: FloatArray) -> MDP:
     K = model.available.shape[0]
     by_row = shares[:K].reshape(-1)
     weights = np.repeat(by_row, np.diff(model.row_start))
-    # The rows of a state are stored one after the other, so its actions are joined where every A-th row starts.
+    # The A rows of a state are stored one after the other, so every A-th row start begins the joint row of a state.
     table = Table(
         S=mdp.S, A=1, K=K, row_start=model.row_start[:: mdp.A].copy(), successor=model.successor,
         probability=model.probability * weights, reward=model.reward, infer_available=True,

@@ -1,15 +1,15 @@
-"""Decision tables: what a policy does, for people and for programs that know no bqrl.
+"""Decision tables: what a policy does, for people and for programs that do not use bqrl.
 
 A row says: at this stage, in this state, with this much earned so far, play this action. Stages are counted from 1. The
 rows of one policy can be followed without bqrl:
 
 - Markov policy: find the row with the stage and the state.
 - Target policy: begin with need = `target`. Find the row with the stage and the state whose range `need_from` to
-  `need_to` holds the need (or lies nearest to it, which allows for rounding errors). After a reward r, subtract
+  `need_to` contains the need (or is nearest to it, which allows for rounding errors). After a reward r, subtract
   `worth` * r from the need (r itself where there is no column `worth`). Where the table has a column `reward_step`,
   subtract `reward_floor` + `reward_step` * floor((`worth` * r - `reward_floor`) / `reward_step` + 1e-9) instead.
 - Label policy: begin with the row of stage 1 and the first state; its `label` is in force. Play its action, find the row
-  of the same label with the `next_state` and the `reward` (the nearest one), and go on with its `next_label`.
+  of the same label with the `next_state` and the (nearest) `reward`, and continue with its `next_label`.
 - Mixture: draw one `part` with probability `weight` before the first stage, then follow the rows of this part.
 """
 
@@ -64,7 +64,7 @@ def decision_rows(
 
 
 def wide_rows(policy: Policy, mdp: MDP) -> list[Row]:
-    """States by stages, where the action depends on nothing else; a state that is never met at a stage has None.
+    """One row per state and one column per stage; the entry is None if the state is never reached at that stage.
 
     Raises PolicyError if the action depends on the rewards so far or on a random draw.
     """
@@ -86,7 +86,7 @@ def wide_rows(policy: Policy, mdp: MDP) -> list[Row]:
 
 
 def _rows(policy: Policy, mdp: MDP, reachable: bool) -> Iterator[Row]:
-    """Rows, each with its probability, for what can be met, or for every stage, state and need."""
+    """Rows with their probabilities for the decisions that can occur, or rows for every stage, state and need."""
     if isinstance(policy, MixturePolicy):
         for i, (part, weight) in enumerate(zip(policy.policies, policy.weights.tolist(), strict=True)):
             for row in _rows(part, mdp, reachable):
@@ -113,10 +113,10 @@ def _runs(actions: Any) -> Iterator[tuple[int, int]]:
 
 
 def _target_rows(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
-    """One row per run of sums with the same action, of those that can have been earned."""
+    """One row per run of attainable sums with the same action."""
     columns, target = policy.grid, policy.target
     if isinstance(columns, Rounded) and columns.up:
-        raise PolicyError("this policy counts rewards rounded up, which a table does not hold; save it as .npz")
+        raise PolicyError("this policy rounds rewards up, which a table cannot express; save it as .npz")
     for h, sums, mass in target_masses(mdp, policy):
         counting: Row = {} if mdp.discount == 1.0 and columns.exact else {"worth": mdp.discount**h}
         if isinstance(columns, Rounded):
@@ -134,7 +134,7 @@ def _target_rows(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
 
 
 def _all_needs(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
-    """Runs of needs with the same action: it is played where need_above < need <= need_up_to."""
+    """One row per run of needs with the same action, which is played if need_above < need <= need_up_to."""
     for h, s in np.argwhere(mdp.reachable[:-1]).tolist():
         actions, ends = policy.actions[h][s], np.r_[-np.inf, policy.grid.points(h, policy.extra - 1), np.inf]
         for first, last in _runs(actions):

@@ -1,14 +1,15 @@
 """The best deterministic policy for a buffered quantile, if the policy found is below the randomized bound.
 
-First the mix of two policies that attains the bound U of buffered.py is derandomised: the randomness of the problem
+First the mixture of two policies that attains the bound U of buffered.py is derandomised: the randomness of the problem
 replaces the coin. If this does not attain the bound, a search branches over histories (branch.py).
 
-Both policies of the mix have one target z and are optimal at the width d that minimises F(z, .). They differ in
-X = P(z - G > k), k steps <= d <= k + 1, and the coin brings X to tau - beta, where F_pi(z, .) is constant between k and
-k + 1. If many histories lead to the decision at which the two policies differ, some histories can follow one policy and the
-rest the other. To do so, one history is followed: among the outcomes of each step, the first ones continue with the largest
-X of all policies optimal at d, the last ones with the smallest, and the history continues with the outcome in between. The
-remaining distance of X from tau - beta is at most the probability of the history followed.
+Both policies of the mixture have the same target z and are optimal at the width d that minimises F(z, .). They differ in
+X = P(z - G > k), where k <= d <= k + 1 in steps. The coin brings X to tau - beta, where F_pi(z, .) is constant between k
+and k + 1. If many histories lead to the decision at which the two policies differ, some histories can follow one policy and
+the others the other policy. To arrange this, the construction follows one history. At each step the outcomes are ordered:
+after the first ones, play continues with the policy of largest X among all policies optimal at d; after the last ones, with
+the policy of smallest X; and the outcome in between continues the history. The remaining distance of X from tau - beta is at
+most the probability of the history that is followed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ LEVEL_TIE = 1e-11  # relative: the width is known only up to rounding, and so ar
 MAX_MOVES = 5_000_000  # outcomes of all (state, need) pairs under a policy
 MAX_WALKS = 500  # orders of the outcomes that are tried
 ENOUGH = 1e-12  # in steps: a loss this small ends the search
-LEAST, MOST, START = -1, -2, -3  # how a history continues; numbers from 0 on are steps of the history followed
+LEAST, MOST, START = -1, -2, -3  # how play continues ("way"); numbers from 0 on are steps of the followed history
 Memory = tuple[int, float]  # the continuation and the remaining need
 
 
@@ -79,7 +80,7 @@ def prove_deterministic(
 
 
 def _unproven(value: float, upper: float, reason: str, remedy: str) -> SizeError:
-    """The error of a search without result; its fields are the value of the best policy found and the open bound."""
+    """The error of a search without proof; `limit` is the value of the best policy found, `needed` the remaining bound."""
     return SizeError(
         f"the best deterministic policy has a value between {value:.10g} and {upper:.10g}, and {reason}; {remedy} "
         f"gap={_rounded_up(upper - value)} or use randomized=True", needed=upper, limit=value, name="gap",
@@ -121,11 +122,11 @@ class Walk:
     after: list[dict[tuple[int, float], int]] = field(default_factory=list)  # way by (successor, reward) after each
 
     def start(self) -> Memory:
-        """The need is the target, and the first state determines the way."""
+        """The first need is the target; the first state determines the way."""
         return START, self.ways.least.target
 
     def act(self, h: int, s: int, memory: Memory) -> int:
-        """Action of the way in force."""
+        """The action of the current way."""
         way = self.first[s] if memory[0] == START else memory[0]
         if way >= 0:
             return self.action[way]
@@ -175,7 +176,7 @@ def _extreme(
 def _walk(mdp: MDP, ways: Ways, level: float, rng: np.random.Generator) -> tuple[Walk, float]:
     """A walk that brings X as close to `level` as its history allows, and the remaining excess of X.
 
-    The order of the outcomes is random, because different orders come differently close.
+    The order of the outcomes is random, because some orders come closer than others.
     """
     walk, chance, columns = Walk(ways), 1.0, ways.least.grid
     s: IntArray = np.flatnonzero(mdp.mu)
@@ -206,7 +207,7 @@ def _walk(mdp: MDP, ways: Ways, level: float, rng: np.random.Generator) -> tuple
 def _share(
     p: FloatArray, low: FloatArray, high: FloatArray, level: float, step: int, rng: np.random.Generator
 ) -> tuple[IntArray, int | None, float]:
-    """The way of each outcome, the outcome that continues the history (if any), and the required X: of it, else of all."""
+    """The way of each outcome, the outcome that continues the history (or None), and the X required of it (or of all)."""
     order = rng.permutation(p.size)
     gain = p * np.maximum(high - low, 0.0)
     lowest = float(p @ low)

@@ -28,7 +28,7 @@ from bqrl.planners.convert import bind
 from bqrl.planners.follow import check_played, push_forward, sums_on
 
 BRACKET_POINTS = 20_000
-MAX_ATOMS = 20_000  # (state, memory, sum) triples of one stage up to which a policy's own support is followed
+MAX_ATOMS = 20_000  # largest number of (state, memory, sum) triples per stage for which all returns are enumerated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def evaluate(
     """Law of the return of a policy.
 
     The law is exact if the returns of the problem lie on an exact grid or this policy has few returns. Otherwise returns
-    are rounded, which gives a proven lower and a proven upper law in the sense of first-order dominance.
+    are rounded, which gives two laws between which the true one is proven to lie in first-order dominance.
 
     Parameters
     ----------
@@ -79,16 +79,17 @@ def evaluate(
     labels : bool
         Pass states to a function or to `predict` as their labels instead of their indices.
     points : int
-        Size of the rounded grid; the bracket narrows in proportion to it.
+        Size of the rounded grid; the width of the bracket is inversely proportional to it.
     max_points, max_set : int
         Limits on the exact grid of all returns.
     max_atoms : int
-        Limit on the number of returns of this policy that are followed one by one.
+        Limit on the number of returns of this policy that are enumerated one by one.
 
     Returns
     -------
     Law or tuple of two Laws
-        The law of the return, or a proven lower law; with `bracket` the lower and the upper law, which are equal if exact.
+        The exact law of the return, or else the lower law; with `bracket` the lower and the upper law, which are equal if
+        the law is exact.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def evaluate(
 
 
 def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[Law, Law | None]:  # noqa: B008
-    """Return the law and None, or a proven lower and a proven upper law; the policy must fit the problem."""
+    """Return the exact law and None, or a proven lower law and a proven upper law; the policy must fit the problem."""
     if isinstance(policy, MixturePolicy):
         parts = [law_bracket(mdp, part, limits) for part in policy.policies]
         lower = Law.mixture([low for low, _ in parts], policy.weights)
@@ -122,7 +123,9 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
             return own, None
     if isinstance(policy, TargetPolicy) and isinstance(policy.grid, Rounded):
         if policy.grid.units.shape[-1] != mdp.reward.shape[-1]:
-            raise PolicyError("a policy on a rounded grid can be evaluated only on the problem it was planned for")
+            raise PolicyError(
+                "a policy on a rounded grid fits only the problem it was planned for; plan on this problem"
+            )
         law, error = _law_on(mdp, policy, policy.grid), policy.grid.error
         return (law.shift(-error), law) if policy.grid.up else (law, law.shift(error))
     if isinstance(policy, MarkovPolicy):
@@ -130,7 +133,7 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
         return low, high
     raise GridError(
         f"a {policy.kind} policy requires an exact grid of returns, and this problem has none within "
-        f"max_points={limits.max_points} and max_set={limits.max_set}; raise them or plan on this problem"
+        f"max_points={limits.max_points} and max_set={limits.max_set}; raise these limits or plan on this problem"
     )
 
 
@@ -187,7 +190,7 @@ def _walk_memories(mdp: MDP, policy: Policy, columns: Grid) -> Law:
         first, n = mdp.row_start[stored * mdp.S * mdp.A], sums.count(h + 1)
         after: dict[tuple[int, Any], FloatArray] = {}
         for (s, memory), row in mass.items():
-            some = np.flatnonzero(row)  # other sums of this state might leave the range of the next stage
+            some = np.flatnonzero(row)  # sums without mass might lie outside the range of the next stage
             a = policy.act(h, s, memory)
             q = (stored * mdp.S + s) * mdp.A + a
             successors, probabilities, rewards = mdp.outcomes(h, s, a)

@@ -31,7 +31,7 @@ from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, by_products, 
 
 
 class Follower:
-    """Follows Markov and target policies on one uniform grid in compiled loops; prepared once, used in every episode."""
+    """Forward passes and episodes of Markov and target policies on one uniform grid, in compiled loops; prepared once."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout, self.mdp, self.grid = layout, layout.mdp, layout.grid
@@ -117,7 +117,7 @@ def law_on_points(mdp: MDP, policy: TargetPolicy, columns: Lattice) -> FloatArra
 def _push_products(
     kernel: FloatArray, gain: IntArray, action: ActionArray, column: IntArray, mass: FloatArray, out: FloatArray
 ) -> None:
-    """`push_mass` for dense rows: the mass that plays each row, shifted by its reward, times the rows of the kernel."""
+    """`push_mass` for dense rows: the mass on each row, shifted by the reward of the row, times the rows of the kernel."""
     S, A = mass.shape[0], kernel.shape[0] // mass.shape[0]
     block = max(1, BLOCK_BYTES // (8 * out.shape[1] * (A if action.shape[1] > 1 else 1)))
     for first in range(0, S, block):

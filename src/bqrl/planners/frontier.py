@@ -5,7 +5,7 @@ is the exact optimum over these policies, for any objective. The number of laws 
 small problems. A budget on laws and bytes is checked before a product is formed; a larger product is refused, never
 truncated. Duplicates (all masses within MASS_TOL) are removed, also among the partial sums within a row; with `dominance`,
 so are laws dominated in first order, which preserves the maximum of every monotone objective. Outcomes of probability zero
-offer no choice; if one occurs, the policy continues with the law of the largest mean.
+do not affect the law; if one occurs, the policy continues with the law of the largest mean.
 
 `plan_capped` is the paper's numerical reference: the same recursion with four pruning rules.
 """
@@ -75,7 +75,7 @@ def plan_frontier(
     tie = TIE * size_of(found[0].points)
     k = next(k for k, value in enumerate(values) if value >= max(values) - tie)
     checked = [_certainty(*one, tau, beta) for one in zip(found, picks, values, strict=True)]
-    upper = max(upper for _, upper in checked)  # another kernel's tie may leave more open
+    upper = max(upper for _, upper in checked)  # a tie under another kernel may allow a higher value
     certain = checked[k][0] and upper <= values[k] + tie
     policy, details = found[k].policy(picks[k]), {"frontier": found[k], "laws": len(found[k])}
     if kernels is None:
@@ -114,7 +114,7 @@ class EveryLaw:
     held: int = 0  # bytes of the laws retained so far
 
     def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
-        """Form all choices, one outcome after the other; equal (or dominated) partial sums are merged at once."""
+        """Form all choices, one outcome after the other; equal (or dominated) partial sums are merged immediately."""
         pmf, picks, slack = np.zeros((1, width)), np.zeros((1, 0), np.int64), 0.0
         for part in parts:
             n, k = len(pmf), len(part.pmf)
@@ -244,7 +244,7 @@ class CappedLaws:
             kept = kept[keep_laws(pmf[kept], True)[0]]
         values, means = quantile_rows(points, pmf[kept], self.tau), mean_rows(points, pmf[kept])
         digits = -math.floor(math.log10(MEAN_TIE * size_of(points)))
-        order = np.lexsort((-np.round(means, digits), -values))  # stable: of equals the first found
+        order = np.lexsort((-np.round(means, digits), -values))  # stable: among equal laws the first found comes first
         return kept[order[: self.max_laws]], 0.0
 
     def usual(self, points: FloatArray, pmf: FloatArray) -> int:

@@ -6,18 +6,15 @@ from numba import njit
 
 @njit(cache=True)
 def distinct(pmf, order, keys, window, tol, keep):
-    """Mark in `keep` one row for each law, the first of those whose masses agree up to `tol`.
+    """Mark in `keep` one row per distinct law: the first of the rows whose masses agree up to `tol`.
 
     `order` sorts the rows by `keys`, weighted sums of their masses: equal laws have keys within `window`. Returns a bound on
-    the difference of two distribution functions that were taken for one.
+    the difference of two distribution functions that were treated as equal.
     """
     n, m = pmf.shape
-    model, lowest, count = (
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        0,
-    )  # of each law: the row compared with, the first row
-    worst = 0.0
+    model = np.empty(n, np.int64)  # the row with which each law is compared
+    lowest = np.empty(n, np.int64)  # the first row of each law
+    count, worst = 0, 0.0
     for place in range(n):
         i, same = order[place], -1
         for g in range(count - 1, -1, -1):
@@ -49,8 +46,8 @@ def distinct(pmf, order, keys, window, tol, keep):
 def undominated(cdf, order, tol, keep):
     """Mark in `keep` the rows that no other row dominates in first order, up to `tol` in mass.
 
-    `order` lists the rows by the rising sum of their distribution functions: only one before it can dominate a law. Returns
-    by how much a kept distribution function exceeds one that it was taken to dominate.
+    `order` lists the rows by increasing sum of their distribution functions, so that a law can be dominated only by an
+    earlier one. Returns the largest excess of a kept distribution function over one that it was taken to dominate.
     """
     n, m = cdf.shape
     worst = 0.0

@@ -6,7 +6,7 @@
 
 with ties broken by the larger mean, then by the lower action index. It applies the same tau at every stage, so it is
 time-inconsistent: the policy is Markov and often not optimal for the quantile, and the planner proves no upper bound.
-It is fast: one call plans for several kernels, before every episode of a learner.
+It is fast: one call plans for several kernels, so a learner can run it before every episode.
 
 Algorithm 3 as a whole, the choice among candidate kernels of a confidence set, is `optimistic_greedy`.
 Deviation: values within TIE of each other tie, and so do means within MEAN_TIE; the paper does not define equality. Among
@@ -49,12 +49,12 @@ from bqrl.planners.target import MAX_BYTES, check_memory
 TIE = 1e-9  # objective values this close, relative to the size of the returns, are equal
 MEAN_TIE = 1e-12  # and means this close
 LANES = 8  # laws are padded to whole vectors
-DENSE_FROM = 0.2  # share of possible successors from which one matrix product beats walking the outcomes
+DENSE_FROM = 0.2  # share of possible successors from which one matrix product beats a loop over the outcomes
 MAX_DENSE = 2**22  # entries of laws or kernels that a matrix product may take
 
 
 class Greedy(NamedTuple):
-    """What the recursion finds for each of n kernels."""
+    """The result of the recursion for each of n kernels."""
 
     actions: ActionArray  # (n, H, S)
     values: FloatArray  # (n,) objective value of the retained law at the root
@@ -64,7 +64,7 @@ class Greedy(NamedTuple):
 def greedy_policies(
     mdp: MDP, probabilities: FloatArray, tau: float, beta: float = 0.0, columns: Grid | None = None
 ) -> Greedy:
-    """Return what the recursion of Algorithm 3 finds for many kernels at once, on the outcomes and rewards of `mdp`.
+    """Return the result of the recursion of Algorithm 3 for many kernels at once, on the outcomes and rewards of `mdp`.
 
     `probabilities` is (n, nnz): one entry per outcome that `mdp` stores; `mdp.staged()` stores every stage separately.
     beta = 0 is the plain quantile. In unreachable states a law may leave the grid; it is then clipped to it.
@@ -187,7 +187,7 @@ def _common(mdp: MDP, columns: Grid) -> BoolArray:
 
 
 def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the position of each row in the matrix product, or -1, and source and target of their outcomes by stage."""
+    """Return the position of each row in the matrix product, or -1, and per stage the source and target of each outcome."""
     per_stage = mdp.S * mdp.A
     dense = np.full(common.shape, -1, np.int64)
     cells: list[IntArray] = []

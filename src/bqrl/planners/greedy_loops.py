@@ -75,7 +75,7 @@ class StageRows(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch of `greedy_stage`: the dense rows of the kernel, and what is known of each action."""
+    """Scratch arrays of `greedy_stage`: the dense rows of the kernel, and the law and score of each action."""
 
     matrix: Any
     place: Any
@@ -203,8 +203,8 @@ def multiply_dense(rows, work, laws, A, top):
 def greedy_stage(rows, columns, levels, work, following, here, action):
     """One stage of Algorithm 3 for one kernel: the law of every action, the best one retained.
 
-    A row whose outcomes share a reward is built and judged on the columns of the next stage (`after`); only the winner is
-    shifted.
+    The law of a row whose outcomes share a reward is built and scored on the columns of the next stage (`after`); only the
+    law that is retained is shifted.
     """
     row_start, successor, k, probabilities, unit, common, dense, _, _, _ = rows
     x, n, x_next, m, drop, base, step, at = columns
@@ -254,7 +254,7 @@ def greedy_stage(rows, columns, levels, work, following, here, action):
             best = max(best, score[a])
         if tied:
             chosen = larger_mean(laws, work, columns, best - tie, mean_tie)
-        if chosen < 0:  # a state without actions is never met
+        if chosen < 0:  # a state without actions is never reached
             out[top + s, :] = 1.0
             value[s], action[s] = x[0], 0
             continue
@@ -279,7 +279,7 @@ def greedy_sweep(stages, probabilities, levels, found):
     _, H, S = found.actions.shape
     per_stage = stages.common.shape[1]
     A, blocks = per_stage // S, stages.dense.max() + 1
-    single = stages.row_start.size - 1 == per_stage  # rows of one stage serve all
+    single = stages.row_start.size - 1 == per_stage  # all stages share the same rows
     work = work_space(S, A, blocks)
     table = np.empty((0, 0), np.int64)
     size, points = stages.size, stages.points

@@ -21,8 +21,8 @@ from bqrl.planners.sweep import Sweep
 if TYPE_CHECKING:
     from rich.table import Table
 
-TIED = "a probability equals the level up to rounding"  # note of every plan that is not certain
-LEVEL_SLACK = 1e-9  # levels this close to those that a buffered quantile averages may be among them
+TIED = "a probability equals the level up to rounding"  # the note on every plan that is not certain
+LEVEL_SLACK = 1e-9  # rounding may move levels this close to the interval [tau - beta, tau] into it
 GAP_TOL = 1e-9  # objective values this close, relative to the size of the returns, are equal
 
 
@@ -39,17 +39,18 @@ class Plan(Charted):
     policy : Policy
         The policy.
     law : Law
-        Law of its return in the given problem; if `law_upper` is not None, a proven lower law.
+        Law of its return in the given problem; if `law_upper` is not None, a proven lower bound on that law.
     law_upper : Law or None
-        The proven upper law; None where `law` is exact.
+        A proven upper bound on the law in first-order dominance; None if `law` is exact.
     value : float
-        Objective value of `policy`; a proven lower value if `exact` is False, a guaranteed value if `attitude` is "robust".
+        Objective value of `policy`. If `exact` is False, a proven lower bound on it; if `attitude` is "robust", the
+        value that is guaranteed under every kernel in the ball.
     upper : float or None
         Proven upper bound on the optimum over all policies; None if the planner proves none.
     nominal : float
         Objective value of `policy` in the given problem.
     certain : bool
-        Whether floating-point error cannot have changed the answer.
+        True if floating-point error cannot have changed the answer.
     exact : bool
         False if `value` and `upper` are a bracket computed on rounded returns.
     attitude : str
@@ -57,9 +58,9 @@ class Plan(Charted):
     seconds : float
         Running time of `solve`.
     notes : tuple of str
-        What a reader should know.
+        Remarks on the result.
     details : dict
-        Results of this planner only: sweeps, widths, the guarantee curve, the frontier.
+        Further results that depend on the planner, such as the number of sweeps, the guarantee curve or the frontier.
     """
 
     tau: float
@@ -90,8 +91,8 @@ class Plan(Charted):
     def policy_margin(self) -> Margin:
         """How far the level can fall and rise before the quantile x of this policy changes.
 
-        These are tau - P(G < x) and P(G <= x) - tau under the policy's own law. `GuaranteeCurve.margin` refers to the best
-        policy of every target instead.
+        These are tau - P(G < x) and P(G <= x) - tau under the policy's own law. `GuaranteeCurve.margin` instead uses,
+        for each target, the policy that is best for that target.
         """
         if self.beta == 0.0 and self.attitude == "nominal" and self.law_upper is None:
             return Margin(self.tau - self.law.shortfall(self.value), float(self.law.cdf(self.value)) - self.tau)
@@ -105,7 +106,7 @@ class Plan(Charted):
 
     @property
     def mean(self) -> float:
-        """Mean return of the policy; a proven lower value if the law is bracketed."""
+        """Mean return of the policy; a proven lower bound if the law is bracketed."""
         return self.law.mean()
 
     @property
@@ -114,7 +115,18 @@ class Plan(Charted):
         return objective_name(self.tau, self.beta)
 
     def compare(self, other: Plan) -> Comparison:
-        """The two return laws side by side."""
+        """Compare the return laws of two plans.
+
+        Parameters
+        ----------
+        other : Plan
+            The other plan.
+
+        Returns
+        -------
+        Comparison
+            The two laws side by side; it prints as a table.
+        """
         if not isinstance(other, Plan):
             raise ArgumentTypeError(
                 f"other must be a Plan, got {type(other).__name__}; make one with solve", name="other"
@@ -144,7 +156,7 @@ class Plan(Charted):
     def __str__(self) -> str:
         nominal = self.attitude == "nominal"
         lines = [f"{self.objective} by {self.planner}" + ("" if nominal else f", {self.attitude}")]
-        lines.append(f"  value    {self.value:.6g}" + ("" if self.exact else "  (proven lower value)"))
+        lines.append(f"  value    {self.value:.6g}" + ("" if self.exact else "  (proven lower bound)"))
         if self.upper is not None:
             optimal = nominal and equal_values(self.value, self.upper, self.law)
             lines.append(f"  upper    {self.upper:.6g}" + ("  (optimal)" if optimal else ""))
@@ -172,7 +184,7 @@ class Comparison(Tabular):
     levels: tuple[float, ...] = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per statistic: its name and its value under each plan (lower values where a law is bracketed)."""
+        """One row per statistic: its name and its value under each plan (a lower bound where a law is bracketed)."""
         laws = [plan.law for plan in self.plans]
         rows = [{"statistic": "mean", "values": [law.mean() for law in laws]}]
         rows += [
@@ -210,7 +222,7 @@ class Comparison(Tabular):
 
 def _heading(plan: Plan) -> str:
     what = plan.planner if plan.attitude == "nominal" else f"{plan.attitude} {plan.planner}"
-    return f"{what}, {plan.objective}" + ("" if plan.law_upper is None else " (lower values)")
+    return f"{what}, {plan.objective}" + ("" if plan.law_upper is None else " (lower bounds)")
 
 
 def objective_name(tau: float, beta: float) -> str:
@@ -228,7 +240,8 @@ def objective_value(law: Law, tau: float, beta: float) -> float:
 def level_error(law: Law, tau: float, beta: float, gamma: float) -> float:
     """Bound on the error of a buffered quantile whose masses have a relative error of `gamma`.
 
-    MASS_TOL is added if a level lies that close to a step of the distribution function and was taken as equal to it.
+    If tau or tau - beta is so close to a step of the distribution function that the two were treated as equal, the
+    bound includes MASS_TOL.
     """
     distances = np.abs(np.cumsum(law.probabilities)[:-1] - np.array([[tau - beta], [tau]]))
     taken = MASS_TOL if np.any(distances <= 2 * MASS_TOL) else 0.0
@@ -236,19 +249,19 @@ def level_error(law: Law, tau: float, beta: float, gamma: float) -> float:
 
 
 def steady(law: Law, tau: float, beta: float, gamma: float) -> bool:
-    """Whether errors of the masses change a buffered quantile by at most GAP_TOL of the values that it averages."""
+    """Whether errors of the masses change a buffered quantile by at most GAP_TOL times the size of the averaged values."""
     return level_error(law, tau, beta, gamma) <= GAP_TOL * size_of(_averaged(law, tau, beta, gamma))
 
 
 def _averaged(law: Law, tau: float, beta: float, gamma: float) -> FloatArray:
-    """The values that a buffered quantile averages, and those next to them that errors of the masses may bring in."""
+    """The values that a buffered quantile averages, and neighbours that it may average because of errors of the masses."""
     slack = max(LEVEL_SLACK, 2.0 * gamma)
     first, last = np.searchsorted(law.running, [tau - beta - slack, tau + slack])
     return law.values[first : last + 1]
 
 
 def equal_values(value: float, upper: float, law: Law) -> bool:
-    """Whether two values differ by rounding only: by GAP_TOL of the value, or ROUNDING of the largest return."""
+    """Whether two values differ only by rounding: at most GAP_TOL times the value or ROUNDING times the largest return."""
     return abs(upper - value) <= max(GAP_TOL * abs(value), ROUNDING * size_of(law.values))
 
 
@@ -269,7 +282,7 @@ def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
 
 
 def check_mdp(given: Any, name: str = "mdp") -> MDP:
-    """`given` if it is an MDP."""
+    """Return `given` if it is an MDP; raise ArgumentTypeError otherwise."""
     if not isinstance(given, MDP):
         raise ArgumentTypeError(
             f"{name} must be an MDP, got {type(given).__name__}; build one with bqrl.MDP, bqrl.load or bqrl.from_gymnasium",
@@ -279,7 +292,7 @@ def check_mdp(given: Any, name: str = "mdp") -> MDP:
 
 
 def read_only(value: Any) -> Any:
-    """A read-only view of an array, also of the arrays in a tuple or a Sweep; anything else unchanged."""
+    """Read-only views of an array, or of the arrays in a tuple or a Sweep; other values are returned unchanged."""
     if type(value) is tuple:
         return tuple(map(read_only, value))
     if isinstance(value, Sweep):

@@ -51,7 +51,7 @@ def plan_rational(mdp: MDP, tau: float) -> Plan:
 
 
 def rational_sweep(mdp: MDP, columns: Grid) -> tuple[list[Fraction], list[np.ndarray]]:
-    """Return W_0 of every target as fractions, and the action tables; ties go to the larger exact mean, then the lower action."""
+    """Return W_0 of every target as a fraction, and the action tables; ties go to the larger mean, then the lower action."""
     short = [[Fraction(0), Fraction(1)] for _ in range(mdp.S)]
     mean = [[Fraction(0)] * 2 for _ in range(mdp.S)]
     reading = {float(r): _short_fraction(r) for r in np.unique(mdp.reward)}
@@ -109,4 +109,4 @@ def _short_fraction(number: float) -> Fraction:
 
 def _close(fraction: Fraction, number: float) -> bool:
     """Return whether the two differ only by rounding."""
-    return abs(float(fraction) - number) <= min(4e-16, 4e-10 * number)  # a tiny level is not 0
+    return abs(float(fraction) - number) <= min(4e-16, 4e-10 * number)  # so a tiny level is not read as 0

@@ -2,9 +2,10 @@
 
     maximise E[G]  subject to  P(G < x*) <= tau - margin.
 
-For a multiplier m >= 0 one sweep minimises m P(G < x*) - E[G]; its value bounds the constrained optimum from above
-(also over randomized policies), and its policy is a candidate. The multiplier moves along the convex hull of the pairs
-(shortfall, mean) until no new policy appears; the gap between the bound and the best candidate is reported.
+For a multiplier m >= 0, one sweep minimises m P(G < x*) - E[G]. Its value gives an upper bound on the constrained
+optimum (by Lagrangian duality, also over randomized policies), and its policy is a candidate. The multiplier moves
+along the convex hull of the pairs (shortfall, mean) until no new policy appears; the gap between the bound and the best
+candidate is reported.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ def plan_best_mean(
     mdp: MDP, tau: float, *, margin: float = 0.0, points: int | None = None, gap: float | None = None,
     max_bytes: float = MAX_BYTES, tick: Callable[[int], None] | None = None,
 ) -> Plan:  # fmt: skip
-    """The plan for the tau-quantile with the best mean found; `details` holds a bound on that mean and the gap."""
+    """The optimal plan for the tau-quantile with the best mean found.
+
+    `details` holds an upper bound on the mean of such plans ("mean_bound") and its distance from the mean of this plan
+    ("mean_gap").
+    """
     margin = number(margin, "margin", 0.0, tau, "[)")
     base = plan_target(mdp, tau, points=points, gap=gap, max_bytes=max_bytes, tick=tick)
     if base.law_upper is not None or not isinstance(base.policy, TargetPolicy):
@@ -53,7 +58,7 @@ def plan_best_mean(
     safe, safe_law = base.policy, base.law
     if not fits(safe_law):
         raise ArgumentError(
-            f"margin must leave a policy, got {margin:g}; the smallest shortfall is {safe_law.shortfall(target):.6g}",
+            f"margin must be at most tau minus the smallest shortfall {safe_law.shortfall(target):.6g}, got {margin:g}",
             name="margin", value=margin,
         )  # fmt: skip
     free, free_law, value = solve(0.0)

@@ -22,7 +22,8 @@ from bqrl.planners.target import guarantee_curve as guarantee_curve
 from bqrl.planners.target import plan_target
 from bqrl.planners.uncertain import plan_uncertain
 
-# A planner takes the problem and those arguments of `solve` that its signature names; its keyword arguments are its options.
+# A planner receives the problem and the arguments of `solve` that its signature names; its keyword-only arguments are
+# options.
 PLANNERS: dict[str, Callable[..., Plan]] = {
     "target": plan_target,
     "greedy": plan_greedy,
@@ -36,7 +37,7 @@ VARIANTS: dict[str, Callable[..., Plan]] = {  # of the planner "target"
     "secondary='mean'": plan_best_mean,
     "arithmetic='rational'": plan_rational,
 }
-WHOLE_OPTIONS = {"points": 2, "max_nodes": 1, "max_laws": 1, "max_combinations": 1, "decimals": 0}  # with least values
+WHOLE_OPTIONS = {"points": 2, "max_nodes": 1, "max_laws": 1, "max_combinations": 1, "decimals": 0}  # smallest values
 POSITIVE_OPTIONS = ("gap", "max_bytes")
 
 
@@ -71,22 +72,23 @@ def solve(
     attitude : str, optional
         "robust" or "optimistic"; required with `radius`.
     randomized : bool, optional
-        For buffered quantiles. True: one coin before the first stage may choose between two policies, which attains the
-        upper bound. False: prove the best deterministic policy. By default the best deterministic policy found is
-        returned. At beta = 0 a deterministic policy is optimal, so this has no effect.
+        For buffered quantiles. True: a coin tossed before the first stage may choose between two policies, which
+        attains the upper bound. False: find the best deterministic policy and prove that it is the best. None: return
+        the best deterministic policy found. At beta = 0 a deterministic policy is optimal, so this has no effect.
     exact : bool, optional
-        Deprecated: `exact=True` is `randomized=False`.
+        Deprecated; use `randomized=False` in place of `exact=True`.
     secondary : str, optional
         "mean": among all optimal policies, the one with the best mean (beta = 0).
     arithmetic : str
         "float", or "rational" to decide ties in exact fractions on small problems (beta = 0).
     **options
-        Options of the planner, such as `points` or `gap` where no exact grid of returns fits, `max_nodes`, `max_bytes`.
+        Options of the planner, such as `max_bytes`, `max_nodes`, or `points` and `gap` where no exact grid of returns
+        fits.
 
     Returns
     -------
     Plan
-        The policy, its return law, its value and a proven upper bound.
+        The policy, its return law, its value and, where the planner proves one, an upper bound on the optimum.
 
     Examples
     --------
@@ -118,7 +120,7 @@ def solve(
 
 
 def _randomized(randomized: Any, exact: Any) -> bool | None:
-    """The option `randomized`, from its deprecated form `exact` if necessary."""
+    """The option `randomized`, also if it is given in its deprecated form `exact`."""
     chosen: bool | None = flag(randomized, "randomized", optional=True)
     if exact is None:
         return chosen
@@ -133,26 +135,26 @@ def _randomized(randomized: Any, exact: Any) -> bool | None:
 def _variant(
     planner: str, beta: float, ball: bool, randomized: bool | None, secondary: str | None, arithmetic: str
 ) -> str | None:
-    """The variant of the planner "target" that the arguments ask for."""
+    """The variant of the planner "target" that the arguments select; None if it is the planner itself or another one."""
     plain = {"secondary='mean'": secondary is not None, "arithmetic='rational'": arithmetic == "rational"}
-    asked = [name for name, given in {"radius": ball, **plain}.items() if given]
+    selected = [name for name, given in {"radius": ball, **plain}.items() if given]
     if randomized is not None and (beta > 0.0 or planner != "target"):
-        asked.append(f"randomized={randomized}")
-    if asked and planner != "target":
-        raise ArgumentError(f"{asked[0]} requires planner='target', got {planner!r}", name="planner", value=planner)
-    if len(asked) > 1:
-        raise ArgumentError(f"{asked[0]} and {asked[1]} cannot be combined; drop one of them", name=asked[0])
-    if beta > 0.0 and asked and plain.get(asked[0]):
+        selected.append(f"randomized={randomized}")
+    if selected and planner != "target":
+        raise ArgumentError(f"{selected[0]} requires planner='target', got {planner!r}", name="planner", value=planner)
+    if len(selected) > 1:
+        raise ArgumentError(f"{selected[0]} and {selected[1]} cannot be combined; drop one of them", name=selected[0])
+    if beta > 0.0 and selected and plain.get(selected[0]):
         raise ArgumentError(
-            f"{asked[0]} requires the plain quantile, beta=0, got beta={beta:g}", name="beta", value=beta
+            f"{selected[0]} requires the plain quantile, beta=0, got beta={beta:g}", name="beta", value=beta
         )
     if planner != "target":
         return None
-    return asked[0] if asked and asked[0] in VARIANTS else "beta > 0" if beta > 0.0 else None
+    return selected[0] if selected and selected[0] in VARIANTS else "beta > 0" if beta > 0.0 else None
 
 
 def _check_options(function: Callable[..., Plan], planner: str, options: dict[str, Any]) -> None:
-    """Refuse options that the planner does not have, and sizes that are not valid."""
+    """Raise an error if an option does not exist for the planner or if its value is not valid."""
     parameters = inspect.signature(function).parameters.values()
     valid = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "randomized"]
     for name, value in options.items():

@@ -1,14 +1,14 @@
-"""The backward sweep over (state, remaining need), on which target planning stands.
+"""The backward sweep over (state, remaining need), on which target planning is based.
 
     V_H(s, n) = cost(n),    V_h(s, n) = min_a E[ V_{h+1}(s', n - r) ],    n over the columns of the grid.
 
 With cost(n) = 1{n > 0}, V_0 is W_0: the smallest probability of ending short, for every target at once. With
-cost(n) = clip(n, 0, d) it is J_d, from which buffered quantiles are computed. A larger cost beyond the highest return needs
-`extra` columns there: as many steps as the width d has.
+cost(n) = clip(n, 0, d) it is J_d, from which buffered quantiles are computed. Since this cost depends on how far a need
+exceeds the highest return, `extra` columns are added above that return, one per step of the width d.
 
-Ties are the rule (once a target is safe or lost every action is equal), so the mean of the remaining return is carried
-along and breaks them; a second terminal cost can take its place. Over an l1 ball each expectation is replaced by its best
-or worst case within the known support.
+Ties are common: once a target is safe or lost, all actions are equal. The sweep therefore also computes the mean of the
+remaining return, which breaks ties; a second terminal cost can replace it. Over an l1 ball each expectation is replaced by
+its best or worst case within the known support.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, TargetPolicy, action_dtype
 from bqrl.mdp.stage import Stage
 
-TIE_TOL = 1e-13  # values this close, relatively, are a tie for the mean to break
+TIE_TOL = 1e-13  # values whose relative difference is at most this tie, and the mean decides
 DENSE_FROM = 0.3  # share of possible successors from which a matrix product beats visiting the outcomes
-SMALL_STATES = 24  # below this many states a matrix product is all overhead
+SMALL_STATES = 24  # with fewer states the overhead of a matrix product outweighs its gain
 SMALL_WORK = 200_000  # outcomes times columns of a stage up to which all stages run in one compiled call
 BLOCK_BYTES = 2**24  # rows of a product handled at once
 THREADS_FROM = 20_000_000  # outcomes times columns of a stage from which threads pay, their compilation included
@@ -45,7 +45,7 @@ NONE_MISSING = np.empty(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sweep:
-    """Root values of one sweep by column, and what else was requested."""
+    """Values at the root for every column, and the other results requested from one sweep."""
 
     grid: Grid
     extra: int
@@ -56,7 +56,7 @@ class Sweep:
     means: tuple[FloatArray, ...] | None = None  # minus the second cost per stage 0..H (S, columns), with keep=True
 
     def policy(self, target: float) -> TargetPolicy:
-        """Return the policy of that target; without `policy=True` there is none."""
+        """Return the policy for `target`; requires a sweep with `policy=True`."""
         assert self.tables is not None
         return TargetPolicy(self.grid, self.tables, target, self.extra)
 
@@ -67,10 +67,10 @@ class Sweep:
 
 
 class Layout:
-    """A problem on a uniform grid, laid out for compiled loops: prepared once, reused by every sweep with its work arrays.
+    """Arrays of a problem on a uniform grid for compiled loops, and work arrays; prepared once and reused by every sweep.
 
-    A learner sweeps before every episode with another kernel on the same outcomes, so it keeps one of these. With
-    `met_only`, sweeps leave out the states that no policy can meet at a stage: values are 0 there, and actions too.
+    A learner sweeps before every episode with another kernel on the same outcomes, so it keeps one layout. With
+    `met_only`, sweeps skip the states that no policy can reach at a stage; values and actions are 0 there.
     """
 
     def __init__(self, mdp: MDP, grid: Lattice, *, met_only: bool = False) -> None:
@@ -103,17 +103,17 @@ class Layout:
             self._fixed_means = np.ascontiguousarray(self._worth * by_stage)
 
     def in_one_call(self, columns: int) -> bool:
-        """Return whether one call is best for so many columns: neither matrix products nor threads would help."""
+        """Return whether a sweep over this many columns is fastest in one call: matrix products and threads do not help."""
         return not self._dense and self.stages.shift.shape[1] * columns <= THREADS_FROM
 
     def reserve(self, cells: int) -> FloatArray:
-        """Return work arrays for so many numbers per stage; the same ones as last time where they are large enough."""
+        """Return work arrays for `cells` numbers per stage; the previous ones are reused if they are large enough."""
         if self.work.shape[1] < cells:
             self.work = np.empty((2, cells))
         return self.work
 
     def table_starts(self, extra: int) -> IntArray:
-        """Return where the action table of each stage begins in one buffer, shape (H + 1,)."""
+        """Return the position in one buffer at which the action table of each stage begins, shape (H + 1,)."""
         if extra not in self._table_starts:
             starts = self.mdp.S * (self._begins + extra * np.arange(self._begins.size))
             self._table_starts[extra] = read_only(starts)
@@ -154,30 +154,32 @@ def sweep(
     mdp, grid
         The problem and its columns.
     cost
-        Terminal cost of needs of 0, 1, ... steps, shape (extra + 1,); by default 0, 1: the probability of ending short.
+        Terminal cost of needs of 0, 1, ... steps, shape (extra + 1,). The default (0, 1) gives the probability of ending
+        short.
     extra
         Columns above the highest return.
     weight
         Minimise value - weight * mean return.
     second
-        A terminal cost, shape (extra + 1,), whose smaller expectation breaks ties in place of the larger mean.
+        A terminal cost, shape (extra + 1,); ties are then broken by its smaller expectation instead of the larger mean.
     tie
-        Relative difference of values up to which they tie.
+        Relative difference up to which values tie.
     policy
-        Without it only root values are computed.
+        Compute means and actions as well; otherwise only the values at the root.
     half, sense
-        Half the l1 radius of every row, shape (H, S*A), and whether the ball helps (OPTIMISTIC) or hurts (ROBUST).
+        Half the l1 radius of every row, shape (H, S*A), and whether the best case over the ball is taken (OPTIMISTIC) or
+        the worst (ROBUST).
     missing
-        With a robust ball: where positive, shape (H, S*A), the last outcome of the row stays outside the ball and takes at
-        most this mass from the others; it must be the worst outcome of the row.
+        For ROBUST only, shape (H, S*A). Where it is positive, the last outcome of the row is not part of the ball and takes
+        at most this mass from the other outcomes; it must be the worst outcome of the row.
     keep
         Keep the values of every stage.
     tick
-        Called with the number of each finished stage.
+        Called with the index of each stage when it is finished.
     probability
         Another kernel on the outcomes of `mdp`, shape (nnz,); not checked.
     layout
-        What an earlier call prepared for the same problem and grid.
+        The layout of the same problem and grid, if it was prepared before.
 
     Returns
     -------
@@ -224,12 +226,12 @@ def sweep(
 
 
 def fits_one_call(mdp: MDP, columns: int) -> bool:
-    """Return whether a problem is so small that all its stages run in one compiled call."""
+    """Return whether a problem is small enough for one compiled call to run all its stages."""
     return mdp.successor.size // len(mdp.available) * columns <= SMALL_WORK
 
 
 def _terminal(work: FloatArray, S: int, cost: FloatArray, layers: int, second: FloatArray | None) -> FloatArray:
-    """Write the terminal values, and the means behind them, into the first work array."""
+    """Write the terminal values, followed by the means, into the first work array."""
     after = work[0, : S * layers * cost.size].reshape(S, -1)
     after[:, : cost.size], after[:, cost.size :] = cost, 0.0 if second is None else -second
     return after
@@ -299,7 +301,7 @@ class _Stage:
             reduce_rows(product, shift[rows], self.stage.available[states], part, now[states], action[states])
 
     def _dense_ball(self, after: FloatArray, action: ActionArray, kernel: FloatArray) -> tuple[Ball | None, FloatArray]:
-        """Return the balls with the order of the states in every column, and the kernel, -1 outside the balls' supports."""
+        """Return the balls with the order of the states in every column, and the kernel with -1 outside their supports."""
         if self.ball is None or not self.ball.half.any():
             return None, kernel
         values = np.ascontiguousarray((after[:, : after.shape[1] // 2] if action.size else after).T)
@@ -311,7 +313,7 @@ class _Stage:
         return self.ball._replace(half=half, order=order, values=values), support
 
     def _add_missing(self, after: FloatArray, rows: slice, product: FloatArray) -> None:
-        """Let the last outcome of each row in `rows` take its missing mass from the greatest of the others."""
+        """Move the missing mass of each row in `rows` to its last outcome, from the other outcome with the largest value."""
         assert self.ball is not None
         for q in rows.start + np.flatnonzero(self.ball.missing[rows] > 0.0):
             others = self.stage.successor[self.stage.row_start[q] : self.stage.row_start[q + 1]]
@@ -329,21 +331,21 @@ class _Stage:
 
 
 def by_products(mdp: MDP, grid: Grid, stage: Stage) -> bool:
-    """Return whether matrix products serve a stage best: dense rows, and every row moves the columns as a whole."""
+    """Return whether matrix products are fastest for a stage: rows are dense, and each row shifts all columns alike."""
     if not grid.uniform or stage.row_reward is None or mdp.S < SMALL_STATES:
         return False
     return bool(stage.successor.size >= DENSE_FROM * mdp.S * np.count_nonzero(stage.available))
 
 
 def _shared_order(mdp: MDP) -> BoolArray:
-    """Return per stage whether one order of the states serves all rows best: rewards by row, and enough outcomes."""
+    """Return per stage whether to sort the states once for all rows: rewards by row, and enough outcomes to repay it."""
     if mdp.row_reward is None:
         return np.zeros(mdp.H, bool)
     return np.array([mdp.stage(h).successor.size >= 4 * mdp.S for h in range(mdp.H)])
 
 
 def row_shift(mdp: MDP, moves: Moves, h: int) -> IntArray:
-    """Return the shift of the rows of stage `h`, shape (S*A,), where it does not depend on the outcome."""
+    """Return the shift of the rows of stage `h`, shape (S*A,), if it does not depend on the outcome."""
     starts = mdp.stage(h).row_start
     rows = np.flatnonzero(np.diff(starts))
     shift = np.zeros(mdp.S * mdp.A, np.int64)
@@ -373,9 +375,9 @@ def _possible(mdp: MDP, k: int) -> BoolArray:
 def rounding_error(mdp: MDP, *, ball: bool = False) -> float:
     """Return a bound gamma on the relative rounding error of a sweep's values: all terms are nonnegative.
 
-    Over a ball it bounds the absolute error of values up to 1, and is twice as large: each step also treats values as
-    level, and remaining masses as 0, that lie within the rounding error of its sums (over all states, where rows share one
-    order of them).
+    Over a ball it bounds the absolute error of values in [0, 1] and is twice as large, because each step also treats values
+    as equal, and remaining masses as 0, if they are within the rounding error of its sums (sums over all states if rows
+    share one order of the states).
     """
     over_states = ball and (mdp.max_outcomes >= DENSE_FROM * mdp.S or bool(_shared_order(mdp).any()))
     terms = mdp.S if over_states else mdp.max_outcomes

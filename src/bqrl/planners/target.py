@@ -42,7 +42,7 @@ NEUTRAL_WINS = "the risk-neutral policy has the best value proven on this grid"
 class GuaranteeCurve(Charted):
     """The best achievable tau-quantile for every tau, from one sweep; call it with a level.
 
-    If the problem has no exact grid of returns, the values are proven lower values and `upper` gives proven upper values.
+    If the problem has no exact grid of returns, the values are proven lower bounds and `upper` gives proven upper bounds.
     The arrays are read-only.
 
     Attributes
@@ -89,21 +89,44 @@ class GuaranteeCurve(Charted):
         return float(best) if levels.ndim == 0 else best
 
     def upper(self, tau: float) -> float:
-        """Proven upper bound on the best quantile, including rounding errors; the value itself where that is certain."""
+        """Proven upper bound on the best quantile, with an allowance for rounding errors.
+
+        Parameters
+        ----------
+        tau : float
+            The level.
+
+        Returns
+        -------
+        float
+            The bound; the value itself if the curve is exact and the value certain.
+        """
         points, shortfall = self.optimistic or (self.points, self.shortfall)
         open_still = np.flatnonzero(np.maximum.accumulate(shortfall) * (1.0 - self.error) < tau)
         return max(self.ceiling(tau), float(points[open_still[-1]]))
 
     def ceiling(self, tau: float) -> float:
-        """The upper bound if ties are decided by MASS_TOL, as everywhere: it converges to the value on finer grids."""
+        """The upper bound without the allowance for rounding errors; it converges to the value as the grid is refined.
+
+        Ties are decided by MASS_TOL, as everywhere else.
+        """
         points, shortfall = self.optimistic or (self.points, self.shortfall)
         return max(float(self(tau)), float(points[np.flatnonzero(reaches(np.maximum.accumulate(shortfall), tau))[-1]]))
 
     def margin(self, tau: float) -> Margin:
-        """Distance of the level from the shortfalls of the best target, tau - W(x*), and of the next, W(next) - tau.
+        """Distance of the level from the shortfalls of the best target x* and of the next higher target x'.
 
-        Both refer to the best policy of each target, while `Plan.policy_margin` refers to one policy. If x* is the highest
-        return, the second number is 1 - tau.
+        Each shortfall is that of the policy that is best for its target, whereas `Plan.policy_margin` refers to one policy.
+
+        Parameters
+        ----------
+        tau : float
+            The level.
+
+        Returns
+        -------
+        Margin
+            `below` = tau - W(x*) and `above` = W(x') - tau, or 1 - tau if x* is the highest return.
         """
         tau = number(tau, "tau", 0.0, 1.0, "(]")
         i = int(best_column(self.shortfall, tau))
@@ -111,7 +134,7 @@ class GuaranteeCurve(Charted):
         return Margin(tau - float(self.shortfall[i]), float(following) - tau)
 
     def certain(self, tau: float) -> bool:
-        """Whether rounding errors cannot have changed the answer at this level."""
+        """True if rounding errors cannot have changed the answer at this level."""
         reached = bool(self.shortfall[best_column(self.shortfall, tau)] * (1.0 + self.error) < tau)
         return reached and self.upper(tau) == self.ceiling(tau)
 
@@ -145,17 +168,17 @@ class GuaranteeCurve(Charted):
 
 
 def best_steps(points: FloatArray, shortfall: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Levels and best values from shortfalls by target, as `GuaranteeCurve.steps`."""
+    """Levels and values of `GuaranteeCurve.steps`, from the shortfall of every target."""
     grown = np.maximum.accumulate(shortfall)
     last = np.r_[np.diff(grown) > MASS_TOL, True]  # the highest of several targets with the same shortfall
     return grown[last], points[last]
 
 
 def best_column(shortfall: FloatArray, tau: Any) -> Any:
-    """Return the column of the highest target that level(s) tau reach, given the shortfall of every target.
+    """Return the column of the highest target reached at level(s) tau, given the shortfall of every target.
 
-    The shortfall grows with the target, so the targets reached come first; rounding must not bring one back. A shortfall
-    of exactly 0 reaches its target at every level (`reaches`).
+    The exact shortfall never decreases with the target; the running maximum removes decreases due to rounding. A target
+    with a shortfall of exactly 0 is reached at every level (see `reaches`).
     """
     grown = np.maximum.accumulate(shortfall)
     below = np.searchsorted(grown, np.asarray(tau) - MASS_TOL, side="left")
@@ -186,7 +209,7 @@ def guarantee_curve(
     keep : bool
         Keep the shortfalls of every stage, which `level_policy` requires.
     tick : callable or None
-        Called with the number of each finished stage.
+        Called with the index of each stage when it is finished.
 
     Returns
     -------
@@ -209,7 +232,7 @@ def curve_over(
     mdp: MDP, *, points: int | None, max_bytes: float, keep: bool = False, tick: Callable[[int], None] | None = None,
     half: FloatArray | None = None,
 ) -> GuaranteeCurve:  # fmt: skip
-    """Return the curve of `guarantee_curve`, over an l1 ball that helps where `half` (see `sweep`) is given."""
+    """Return the curve of `guarantee_curve`, or with `half` (see `sweep`) the optimistic curve over l1 balls."""
     exact, optimistic = exact_grid(mdp, max_bytes), None
     if exact is not None and points is None:
         columns = exact
@@ -237,7 +260,7 @@ def plan_target(
 
 
 def finer(points: int, excess: float) -> int:
-    """Return the points of the next grid if a bracket is `excess` times too wide; its width is proportional to 1 / points."""
+    """Return the size of the next grid if a bracket is `excess` times too wide; its width is proportional to 1 / points."""
     return int(np.ceil(points * min(max(1.2 * excess, 1.5), 8.0)))
 
 
@@ -284,7 +307,7 @@ def why_rounded(by_choice: bool) -> str:
 
 
 def risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
-    """Return the policy with the best mean, and its law or a bracket of it on at least `points` points; computed once."""
+    """Return the policy with the best mean, and its law or a bracket on at least `points` points; cached per model."""
     return _risk_neutral(mdp, max(points, BRACKET_POINTS))
 
 
@@ -301,7 +324,7 @@ def exact_grid(mdp: MDP, max_bytes: float = MAX_BYTES) -> Grid | None:
 
 
 def sweep_bytes(mdp: MDP, columns: Grid) -> int:
-    """Return the memory of one sweep with policy: four value arrays of a stage and the actions of all stages."""
+    """Return the bytes of one sweep with policy: four arrays of values of a stage and the actions of all stages."""
     stage = int(columns.size.max()) * mdp.S * 8
     return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes
 

@@ -1,4 +1,4 @@
-"""Planning if every row of the kernel is known only up to an l1 ball within its known support.
+"""Planning when each row of the kernel is known only up to an l1 ball within its known support.
 
 Optimistic plans replace each expectation of the sweep by its minimum over ||p - P||_1 <= eps. The kernel may then depend on
 the remaining need, which only enlarges the set: the value is at least the joint optimum over policies and kernels in the
@@ -62,8 +62,8 @@ def plan_uncertain(
 ) -> Plan:  # fmt: skip
     """Return the optimistic or robust plan; radius 0 gives the nominal one.
 
-    `missing` (H, S, A) applies to robust plans: where it is positive, the last outcome of the row is outside its ball and may
-    have at most this mass; it must be the worst outcome of the row.
+    `missing` (H, S, A) applies to robust plans: where it is positive, the last outcome of the row is not part of the
+    ball and may have at most this mass; it must be the worst outcome of the row.
     """
     half = half_radius(mdp, radius)
     if not half.any():
@@ -79,9 +79,9 @@ def plan_uncertain(
         return _point(mdp, tau, half, missing, attitude, points, max_bytes)
     columns = lattice(mdp)
     if columns is None or points is not None:
-        asked = "" if points is None else f", not on points={points}"
+        rejected = "" if points is None else f", not on points={points}"
         raise GridError(
-            f"a buffered quantile over a ball requires returns on a lattice{asked}; use beta=0 or round the rewards",
+            f"a buffered quantile over a ball requires returns on a lattice{rejected}; use beta=0 or round the rewards",
             name="beta",
         )
     check_memory(mdp, columns, max_bytes // 2)
@@ -121,7 +121,7 @@ def _point(
         if columns.exact:
             details |= ascend(mdp, half, tau, 0.0, policy, SHORTFALL, nominal)
     else:
-        # A ball of radius 0, because the sweep without a ball would be compiled for this bound alone.
+        # A ball of radius 0 reuses the compiled sweep; a sweep without a ball would be compiled for this bound alone.
         curve = curve_over(mdp, points=points, max_bytes=max_bytes, half=np.zeros_like(half))
         value, upper = target, max(target, curve.upper(tau))
         notes.insert(0, f"at least {value:.6g} with probability above {1 - tau:g} under every kernel in the ball")
@@ -132,7 +132,10 @@ def _point(
 
 
 def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, int, bool]:
-    """Return the columns of the highest target reached and of the highest possible one, and whether they surely agree."""
+    """Return the column of the highest target reached, that of the highest possible one, and whether the former is certain.
+
+    `error` bounds the rounding error of the shortfalls.
+    """
     grown = np.maximum.accumulate(shortfall)
     i = int(np.flatnonzero(reaches(grown, tau))[-1])
     highest = max(i, int(np.flatnonzero(grown - error < tau)[-1]))
@@ -148,7 +151,7 @@ def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, co
     details = {"sweeps": len(search.sweeps), "target": float(search.targets[column]), "width": width}
     details |= ascend(mdp, half, tau, beta, chosen.policy, clipped(max(width, 1.0)), nominal)
     error = _error(mdp, columns, beta)
-    search.bound(1.0)  # gives the shortfalls, whose quantile no buffered one exceeds
+    search.bound(1.0)  # gives the shortfalls: the buffered quantile is at most the quantile
     _, highest, _ = _best_target(search.sweeps[1.0].root[: search.targets.size], tau, rounding_error(mdp, ball=True))
     upper = max(min(upper + error, float(search.targets[highest])), nominal)
     return Plan(
@@ -166,7 +169,7 @@ def _robust_buffered(
     done = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
     targets, short = columns.points(0), np.maximum.accumulate(done.root[:-1])
     picked = {_best_target(short, level, 0.0)[0] for level in np.linspace(tau - beta, tau, 4)[1:]}
-    # A target missed with probability below tau - beta bounds every quantile that the buffered one averages.
+    # A target missed with probability below tau - beta is a lower bound on every quantile in the average.
     safe = int(np.flatnonzero((short == 0.0) | (short + rounding_error(mdp, ball=True) < tau - beta))[-1])
     tried = sorted(picked | {safe})
     candidates = [done.policy(float(targets[i])) for i in tried]
@@ -217,7 +220,7 @@ def robust_value(
     best = -np.inf
     for z in sorted(near, key=lambda z: abs(z - middle)):
         target = float(targets[z])
-        if target > best:  # the bound at a target never exceeds it
+        if target > best:  # the bound at a target is at most the target
             widths = np.arange(z + 1.0) * columns.step
             worst = _worst_costs(mdp, policy, half, missing, sums, target, widths)
             best = max(best, float((tau * target - (tau - beta) * (target - widths) - worst).min() / beta))
@@ -247,8 +250,8 @@ def ascend(
 ) -> dict[str, Any]:
     """Return a lower bound on the joint optimum over kernels and policies, and the kernel in the ball that attains it.
 
-    In each round, the rows that the policy plays move within their balls, stage by stage, so that its expected cost falls;
-    then the policy is planned again on the new kernel. No round raises the cost. The kernel may differ between stages.
+    In each round, the rows that the policy plays move within their balls, stage by stage, so as to lower its expected cost;
+    then a new policy is planned for the new kernel. No round raises the cost. The kernel may differ between stages.
     """
     if mdp.successor.size * (mdp.H if mdp.stationary else 1) > ASCENT_WORK:
         return {"joint_lower": nominal}

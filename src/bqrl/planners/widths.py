@@ -1,16 +1,17 @@
-"""The search for the width that decides a buffered quantile, and what the policies met on the way are worth.
+"""The search for the width that determines a buffered quantile, and the values of the policies found on the way.
 
 F(z, d) of buffered.py is convex in the width d. A sweep at one width gives F(z, d) for every target z and a policy that
-attains it, and the law of that policy gives F_pi(z, .) <= F(z, .) at every width. So at the target with the largest bound
-the search sweeps where the maximum of the functions F_pi met so far is lowest, until that maximum and the bound agree: the
-bound is then exactly min_d F(z, d). It also ends once a policy attains the bound. A bound at one target bounds its neighbours
-as well, and a sweep at width 1, whose J is W, makes that sharper. Learners accept a stated tolerance in place of rounding
-error, and begin at the width at which their last search ended: one to four sweeps then suffice.
+attains it, and the law of that policy gives a lower bound F_pi(z, .) <= F(z, .) at every width. At the target with the
+largest bound, the next sweep is at the width where the maximum of the functions F_pi found so far is lowest. The search ends
+when this lowest value equals the bound, which is then exactly min_d F(z, d), or when a policy attains the bound. A bound at
+one target also bounds its neighbours; a sweep at width 1, where J equals W, makes these bounds sharper. Learners accept a
+stated tolerance in place of rounding error and start at the width at which their last search ended; one to four sweeps are
+then enough.
 
-Over an l1 ball the law of a policy says little about F, so there the search moves on the lattice of widths until both
-neighbours of the best one have been swept, and then refines between them. Any set of widths gives a valid bound.
+Over an l1 ball the law of a policy says little about F. There the search moves on the lattice of widths until both
+neighbours of the best width have been swept, and then refines between them. Any set of widths gives a valid bound.
 
-The policy that attains the bound's (z, d) may itself score far below it, so every policy met is evaluated.
+A policy that attains F at the (z, d) of the bound may itself have a value far below it, so every policy found is evaluated.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from bqrl.planners.follow import Follower, law_on_points
 from bqrl.planners.sweep import OPTIMISTIC, Layout, Sweep, fits_one_call, sweep
 from bqrl.planners.target import MAX_BYTES
 
-SHORTFALLS_AFTER = 2  # sweeps; the next one is at width 1, for the shortfalls W
+SHORTFALLS_AFTER = 2  # after this many sweeps, one at width 1 computes the shortfalls W
 LINE_TOL = 1e-12  # bounds closer than this, relative to the size of the returns, count as equal in the search
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Found:
-    """A policy met in the search, and the masses of its return on the points of the grid."""
+    """A policy found in the search, and the masses of its return on the points of the grid."""
 
     policy: TargetPolicy
     points: FloatArray
@@ -52,7 +53,7 @@ class Found:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class WidthSearch:
-    """Bounds F(z, d) for the widths swept so far, and the policies met; distances in steps of the grid."""
+    """Bounds F(z, d) for the widths swept so far, and the policies found; widths are in steps of the grid."""
 
     mdp: MDP
     grid: Lattice
@@ -65,7 +66,7 @@ class WidthSearch:
     follower: Follower | None = None
     begin: float | None = None  # the width at which an earlier search ended
     refine: bool = True  # over a ball: also sweep between lattice widths, for a tighter bound
-    max_bytes: int = MAX_BYTES  # of the action tables stored; a policy whose table was dropped is swept for again
+    max_bytes: int = MAX_BYTES  # limit on stored action tables; a sweep is repeated if its tables were dropped
     targets: FloatArray = field(init=False)  # every target z of the grid
     sweeps: dict[float, Sweep] = field(default_factory=dict)
     bounds: dict[float, FloatArray] = field(default_factory=dict)
@@ -130,9 +131,9 @@ class WidthSearch:
         return self.targets[column] + ((self.tau - self.beta) * widths - short) * (self.grid.step / self.beta)
 
     def upper(self, tolerance: float | None = None) -> tuple[float, int, float]:
-        """Return U, its target column and its width; U is at most `tolerance` above min_d F(z, d), or above a policy found.
+        """Return U, its target column and its width; U exceeds min_d F(z, d) or a policy's value by at most `tolerance`.
 
-        The default tolerance is rounding error. Over a ball it is not used: there the search ends at the best lattice width.
+        The default tolerance is rounding error. Over a ball the search over lattice widths ignores the tolerance.
         """
         if tolerance is None:
             tolerance = LINE_TOL * size_of(self.targets[[0, -1]])
@@ -160,10 +161,10 @@ class WidthSearch:
     def _ceiling(self, table: FloatArray, tolerance: float) -> tuple[float, int]:
         """Return the largest of the lowest bounds of all targets, and the target to refine.
 
-        A bound at one target holds at its neighbours, too, with an allowance: E[clip(z + 1 - G, 0, d + 1)] exceeds
+        A bound at one target also holds at its neighbours, with an allowance: E[clip(z + 1 - G, 0, d + 1)] exceeds
         E[clip(z - G, 0, d)] by P(G < z + 1), which lies between W(z + 1) and 1, and W(z) is at least J_d(z) / d. Without this,
-        each of the targets between two atoms of a law would need a sweep of its own. Among targets of nearly the largest
-        bound, the one whose own bound is tightest is refined: the others borrow theirs from it.
+        each target between two atoms of a law would need its own sweep. Among the targets whose bound is nearly the
+        largest, the one whose own bound is tightest is refined, because the bounds of the others derive from it.
         """
         own = table.min(axis=0)
         if self.half is not None:
@@ -179,14 +180,15 @@ class WidthSearch:
         return ceiling, int(column)
 
     def _lowest(self, column: int, enough: float) -> float | None:
-        """Return the width at which the policies met leave F(z, .) lowest; None if that, or a policy met, is `enough`.
+        """Return the width at which the maximum of F_pi(z, .) over the policies found is lowest.
 
-        Between lattice widths the functions are lines, so the lowest point lies on the lattice or where two lines meet.
+        None if that maximum, or the value of a policy found, is at least `enough`. Between lattice widths the functions are
+        linear, so the minimum lies on the lattice or at an intersection of two lines.
         """
-        met = [self.policy(d, column) for d in self.sweeps]
+        tried = [self.policy(d, column) for d in self.sweeps]
         if max(found.value for found in self.found.values()) >= enough:
             return None
-        lines = np.array([self.line(found, column) for found in met])
+        lines = np.array([self.line(found, column) for found in tried])
         envelope = lines.max(axis=0)
         i = int(envelope.argmin())
         lowest, place = float(envelope[i]), float(i)
@@ -198,7 +200,7 @@ class WidthSearch:
         return place if lowest < enough else None
 
     def _between(self, best: float, column: int, enough: float) -> float | None:
-        """Return the width in the cells beside the best one at which the policies met there leave F(z, .) lowest."""
+        """Return, as `_lowest` does, a width in the two cells next to the best one, from the policies found there."""
         lowest, place = enough, None
         for cell in {int(np.floor(best)), int(np.ceil(best)) - 1}:
             inside = [d for d in self.sweeps if cell <= d <= cell + 1]
@@ -237,12 +239,12 @@ class WidthSearch:
 
 
 def clipped(d: float) -> FloatArray:
-    """Return the terminal cost clip(n, 0, d) of needs of n = 0, 1, ... steps, up to the first that costs d."""
+    """Return the terminal cost clip(n, 0, d) of needs of n = 0, 1, ... steps, up to the first need with cost d."""
     return np.minimum(np.arange(max(1, math.ceil(d)) + 1.0), d)
 
 
 def _lowest_of_lines(lines: FloatArray) -> tuple[float, float]:
-    """Return where in [0, 1] the maximum of lines, each given by its values at both ends, is lowest, and that value."""
+    """Return the point of [0, 1] at which the maximum of lines, given by their end values, is lowest, and its value."""
     candidates = [0.0, 1.0]
     for i in range(len(lines)):
         for j in range(i):
@@ -260,8 +262,9 @@ def _lowest_of_lines(lines: FloatArray) -> tuple[float, float]:
 def best_deterministic(
     search: WidthSearch, column: int, width: float, enough: float = np.inf, scored: MDP | None = None
 ) -> tuple[TargetPolicy, float]:
-    """Return the best policy met in the search or, unless `enough` is reached, near the bound, and its buffered quantile.
+    """Return the best policy found and its buffered quantile.
 
+    Unless a policy of the search reaches `enough`, policies at widths and targets near those of the bound are tried as well.
     With `scored`, policies are evaluated in that problem instead of on the grid, which rounds rewards.
     """
     scores: dict[tuple[float, int], float] = {}
@@ -274,7 +277,7 @@ def best_deterministic(
             else:
                 scores[key] = evaluate(scored, found.policy).buffered_quantile(search.tau, search.beta)
         best = max(scores.values())
-        tied = [key for key in search.found if scores[key] == best]  # in the order in which they were met
+        tied = [key for key in search.found if scores[key] == best]  # in the order in which they were found
         return max(tied, key=lambda key: float(search.found[key].points @ search.found[key].mass))
 
     search.policy(width, column)
@@ -291,20 +294,20 @@ def best_deterministic(
 
 
 def best_mix(search: WidthSearch, column: int) -> tuple[MixturePolicy | TargetPolicy, float]:
-    """Return the coin between two policies with the target of `column` that attains the upper bound."""
-    met = [found for (_, c), found in search.found.items() if c == column]
-    lines = np.array([search.line(found, column) for found in met])
+    """Return the mixture of at most two policies with the target of `column` that attains the upper bound, and its value."""
+    parts = [found for (_, c), found in search.found.items() if c == column]
+    lines = np.array([search.line(found, column) for found in parts])
     best, chosen = -np.inf, (0, 0, 1.0)
-    for i in range(len(met)):
+    for i in range(len(parts)):
         for j in range(i + 1):
             weight, value = _best_weight(lines[i], lines[j])
             if value > best + 1e-15:
                 best, chosen = value, (i, j, weight)
     i, j, weight = chosen
     if weight >= 1.0 or i == j:
-        return met[i].policy, met[i].law.buffered_quantile(search.tau, search.beta)
-    law = Law.mixture([met[i].law, met[j].law], [weight, 1.0 - weight])
-    mix = MixturePolicy([met[i].policy, met[j].policy], [weight, 1.0 - weight])
+        return parts[i].policy, parts[i].law.buffered_quantile(search.tau, search.beta)
+    law = Law.mixture([parts[i].law, parts[j].law], [weight, 1.0 - weight])
+    mix = MixturePolicy([parts[i].policy, parts[j].policy], [weight, 1.0 - weight])
     return mix, law.buffered_quantile(search.tau, search.beta)
 
 
@@ -312,7 +315,7 @@ def _best_weight(a: FloatArray, b: FloatArray) -> tuple[float, float]:
     """Return the weight w that maximises min(w a + (1 - w) b), a concave function of w, and that maximum."""
     candidates = [0.0, 1.0]
     lo, hi = 0.0, 1.0
-    for _ in range(60):  # the slope at the middle gives the side; the last two active pieces then meet in the optimum
+    for _ in range(60):  # bisect on the sign of the slope; the last two active pieces intersect at the optimum
         w = (lo + hi) / 2
         k = int((w * a + (1 - w) * b).argmin())
         if a[k] > b[k]:

@@ -26,7 +26,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bqrl.errors import FileFormatError
-from bqrl.mdp.files.atomic import write_whole
+from bqrl.mdp.files.atomic import drafts, write_whole
 from bqrl.study.store import LOCK
 
 MANIFEST = "manifest.json"
@@ -144,7 +144,7 @@ class Folder:
     def _remove_drafts(self, names: Iterable[str]) -> None:
         """Remove what a killed process was writing."""
         for place in (self.path / name for name in names):
-            for draft in place.parent.glob(f".{place.name[:80]}.{'[0-9a-f]' * 12}.part"):
+            for draft in drafts(place):
                 draft.unlink(missing_ok=True)
 
     def _put(self, name: str, content: bytes) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ NAMES = {
     "thompson": "Thompson", "ppo": "PPO", "trpo": "TRPO",
 }  # fmt: skip
 MAX_ROWS = 2000  # episodes per learner in the table of curves
+MAX_STEM = 80  # characters of a learner in a file name
 CHARTS = ("promises", "gaps", "returns")
 TITLES = {
     "quantile": "quantile",
@@ -78,7 +80,10 @@ def file_stem(learner: str, params: Mapping[str, Any], seed: int, *, alone: bool
     if alone:
         return f"seed{seed}"
     parts = [learner, *(f"{key}-{in_text(value)}" for key, value in params.items())]
-    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', '_'.join(parts))[:80]}_seed{seed}"
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", "_".join(parts))
+    if len(name) > MAX_STEM:  # names that differ further on must stay apart
+        name = f"{name[: MAX_STEM - 9]}-{sha256(name.encode()).hexdigest()[:8]}"
+    return f"{name}_seed{seed}"
 
 
 def learning_files(tau: float, stems: list[str]) -> list[str]:

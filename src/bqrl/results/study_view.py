@@ -22,11 +22,10 @@ from bqrl.results.views import experiment_view
 from bqrl.results.words import fixed
 from bqrl.study.scores import BAND, MEASURES
 from bqrl.study.spec import Spec
-from bqrl.study.tables import file_name, level_name, policy_table, shown_states, study_tables
+from bqrl.study.tables import KINDS, file_name, level_name, policy_table, shown_states, study_tables
 
 POINTS = 80  # episodes of a curve that are drawn
 FIGURES = "figures/"
-ORDER = ("exact", "capped", "expected")  # in the selectors
 SYMLOG: dict[str, Any] = {"type": "symlog", "constant": 1}
 
 
@@ -52,7 +51,8 @@ class StudyView(StudyWords):
         found += [f"{chart}.vl.json" for chart in drawn]
         shown = "" if spec.final_policy is None else spec.final_policy.learner.upper()
         found += [f"{name}_{level}_{kind}.csv" for level in levels for kind in ("plot", f"{shown}_final_policy")]
-        parts = {"capped": "gap", "exact": "gap", "expected": "regret", "replications": "ends", "laws": "final_laws"}
+        parts = {measure: KINDS[measure] for measure in spec.measures}
+        parts |= {"replications": "ends", "laws": "final_laws"}
         for place in ("", *(f"{variant}/" for variant in spec.variants)):
             found += [f"{place}{part}/{name}_{level}_{kind}.csv" for part, kind in parts.items() for level in levels]
             found.append(f"{place}laws/{name}_best_quantile.csv")
@@ -98,12 +98,17 @@ class StudyView(StudyWords):
             if tau in self.study.picked:
                 found[f"final_policy_{name}"] = self.policy_map(tau)
         found["every_measure"] = self.every_measure()
-        found["seeds"] = self.strip([""], ORDER, self.published())
+        found["seeds"] = self.strip([""], self.measures, self.published())
         found["promises"] = self.promises()
         found["return_laws"] = self.return_laws()
         if spec.variants:
             found["variants"] = self.strip(list(spec.variants), ("exact", "expected"))
         return found | ({"tuning": self.tuning()} if self.study.tunings else {})
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures in the order of the selectors, the gap to the exact optimum first."""
+        return sorted(self.spec.measures, key=("exact", "capped", "expected").index)
 
     def published(self) -> Sequence[Sequence[float]]:
         """Published last values, as (level, measure, learner, value) with indices."""
@@ -127,8 +132,8 @@ class StudyView(StudyWords):
     def every_measure(self) -> Any:
         """Every measure of every learner at every level, on every variant of the problem."""
         spec, variants, curves = self.spec, ["", *self.spec.variants], []
-        selectors = self._selectors(ORDER, variants)
-        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(ORDER), self.labels.items())
+        selectors = self._selectors(self.measures, variants)
+        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(self.measures), self.labels.items())
         for (v, variant), (i, tau), (j, measure), (key, label) in cases:
             values = self.study.shown(tau, variant).values(key, measure)
             curves.append(charts.mean_curve(label, values, POINTS, (i, j, v)[: len(selectors)]))
@@ -243,5 +248,5 @@ class StudyView(StudyWords):
         drawn = lines(curves, "tuned parameter", "mean cumulative gap", selectors=selectors, scales=scales, points=True)
         ring = altair().Chart(csv_data(["search", "x", "y"], best)).transform_filter(chosen(selectors))
         ring = ring.mark_point(size=160, color=charts.BLUE, strokeWidth=2).encode(x=drawn.x, y=drawn.y)
-        note = "Mean cumulative quantile gap over the validation seeds (capped reference). Ring: the winner."
+        note = f"Mean cumulative {MEASURES[self.spec.measures[0]][0]} over the validation seeds. Ring: the winner."
         return drawn.chart(verdicts, note, ring)

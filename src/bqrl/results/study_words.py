@@ -13,7 +13,7 @@ from bqrl.laws.law import Law
 from bqrl.results.result import Table, versions
 from bqrl.results.words import fixed, listed, number, order_of
 from bqrl.study.runs import fingerprint
-from bqrl.study.scores import MEASURES, SCORED, Experiment
+from bqrl.study.scores import MEASURES, Experiment
 from bqrl.study.study import Study
 from bqrl.study.tables import level_name
 from bqrl.study.watch import in_words
@@ -83,7 +83,7 @@ class StudyWords:
         for tau in self.spec.levels:
             against = self.study.reference(tau)
             lines.append(f"{self.order(tau, 'exact')}.")
-            if abs(against.capped - against.exact) > 1e-9:
+            if against.capped is not None and abs(against.capped - against.exact) > 1e-9:
                 lines.append(
                     f"τ = {tau:g}: the capped reference is {number(against.capped)}, the exact optimum {number(against.exact)}."
                 )
@@ -116,7 +116,7 @@ class StudyWords:
 
     def _ends(self, part: Callable[[float, str], Experiment], variant: str, on: str) -> Table:
         rows, titles = [], {"measure": "measure", "learner": "learner"}
-        for measure, (key, label) in product(SCORED, self.labels.items()):
+        for measure, (key, label) in product(self.spec.measures, self.labels.items()):
             row: dict[str, Any] = {"measure": MEASURES[measure][0], "learner": label}
             for tau in self.spec.levels:
                 name, values = f"tau{level_name(tau)}", part(tau, variant).values(key, measure)[:, -1]
@@ -127,7 +127,7 @@ class StudyWords:
 
     def _orderings(self) -> Table:
         rows = []
-        for tau, measure in product(self.spec.levels, SCORED):
+        for tau, measure in product(self.spec.levels, self.spec.measures):
             text = ""
             for row in self.study.ranked(tau).order(measure):
                 text += f"{self.labels[row['learner']]} {fixed(row['mean'])}"
@@ -144,6 +144,8 @@ class StudyWords:
             {"problem": self.problem_title(variant), **asdict(self.study.reference(tau, variant))}
             for variant, tau in self.study.experiments
         ]
+        if "capped" not in self.spec.measures:
+            rows = [{key: value for key, value in row.items() if key != "capped"} for row in rows]
         titles = {"tau": "τ", "capped": "capped reference", "exact": "exact optimum", "best_mean": "best mean"}
         caption = (
             "What gaps and regrets are measured against. The margin says how far the level lies above the probability of"
@@ -207,7 +209,7 @@ class StudyWords:
         """All numbers of the study, for programs; `session` is all that may differ between two executions."""
         orderings: dict[str, Any] = {}
         for variant, tau in self.study.experiments:
-            rows = {measure: self.study.ranked(tau, variant).order(measure) for measure in SCORED}
+            rows = {measure: self.study.ranked(tau, variant).order(measure) for measure in self.spec.measures}
             orderings.setdefault(self.problem_title(variant), {})[repr(tau)] = rows
         policies = {}
         for tau, one in self.study.picked.items():

@@ -31,7 +31,6 @@ MEASURES: dict[str, tuple[str, Callable[[Record, float], FloatArray]]] = {
     "expected": ("expected-return regret", lambda record, _: record.expected_regret()),
     "return": ("return", lambda record, _: record.returns),
 }
-SCORED = ("capped", "exact", "expected")  # the measures of a study
 MEASURES |= {"gap": MEASURES["exact"], "regret": MEASURES["expected"]}
 
 

@@ -6,6 +6,8 @@ A damaged file, or one of another run, is reported and the run is repeated.
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -13,11 +15,12 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from bqrl.learners.record import Record
-from bqrl.mdp.files.atomic import write_whole
+from bqrl.mdp.files.atomic import drafts, write_whole
 from bqrl.mdp.model import MDP
 from bqrl.study.runs import RunSpec, Timing, from_bytes
 
 RUNS, TIMES, LOG = "runs", "times.jsonl", "study.log"
+BEGINS = {TIMES: re.compile(rb'\{"run": |$'), LOG: re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d |$")}
 LOCK = ".bqrl.lock"  # of a folder of runs, a result or both
 
 
@@ -68,10 +71,10 @@ class Store(Memory):
         self.folder = Path(folder)
         self.runs = self.folder / RUNS
         self.say = say
-        for place in (self.runs, *(self.folder / name for name in (TIMES, LOG))):
-            if place.is_symlink() or (place != self.runs and place.exists() and not self.runs.is_dir()):
-                raise FileExistsError(f"{place} was not written by bqrl; move it or choose another folder")
-        self.runs.mkdir(parents=True, exist_ok=True)
+        for name in (RUNS, TIMES, LOG):
+            if os.path.lexists(self.folder / name) and not self._is_ours(name):
+                raise FileExistsError(f"{self.folder / name} was not written by bqrl; move it or choose another folder")
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(self.folder / LOCK)
         try:
             self._lock.acquire(timeout=0)
@@ -79,20 +82,33 @@ class Store(Memory):
             raise BlockingIOError(
                 f"another command is running in {folder}; wait for it or give another folder"
             ) from None
-        for draft in self.runs.glob(".*.part"):  # left by a killed process
+        self.runs.mkdir(exist_ok=True)
+        for draft in drafts(self.path("*")):
             draft.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Release the folder."""
         self._lock.release()
 
-    def path(self, run: RunSpec) -> Path:
-        """File of a run."""
-        return self.runs / f"{run.name}.npz"
+    def _is_ours(self, name: str) -> bool:
+        """Whether something in the folder was left by a study: the lock is there, and a file begins as ours do."""
+        place = self.folder / name
+        if place.is_symlink() or not (self.folder / LOCK).is_file():
+            return False
+        if name == RUNS:
+            return place.is_dir()
+        if not place.is_file():
+            return False
+        with place.open("rb") as file:
+            return BEGINS[name].match(file.read(32)) is not None
+
+    def path(self, name: str) -> Path:
+        """File of the run of that name."""
+        return self.runs / f"{name}.npz"
 
     def has(self, run: RunSpec) -> bool:
         """Whether the run is finished and its file sound; reports a file that is not."""
-        path = self.path(run)
+        path = self.path(run.name)
         if not path.is_file():
             return False
         try:
@@ -106,7 +122,7 @@ class Store(Memory):
         """Write the result of a run; its times go to a separate file, because results must not depend on clocks."""
         entry = {"run": run.name, **{name: round(value, 7) for name, value in timing._asdict().items()}}
         try:
-            write_whole(self.path(run), content)
+            write_whole(self.path(run.name), content)
             with (self.folder / TIMES).open("a+b") as file:
                 file.seek(max(file.tell() - 1, 0))
                 torn = file.read(1) not in (b"", b"\n")  # a process was killed while it wrote the last line
@@ -119,7 +135,7 @@ class Store(Memory):
 
     def load(self, run: RunSpec) -> Record:
         """The record of a finished run, with its problem."""
-        record = from_bytes(run, self.path(run).read_bytes())
+        record = from_bytes(run, self.path(run.name).read_bytes())
         model = run.problem.build()
         record.mdp = model if isinstance(model, MDP) else None
         return record

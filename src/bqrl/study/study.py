@@ -43,21 +43,21 @@ class Reference:
     """What runs on a problem are measured against at one level."""
 
     tau: float
-    capped: float  # the paper's numerical reference
+    capped: float | None  # the paper's numerical reference, where the study shows gaps to it
     exact: float  # the true optimum of the quantile
     best_mean: float
     margin: float  # tau - P(G < exact) under the optimal policy: how far the level is from the next lower quantile
 
 
 @per_model
-def reference(mdp: MDP, tau: float) -> Reference:
-    """References of a model at one level."""
+def reference(mdp: MDP, tau: float, capped: bool = True) -> Reference:
+    """References of a model at one level; the capped one only on request, because it does not exist for every problem."""
     curve = guarantee_curve(mdp)
     exact = float(curve(tau))
     shortfall = np.maximum.accumulate(curve.shortfall)[int(np.searchsorted(curve.points, exact))]
     return Reference(
         tau=tau,
-        capped=capped_reference(mdp, tau),
+        capped=capped_reference(mdp, tau) if capped else None,
         exact=exact,
         best_mean=best_mean(mdp)[0],
         margin=tau - float(shortfall),
@@ -110,7 +110,7 @@ class Study:
 
     def reference(self, tau: float, variant: str = "") -> Reference:
         """What gaps on a variant are measured against."""
-        return reference(self.problem(variant), tau)
+        return reference(self.problem(variant), tau, "capped" in self.spec.measures)
 
 
 def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, watch: Watch | None = None) -> Study:
@@ -133,6 +133,8 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
     """
     workers = LocalWorkers() if workers is None else workers
     try:
+        for (_, problem, _), tau in product(spec.problems(), spec.levels):  # one that fails must do so before the runs
+            reference(problem.build(), tau, "capped" in spec.measures)
         with Store(folder) as store, _Log(Path(folder) / LOG, Watch() if watch is None else watch) as log:
             store.say = log.say
             jobs = []
@@ -162,7 +164,7 @@ def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batc
             return [spec.run(entry, tau, seed, value=value, episodes=episodes) for seed in seeds]
 
         def score(run: RunSpec) -> Score:
-            return Score.of(store.load(run), tau, tail)
+            return Score.of(store.load(run), tau, tail, spec.measures[0])
 
         tuned = yield from halving(entry.tuned, entry.values(plan.points), plan.rungs, runs, score)
         value = tuned.winner.value
@@ -216,7 +218,7 @@ def _picked(spec: Spec, experiment: Experiment) -> Picked | None:
     runs = dict(zip(seeds, experiment.part(seeds).records[spec.final_policy.learner], strict=True))
     beta = log_buffer(tau)(spec.episodes - 1)
     errors = {
-        seed: (float(record.gap(tau, "capped")[-1]), float(record.buffered_error(tau, beta)[-1]))
+        seed: (float(record.gap(tau, spec.measures[0])[-1]), float(record.buffered_error(tau, beta)[-1]))
         for seed, record in runs.items()
     }
     seed = min(errors, key=lambda seed: (*np.round(errors[seed], 12), seed))

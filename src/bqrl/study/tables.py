@@ -2,7 +2,7 @@
 
     NAME_tau0p1_plot.csv                        what the main figure of the level shows, by episode
     NAME_tau0p1_LEARNER_final_policy.csv        the final policy that is shown: one row per state, one column per stage
-    capped/  exact/  expected/                  gaps against either reference and expected regret, every learner and level
+    exact/  expected/  capped/                  gaps against either reference and expected regret, every learner and level
     replications/                               last values by seed, held-out and further ones
     laws/                                       return laws of the final policies; the best achievable quantile by level
     tuning/                                     every configuration of every rung
@@ -23,10 +23,11 @@ import numpy as np
 
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.solve import guarantee_curve
-from bqrl.study.scores import SCORED, Experiment, standard_error
+from bqrl.study.scores import Experiment, standard_error
 from bqrl.study.study import Study
 from bqrl.study.tune import Tuned
 
+KINDS = {"capped": "gap", "exact": "gap", "expected": "regret"}
 Sheet = tuple[Sequence[str], Iterable[Sequence[Any]]]  # header and rows
 
 
@@ -38,10 +39,11 @@ def study_tables(study: Study) -> dict[str, bytes]:
         sheets[f"{stem(study, tau)}_plot.csv"] = _curves(study.shown(tau, names=plotted), measure)
     for (variant, tau), experiment in study.experiments.items():
         folder, name, shown = f"{variant}/" if variant else "", stem(study, tau), study.shown(tau, variant)
-        for measure in SCORED:
-            kind = "regret" if measure == "expected" else "gap"
-            sheets[f"{folder}{measure}/{name}_{kind}.csv"] = _curves(shown, measure)
-        sheets[f"{folder}replications/{name}_ends.csv"] = _ends(experiment, () if variant else spec.study.seeds)
+        for measure in spec.measures:
+            sheets[f"{folder}{measure}/{name}_{KINDS[measure]}.csv"] = _curves(shown, measure)
+        sheets[f"{folder}replications/{name}_ends.csv"] = _ends(
+            experiment, () if variant else spec.study.seeds, spec.measures
+        )
         sheets[f"{folder}laws/{name}_final_laws.csv"] = _laws(shown)
     for variant, problem, _ in spec.problems():  # steps: a value holds for levels above `level_above` up to the next
         steps = zip(*(ends.tolist() for ends in guarantee_curve(problem.build()).steps), strict=True)
@@ -126,12 +128,12 @@ def _curves(experiment: Experiment, measure: str) -> Sheet:
     return header, ([t, *row] for t, row in enumerate(np.array(columns).T.tolist(), start=1))
 
 
-def _ends(experiment: Experiment, held_out: Sequence[int]) -> Sheet:
-    rows, ends = [], [experiment.ends(measure) for measure in SCORED]
+def _ends(experiment: Experiment, held_out: Sequence[int], measures: Sequence[str]) -> Sheet:
+    rows, ends = [], [experiment.ends(measure) for measure in measures]
     for key in experiment.records:
         for seed, *values in zip(experiment.seeds, *(one[key].tolist() for one in ends), strict=True):
             rows.append([key, seed, int(seed in held_out), *values])
-    return ["learner", "seed", "held_out", "capped_gap", "exact_gap", "expected_regret"], rows
+    return ["learner", "seed", "held_out", *(f"{measure}_{KINDS[measure]}" for measure in measures)], rows
 
 
 def _laws(experiment: Experiment) -> Sheet:

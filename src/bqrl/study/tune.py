@@ -29,9 +29,9 @@ class Score(NamedTuple):
     tail: float
 
     @classmethod
-    def of(cls, record: Record, tau: float, tail: float) -> Score:
-        """The criterion at a level, with the last share `tail` of the episodes."""
-        return cls(float(record.gap(tau, "capped").sum()), late_return(record, tail))
+    def of(cls, record: Record, tau: float, tail: float, reference: str = "exact") -> Score:
+        """The criterion at a level: gaps as in `Record.gap`, and the last share `tail` of the episodes."""
+        return cls(float(record.gap(tau, reference).sum()), late_return(record, tail))
 
 
 @dataclass(frozen=True, slots=True)

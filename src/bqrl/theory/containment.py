@@ -99,7 +99,7 @@ class Coverage:
 
 
 def coverage(contained: Any, delta: float, confidence: float = 0.95) -> Coverage:
-    """Observed coverage of the confidence sets beside the stated 1 - delta.
+    """Observed coverage of the confidence sets, compared with the stated 1 - delta.
 
     Parameters
     ----------

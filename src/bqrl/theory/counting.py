@@ -1,6 +1,6 @@
 """Weighted stage-wise counting bound (lemma of that name), evaluated on a run.
 
-With N_h^t(s, a) the visits of a row before episode t, weights w_h >= 0 and Lambda = sum_h w_h,
+Let N_h^t(s, a) be the number of visits to a row before episode t. For weights w_h >= 0 and Lambda = sum_h w_h,
 
     sum_t sum_h w_h / sqrt(max{1, N_h^t(S_h^t, A_h^t)}) <= 2 Lambda sqrt(S A T).
 
@@ -32,7 +32,7 @@ class Counting:
 
 
 def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = None) -> Counting:
-    """The sum of w_h / sqrt(max{1, N}) along a run, beside its bound.
+    """The sum of w_h / sqrt(max{1, N}) along a run, and its bound.
 
     The lemma requires separate counts per stage: counts pooled over the stages also grow within an episode.
 
@@ -91,5 +91,5 @@ def _check_visits(states: Any, actions: Any, S: int, A: int) -> tuple[IntArray, 
 
 def visits_before(rows: Any) -> IntArray:
     """How often each entry of a sequence has occurred before, e.g. [5, 7, 5, 5] gives [0, 0, 1, 2]."""
-    counts: defaultdict[int, count[int]] = defaultdict(count)  # each entry has a counter of its own
+    counts: defaultdict[int, count[int]] = defaultdict(count)  # each entry has its own counter
     return np.array([next(counts[row]) for row in np.asarray(rows).tolist()], np.int64)

@@ -1,4 +1,4 @@
-"""Theorem 2, the information-theoretic lower bound: its hard family of problems and what every learner must lose on it.
+"""Theorem 2, the information-theoretic lower bound: its hard family of problems, and the regret no learner can avoid on it.
 
 The family hides a bandit in the first action of a two-state problem. The first action leads to the paying state s1 with
 probability 1 - tau + rho if it is the distinguished action, and 1 - tau - rho otherwise. Both states are absorbing

@@ -149,7 +149,7 @@ def count_subsets(weights: Sequence[int], capacity: int, by: str = "quantile", d
     by : {"quantile", "buffered"}
         Whether the decisions are about Q_tau or about the buffered quantile.
     decide : callable, optional
-        decide(tau, beta, c) tells whether the quantile (beta = 0) or the buffered quantile is at most c; it is called n
+        decide(tau, beta, c) returns whether the quantile (beta = 0) or the buffered quantile is at most c; it is called n
         times. By default the exact law answers: on the lattice, or atom by atom if the weights are too large for it.
 
     Returns

@@ -11,10 +11,10 @@ a miss that the policy still allows, plus the part of tau that the optimum leave
 
 Corrected: a level must lie in [0, 1], so q is clipped at 1. The clipped level remains a martingale until the need is
 almost certainly missed; where q_{h+1} would exceed 1 its clipped value is smaller, so that in general the clipped level is
-a supermartingale. `martingale_drift` measures the drift of both.
+a supermartingale. `martingale_drift` computes the drift of both.
 
 A policy should act on the need rather than on the level, because needs with different best actions may share one level:
-all that are certain to be reached have rho*, and all that are certain to be missed have 1 + rho*.
+all needs that are certain to be reached have level rho*, and all that are certain to be missed have 1 + rho*.
 `GuaranteeCurve.level_policy` acts on the level, as if the need were the largest one with that level. It attains the same
 quantile, but its actions and its mean may differ. After a miss the clipped level 1 makes it choose a new need: the largest
 that it misses with probability at most 1 - rho*.

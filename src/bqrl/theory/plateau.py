@@ -7,7 +7,7 @@
 A buffer beta <= rho_pi does not change the value of pi. The paper requires the buffer to fall below rho_tau. It suffices
 that it falls below rho* >= rho_tau (see `regret`), which one sweep computes.
 
-P(G < x) is below tau exactly if x <= Q_tau(G), and it does not decrease in x. Hence
+P(G < x) is below tau if and only if x <= Q_tau(G), and it does not decrease in x. Hence
 
     rho_tau = tau - max{ P_pi(G < x) : pi deterministic, x real, P_pi(G < x) < tau },
 

@@ -55,7 +55,7 @@ class RegretBound:
     counting: float  # cost of the unknown kernel along the episodes played
     martingale: float  # deviation of that cost from its expectation
     planner: float  # cost of an inexact planner
-    trivial: float  # T H r, which the regret of no learner exceeds
+    trivial: float  # T H r, an upper bound on the regret of every learner
     probability: float  # the bound holds with at least this probability
     notes: tuple[str, ...] = ()  # how the buffering term was computed
 
@@ -130,9 +130,19 @@ class RegretBounds:
         )
 
     def informative_from(self, statement: str = "ours") -> int | float:
-        """The number of episodes from which the bound stays below the trivial T H r; inf if there is none.
+        """The number of episodes from which the bound stays below the trivial T H r.
 
         Powers of two are tried up to 2^300; bisection then finds the last crossing.
+
+        Parameters
+        ----------
+        statement : {"theorem 1", "corollary 1", "ours"}
+            Which bound.
+
+        Returns
+        -------
+        int or float
+            The number of episodes; inf if there is none.
         """
         if is_list(self.schedule):
             rule = "be a function of the episode or a constant here"
@@ -154,7 +164,7 @@ class RegretBounds:
     # -- the terms ----------------------------------------------------------------------------------------------------
 
     def _theorem(self, T: int) -> tuple[float, str]:
-        """Twice the sum of Delta_beta; H r stands for Delta_beta if there are too many laws."""
+        """Twice the sum of Delta_beta; H r replaces Delta_beta if there are too many laws."""
         rho, laws = self._plateau, self._laws
         if laws is None:
             most = self.mdp.H * self.span

@@ -39,6 +39,11 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         raise
 
 
+def drafts(path: Path) -> Iterator[Path]:
+    """What killed processes left of a file that they wrote with `replacing`; its name may be a pattern."""
+    return path.parent.glob(f".{path.name[:80]}.{'[0-9a-f]' * 12}.part")
+
+
 def write_whole(path: str | Path, content: bytes) -> None:
     """Write `content` to `path`, whole or not at all."""
     with replacing(path) as file:
