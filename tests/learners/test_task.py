@@ -107,7 +107,7 @@ def test_the_last_state_of_a_plain_environment_means_over():
 
 
 def test_start_needs_a_transition_table():
-    with pytest.raises(ArgumentError, match="start must be None, got .*: Corridor does not expose a transition table"):
+    with pytest.raises(ArgumentError, match=r"start must be None, got .*: Corridor does not expose a transition table"):
         learn(Corridor(), "sarsa", 0.5, 5, 0, horizon=5, start=1)
 
 
