@@ -97,7 +97,7 @@ def curve_chart(
     drawn = lines(
         curves,
         LEVEL_TITLE,
-        words.titled("guaranteed return"),
+        words.axis("guaranteed return"),
         scales={"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}},
         colours=dict(zip([one.label for one in curves], (BLUE, charts.GREY, charts.BROWN), strict=False)),
         step=True,
