@@ -91,6 +91,19 @@ def test_fault_7_the_first_observation_is_checked():
     assert (caught.value.episode, caught.value.step, caught.value.value) == (1, 0, 7)
 
 
+def test_an_environment_of_the_interface_before_gymnasium_is_refused_in_one_line():
+    env = Scripted()
+    env.step = lambda action: (0, 1.0, False, {})  # four parts: one flag for the end
+    with pytest.raises(
+        EpisodeError, match=r"episode 0, step 1: .* expected \(observation, reward, terminated"
+    ) as caught:
+        learn(env, "q-learning", 0.5, 5, 0, horizon=4)
+    assert caught.value.value == (0, 1.0, False, {})
+    env.reset = lambda seed=None: 0
+    with pytest.raises(EpisodeError, match=r"episode 0, step 0: .* returned 0; expected \(observation, info\)"):
+        learn(env, "q-learning", 0.5, 5, 0, horizon=4)
+
+
 @pytest.mark.parametrize("observation", [np.int64(1), np.array(1), 1])
 def test_whole_observations_of_every_type_are_accepted(observation):
     assert learn(Scripted(observation), "q-learning", 0.5, 3, 0, horizon=4).returns.tolist() == [4.0, 3.0, 4.0]

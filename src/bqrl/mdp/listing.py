@@ -99,9 +99,18 @@ def _floats(cells: list[Any], header: str) -> FloatArray:
             raise TypeError
         return np.array(cells, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        bad = next((i for i, cell in enumerate(cells) if not isinstance(cell, (int, float))), 0)
+        bad = next((i for i, cell in enumerate(cells) if not _is_number(cell)), 0)
         message = f"row {bad}: {shown(cells[bad])} is not a number (column {header})"
         raise ModelError(message, column=header) from None
+
+
+def _is_number(cell: Any) -> bool:
+    """Whether a cell is a number or spells one."""
+    try:
+        float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return not isinstance(cell, (bool, np.bool_))
 
 
 def to_table(
