@@ -204,6 +204,15 @@ def test_sample_follows_the_law():
     assert law.sample(0, np.random.default_rng(7)).shape == (0,)
 
 
+@given(st.integers(0, 10**6), st.integers(1, 300))
+def test_a_seed_gives_the_values_at_its_uniforms_in_their_order(seed, m):
+    rng = np.random.default_rng(seed)
+    law = Law(rng.normal(size=m), rng.dirichlet(np.ones(m)))
+    u = np.random.default_rng(seed).random(500)
+    expected = law.values[np.searchsorted(law.running, u, side="right")]
+    assert law.sample(500, np.random.default_rng(seed)).tolist() == expected.tolist()
+
+
 def test_repr_shows_a_few_atoms_the_count_and_the_mean():
     assert repr(Law([0, 0.5], [0.25, 0.75])) == "Law(0: 0.25, 0.5: 0.75; 2 atoms, mean 0.375)"
     long = Law(np.arange(100), np.full(100, 0.01))

@@ -124,6 +124,20 @@ def test_labels_are_passed_on_request():
     assert all(isinstance(state, str) for state in seen)
 
 
+def test_predict_receives_labels_on_request():
+    mdp = bqrl.MDP([("left", "stay", "left", 1.0, 1.0), ("right", "stay", "right", 1.0, 2.0)], horizon=1, start="right")
+
+    class Named:
+        def predict(self, observation, deterministic=False):
+            assert observation == "right"
+            return "stay", None
+
+    assert evaluate(mdp, Named(), labels=True).values.tolist() == [2.0]
+    assert simulate(mdp, Named(), 3, seed=0, labels=True).tolist() == [2.0] * 3
+    with pytest.raises(AssertionError):
+        evaluate(mdp, Named())
+
+
 def test_always_plays_one_action():
     assert evaluate(MODEL, "always:Stop").values.tolist() == [5 / 24]
     assert evaluate(MODEL, "always:Stop").equals(evaluate(MODEL, STOP))

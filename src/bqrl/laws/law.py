@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from bqrl.checks import number, shown, whole
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.kernels.rollout import draw_sorted
 from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
 from bqrl.laws.atoms import VALUE_TOL, FloatArray, masses_of, merged, numbers_of, running_mass, smallest_scale
 from bqrl.laws.atoms import size_of as size_of
@@ -276,7 +277,10 @@ class Law(Charted):
             raise ArgumentTypeError(
                 f"rng must be a Generator, got {shown(rng)}; pass np.random.default_rng(0)", name="rng", value=rng
             )
-        return self.values[np.searchsorted(self.running, rng.random(whole(n, "n")), side="right")]
+        u = rng.random(whole(n, "n"))
+        order, drawn = np.argsort(u), np.empty(u.size)
+        drawn[order] = self.values[draw_sorted(self.probabilities, u[order])]
+        return drawn
 
     # -- display --------------------------------------------------------------------------------------------------------
 
