@@ -125,7 +125,8 @@ def test_labels_are_passed_on_request():
 
 
 def test_predict_receives_labels_on_request():
-    mdp = bqrl.MDP([("left", "stay", "left", 1.0, 1.0), ("right", "stay", "right", 1.0, 2.0)], horizon=1, start="right")
+    outcomes = [(0, 0, 0, 1.0, 1.0), (1, 0, 1, 1.0, 2.0)]
+    mdp = bqrl.MDP(outcomes, horizon=1, start=1, state_names=["left", "right"], action_names=["stay"])
 
     class Named:
         def predict(self, observation, deterministic=False):

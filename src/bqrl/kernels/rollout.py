@@ -3,39 +3,11 @@
 import numpy as np
 from numba import njit, prange
 
+from bqrl.kernels import draws
 from bqrl.kernels.layout import Dynamics, Stages
 from bqrl.kernels.moves import ZERO
 
-
-@njit(cache=True)
-def scan(probability, begin, mass, end, u):
-    """Return the first entry from `begin` on at which the running sum exceeds u, and the sum; `mass` is that at `begin`.
-
-    If the sums round to at most u, it is the last entry of positive probability: an entry of probability 0 is never drawn.
-    """
-    i, last = begin, end - 1
-    while i < last and u >= mass:
-        i += 1
-        mass += probability[i]
-    while probability[i] == 0.0 and i > begin:
-        i -= 1
-    return i, mass
-
-
-@njit(cache=True)
-def draw(probability, begin, end, u):
-    """Return an entry from begin .. end - 1 by inverse CDF at the uniform u; every single draw from a law is made here."""
-    return scan(probability, begin, probability[begin], end, u)[0]
-
-
-@njit(cache=True)
-def draw_sorted(probability, u):
-    """Return what `draw` returns for each of the increasing uniforms u, in one pass over the law."""
-    drawn, i, mass = np.empty(u.size, np.int64), 0, probability[0]
-    for k in range(u.size):
-        i, mass = scan(probability, i, mass, probability.size, u[k])
-        drawn[k] = i
-    return drawn
+draw = njit(cache=True)(draws.draw)
 
 
 @njit(cache=True)

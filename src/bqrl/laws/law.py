@@ -26,7 +26,6 @@ from numpy.typing import ArrayLike, NDArray
 from bqrl.checks import number, shown, whole
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.kernels.rollout import draw_sorted
 from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
 from bqrl.laws.atoms import VALUE_TOL, FloatArray, masses_of, merged, numbers_of, running_mass, smallest_scale
 from bqrl.laws.atoms import size_of as size_of
@@ -272,15 +271,13 @@ class Law(Charted):
         return NotImplemented if isinstance(c, Law) else self.shift(-number(c, "shift"))
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Array of n independent draws, by inverting the CDF at uniforms of `rng`."""
+        """Array of n independent draws: the first atom whose running mass exceeds each uniform of `rng`."""
         if not isinstance(rng, np.random.Generator):
             raise ArgumentTypeError(
                 f"rng must be a Generator, got {shown(rng)}; pass np.random.default_rng(0)", name="rng", value=rng
             )
-        u = rng.random(whole(n, "n"))
-        order, drawn = np.argsort(u), np.empty(u.size)
-        drawn[order] = self.values[draw_sorted(self.probabilities, u[order])]
-        return drawn
+        # The rule of kernels/draws.py for many uniforms at once: all atoms have mass and the last running mass is exactly 1.
+        return self.values[np.searchsorted(self.running, rng.random(whole(n, "n")), side="right")]
 
     # -- display --------------------------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ import numpy as np
 
 from bqrl.checks import number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError
-from bqrl.kernels.rollout import draw
+from bqrl.kernels.draws import draw
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import Table, row_place
@@ -108,8 +108,8 @@ class SharedNoise:
         """
         law = int(self.row_law.flat[row])
         if law < 0:
-            return -1, int(draw(probability, 0, probability.size, u))
-        event = int(draw(self.probabilities[law], 0, self.probabilities[law].size, u))
+            return -1, draw(probability.tolist(), 0, probability.size, u)
+        event = draw(self.probabilities[law].tolist(), 0, self.probabilities[law].size, u)
         return event, int(self.outcome_of(row)[event])
 
     @cached_property

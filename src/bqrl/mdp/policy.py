@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from bqrl.checks import shown
 from bqrl.display import Displayed, frame, views
 from bqrl.errors import ArgumentTypeError, PolicyError
+from bqrl.kernels.draws import draw
 from bqrl.kernels.layout import Tables
-from bqrl.kernels.rollout import draw
 from bqrl.kernels.tolerance import MASS_TOL, SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.files import write_arrays
@@ -423,8 +423,7 @@ class MixturePolicy(Policy):
 
     def start(self, u: float | None = None) -> tuple[int, Any]:
         """Index of the policy that is drawn, and its memory."""
-        level = self._coin.random() if u is None else float(u)
-        chosen = int(draw(self.weights, 0, self.weights.size, level))
+        chosen = draw(self.weights.tolist(), 0, self.weights.size, self._coin.random() if u is None else u)
         return chosen, self.policies[chosen].start()
 
     def act(self, h: int, s: int, memory: Any) -> int:
