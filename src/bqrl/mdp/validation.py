@@ -23,7 +23,7 @@ MIN_LARGEST = 1e-290  # a grid over smaller rewards would have steps that floats
 
 def checked(
     table: Table, H: int, start: Any, discount: float, *, available: Any = None, known: Any = None, state_names: Any = None,
-    action_names: Any = None, units: str | None = None, noise: Any = None,
+    action_names: Any = None, state_values: tuple[Any, ...] | None = None, units: str | None = None, noise: Any = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The fields of a model, each checked."""
     S, A, K = table.S, table.A, table.K
@@ -57,6 +57,7 @@ def checked(
         "discount": number(discount, "discount", 0.0, 1.0, "(]"),
         "mu": first_state(start, S, labels),
         "state_names": labels,
+        "state_values": state_values,
         "action_names": names(action_names, A, "action_names"),
         "units": units,
         "available": listed,
