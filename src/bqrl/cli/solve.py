@@ -61,6 +61,10 @@ class PlanOptions:
 
     def settings(self) -> dict[str, Any]:
         """The arguments of the library; options under their old names are taken and the new names said."""
+        if self.exact and self.randomized:
+            raise ArgumentError("--exact means --no-randomized, got also --randomized; drop one of them", name="exact")
+        if self.memory is not None and self.max_memory is not None:
+            raise ArgumentError("--memory is the old name of --max-memory, got both; drop --memory", name="memory")
         found = asdict(self)
         for old, new, given in (
             ("exact", "no-randomized", self.exact),

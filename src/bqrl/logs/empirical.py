@@ -11,6 +11,7 @@ import numpy as np
 
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
 from bqrl.logs.read import near
@@ -148,7 +149,7 @@ class _Listed:
                 parts.setdefault(row, []).append((self._state(s_next, "known"), float(p), float(r)))
         for row, outcomes in parts.items():
             total = sum(p for _, p, _ in outcomes)
-            if abs(total - 1.0) > 1e-9:
+            if abs(total - 1.0) > SUM_TOL:
                 s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
                 raise ArgumentError(
                     f"known must list probabilities that sum to 1, got {total:.12g} in state {s!r}, action {a!r}"
@@ -345,6 +346,6 @@ def _first_law(listed: _Listed, start: Any) -> FloatArray:
     law = start if isinstance(start, dict) else {start: 1.0}
     for label, p in law.items():
         mu[listed._state(label, "start")] = float(p)
-    if np.any(mu < 0) or abs(mu.sum() - 1.0) > 1e-9:
+    if np.any(mu < 0) or abs(mu.sum() - 1.0) > SUM_TOL:
         raise ArgumentError(f"start must be a state or {{state: probability}} that sums to 1, got {shown(start)}")
     return mu

@@ -24,10 +24,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from bqrl.errors import GridError
-from bqrl.laws.law import MASS_TOL, reaches, size_of
+from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
@@ -39,6 +37,7 @@ from bqrl.planners.sweep import rounding_error
 from bqrl.planners.target import (
     MAX_BYTES,
     NEUTRAL_WINS,
+    best_column,
     check_memory,
     finer,
     guarantee_curve,
@@ -152,9 +151,9 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, b
     for d in sorted(under.sweeps, key=lambda d: abs(d - width))[:3]:  # the policies of a mixture: adjacent widths
         under.policy(d, column)
     under.bound(1.0)
-    short = np.maximum.accumulate(under.sweeps[1.0].root[: under.targets.size])
+    short = under.sweeps[1.0].root[: under.targets.size]
     for level in (tau, tau - beta / 2, tau - beta):  # some of the averaged quantiles
-        under.policy(1.0, int(np.flatnonzero(reaches(short, level))[-1]))
+        under.policy(1.0, int(best_column(short, level)))
     policy: Policy
     policy, value = best_deterministic(under, column, width, scored=mdp)
     law, law_upper = law_bracket(mdp, policy)

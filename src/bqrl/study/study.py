@@ -53,14 +53,12 @@ class Reference:
 def reference(mdp: MDP, tau: float, capped: bool = True) -> Reference:
     """References of a model at one level; the capped one only on request, because it does not exist for every problem."""
     curve = guarantee_curve(mdp)
-    exact = float(curve(tau))
-    shortfall = np.maximum.accumulate(curve.shortfall)[int(np.searchsorted(curve.points, exact))]
     return Reference(
         tau=tau,
         capped=capped_reference(mdp, tau) if capped else None,
-        exact=exact,
+        exact=float(curve(tau)),
         best_mean=best_mean(mdp)[0],
-        margin=tau - float(shortfall),
+        margin=curve.margin(tau).below,
     )
 
 
