@@ -40,7 +40,7 @@ def test_compiled_episodes_of_a_target_policy_are_those_of_its_methods(mdp, tau,
     quick, slow = blank_episode(mdp.H), blank_episode(mdp.H)
     world.follow(policy, u, slow, np.random.default_rng(0))
     if world.follower.fits(policy):
-        world.follower.play(policy, u, quick)
+        world.follower.play(policy, u, *quick[:3])
         for a, b in zip(quick, slow, strict=True):
             assert np.array_equal(a, b)
     for h in range(mdp.H):

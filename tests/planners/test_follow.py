@@ -8,7 +8,6 @@ from oracles import small_mdps
 
 import bqrl
 from bqrl.errors import PolicyError
-from bqrl.kernels.layout import Trace
 from bqrl.mdp.find_grid import lattice
 from bqrl.mdp.policy import MixturePolicy
 from bqrl.planners.expected import best_mean
@@ -34,21 +33,16 @@ def test_an_episode_takes_the_actions_of_the_policy_and_outcomes_of_the_model(md
     policy = bqrl.guarantee_curve(mdp).policy(tau)
     here = follower(mdp)
     assert here.fits(policy) == here.grid.same_columns(policy.grid)
-    trace = Trace(np.empty(mdp.H + 1, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.H))
+    states, actions, rewards = np.empty(mdp.H + 1, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.H)
     assume(here.fits(policy))
-    here.play(policy, np.random.default_rng(seed).random(mdp.H + 1), trace)
+    here.play(policy, np.random.default_rng(seed).random(mdp.H + 1), states, actions, rewards)
     memory = policy.start()
-    assert mdp.mu[trace.states[0]] > 0.0
+    assert mdp.mu[states[0]] > 0.0
     for h in range(mdp.H):
-        s, a, s_next, r = (
-            int(trace.states[h]),
-            int(trace.actions[h]),
-            int(trace.states[h + 1]),
-            float(trace.rewards[h]),
-        )
+        s, a, s_next, r = int(states[h]), int(actions[h]), int(states[h + 1]), float(rewards[h])
         assert a == policy.act(h, s, memory)
-        successors, probabilities, rewards = mdp.outcomes(h, s, a)
-        possible = (successors == s_next) & (rewards == r) & (probabilities > 0.0)
+        successors, probabilities, paid = mdp.outcomes(h, s, a)
+        possible = (successors == s_next) & (paid == r) & (probabilities > 0.0)
         assert possible.any()
         memory = policy.next(memory, h, s, a, r, s_next)
 

@@ -55,16 +55,16 @@ class ModelWorld(World):
         self.mdp, self.rng = mdp, rng
         self.layout = Layout(mdp, planning_grid(mdp))
         self.follower = Follower(self.layout)
-        self._kernel = self.layout.stages, np.array(mdp.probability), np.array(mdp.reward)
         self._source = _source(mdp)
 
     def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
         """Play one episode by inverse CDF."""
         u, episode = self.rng.random(self.mdp.H + 1), blank_episode(self.mdp.H)
         if isinstance(behaviour, Randomised):
-            play_chances(*self._kernel, behaviour.probabilities, u, chance.random(self.mdp.H), episode)
+            v, dynamics = chance.random(self.mdp.H), tuple(self.follower.dynamics)
+            play_chances(dynamics, behaviour.probabilities, u, v, *episode[:3])
         elif self.follower.fits(behaviour):
-            self.follower.play(behaviour, u, episode)  # type: ignore[arg-type]
+            self.follower.play(behaviour, u, *episode[:3])  # type: ignore[arg-type]
         else:
             self.follow(behaviour, u, episode, chance)
         if self._source is not None:
@@ -80,7 +80,7 @@ class ModelWorld(World):
         for h in range(self.mdp.H):
             a = policy.act(h, s, memory)
             check_played(self.mdp, h, np.array([s]), np.array([a]))
-            step(*self._kernel, h, a, u[1 + h], episode)
+            step(self.follower.dynamics, h, a, u[1 + h], *episode[:3])
             after = int(episode.states[h + 1])
             memory = policy.next(memory, h, s, a, float(episode.rewards[h]), after)
             s = after

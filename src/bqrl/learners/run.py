@@ -198,7 +198,7 @@ class Run:
                 self._notes[name] = np.full(self.total, np.nan)
             self._notes[name][t] = value
         episode = self.world.play(behaviour, self.chance)
-        self.returns[t] = float(self._weights @ episode.rewards)
+        self.returns[t] = self._weights.dot(episode.rewards)  # faster than @
         self.learner.observe(episode)
         self.t += 1
         if not wanted:

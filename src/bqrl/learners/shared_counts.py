@@ -92,7 +92,7 @@ class SharedCounts(Counts):
             self.row_law, noise.law_start, self.event_class, self._outcome_class, noise.pair_start, noise.pair_outcome,
             self.class_seen,
         )  # fmt: skip
-        h = count_events(self._own.tally, self._own._rewards, laws, episode)
+        h = count_events(self._own.tally, *self._own.rewards, laws, *episode)
         if h < self.structure.H:
             s, a, event = (int(array[h]) for array in (episode.states, episode.actions, episode.events))
             raise EpisodeError(

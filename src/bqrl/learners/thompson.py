@@ -57,5 +57,5 @@ class Thompson(ModelBased):
         if isinstance(units, SharedUnits):
             kernel = units.spread(units.normalised(gammas, shapes), model.probability.copy())
             model = model._replace(probability=kernel)
-        sampled_values(model, units.place, gammas, self.values)
+        sampled_values(tuple(model), units.place, gammas, self.Q, self.V, self.actions)
         return self._planned()

@@ -17,7 +17,7 @@ import numpy as np
 from numba import get_num_threads
 
 from bqrl.errors import PolicyError
-from bqrl.kernels.layout import Rows, Sums, Tables, Trace
+from bqrl.kernels.layout import Dynamics, Rows
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
@@ -25,8 +25,7 @@ from bqrl.mdp.find_grid import grid
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.mdp.sums import SumRange, sums_of
-from bqrl.mdp.sums import Sums as SumColumns
+from bqrl.mdp.sums import SumRange, Sums, sums_of
 from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, by_products, row_shift
 
 
@@ -38,9 +37,13 @@ class Follower:
         sums = sums_on(self.mdp, self.grid)
         H = self.mdp.H
         assert isinstance(sums, SumRange)
-        self._sums = Sums(sums.lowest, sums.size)
+        self._sums = sums.lowest, sums.size
         self._work = np.empty((2, self.mdp.S, int(sums.size.max())))
-        self._kernel, self._reward = np.array(self.mdp.probability), np.array(self.mdp.reward)
+        stages, self._kernel = layout.stages, np.array(self.mdp.probability)
+        self.dynamics = Dynamics(
+            stages.start, stages.successor, self._kernel, np.array(self.mdp.reward), stages.gain, stages.lowest, stages.mu,
+            stages.A,
+        )  # fmt: skip
         self._markov = read_only(np.arange(H + 1) * self.mdp.S)
         self._alike: Grid = self.grid
 
@@ -54,26 +57,29 @@ class Follower:
             self._alike = policy.grid  # the policies of a learner share one grid
         return policy.grid is self._alike
 
-    def _tables(self, policy: MarkovPolicy | TargetPolicy) -> tuple[Tables, int]:
+    def _tables(self, policy: MarkovPolicy | TargetPolicy) -> tuple[ActionArray, IntArray, int]:
+        """Return the action tables of all stages, where each begins, and the target in steps."""
         if isinstance(policy, MarkovPolicy):
-            return Tables(policy.actions.reshape(-1), self._markov), 0
-        return policy.tables, policy.first_column + int(self.grid.lowest[0])
+            return policy.actions.reshape(-1), self._markov, 0
+        return *policy.tables, policy.first_column + int(self.grid.lowest[0])
 
     def law(self, policy: MarkovPolicy | TargetPolicy, probability: FloatArray | None = None) -> FloatArray:
         """Return the mass of every point of stage 0; `probability` is another kernel on the same outcomes."""
         kernel = self._kernel if probability is None else probability
-        tables, target = self._tables(policy)
-        mass: FloatArray = push_stages(self.layout.stages, self._sums, kernel, tables, target, self._work)
+        stages, tables = tuple(self.layout.stages), self._tables(policy)
+        mass: FloatArray = push_stages(stages, *self._sums, kernel, *tables, self._work)
         return mass
 
-    def play(self, policy: MarkovPolicy | TargetPolicy, u: FloatArray, trace: Trace) -> None:
+    def play(
+        self, policy: MarkovPolicy | TargetPolicy, u: FloatArray, states: IntArray, actions: IntArray,
+        rewards: FloatArray,
+    ) -> None:  # fmt: skip
         """Play one episode with the given uniforms: one for the first state, one per stage."""
-        tables, target = self._tables(policy)
-        play_tables(self.layout.stages, self._kernel, self._reward, tables, target, u, trace)
+        play_tables(tuple(self.dynamics), *self._tables(policy), u, states, actions, rewards)
 
 
 @per_structure
-def sums_on(mdp: MDP, columns: Grid) -> SumColumns:
+def sums_on(mdp: MDP, columns: Grid) -> Sums:
     """Return the sums on a grid, computed once per problem and grid."""
     return sums_of(mdp, columns)
 
@@ -132,7 +138,7 @@ def _push_products(
             out += kernel[rows].T @ spread
 
 
-def _actions_by_sum(policy: Policy, h: int, sums: SumColumns) -> tuple[ActionArray, IntArray]:
+def _actions_by_sum(policy: Policy, h: int, sums: Sums) -> tuple[ActionArray, IntArray]:
     if isinstance(policy, MarkovPolicy):
         return policy.actions[h][:, None], np.zeros(sums.count(h), np.int64)
     assert isinstance(policy, TargetPolicy)
