@@ -98,7 +98,7 @@ def learning_document(found: Learned) -> dict[str, Any]:
     experiment = found.experiment
     tau, T = experiment.tau, experiment.episodes
     optimum, best, random = next(iter(experiment.records.values()))[0].optimum, None, None
-    if experiment.exact and optimum is not None:
+    if experiment.known and optimum is not None:
         best = {"quantile": optimum.quantile(tau), "mean": optimum.best_mean}
         if found.mdp is not None:
             play = evaluate(found.mdp, uniform(found.mdp))

@@ -194,7 +194,7 @@ class StudyView(StudyWords):
             law = Law.mixture(laws, np.full(len(laws), 1.0 / len(laws)))
             curves.append(Curve(entry.label, np.r_[law.values[0], law.values], np.r_[0.0, law.running], view=(i,)))
         drawn = lines(curves, "return", "probability of a return at or below it", selectors=selectors, step=True)
-        best = [[i, self.study.reference(tau).exact, tau] for i, tau in enumerate(levels)]
+        best = [[i, self.study.reference(tau).optimum, tau] for i, tau in enumerate(levels)]
         marks = alt.Chart(csv_data(["level", "x", "y"], best)).transform_filter(chosen(selectors))
         rule = marks.mark_rule(strokeDash=[3, 3], color=charts.GREY)
         note = "Final policies of the held-out seeds, each seed equally likely. Dotted: the level and the best promise at it."

@@ -47,7 +47,7 @@ class StudyWords:
 
     def laws_title(self, tau: float) -> str:
         """Whose final policies reach the best promise."""
-        best = self.study.reference(tau).exact
+        best = self.study.reference(tau).optimum
         reach = [
             label
             for key, label in self.labels.items()
@@ -66,7 +66,7 @@ class StudyWords:
             values = []
             for tau in self.spec.levels:
                 own = float(np.mean([law.quantile(tau) for law in self.final_laws(key, tau)]))
-                values.append(f"{number(own, 3)} of {number(self.study.reference(tau).exact, 3)} (τ = {tau:g})")
+                values.append(f"{number(own, 3)} of {number(self.study.reference(tau).optimum, 3)} (τ = {tau:g})")
             parts.append(f"{self.labels[key]} {', '.join(values)}")
         return f"Final policies promise, of what can be promised: {'; '.join(parts)}"
 
@@ -83,9 +83,9 @@ class StudyWords:
         for tau in self.spec.levels:
             against = self.study.reference(tau)
             lines.append(f"{self.order(tau, 'exact')}.")
-            if against.capped is not None and abs(against.capped - against.exact) > 1e-9:
+            if against.capped is not None and abs(against.capped - against.optimum) > 1e-9:
                 lines.append(
-                    f"τ = {tau:g}: the capped reference is {number(against.capped)}, the exact optimum {number(against.exact)}."
+                    f"τ = {tau:g}: the capped reference is {number(against.capped)}, the exact optimum {number(against.optimum)}."
                 )
         edges = [tuned.edge for tuned in self.study.tunings.values() if tuned.edge is not None]
         if edges:
@@ -141,7 +141,7 @@ class StudyWords:
 
     def _references(self) -> Table:
         rows = [
-            {"problem": self.problem_title(variant), **asdict(self.study.reference(tau, variant))}
+            {"problem": self.problem_title(variant), **self.study.reference(tau, variant).row()}
             for variant, tau in self.study.experiments
         ]
         if "capped" not in self.spec.measures:

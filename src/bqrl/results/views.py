@@ -79,7 +79,7 @@ def experiment_view(
     experiment: Experiment, measure: str | None = None, points: int = charts.MAX_POINTS, show: Any = brief
 ) -> Any:
     """Learning curves of an experiment with their bands; `measure` as in `Experiment.values`."""
-    measure = measure or ("gap" if experiment.exact else "return")
+    measure = measure or ("gap" if experiment.known else "return")
     return curves_chart(
         [charts.mean_curve(one.label, experiment.values(one.label, measure), points) for one in experiment.learners],
         title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, show, title=True)}",

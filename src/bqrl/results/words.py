@@ -251,7 +251,7 @@ def order_of(
     """
     rows, T, n = experiment.order(measure), Words.count("episode", experiment.episodes), len(experiment.seeds)
     best, what, when = "largest", "mean return", f"over the last tenth of {T}"
-    if measure or experiment.exact:
+    if measure or experiment.known:
         best = "largest" if measure == "return" else "smallest"
         what, when = f"{'' if title else 'cumulative '}{MEASURES[measure or 'gap'][0]}", f"after {T}"
     labels, means = [row["learner"] for row in rows], [show(row["mean"]) for row in rows]
