@@ -91,8 +91,8 @@ class Replanner:
         margin = Margin(tau - float(shortfall[column]), after - tau)
         nominal = self.score(policy, probability, tau, 0.0)
         error = self.error * grown if half is None else self.ball_error
-        highest = max(column, int(np.count_nonzero(grown - error < tau)) - 1)  # ties included, as in `GuaranteeCurve.upper`
-        return Choice(policy, float(self.points[highest]), nominal, 1, margin)
+        highest = int(np.count_nonzero(grown - error < tau)) - 1  # with ties, as in `GuaranteeCurve.upper`
+        return Choice(policy, float(self.points[max(column, highest)]), nominal, 1, margin)
 
     def window(self, probability: FloatArray, tau: float, beta: float, half: FloatArray | None = None) -> Choice:
         """Return the (optimistic) plan for the buffered quantile, with the bound that the search certifies."""
