@@ -204,7 +204,7 @@ class Ends(Experiment):
         return {label: np.array(values) for label, values in self.records.items()}
 
     @property
-    def exact(self):
+    def known(self):
         return True
 
 
