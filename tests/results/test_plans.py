@@ -70,6 +70,19 @@ def test_the_table_of_levels_has_the_columns_that_mean_something(options, presen
     assert table.rows[0]["value"] == document["levels"][0]["value"]
 
 
+def test_all_amounts_of_the_levels_and_of_the_decisions_have_their_unit():
+    """Once only the value had one, and the title of a column was "to  (EUR)"."""
+    result = plan_result(solved((0.2,), ()))
+    titles = result.tables["levels"].titles
+    plain = {"value": "quantile", "upper": "upper bound", "gap": "gap", "mean": "mean", "neutral": "risk-neutral"}
+    for key, title in plain.items():
+        assert titles[key] == f"{title} (EUR)"
+    decisions = result.tables["policy_tau0p2"]
+    assert decisions.titles["earned_to"] == "earned so far: to (EUR)"
+    assert decisions.titles["need_to"] == "still needed: to (EUR)"
+    assert decisions.caption.endswith("; weeks count from 1.")
+
+
 def test_a_policy_from_a_file_has_the_table_of_the_policy_that_was_saved(tmp_path):
     policy = bqrl.solve(MODEL, 0.2).policy
     (tmp_path / "p.npz").write_bytes(saved(policy))

@@ -112,6 +112,22 @@ def test_the_table_of_a_plan_says_what_its_value_means(objects):
     assert "In 9 of 10 runs you get at least 0.7917" in objects["plan"]._repr_html_()
 
 
+def test_the_unit_of_a_model_reaches_what_is_made_from_it():
+    model = bqrl.MDP([(0, 0, 0, 0.5, 2.0), (0, 0, 0, 0.5, 0.0), (0, 1, 0, 1.0, 0.5)], horizon=3, units="QALY")
+    plan, record = bqrl.solve(model, 0.1), bqrl.learn(model, "ucbvi", 0.1, 20, 0)
+    experiment = bqrl.compare(model, ["ucbvi", "q-learning"], tau=0.1, episodes=20, seeds=2, workers=1)
+    for thing in (plan, bqrl.guarantee_curve(model), record, experiment, bqrl.solve(model, 0.1, planner="greedy")):
+        assert "(QALY)" in str(thing.chart().to_dict()), thing
+    assert "QALY" in str(experiment.chart().to_dict()["title"])
+    assert f"you get at least {plan.value:g} QALY" in plan._repr_html_()
+    assert "cumulative gap (QALY)" in record._repr_html_()
+    assert "best quantile (QALY)" in bqrl.guarantee_curve(model)._repr_html_()
+    log = {"episode": [0, 1], "state": [0, 0], "action": [0, 1], "reward": [2.0, 0.5], "next_state": [0, 0]}
+    estimate = bqrl.fit(log, model=model, ends="truncated")
+    assert "(QALY)" in str(estimate.chart(0.1).to_dict())
+    assert estimate.solve(0.9).units == "QALY"
+
+
 @pytest.mark.parametrize("name", ["curve", "plan", "law", "record", "estimate"])
 def test_each_has_a_chart(objects, name):
     spec = objects[name].chart().to_dict()

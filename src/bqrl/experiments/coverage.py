@@ -92,9 +92,10 @@ def _sentences(found: base.Found) -> list[str]:
     broken = [case["label"] for case in cases if case["refuted"]]
     if broken:
         headline = f"The confidence sets hold in fewer runs than the promised {promised} on {listed(broken)}"
+    level = percent(found["confidence"])
     remarks = [
         f"{case['label']}: in {case['held']} of {case['runs']} runs the sets contained the true kernel in all"
-        f" {found['episodes']} episodes; confidence interval of the share {number(case['low'], 4)} to"
+        f" {found['episodes']} episodes; {level} confidence interval of the share {number(case['low'], 4)} to"
         f" {number(case['high'], 4)}, promised {number(case['promised'])}."
         for case in cases
     ]
@@ -127,6 +128,7 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
 
 
 COVERAGE = base.Experiment(CoverageSettings, _run, _sentences, _charts, {
-    "coverage": "Share of runs in which the confidence sets contained the true kernel throughout, with its interval.",
+    "coverage": "Share of runs in which the confidence sets contained the true kernel throughout; low and high: exact"
+    " binomial (Clopper-Pearson) interval at confidence {confidence:g}.",
     "coverage_runs": "The largest ratio of l1 error to radius in every run.",
 })  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number, whole
-from bqrl.display import Charted
+from bqrl.display import Charted, counted
 from bqrl.errors import FileFormatError
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
@@ -194,7 +194,7 @@ class Record(Charted):
 
     def __repr__(self) -> str:
         what = ", ".join(f"{key}={self.settings[key]}" for key in ("learner", "tau", "seed") if key in self.settings)
-        return f"Record({what}, {self.returns.size} episodes, mean return {self.returns.mean():.6g})"
+        return f"Record({what}, {counted('episode', self.returns.size)}, mean return {self.returns.mean():.6g})"
 
 
 @per_model

@@ -111,7 +111,7 @@ class Scorer:
             return self.follower.law(policy)  # type: ignore[arg-type]
         placing = 0.0 if self.grid.exact else max(self.grid.error, self.grid.step)
         try:
-            found, upper = evaluate(_form_of(self.mdp, policy), policy, bracket=True)
+            found, upper = evaluate(self.mdp, policy, bracket=True)
             rounding = 0.0 if upper is found else _rounding(policy, self.grid)
         except GridError:
             self.simulated, rounding = SIMULATED_EPISODES, 0.0
@@ -133,16 +133,3 @@ def _rounding(policy: Policy, columns: Grid) -> float:
     if isinstance(policy, MixturePolicy):
         return max(_rounding(part, columns) for part in policy.policies)
     return policy.grid.error if isinstance(policy, TargetPolicy) else columns.error
-
-
-def _form_of(mdp: MDP, policy: Policy) -> MDP:
-    """Return the problem, or its staged form if the policy was planned on a rounded grid of that form."""
-    if isinstance(policy, TargetPolicy) and not policy.grid.exact and policy.grid.units.shape[1] != mdp.successor.size:
-        return _staged(mdp)
-    return mdp
-
-
-@per_model
-def _staged(mdp: MDP) -> MDP:
-    """Return the staged form of a problem, made once."""
-    return mdp.staged()

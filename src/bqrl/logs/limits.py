@@ -79,14 +79,14 @@ def _columns(mdp: MDP) -> Grid:
     return exact_grid(mdp) or rounded(mdp, BRACKET_POINTS)
 
 
-def at_stage(stage: int | None) -> str:
-    """A stage as the end of a phrase; nothing if the stages are pooled."""
-    return "" if stage is None else f" at stage {stage}"
+def at_stage(stage: int | None, word: str = "stage") -> str:
+    """A stage, counted from 1, as the end of a phrase; nothing if the stages are pooled."""
+    return "" if stage is None else f" at {word} {stage}"
 
 
-def row_reason(row: dict[str, Any], costs: FloatArray) -> str:
-    """Why the costliest row limits the promise."""
-    place = f"action {row['action']!r} in state {row['state']!r}{at_stage(row['stage'])}"
+def row_reason(row: dict[str, Any], costs: FloatArray, stage: str = "stage") -> str:
+    """Why the costliest row limits the promise; `stage` is what a stage is called."""
+    place = f"action {row['action']!r} in state {row['state']!r}{at_stage(row['stage'], stage)}"
     if not row["visits"]:
         return f"{place} was never tried"
     many = row["cost"] < costs.sum() / 2.0

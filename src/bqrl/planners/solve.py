@@ -6,6 +6,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from bqrl.checks import choice, flag, nearest, number, whole
@@ -116,7 +117,8 @@ def solve(
     given = {"tau": tau, "beta": beta, "radius": radius, "attitude": attitude, "randomized": randomized}
     taken = {name: given[name] for name in inspect.signature(function).parameters if name in given}
     begun = time.perf_counter()
-    return function(mdp, **taken, **options).with_time(time.perf_counter() - begun)
+    plan = function(mdp, **taken, **options)
+    return replace(plan, seconds=time.perf_counter() - begun, units=mdp.units)
 
 
 def _randomized(randomized: Any, exact: Any) -> bool | None:

@@ -92,7 +92,7 @@ def curve_chart(
     drawn = lines(
         [best.curve(f"{name} {where}", upper), *(steps.curve(label) for label, steps in others.items())],
         LEVEL_TITLE,
-        words.titled("guaranteed return"),
+        words.axis("guaranteed return"),
         scales={"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}},
         colours=[BLUE, *([charts.GREY, charts.BROWN, charts.PURPLE] * 2)],
         step=True,

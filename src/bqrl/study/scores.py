@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import choice, whole
-from bqrl.display import Charted, views
+from bqrl.display import Charted, counted, views
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray, IntArray
 
@@ -31,6 +31,7 @@ MEASURES: dict[str, tuple[str, Callable[[Record, float], FloatArray]]] = {
     "expected": ("expected-return regret", lambda record, _: record.expected_regret()),
     "return": ("return", lambda record, _: record.returns),
 }
+PROVEN = "proven lower value of the optimum"  # what gaps are measured from where the optimum is a bracket
 MEASURES |= {"gap": MEASURES["exact"], "regret": MEASURES["expected"]}
 
 
@@ -137,6 +138,21 @@ class Experiment(Charted):
     def known(self) -> bool:
         """Whether the kernel of the problem is known, so that runs have gaps and regrets and not only returns."""
         return all(record.mdp is not None for runs in self.records.values() for record in runs)
+
+    @property
+    def error(self) -> float:
+        """How far the optimum may lie above the proven value that gaps are measured against; 0.0 if that is exact."""
+        every = [record.optimum for runs in self.records.values() for record in runs]
+        return max((optimum.error for optimum in every if optimum is not None), default=0.0)
+
+    @property
+    def score_error(self) -> float:
+        """How far quantiles and means of policies may lie below the true ones; see `Record.score_error`."""
+        return max((record.score_error for runs in self.records.values() for record in runs), default=0.0)
+
+    def measure_name(self, measure: str) -> str:
+        """A measure in words; a gap to a bracketed optimum is called so."""
+        return f"gap to the {PROVEN}" if measure in ("gap", "exact") and self.error > 0.0 else MEASURES[measure][0]
 
     @property
     def band(self) -> str:
@@ -282,4 +298,4 @@ class Experiment(Charted):
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for one in self.learners)
-        return f"Experiment({names}; tau {self.tau:g}, {self.episodes} episodes, {len(self.seeds)} seeds)"
+        return f"Experiment({names}; tau {self.tau:g}, {counted('episode', self.episodes)}, {counted('seed', len(self.seeds))})"
