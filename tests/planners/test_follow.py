@@ -10,8 +10,9 @@ import bqrl
 from bqrl.errors import PolicyError
 from bqrl.mdp.find_grid import lattice
 from bqrl.mdp.policy import MixturePolicy
+from bqrl.mdp.unroll import check_played
 from bqrl.planners.expected import best_mean
-from bqrl.planners.follow import Follower, check_played, law_on_points, play_shares, push_forward
+from bqrl.planners.follow import Follower, law_on_points, play_shares, push_forward
 from bqrl.planners.sweep import Layout
 
 
@@ -114,3 +115,42 @@ def test_a_saved_policy_is_followed_without_the_rewards_of_its_problem(walk, tmp
     saved = bqrl.load(tmp_path / "policy.npz")
     np.testing.assert_array_equal(play_shares(walk, saved), play_shares(walk, policy))
     assert saved.table(walk) == policy.table(walk)
+
+
+def other_problem(kind):
+    """A problem with the stages and states of `many_actions` in which most of its actions do not exist."""
+    rng = np.random.default_rng(1)
+    if kind == "fewer actions":
+        return bqrl.MDP(rng.dirichlet(np.ones(3), (3, 2)), rng.integers(0, 5, (3, 2)).astype(float), horizon=4)
+    mask = np.eye(60, dtype=bool)[[3, 7, 9]]
+    P, R = rng.dirichlet(np.ones(3), (3, 60)), rng.integers(0, 5, (3, 60)).astype(float)
+    return bqrl.MDP(P, R, horizon=4, available=mask)
+
+
+@pytest.mark.parametrize("kind", ["fewer actions", "actions that are not available"])
+@pytest.mark.parametrize(
+    "options", [{}, {"planner": "expected"}, {"planner": "greedy"}, {"points": 30}, {"planner": "capped-frontier"}]
+)
+def test_a_policy_of_a_problem_with_other_actions_is_refused_and_reads_no_foreign_memory(kind, options):
+    rng = np.random.default_rng(0)
+    P, R = rng.dirichlet(np.ones(3), (3, 60)), rng.integers(0, 5, (3, 60)).astype(float)
+    policy = bqrl.solve(bqrl.MDP(P, R, horizon=4), 0.3, **options).policy
+    other = other_problem(kind)
+    calls = [
+        lambda: bqrl.evaluate(other, policy),
+        lambda: bqrl.simulate(other, policy, 20, 0),
+        lambda: policy.table(other),
+        lambda: policy.table(other, wide=True),
+        lambda: play_shares(other, policy),
+    ]
+    for call in calls:
+        with pytest.raises(PolicyError, match="the policy plays action"):
+            call()
+
+
+def test_an_action_that_does_not_exist_is_harmless_where_no_episode_comes():
+    model = bqrl.MDP([[[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [2.0]], horizon=2)  # state 1 is never met
+    policy = bqrl.MarkovPolicy(np.array([[0, 5], [0, 5]]))
+    assert bqrl.evaluate(model, policy).mean() == 2.0
+    assert play_shares(model, policy).tolist() == [[[1.0], [0.0]], [[1.0], [0.0]]]
+    assert [row["state"] for row in policy.table(model)] == ["0", "0"]

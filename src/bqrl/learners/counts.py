@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import ArgumentError, EpisodeError
-from bqrl.learners.counts_loops import Tally, count_episode
+from bqrl.learners.counts_loops import Tally, count_episode, posterior_shapes
 from bqrl.learners.protocol import Episode, stored_array
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.stage import Structure
@@ -150,6 +150,12 @@ class Units:
     def seen(self) -> IntArray:
         """Return how often every entry was observed."""
         return self.counts.seen.take(self.outcomes)  # faster than an index
+
+    def shapes(self, prior: FloatArray, divisor: float) -> FloatArray:
+        """Return (prior + observations) / divisor for every entry: the parameters of Dirichlet laws."""
+        found = np.empty(self.outcomes.size)
+        posterior_shapes(self.counts.seen, self.outcomes, prior, divisor, found)
+        return found
 
     def visits(self) -> IntArray:
         """Return the observations of every law, shape (units,)."""

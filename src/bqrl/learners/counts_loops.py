@@ -55,6 +55,13 @@ def count_episode(group, table, repeated, states, actions, rewards):
     return H
 
 
+@njit(cache=True)
+def posterior_shapes(seen, outcomes, prior, divisor, shapes):
+    """shapes[j] = (prior[j] + seen[outcomes[j]]) / divisor, in place."""
+    for j in range(outcomes.size):
+        shapes[j] = (prior[j] + seen[outcomes[j]]) / divisor
+
+
 class Laws(NamedTuple):
     """Counts of the laws of events that drive rows; see shared_counts.py for classes."""
 

@@ -157,6 +157,10 @@ class SharedUnits(Units):
         """Return how often every entry was observed."""
         return np.concatenate([self.shared.class_seen, super().seen()])
 
+    def shapes(self, prior: FloatArray, divisor: float) -> FloatArray:
+        """Return (prior + observations) / divisor for every entry: the parameters of Dirichlet laws."""
+        return (prior + self.seen()) / divisor
+
     def visits(self) -> IntArray:
         """Return the observations of every law, shape (units,)."""
         return np.concatenate([self.shared.law_visits(), super().visits()])

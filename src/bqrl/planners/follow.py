@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numba import get_num_threads
 
-from bqrl.errors import PolicyError
 from bqrl.kernels.layout import Dynamics, Rows
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
@@ -26,6 +25,7 @@ from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.sums import SumRange, Sums, sums_of
+from bqrl.mdp.unroll import check_played, outcomes_played
 from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, by_products, row_shift
 
 
@@ -145,20 +145,6 @@ def _actions_by_sum(policy: Policy, h: int, sums: Sums) -> tuple[ActionArray, In
     return policy.actions[h], policy.column(h, policy.target - sums.values(h))
 
 
-def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
-    """Raise PolicyError unless every action `a` exists in its state `s` at stage `h`."""
-    wrong = (a >= mdp.A) | (a < 0)
-    if not wrong.any():
-        wrong = ~mdp.stage(h).available[s, a]
-    if wrong.any():
-        state, action = int(s[wrong.argmax()]), int(a[wrong.argmax()])
-        known = f"{mdp.action_label(action)}, which is not available there" if 0 <= action < mdp.A else f"{action}"
-        raise PolicyError(
-            f"the policy plays action {known} in state {mdp.state_label(state)} at stage {h}; "
-            f"the problem has actions 0 to {mdp.A - 1}", stage=h, state=state, action=action,
-        )  # fmt: skip
-
-
 def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
     """Return the occupancy P(the episode is in s at stage h and the policy plays a), shape (H, S, A); exact."""
     check_fits(policy, mdp)
@@ -174,8 +160,9 @@ def _of_markov(mdp: MDP, policy: MarkovPolicy) -> FloatArray:
     shares = np.zeros((mdp.H, mdp.S, mdp.A))
     here: FloatArray = mdp.mu
     for h in range(mdp.H):
-        stage = mdp.stage(h)
-        shares[h, np.arange(mdp.S), policy.actions[h]] = here
+        stage, met = mdp.stage(h), np.flatnonzero(here)
+        check_played(mdp, h, met, policy.actions[h, met])
+        shares[h, met, policy.actions[h, met]] = here[met]
         by_row = np.repeat(shares[h].reshape(-1), np.diff(stage.row_start))
         here = np.bincount(stage.successor, by_row * stage.probability, mdp.S).astype(np.float64)
     return shares
@@ -201,6 +188,8 @@ def target_masses(mdp: MDP, policy: TargetPolicy) -> Iterator[tuple[int, FloatAr
         stage, values = mdp.stage(h), sums.values(h)
         yield h, values, mass
         column = policy.column(h, policy.target - values)
+        met, place = np.nonzero(mass)
+        check_played(mdp, h, met, policy.actions[h][met, column[place]])
         out = np.zeros((mdp.S, sums.count(h + 1)))
         rows = Rows(stage.row_start, stage.successor, stage.probability)
         push_mass(rows, sums.moves(h), policy.actions[h], column, mass, out, 0, out.shape[1])
@@ -214,8 +203,9 @@ def _of_memories(mdp: MDP, policy: Policy) -> FloatArray:
         after: dict[tuple[int, Any], float] = defaultdict(float)
         for (s, memory), p in mass.items():
             a = policy.act(h, s, memory)
+            outcomes = outcomes_played(mdp, h, s, a)
             shares[h, s, a] += p
-            for t, q, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
+            for t, q, r in zip(*(column.tolist() for column in outcomes), strict=True):
                 if q > 0.0:
                     after[t, policy.next(memory, h, s, a, r, t)] += p * q
         mass = after
