@@ -272,9 +272,8 @@ def jumps_chart(tau: float = 0.5, rho: float = 0.0625, H: int = 2) -> Any:
     named = {"best action": found.best, "every other action": found.other}
     curves = [Steps(levels[:-1], values).curve(name) for name, (levels, values) in named.items()]
     scale = {"x": {"domain": [tau - 3.5 * rho, tau + 3.5 * rho]}}
-    drawn = lines(
-        curves, "level q", "q-quantile of the return", scales=scale, colours=[BLUE, RED], step=True, dashed=True
-    )
+    colours = dict(zip(named, (BLUE, RED), strict=True))
+    drawn = lines(curves, "level q", "q-quantile of the return", scales=scale, colours=colours, step=True, dashed=True)
     rule = alt.Chart(csv_data(["x"], [[tau]])).mark_rule(strokeDash=[4, 3]).encode(x=drawn.x)
     best = f"the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
     title = f"Within {rho_sign} = {rho:g} of τ {best}"

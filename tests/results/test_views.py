@@ -6,8 +6,10 @@ from base64 import b64decode
 
 import numpy as np
 import pytest
+from helpers import chart_values, colours_of
 
 import bqrl
+from bqrl.results.views import policy_view
 
 MODEL = bqrl.envs.make("AssetSelling")
 LOG = {
@@ -61,6 +63,42 @@ def test_without_the_extra_a_notebook_shows_the_table_alone(objects, name, monke
     assert html.startswith("<table>")
     assert html.endswith("</table>")
     assert len(html) < 5_000
+
+
+def test_a_notebook_shows_the_curves_of_many_learners():
+    """Once, six learners had a picture of 132 KB, which was left out without a word."""
+    learners = [("psrl", {"prior": 1.0 + i}) for i in range(9)]
+    model = bqrl.envs.make("AssetSelling", offers=4, horizon=3, start=1)
+    experiment = bqrl.compare(model, learners, tau=0.2, episodes=450, seeds=2, workers=1)
+    svg = picture(experiment._repr_html_())[1]
+    assert "Drawn through 100 of 450 episodes." in svg
+    assert "prior=9.0" in svg
+
+
+def test_a_picture_that_is_left_out_is_said(objects, monkeypatch):
+    monkeypatch.setattr("bqrl.results.views.MAX_PICTURE", 1_000)
+    assert (
+        objects["law"]
+        ._repr_html_()
+        .endswith("</table><p>The chart is too large to be shown here; chart() returns it.</p>")
+    )
+
+
+def test_the_chart_of_a_record_holds_the_promise_of_every_episode():
+    record = bqrl.learn(MODEL, "q-learning", 0.1, 1500, 0)
+    spec = record.chart().to_dict()
+    at, values = np.array([(row["x"], row["y"]) for row in chart_values(spec, 0)]).T
+    drawn = values[np.searchsorted(at, np.arange(1.0, 1501.0), side="right") - 1]
+    assert np.allclose(drawn, record.quantile(0.1), rtol=1e-5)
+    assert at.size < 400
+    assert colours_of(spec)["q-learning"] == colours_of(
+        bqrl.compare(MODEL, [("mine", "q-learning", {})], tau=0.1, episodes=5, seeds=2, workers=1).chart().to_dict()
+    )["mine"]  # fmt: skip
+
+
+def test_the_map_of_a_policy_tells_no_probability_of_a_visit(objects):
+    tooltip = policy_view(objects["policy"]).to_dict()["encoding"]["tooltip"]
+    assert [tip["title"] for tip in tooltip] == ["stage", "state", "action"]
 
 
 def large():

@@ -7,6 +7,7 @@ import pytest
 
 import bqrl
 from bqrl import display
+from bqrl.errors import ArgumentError
 from bqrl.results import charts, estimates, learning, result, words
 from bqrl.results.words import (
     Words,
@@ -326,3 +327,11 @@ def test_what_runs_mean_and_nothing_to_learn_is_said_only_of_learners_that_end_a
 
 def test_flags_of_numpy_read_as_words():
     assert (cell(np.bool_(True)), cell(np.bool_(False))) == ("yes", "no")
+
+
+@pytest.mark.parametrize("name", ["title", "unit", "stage_name"])
+def test_words_are_one_line_each(name):
+    given = {"title": "x", "unit": "EUR", "stage_name": "week"} | {name: "a\nb"}
+    with pytest.raises(ArgumentError, match=f"^{name} must be one line") as fault:
+        Words(*given.values())
+    assert fault.value.name == name

@@ -98,7 +98,7 @@ def solve(
     check_folder(out, plan_files(taus))
     problem = read_problem(asked)
     if problem.mdp is None:
-        raise ValueError(f"{asked.problem} does not expose its kernel; try: bqrl learn {asked.problem}")
+        raise ValueError(f"{asked.problem} does not expose its kernel; bqrl learn plays it if its spaces are discrete")
     notices = problem.notices
     if options.radius is not None and options.radius > DIAMETER:
         notices.append(f"--radius {options.radius:g} has the effect of {DIAMETER:g}, the largest distance of rows")

@@ -20,7 +20,7 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.convert import uniform
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
-from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, thinning, with_charts
+from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learner_colours, thinning, with_charts
 from bqrl.results.plans import in_one_line, policy_files
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
 from bqrl.results.views import experiment_view
@@ -280,6 +280,7 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         band=experiment.band if len(experiment.seeds) > 1 else "",
         note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
         references=references,
+        colours=learner_colours(experiment.learners),
     )
     return {"promises": chart, "gaps": experiment_view(experiment, "gap", words=words)} if exact else {"returns": chart}
 

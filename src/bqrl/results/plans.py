@@ -219,11 +219,13 @@ def _sentences(solved: Solved) -> tuple[list[str | Sentence], list[Choice]]:
     sentences: list[str | Sentence] = []
     for plan in plans:
         said = level_facts(plan, solved.words, solved.neutral)["meaning"]
-        text = " ".join([said, *map(sentence, plan.notes)])
+        notes = plan.notes if plan.attitude == "nominal" else ()  # over a ball the sentence has said it
+        text = " ".join([said, *map(sentence, notes)])
         sentences.append(Sentence(text, {"tau": plan.tau} | ({"policy": "best"} if both else {})))
         if both:
             other = {"policy": "risk-neutral", "tau": plan.tau}
-            sentences.append(Sentence(f"Shown: the risk-neutral policy. {said}", other))
+            compared = f"With the planned policy, {said[0].lower()}{said[1:]}"
+            sentences.append(Sentence(f"Shown: the risk-neutral policy. {compared}", other))
     levels = [plan.tau for plan in plans]
     labels = [f"{percent(tau)} of runs may end below" for tau in levels]
     choices = [Choice("tau", "Level τ", levels, labels, levels.index(solved.plans[0].tau))]

@@ -35,6 +35,11 @@ class StudyView(StudyWords):
     own_tables: ClassVar[tuple[str, ...]] = ()  # beside those of every study
     own_charts: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def colours(self) -> dict[str, str]:
+        """The colour of every learner of the study, by label: the same in all charts."""
+        return charts.learner_colours(self.study.shown(self.spec.levels[0], names=self.labels).learners)
+
     @classmethod
     def files(cls, spec: Spec) -> list[str]:
         """Names of the files that the folder of a study may hold."""
@@ -122,7 +127,8 @@ class StudyView(StudyWords):
     def figure(self, tau: float, measure: str) -> Any:
         """The main figure of a level."""
         names = {entry.key: entry.label for entry in self.spec.entries if entry.plot}
-        return experiment_view(self.study.shown(tau, names=names), measure, POINTS, fixed, words=self.words)
+        shown = self.study.shown(tau, names=names)
+        return experiment_view(shown, measure, POINTS, fixed, colours=self.colours, words=self.words)
 
     def every_measure(self) -> Any:
         """Every measure of every learner at every level, on every variant of the problem."""
@@ -133,7 +139,12 @@ class StudyView(StudyWords):
             values = self.study.shown(tau, variant).values(key, measure)
             curves.append(charts.mean_curve(label, values, POINTS, (i, j, v)[: len(selectors)]))
         drawn = lines(
-            curves, "episode", self.words.axis("cumulative measure"), selectors=selectors, scales={"y": SYMLOG}
+            curves,
+            "episode",
+            self.words.axis("cumulative measure"),
+            selectors=selectors,
+            scales={"y": SYMLOG},
+            colours=self.colours,
         )
         band = BAND.format(seeds=len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
@@ -150,7 +161,7 @@ class StudyView(StudyWords):
             for k, ends in enumerate(experiment.ends(measure).values()):
                 runs = enumerate(zip(experiment.seeds, ends.tolist(), strict=True))
                 rows += [[v, i, j, k, seed, x, int(seed in ranking), n] for n, (seed, x) in runs]
-        label, colour = by_label(labels)
+        label, colour = by_label(labels, self.colours)
         colour.legend = None
         base = alt.Chart(csv_data(["problem", "level", "measure", "k", "seed", "value", "further", "n"], rows))
         base = base.transform_filter(chosen(selectors)).transform_calculate(line=label, sway="sin(2.4 * datum.n)")
@@ -169,10 +180,14 @@ class StudyView(StudyWords):
             layers.append(held_out.mark_point(size=60).encode(**seen))
             note += "; rings: held-out seeds"
         if published:
-            marks = alt.Chart(csv_data(["level", "measure", "k", "value"], published))
+            # Every view has a cross of size 0 on a dot: a layer without rows has no extent, and Vega warns of that.
+            unseen = {(row[1], row[2]): [*row[1:4], row[5], 0] for row in rows}
+            crosses = [*([*one, 90] for one in published), *unseen.values()]
+            marks = alt.Chart(csv_data(["level", "measure", "k", "value", "size"], crosses))
             marks = marks.transform_filter(chosen(selectors)).transform_calculate(line=label)
-            cross = marks.mark_point(shape="cross", angle=45, size=90, color=charts.RED, filled=True)
-            layers.append(cross.encode(x=x, y=y, tooltip=tips(("value:Q", "published value"))))
+            cross = marks.mark_point(shape="cross", angle=45, color=charts.RED, filled=True)
+            size = alt.Size("size:Q", scale=None)
+            layers.append(cross.encode(x=x, y=y, size=size, tooltip=tips(("value:Q", "published value"))))
             note += "; red cross: the published value, if there is one, a mean over the held-out seeds"
         title = partial(self.order, title=True)
         title = partial(title, variant=variants[0]) if len(variants) == 1 else title
@@ -184,8 +199,10 @@ class StudyView(StudyWords):
         played: FloatArray = np.eye(mdp.A)[picked.actions[:, states]]
         names = [[mdp.state_label(s) for s in states], [mdp.action_label(a) for a in range(mdp.A)]]
         note = f"Seed {picked.seed}: of the held-out seeds the one with the smallest final quantile error, then buffered error."
-        title = self.policy_title(tau)
-        return policy_chart({tau: played}, *names, words=self.words, title=title, note=note, state=self.state_title)
+        return policy_chart(
+            {tau: played}, *names, words=self.words, title=self.policy_title(tau), note=note, state=self.state_title,
+            visits=False,
+        )  # fmt: skip
 
     def return_laws(self) -> Any:
         """Distribution functions of the return if the final policy of a held-out seed, drawn at random, is played."""
@@ -196,8 +213,9 @@ class StudyView(StudyWords):
             law = Law.mixture(laws, np.full(len(laws), 1.0 / len(laws)))
             curves.append(Curve(entry.label, np.r_[law.values[0], law.values], np.r_[0.0, law.running], view=(i,)))
         drawn = lines(
-            curves, self.words.returns, "probability of a return at or below it", selectors=selectors, step=True
-        )
+            curves, self.words.returns, "probability of a return at or below it",
+            selectors=selectors, colours=self.colours, step=True,
+        )  # fmt: skip
         best = [[i, self.study.reference(tau).optimum, tau] for i, tau in enumerate(levels)]
         marks = alt.Chart(csv_data(["level", "x", "y"], best)).transform_filter(chosen(selectors))
         rule = marks.mark_rule(strokeDash=[3, 3], color=charts.GREY)
@@ -211,13 +229,13 @@ class StudyView(StudyWords):
         best, scale = Steps(*guarantee_curve(self.study.problem()).steps), {"x": {"domain": [0, 1]}}
         drawn = lines(
             [best.curve(self.best_promise)], LEVEL_TITLE, self.words.axis("promised return"),
-            scales=scale, colours=[charts.GREY], step=True,
+            scales=scale, colours={self.best_promise: charts.GREY}, step=True,
         )  # fmt: skip
         rows = []
         for (k, entry), tau in product(enumerate(entries), self.spec.levels):
             place = tau + 0.011 * (k - 0.5 * (len(entries) - 1))
             rows += [[k, tau, place, law.quantile(tau)] for law in self.final_laws(entry.key, tau)]
-        label, colour = by_label([entry.label for entry in entries], symbol="circle")
+        label, colour = by_label([entry.label for entry in entries], self.colours, symbol="circle")
         dots = alt.Chart(csv_data(["k", "tau", "x", "y"], rows)).transform_calculate(line=label)
         shown = tips(("line:N", "learner"), ("tau:Q", "level"), ("y:Q", "promise"))
         points = dots.mark_point(filled=True, size=50, opacity=0.8)

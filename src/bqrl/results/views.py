@@ -33,10 +33,11 @@ from bqrl.results.plan_charts import LEVEL_TITLE, Steps, curve_chart, law_chart,
 from bqrl.results.plans import level_facts
 from bqrl.results.result import Table
 from bqrl.results.words import Words, brief, displayed, order_of, runs
-from bqrl.study.scores import Experiment, evenly
+from bqrl.study.scores import Contender, Experiment, evenly
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
 MAX_PICTURE = 72_000  # bytes of a picture in a notebook
+POINTS = 100  # episodes of a learning curve in such a picture
 
 # -- charts ---------------------------------------------------------------------------------------------------------------
 
@@ -62,9 +63,13 @@ def plan_view(plan: Plan) -> Any:
 def record_view(record: Record) -> Any:
     """Chart of one run: what each evaluated policy promises, or the realised returns where no law is known."""
     label, words = str(record.settings.get("learner", "learner")), Words.of(record.mdp)
+    colours = charts.learner_colours([Contender(label, label, record.settings.get("params", {}))])
     if record.optimum is None:
-        curve = charts.averaged_curve(label, record.returns[None, :])
-        return curves_chart([curve], title="Realised returns", y_title=words.axis("mean return of a block of episodes"))
+        curve, y_title = (
+            charts.averaged_curve(label, record.returns[None, :]),
+            words.axis("mean return of a block of episodes"),
+        )
+        return curves_chart([curve], title="Realised returns", y_title=y_title, colours=colours)
     values, best = record.quantile(record.tau), record.optimum.quantile(record.tau)
     return curves_chart(
         [Curve(label, np.arange(1.0, values.size + 1.0), values)],
@@ -72,15 +77,21 @@ def record_view(record: Record) -> Any:
         y_title=words.axis(f"return reached in {runs(record.tau)}"),
         references=[("best possible, at least" if record.optimum.error else "best possible", best)],
         note=words.bracket(record.optimum.error, record.score_error),
+        colours=colours,
+        step=True,
     )
 
 
 @draw.register
 def experiment_view(
-    experiment: Experiment, measure: str | None = None, points: int = charts.MAX_POINTS, show: Any = brief,
+    experiment: Experiment,
+    measure: str | None = None,
+    points: int = charts.MAX_POINTS,
+    show: Any = brief,
+    colours: Mapping[str, str] | None = None,
     words: Words | None = None,
-) -> Any:  # fmt: skip
-    """Learning curves of an experiment with their bands; `measure` as in `Experiment.values`."""
+) -> Any:
+    """Learning curves with their bands; `measure` as in `Experiment.values`, `colours` and `words` those of a study."""
     words = Words.of(experiment.problem) if words is None else words
     measure = measure or ("gap" if experiment.known else "return")
     bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
@@ -90,6 +101,7 @@ def experiment_view(
         y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
         band=experiment.band if len(experiment.seeds) > 1 else "",
         note=f"{charts.thinning(experiment.episodes, points)} {bracket}".strip(),
+        colours=colours or charts.learner_colours(experiment.learners),
     )
 
 
@@ -97,13 +109,7 @@ def experiment_view(
 def comparison_view(comparison: Comparison) -> Any:
     """Chart of the quantiles of several plans."""
     curves = [Steps.of(plan.law).curve(name) for name, plan in zip(_names(comparison), comparison.plans, strict=True)]
-    drawn = charts.lines(
-        curves,
-        LEVEL_TITLE,
-        Words.of(comparison.plans[0]).axis("quantile of the return"),
-        colours=charts.PALETTE,
-        step=True,
-    )
+    drawn = charts.lines(curves, LEVEL_TITLE, Words.of(comparison.plans[0]).axis("quantile of the return"), step=True)
     return drawn.chart("What each plan promises at each level", "")
 
 
@@ -141,7 +147,7 @@ def policy_view(policy: Policy) -> Any | None:
     note += f" {states.size} of {policy.S} states." if states.size < policy.S else ""
     played = np.eye(int(table.max()) + 1)[table[:, states]]
     names = [str(s) for s in states.tolist()]
-    return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note)
+    return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note, visits=False)
 
 
 def _actions(policy: Policy) -> IntArray | None:
@@ -220,10 +226,12 @@ def html(thing: Any) -> str:
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
     table = f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     try:
-        chart = draw(thing)
+        chart = experiment_view(thing, points=POINTS) if isinstance(thing, Experiment) else draw(thing)
         spec = {} if chart is None else chart.to_dict()
         svg = charts.image(spec | {"config": spec.get("config", {}) | {"aria": False}}, "svg") if spec else b""
     except ImportError:
         return table
+    if len(svg) > MAX_PICTURE:
+        return f"{table}<p>The chart is too large to be shown here; chart() returns it.</p>"
     source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
-    return f'{table}<img alt="chart" style="max-width:100%" src="{source}">' if 0 < len(svg) <= MAX_PICTURE else table
+    return f'{table}<img alt="chart" style="max-width:100%" src="{source}">' if svg else table

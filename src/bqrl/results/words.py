@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import is_one_line, shown
 from bqrl.display import counted, plural
+from bqrl.errors import ArgumentError
 from bqrl.planners.plan import GAP_TOL
 from bqrl.results.result import Table
 from bqrl.study.scores import PROVEN, Experiment
@@ -43,6 +45,12 @@ class Words:
     title: str
     unit: str = ""
     stage: str = "stage"
+
+    def __post_init__(self) -> None:
+        for option, text in (("title", self.title), ("unit", self.unit), ("stage_name", self.stage)):
+            if not is_one_line(text):
+                rule = "must be one line of text without control signs"
+                raise ArgumentError(f"{option} {rule}, got {shown(text)}; leave them out", name=option, value=text)
 
     count = staticmethod(counted)  # "1 state", "3 states"
     plural = staticmethod(plural)
@@ -110,8 +118,8 @@ def apart(*values: float, digits: int = SENTENCE_DIGITS) -> list[str]:
     (['12.35', '12.4'], ['12.3456', '12.3459'])
     """
     texts: list[str] = []
-    for shown in range(digits, 10):
-        texts = [number(x, shown) for x in values]
+    for places in range(digits, 10):
+        texts = [number(x, places) for x in values]
         pairs = list(zip(texts, values, strict=True))
         if all(a != b or _equal(x, y) for a, x in pairs for b, y in pairs):
             break

@@ -140,7 +140,7 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
         for (_, problem, _), tau in product(spec.problems(), spec.levels):  # one that fails must do so before the runs
             reference(problem.build(), tau, "capped" in spec.measures)
         with Store(folder) as store, _Log(Path(folder) / LOG, Watch() if watch is None else watch) as log:
-            store.say = log.say
+            store.watch = log
             jobs = []
             for entry in spec.entries:
                 for tau in spec.training_levels(entry):
