@@ -49,6 +49,8 @@ from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic, best
 
 NO_FINER = "finer grids do not reach gap={:g}: the remaining gap is that between deterministic and randomized policies"
 
+NO_LATTICE = "bracketed because a buffered plan requires returns on a lattice, and none of a suitable size fits"
+
 
 def plan_buffered(
     mdp: MDP,
@@ -157,7 +159,7 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, b
     policy: Policy
     policy, value = best_deterministic(under, column, width, scored=mdp)
     law, law_upper = law_bracket(mdp, policy)
-    notes = [f"{why_rounded(by_choice)}: {low.size[0]} points"]
+    notes = [f"{why_rounded(by_choice) if by_choice else NO_LATTICE}: {low.size[0]} points"]
     neutral, mean_law, mean_upper = risk_neutral(mdp, int(low.size[0]))
     if (of_mean := mean_law.buffered_quantile(tau, beta)) > value:
         policy, law, law_upper, value = neutral, mean_law, mean_upper, of_mean

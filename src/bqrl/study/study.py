@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Generator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,13 @@ class Reference:
 
     tau: float
     capped: float | None  # the paper's numerical reference, where the study shows gaps to it
-    exact: float  # the true optimum of the quantile
+    optimum: float  # the best quantile of any policy
     best_mean: float
-    margin: float  # tau - P(G < exact) under the optimal policy: how far the level is from the next lower quantile
+    margin: float  # tau - P(G < optimum) under the optimal policy: how far the level is from the next lower quantile
+
+    def row(self) -> dict[str, float | None]:
+        """The numbers by the names that tables and files use."""
+        return {("exact" if name == "optimum" else name): value for name, value in asdict(self).items()}
 
 
 @per_model
@@ -56,7 +60,7 @@ def reference(mdp: MDP, tau: float, capped: bool = True) -> Reference:
     return Reference(
         tau=tau,
         capped=capped_reference(mdp, tau) if capped else None,
-        exact=float(curve(tau)),
+        optimum=float(curve(tau)),
         best_mean=best_mean(mdp)[0],
         margin=curve.margin(tau).below,
     )
