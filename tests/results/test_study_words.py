@@ -67,7 +67,7 @@ def test_titles_and_sentences_of_a_study_have_units(study, monkeypatch):
     assert " EUR where " in view.promise_title()
     assert "in the first week" in view.policy_title(0.5)
     best = study.reference(0.5)
-    monkeypatch.setattr(Study, "reference", lambda *_: replace(best, capped=0.25, exact=0.5))
+    monkeypatch.setattr(Study, "reference", lambda *_: replace(best, capped=0.25, optimum=0.5))
     assert "τ = 0.5: the capped reference is 0.25 EUR, the exact optimum 0.5 EUR." in view.sentences()
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import bqrl
 from bqrl import display
+from bqrl.errors import ArgumentError
 from bqrl.results import charts, estimates, learning, result, words
 from bqrl.results.words import (
     Words,
@@ -161,7 +162,7 @@ def test_amounts_carry_the_unit_of_the_problem():
     )
 
 
-BEST = {"quantile": 10.0, "mean": 11.0, "error": 0.0}
+BEST = {"quantile": 10.0, "mean": 11.0, "error": 0.0, "score_error": 0.0}
 
 
 def document(*learners, best=BEST, random=2.0):
@@ -206,7 +207,7 @@ class Ends(Experiment):
         return {label: np.array(values) for label, values in self.records.items()}
 
     @property
-    def exact(self):
+    def known(self):
         return True
 
     @property
@@ -256,6 +257,10 @@ def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     assert f"1 EUR less than {PROVEN}, 10 EUR" in attained(document(("A", [9.0], [None]), best=best), words)
     assert learned(done, words).endswith(f" {BRACKET}")
     assert compared(half, "A leads", words).endswith(f" {BRACKET}")
+    wider = document(("A", [9.0, 9.0], [40, 40]), best=best | {"score_error": 0.1})
+    assert learned(wider, words).endswith(f"{BRACKET} Quantiles of policies are at most 0.1 EUR below the true ones.")
+    alone = Words("x").bracket(0.0, np.inf)
+    assert alone == "Quantiles of some policies are estimated from simulated episodes."
 
     class Bracketed(Ends):
         error = 0.01861
@@ -322,3 +327,11 @@ def test_what_runs_mean_and_nothing_to_learn_is_said_only_of_learners_that_end_a
 
 def test_flags_of_numpy_read_as_words():
     assert (cell(np.bool_(True)), cell(np.bool_(False))) == ("yes", "no")
+
+
+@pytest.mark.parametrize("name", ["title", "unit", "stage_name"])
+def test_words_are_one_line_each(name):
+    given = {"title": "x", "unit": "EUR", "stage_name": "week"} | {name: "a\nb"}
+    with pytest.raises(ArgumentError, match=f"^{name} must be one line") as fault:
+        Words(*given.values())
+    assert fault.value.name == name

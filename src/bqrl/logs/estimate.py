@@ -220,7 +220,7 @@ class Estimate(StoredEstimate, Charted):
         """Costs of rows, probabilities of states, and the lowest target that is not promised."""
         if tau not in self._memo:
             radius, missing = self._ball(1)
-            target = next_target(self.mdp, radius, max(tau - self.start_error(), 1e-12), missing)
+            target = next_target(self.mdp, radius, tau - self.start_error(), missing)
             self._memo[tau] = *shares(self.mdp, radius, target, missing), target
         return cast(tuple[FloatArray, FloatArray, float], self._memo[tau])
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from bqrl.kernels.layout import Rows
-from bqrl.laws.law import reaches
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import rounded
 from bqrl.mdp.grid import Grid
@@ -22,7 +21,7 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.ball_loops import follow, push_needs
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.sweep import ROBUST, sweep
-from bqrl.planners.target import exact_grid
+from bqrl.planners.target import best_column, exact_grid
 from bqrl.planners.uncertain import half_radius
 
 
@@ -31,9 +30,8 @@ def next_target(mdp: MDP, radius: FloatArray, level: float, missing: FloatArray 
     columns = _columns(mdp)
     outside = None if missing is None else missing.reshape(mdp.H, -1)
     done = sweep(mdp, columns, half=half_radius(mdp, radius), sense=ROBUST, missing=outside, policy=False)
-    reached = np.flatnonzero(reaches(np.maximum.accumulate(done.root[: int(columns.size[0])]), level))
-    column = min(int(reached[-1]) + 1 if reached.size else 0, int(columns.size[0]) - 1)
-    return float(columns.points(0)[column])
+    highest = int(columns.size[0]) - 1
+    return float(columns.points(0)[min(int(best_column(done.root[: highest + 1], level)) + 1, highest)])
 
 
 def shares(

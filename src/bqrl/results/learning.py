@@ -98,8 +98,9 @@ def learning_document(found: Learned) -> dict[str, Any]:
     experiment = found.experiment
     tau, T = experiment.tau, experiment.episodes
     optimum, best, random = next(iter(experiment.records.values()))[0].optimum, None, None
-    if experiment.exact and optimum is not None:
+    if experiment.known and optimum is not None:
         best = {"quantile": optimum.quantile(tau), "mean": optimum.best_mean, "error": optimum.error}
+        best["score_error"] = experiment.score_error
         if found.mdp is not None:
             play = evaluate(found.mdp, uniform(found.mdp))
             quantile, mean = play.quantile(tau), play.mean()
@@ -277,7 +278,7 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         title=title,
         y_title=words.axis(f"return reached in {runs_of(tau)}" if exact else "mean return"),
         band=experiment.band if len(experiment.seeds) > 1 else "",
-        note=f"{averages} {words.bracket(experiment.error)}".strip(),
+        note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
         references=references,
         colours=learner_colours(experiment.learners),
     )

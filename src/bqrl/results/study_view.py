@@ -216,7 +216,7 @@ class StudyView(StudyWords):
             curves, self.words.returns, "probability of a return at or below it",
             selectors=selectors, colours=self.colours, step=True,
         )  # fmt: skip
-        best = [[i, self.study.reference(tau).exact, tau] for i, tau in enumerate(levels)]
+        best = [[i, self.study.reference(tau).optimum, tau] for i, tau in enumerate(levels)]
         marks = alt.Chart(csv_data(["level", "x", "y"], best)).transform_filter(chosen(selectors))
         rule = marks.mark_rule(strokeDash=[3, 3], color=charts.GREY)
         note = "Final policies of the held-out seeds, each seed equally likely."

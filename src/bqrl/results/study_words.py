@@ -46,6 +46,12 @@ class StudyWords:
         return self._widest.measure_name(measure)
 
     @property
+    def bracket(self) -> str:
+        """How far the optimum and the quantiles of policies may lie above what is stated."""
+        scored = max(one.score_error for one in self.study.experiments.values())
+        return self.words.bracket(self.error, scored)
+
+    @property
     def optimum(self) -> str:
         """What gaps are measured against, which is the lower end of a bracket where no exact grid of returns fits."""
         return PROVEN if self.error else "exact optimum"
@@ -67,7 +73,7 @@ class StudyWords:
 
     def laws_title(self, tau: float) -> str:
         """Whose final policies reach the best promise."""
-        best = self.study.reference(tau).exact
+        best = self.study.reference(tau).optimum
         reach = [
             label
             for key, label in self.labels.items()
@@ -87,7 +93,7 @@ class StudyWords:
             values = []
             for tau in self.spec.levels:
                 mean = float(np.mean([law.quantile(tau) for law in self.final_laws(key, tau)]))
-                own, best = (self.words.amount(number(x, 3)) for x in (mean, self.study.reference(tau).exact))
+                own, best = (self.words.amount(number(x, 3)) for x in (mean, self.study.reference(tau).optimum))
                 values.append(f"{own} where {best} is possible (τ = {tau:g})")
             parts.append(f"{self.labels[key]} {', '.join(values)}")
         return f"Final policies promise: {'; '.join(parts)}"
@@ -106,11 +112,11 @@ class StudyWords:
         for tau in self.spec.levels:
             against = self.study.reference(tau)
             lines.append(f"{self.order(tau, 'exact')}.")
-            if against.capped is not None and abs(against.capped - against.exact) > 1e-9:
-                capped, exact = (self.words.amount(number(x)) for x in (against.capped, against.exact))
+            if against.capped is not None and abs(against.capped - against.optimum) > 1e-9:
+                capped, exact = (self.words.amount(number(x)) for x in (against.capped, against.optimum))
                 lines.append(f"τ = {tau:g}: the capped reference is {capped}, the {self.optimum} {exact}.")
-        if self.error:
-            lines.append(self.words.bracket(self.error))
+        if self.bracket:
+            lines.append(self.bracket)
         edges = [tuned.edge for tuned in self.study.tunings.values() if tuned.edge is not None]
         if edges:
             steep = sum(not flat for _, flat in edges)
@@ -165,7 +171,7 @@ class StudyWords:
 
     def _references(self) -> Table:
         rows = [
-            {"problem": self.problem_title(variant), **asdict(self.study.reference(tau, variant))}
+            {"problem": self.problem_title(variant), **self.study.reference(tau, variant).row()}
             for variant, tau in self.study.experiments
         ]
         if "capped" not in self.spec.measures:
@@ -176,7 +182,7 @@ class StudyWords:
             "What gaps and regrets are measured against. The margin says how far the level lies above the probability of"
             " ending below the optimum; an optimum with a small margin is fragile."
         )
-        return Table(rows, titles, f"{caption} {self.words.bracket(self.error)}".rstrip())
+        return Table(rows, titles, f"{caption} {self.bracket}".rstrip())
 
     def _tuning(self) -> Table:
         rows = [

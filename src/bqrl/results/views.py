@@ -75,8 +75,8 @@ def record_view(record: Record) -> Any:
         [Curve(label, np.arange(1.0, values.size + 1.0), values)],
         title="What the policy in force promises",
         y_title=words.axis(f"return reached in {runs(record.tau)}"),
-        references=[("best possible, at least" if record.score_error else "best possible", best)],
-        note=words.bracket(record.score_error),
+        references=[("best possible, at least" if record.optimum.error else "best possible", best)],
+        note=words.bracket(record.optimum.error, record.score_error),
         colours=colours,
         step=True,
     )
@@ -93,8 +93,8 @@ def experiment_view(
 ) -> Any:
     """Learning curves with their bands; `measure` as in `Experiment.values`, `colours` and `words` those of a study."""
     words = Words.of(experiment.problem) if words is None else words
-    measure = measure or ("gap" if experiment.exact else "return")
-    bracket = words.bracket(experiment.error if measure in ("gap", "exact") else 0.0)
+    measure = measure or ("gap" if experiment.known else "return")
+    bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
     return curves_chart(
         [charts.mean_curve(one.label, experiment.values(one.label, measure), points) for one in experiment.learners],
         title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, show, title=True, words=words)}",

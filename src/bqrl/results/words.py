@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import is_one_line, shown
 from bqrl.display import counted, plural
+from bqrl.errors import ArgumentError
 from bqrl.planners.plan import GAP_TOL
 from bqrl.results.result import Table
 from bqrl.study.scores import PROVEN, Experiment
@@ -43,6 +45,12 @@ class Words:
     title: str
     unit: str = ""
     stage: str = "stage"
+
+    def __post_init__(self) -> None:
+        for option, text in (("title", self.title), ("unit", self.unit), ("stage_name", self.stage)):
+            if not is_one_line(text):
+                rule = "must be one line of text without control signs"
+                raise ArgumentError(f"{option} {rule}, got {shown(text)}; leave them out", name=option, value=text)
 
     count = staticmethod(counted)  # "1 state", "3 states"
     plural = staticmethod(plural)
@@ -74,10 +82,15 @@ class Words:
         """Title of a column of amounts."""
         return f"{title} ({self.unit})" if self._short else title
 
-    def bracket(self, error: float) -> str:
-        """How far the optimum may lie above its proven lower value, rounded up, as a sentence; nothing if it is exact."""
-        most = self.amount(number(1.005 * error, 3))
-        return f"The {PROVEN} is at most {most} below it." if error else ""
+    def bracket(self, error: float, score_error: float = 0.0) -> str:
+        """How far the optimum, and the quantiles of policies if that is more, may lie above what is stated; "" if exact."""
+        most, more = (self.amount(number(1.005 * x, 3)) for x in (error, score_error))
+        said = f"The {PROVEN} is at most {most} below it." if error else ""
+        if score_error == math.inf:
+            said += " Quantiles of some policies are estimated from simulated episodes."
+        elif score_error > error:
+            said += f" Quantiles of policies are at most {more} below the true ones."
+        return said.strip()
 
 
 PLAIN = Words("")  # of a problem without a title
@@ -105,8 +118,8 @@ def apart(*values: float, digits: int = SENTENCE_DIGITS) -> list[str]:
     (['12.35', '12.4'], ['12.3456', '12.3459'])
     """
     texts: list[str] = []
-    for shown in range(digits, 10):
-        texts = [number(x, shown) for x in values]
+    for places in range(digits, 10):
+        texts = [number(x, places) for x in values]
         pairs = list(zip(texts, values, strict=True))
         if all(a != b or _equal(x, y) for a, x in pairs for b, y in pairs):
             break
@@ -265,7 +278,7 @@ def order_of(
     """
     rows, T, n = experiment.order(measure), Words.count("episode", experiment.episodes), len(experiment.seeds)
     best, what, when = "largest", "mean return", f"over the last tenth of {T}"
-    if measure or experiment.exact:
+    if measure or experiment.known:
         best = "largest" if measure == "return" else "smallest"
         what, when = f"{'' if title else 'cumulative '}{experiment.measure_name(measure or 'gap')}", f"after {T}"
     labels, means = [row["learner"] for row in rows], [words.amount(show(row["mean"])) for row in rows]
@@ -279,6 +292,10 @@ def order_of(
     if rest and not title:
         rest[0] += CLEAR[rows[first - 1]["clear"]]
     return f"{text}; then {', '.join(rest[:2])}" if rest else text
+
+
+def _bracket(document: Mapping[str, Any], words: Words) -> str:
+    return words.bracket(document["best"]["error"], document["best"]["score_error"])
 
 
 def attained(document: Mapping[str, Any], words: Words) -> str:
@@ -320,7 +337,7 @@ def learned(document: Mapping[str, Any], words: Words) -> str:
     if gap > GAP_TOL * T * max(1.0, abs(document["best"]["quantile"])):
         each, total = words.amount(number(gap / T, 3)), words.amount(number(gap, 4))
         cost = f"During learning the policies fell short of it by {each} per episode on average, {total} in total"
-    return f"{attained(document, words)}. {cost}.{_easy(document)} {words.bracket(document['best']['error'])}".rstrip()
+    return f"{attained(document, words)}. {cost}.{_easy(document)} {_bracket(document, words)}".rstrip()
 
 
 def compared(document: Mapping[str, Any], order: str, words: Words) -> str:
@@ -330,7 +347,7 @@ def compared(document: Mapping[str, Any], order: str, words: Words) -> str:
     best, random = document["best"]["quantile"], document["random"]["quantile"]
     top, chance = map(words.amount, apart(best, random))
     promises = f"In {runs(document['tau'])} the best policy gives at least {top}, random play {chance}."
-    return f"{order}. {promises}{_easy(document)} {words.bracket(document['best']['error'])}".rstrip()
+    return f"{order}. {promises}{_easy(document)} {_bracket(document, words)}".rstrip()
 
 
 def _easy(document: Mapping[str, Any]) -> str:
