@@ -96,7 +96,7 @@ class Replanner:
             mdp=self.model, grid=self.grid, tau=tau, beta=beta, half=half, probability=probability,
             layout=self.layout, follower=self.follower, begin=self.width, refine=False,
         )  # fmt: skip
-        bound, column, width = search.upper(self.tolerance)
+        bound, column, width = search.upper(self.tolerance if half is None else None)
         self.width = width
         if half is None:  # without a ball the policy's own score decides
             policy, nominal = best_deterministic(search, column, width, bound - self.tolerance)

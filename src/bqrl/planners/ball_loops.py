@@ -21,6 +21,55 @@ def push_needs(rows, moves, action, mass, out):
 
 
 @njit(cache=True)
+def push_optimistic(stages, sums, probability, half, tables, values, target, work):
+    """Return the law of the return under a sweep's policy and the kernel of the ball that attains the sweep's value.
+
+    As `push_stages`, but the row played at a need is moved within its ball so that the expectation of the values after it is
+    least. `half` (H*S*A,) holds half the radius of every row, `values` the values of the stages 0 to H, one after the other.
+    """
+    H, S, rows = stages.size.size - 1, stages.mu.size, stages.mu.size * stages.A
+    extra = (tables.begin[1] - tables.begin[0]) // S - stages.size[0]
+    most = np.max(np.diff(stages.start))
+    places, reached, moved = np.empty(most, np.int64), np.empty(most), np.empty(most)
+    work[0] = 0.0
+    for s in range(S):
+        work[0, s, 0] = stages.mu[s]
+    now = 0
+    for h in range(H):
+        here, after = work[now], work[1 - now]
+        after[:, : sums.count[h + 1]] = 0.0
+        base = 0 if stages.start.size - 1 == rows else h * rows
+        first, columns, n_next = stages.start[base], stages.size[h] + extra, stages.size[h + 1] + extra
+        rise = sums.lowest[h] - sums.lowest[h + 1]
+        highest = target - sums.lowest[h] - stages.lowest[h]  # column of the sum 0
+        for s in range(S):
+            row, order = -1, places[:0]
+            for g in range(sums.count[h]):
+                if here[s, g] == 0.0:
+                    continue
+                c = min(max(highest - g, 0), columns - 1)
+                a = tables.flat[tables.begin[h] + s * columns + c]
+                begin, end = stages.start[base + s * stages.A + a], stages.start[base + s * stages.A + a + 1]
+                if row != a:
+                    row, order = a, places[: end - begin]
+                    for j in range(order.size):
+                        order[j] = j
+                for i in range(begin, end):
+                    to = min(max(c + stages.shift[h, i - first], 0), n_next - 1)
+                    reached[i - begin] = values[tables.begin[h + 1] + stages.successor[i] * n_next + to]
+                sorted_by_value(order, reached, 1.0)
+                l1_moved(order, probability[begin:end], half[h * rows + s * stages.A + a], moved[: order.size])
+                for i in range(begin, end):
+                    after[stages.successor[i], g + rise + stages.gain[h, i - first]] += here[s, g] * moved[i - begin]
+        now = 1 - now
+    law, first = np.zeros(stages.size[0]), sums.lowest[H] - stages.lowest[0]
+    for s in range(S):
+        for g in range(sums.count[H]):
+            law[first + g] += work[now, s, g]
+    return law
+
+
+@njit(cache=True)
 def improve_rows(rows, half, moves, action, mass, value_next, out):
     """Fill `out` with the rows of one stage, each moved within its l1 ball so as to lower the policy's expected value.
 

@@ -27,7 +27,8 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.sums import SumRange, sums_of
 from bqrl.mdp.sums import Sums as SumColumns
-from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, by_products, row_shift
+from bqrl.planners.ball_loops import push_optimistic
+from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, Sweep, by_products, row_shift
 
 
 class Follower:
@@ -64,6 +65,16 @@ class Follower:
         kernel = self._kernel if probability is None else probability
         tables, target = self._tables(policy)
         mass: FloatArray = push_stages(self.layout.stages, self._sums, kernel, tables, target, self._work)
+        return mass
+
+    def optimistic_law(self, done: Sweep, target: float, half: FloatArray, probability: FloatArray) -> FloatArray:
+        """Return the law that attains the value of an optimistic sweep with keep=True: its policy, the best kernel of the ball."""
+        assert done.values is not None
+        tables, column = self._tables(done.policy(target))
+        values = np.concatenate([stage.reshape(-1) for stage in done.values])
+        mass: FloatArray = push_optimistic(
+            self.layout.stages, self._sums, probability, half.reshape(-1), tables, values, column, self._work
+        )
         return mass
 
     def play(self, policy: MarkovPolicy | TargetPolicy, u: FloatArray, trace: Trace) -> None:

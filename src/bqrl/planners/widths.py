@@ -71,6 +71,7 @@ class WidthSearch:
     sweeps: dict[float, Sweep] = field(default_factory=dict)
     bounds: dict[float, FloatArray] = field(default_factory=dict)
     found: dict[tuple[float, int], Found] = field(default_factory=dict)
+    laws: dict[tuple[float, int], FloatArray] = field(default_factory=dict)  # over a ball, by width and column
 
     def __post_init__(self) -> None:
         self.targets = self.grid.points(0) if self.layout is None else self.layout.points
@@ -94,16 +95,32 @@ class WidthSearch:
         cost = clipped(d)
         return sweep(
             self.mdp, self.grid, cost, extra=cost.size - 1, half=self.half, sense=self.sense,
-            probability=self.probability, layout=self.layout,
+            keep=self._certified, probability=self.probability, layout=self.layout,
         )  # fmt: skip
+
+    @property
+    def _certified(self) -> bool:
+        """Whether laws of optimistic kernels certify the width over a ball."""
+        return self.half is not None and self.sense == OPTIMISTIC and not self.refine and self.follower is not None
+
+    def _attained(self, d: float, column: int) -> FloatArray:
+        """Return the law whose cost is J_d(z) at the target of `column`: of a policy and, over a ball, of its best kernel."""
+        if self.half is None:
+            return self.policy(d, column).mass
+        if (d, column) not in self.laws:
+            assert self.follower is not None
+            done = self.sweeps[d] if self.sweeps[d].tables is not None else self._sweep(d)
+            kernel = self.mdp.probability if self.probability is None else self.probability
+            self.laws[d, column] = self.follower.optimistic_law(done, float(self.targets[column]), self.half, kernel)
+        return self.laws[d, column]
 
     def _drop_tables(self) -> None:
         """Drop the oldest action tables beyond `max_bytes`; the bounds stay."""
         stored = 0
         for d, done in reversed(self.sweeps.items()):
-            stored += sum(table.nbytes for table in done.tables or ())
+            stored += sum(table.nbytes for table in (*(done.tables or ()), *(done.values or ())))
             if stored > self.max_bytes:
-                self.sweeps[d] = replace(done, tables=None)
+                self.sweeps[d] = replace(done, tables=None, values=None)
 
     def policy(self, d: float, column: int) -> Found:
         """Return the policy that attains J_d(z) at the target of `column`, with its law on the grid."""
@@ -120,12 +137,12 @@ class WidthSearch:
             self.found[d, column] = Found(policy=policy, points=self.targets, mass=mass, value=value)
         return self.found[d, column]
 
-    def line(self, found: Found, column: int) -> FloatArray:
-        """Return F_pi(z, d) / beta of one policy at the widths d = 0, 1, ..., column steps; it never exceeds F(z, .).
+    def line(self, mass: FloatArray, column: int) -> FloatArray:
+        """Return F_pi(z, d) / beta of the law of one policy at the widths d = 0, 1, ..., column steps; it never exceeds F(z, .).
 
         E[clip(z - G, 0, d)] is the sum of P(G < z - w) over w = 0, 1, ..., d - 1.
         """
-        below = np.cumsum(found.mass[:column])[::-1]  # P(G < z - w) for w = 0, 1, ...
+        below = np.cumsum(mass[:column])[::-1]  # P(G < z - w) for w = 0, 1, ...
         short = np.concatenate(([0.0], np.cumsum(below)))
         widths = np.arange(column + 1.0)
         return self.targets[column] + ((self.tau - self.beta) * widths - short) * (self.grid.step / self.beta)
@@ -146,7 +163,12 @@ class WidthSearch:
             ceiling, column = self._ceiling(table, tolerance)
             best = widths[int(table[:, column].argmin())]
             enough = ceiling - tolerance
-            if self.half is None:
+            if self._certified:
+                ceiling = float(table[:, column].min())
+                following = self._lowest(column, ceiling - tolerance)
+                if following is not None and len(self.sweeps) == SHORTFALLS_AFTER and 1.0 not in self.sweeps:
+                    following = 1.0
+            elif self.half is None:
                 following = self._lowest(column, enough)
                 if following is not None and len(self.sweeps) == SHORTFALLS_AFTER and 1.0 not in self.sweeps:
                     following = 1.0
@@ -167,7 +189,7 @@ class WidthSearch:
         largest, the one whose own bound is tightest is refined, because the bounds of the others derive from it.
         """
         own = table.min(axis=0)
-        if self.half is not None:
+        if self.half is not None and not self._certified:
             return float(own.max()), int(own.argmax())
         unit, narrowest = self.grid.step / self.beta, min(self.sweeps)
         shortfall = self.sweeps[narrowest].root[: own.size] / narrowest
@@ -185,15 +207,14 @@ class WidthSearch:
         None if that maximum, or the value of a policy found, is at least `enough`. Between lattice widths the functions are
         linear, so the minimum lies on the lattice or at an intersection of two lines.
         """
-        tried = [self.policy(d, column) for d in self.sweeps]
-        if max(found.value for found in self.found.values()) >= enough:
+        lines = np.array([self.line(self._attained(d, column), column) for d in self.sweeps])
+        if self.half is None and max(found.value for found in self.found.values()) >= enough:
             return None
-        lines = np.array([self.line(found, column) for found in tried])
         envelope = lines.max(axis=0)
         i = int(envelope.argmin())
         lowest, place = float(envelope[i]), float(i)
         for cell in (i - 1, i):
-            if 0 <= cell < column:
+            if 0 <= cell < column and self.half is None:
                 d, value = _lowest_of_lines(lines[:, cell : cell + 2])
                 if value < lowest:
                     lowest, place = value, cell + d
@@ -205,7 +226,7 @@ class WidthSearch:
         for cell in {int(np.floor(best)), int(np.ceil(best)) - 1}:
             inside = [d for d in self.sweeps if cell <= d <= cell + 1]
             if 0 <= cell < column and inside:
-                lines = np.array([self.line(self.policy(d, column), column)[cell : cell + 2] for d in inside])
+                lines = np.array([self.line(self.policy(d, column).mass, column)[cell : cell + 2] for d in inside])
                 d, value = _lowest_of_lines(lines)
                 if value < lowest:
                     lowest, place = value, cell + d
@@ -296,7 +317,7 @@ def best_deterministic(
 def best_mix(search: WidthSearch, column: int) -> tuple[MixturePolicy | TargetPolicy, float]:
     """Return the mixture of at most two policies with the target of `column` that attains the upper bound, and its value."""
     parts = [found for (_, c), found in search.found.items() if c == column]
-    lines = np.array([search.line(found, column) for found in parts])
+    lines = np.array([search.line(found.mass, column) for found in parts])
     best, chosen = -np.inf, (0, 0, 1.0)
     for i in range(len(parts)):
         for j in range(i + 1):
