@@ -33,6 +33,7 @@ from bqrl.planners.sweep import OPTIMISTIC, Layout, Sweep, fits_one_call, sweep
 from bqrl.planners.target import MAX_BYTES
 
 SHORTFALLS_AFTER = 2  # after this many sweeps, one at width 1 computes the shortfalls W
+SHORTFALLS_AFTER_BALL = 4  # the same over a ball, where the last width is a better start
 LINE_TOL = 1e-12  # bounds closer than this, relative to the size of the returns, count as equal in the search
 
 
@@ -95,12 +96,12 @@ class WidthSearch:
         cost = clipped(d)
         return sweep(
             self.mdp, self.grid, cost, extra=cost.size - 1, half=self.half, sense=self.sense,
-            keep=self._certified, probability=self.probability, layout=self.layout,
+            keep=self._by_laws, probability=self.probability, layout=self.layout,
         )  # fmt: skip
 
     @property
-    def _certified(self) -> bool:
-        """Whether laws of optimistic kernels certify the width over a ball."""
+    def _by_laws(self) -> bool:
+        """Whether a search over a ball uses laws: under the best kernel of the ball, on lattice widths only."""
         return self.half is not None and self.sense == OPTIMISTIC and not self.refine and self.follower is not None
 
     def _attained(self, d: float, column: int) -> FloatArray:
@@ -162,20 +163,17 @@ class WidthSearch:
             table = np.array([self.bounds[d] for d in widths])
             ceiling, column = self._ceiling(table, tolerance)
             best = widths[int(table[:, column].argmin())]
-            enough = ceiling - tolerance
-            if self._certified:
-                ceiling = float(table[:, column].min())
+            if self.half is None:
                 following = self._lowest(column, ceiling - tolerance)
                 if following is not None and len(self.sweeps) == SHORTFALLS_AFTER and 1.0 not in self.sweeps:
                     following = 1.0
-            elif self.half is None:
-                following = self._lowest(column, enough)
-                if following is not None and len(self.sweeps) == SHORTFALLS_AFTER and 1.0 not in self.sweeps:
-                    following = 1.0
+            elif self._by_laws:
+                ceiling = float(table[:, column].min())
+                following = self._step(best, self._lowest(column, ceiling - tolerance))
             else:
                 following = self._neighbour(best, column)
                 if following is None and self.refine:
-                    following = self._between(best, column, enough)
+                    following = self._between(best, column, ceiling - tolerance)
             if following is None or any(abs(following - d) < 1e-9 for d in widths):
                 return ceiling, column, best
             self.bound(following)
@@ -189,7 +187,7 @@ class WidthSearch:
         largest, the one whose own bound is tightest is refined, because the bounds of the others derive from it.
         """
         own = table.min(axis=0)
-        if self.half is not None and not self._certified:
+        if self.half is not None and not self._by_laws:
             return float(own.max()), int(own.argmax())
         unit, narrowest = self.grid.step / self.beta, min(self.sweeps)
         shortfall = self.sweeps[narrowest].root[: own.size] / narrowest
@@ -219,6 +217,17 @@ class WidthSearch:
                 if value < lowest:
                     lowest, place = value, cell + d
         return place if lowest < enough else None
+
+    def _step(self, best: float, wanted: float | None) -> float | None:
+        """Return the next width of a search over a ball by laws: a warm search first tries widths close to the last one."""
+        count = len(self.sweeps)
+        if wanted is None or count > SHORTFALLS_AFTER_BALL:
+            return wanted
+        if count == SHORTFALLS_AFTER_BALL:
+            return wanted if 1.0 in self.sweeps else 1.0
+        reach = np.inf if self.begin is None else 2.0 ** (count - 1)
+        near = min(max(wanted, best - reach), best + reach)
+        return wanted if near in self.sweeps else near
 
     def _between(self, best: float, column: int, enough: float) -> float | None:
         """Return, as `_lowest` does, a width in the two cells next to the best one, from the policies found there."""
