@@ -32,7 +32,7 @@ def walk(state, action, event):
 rewards = st.one_of(
     st.integers(-3, 3).map(float),
     st.sampled_from([0.1, 1 / 3, 1 / 24, -0.7, 86.2971023227292]),
-    st.floats(-1e6, 1e6, allow_nan=False),
+    st.floats(-1e6, 1e6).map(lambda r: 0.0 if abs(r) < 1e-200 else r),  # smaller ones are refused, see test_validation
 )
 
 

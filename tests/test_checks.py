@@ -42,6 +42,11 @@ def test_numbers_must_be_finite(value):
         number(value, "gap")
 
 
+def test_a_number_just_outside_its_range_is_shown_with_all_its_digits():
+    with pytest.raises(ArgumentError, match=r"discount must be a number in \(0, 1\], got 1\.0000001$"):
+        number(1.0000001, "discount", 0.0, 1.0, "(]")
+
+
 @pytest.mark.parametrize("value", ["0.5", b"1", None, True, np.True_, [0.5], np.array([0.5]), 10**400, 1j, object()])
 def test_other_types_are_no_numbers(value):
     with pytest.raises((ArgumentTypeError, ArgumentError)) as caught:

@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 import bqrl
 
 
@@ -20,9 +18,3 @@ def test_the_stub_imports_every_public_name_from_its_module():
     stub = {alias.asname: (line.module, alias.name) for line in lines for alias in line.names}
     modules = {name: ("bqrl", name) for name in bqrl._MODULES}
     assert stub == {name: (module, name) for name, module in bqrl._HOME.items()} | modules
-
-
-def test_old_names_warn_and_give_the_new_object(monkeypatch):
-    monkeypatch.setitem(bqrl._DEPRECATED, "best_policy", "solve")
-    with pytest.warns(DeprecationWarning, match=r"bqrl\.best_policy is deprecated; use bqrl\.solve"):
-        assert bqrl.best_policy is bqrl.solve

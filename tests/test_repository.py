@@ -46,7 +46,9 @@ def test_lazy_table_and_public_names_agree():
 
 @pytest.mark.parametrize("name", bqrl.__all__)
 def test_public_name_exists(name):
-    assert getattr(bqrl, name) is getattr(bqrl, name)
+    home = f"bqrl.{name}" if name in bqrl._MODULES else bqrl._HOME[name]
+    module = importlib.import_module(home)
+    assert getattr(bqrl, name) is (module if name in bqrl._MODULES else getattr(module, name))
 
 
 def test_unknown_name_is_an_attribute_error():

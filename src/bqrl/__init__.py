@@ -5,7 +5,6 @@ when needed. `__init__.pyi` lists the same names for type checkers and editors. 
 Gymnasium, e.g. `gymnasium.make("bqrl/AssetSelling-v0")`.
 """
 
-import warnings
 from importlib import import_module
 from typing import Any
 
@@ -35,15 +34,11 @@ _NAMES = {  # public names by module
     "study.scores": "Experiment",
 }
 _HOME = {name: f"bqrl.{module}" for module, names in _NAMES.items() for name in names.split()}
-_DEPRECATED: dict[str, str] = {}  # old public name -> new public name; kept for one version
 __all__ = sorted([*_HOME, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
     """The public object called `name`, imported from its module on first use."""
-    if name in _DEPRECATED:
-        warnings.warn(f"bqrl.{name} is deprecated; use bqrl.{_DEPRECATED[name]}", DeprecationWarning, stacklevel=2)
-        name = _DEPRECATED[name]
     if name in _MODULES:
         return import_module(f"bqrl.{name}")
     if name not in _HOME:

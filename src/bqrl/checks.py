@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import unicodedata
 from collections.abc import Iterable
 from numbers import Real
 from reprlib import repr as short_repr
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from bqrl.errors import ArgumentError, ArgumentTypeError
 
 MAX_LISTED = 24  # options in one message
+JOINERS = "\u00ad\u200c\u200d"  # soft hyphen, and the joiners of Persian, Hindi and emoji
 
 
 def shown(value: Any) -> str:
@@ -26,6 +28,11 @@ def shown(value: Any) -> str:
         return " ".join(short_repr(value).split())
     except ValueError:  # Python refuses to spell integers of over 4,300 digits
         return f"{type(value).__name__} too long to show"
+
+
+def is_one_line(text: str) -> bool:
+    """Whether a text can be shown on one line: printable signs, spaces of every width, and joiners."""
+    return all(sign.isprintable() or sign in JOINERS or unicodedata.category(sign) == "Zs" for sign in text)
 
 
 def nearest(given: Any, options: Iterable[str], *, listed: bool = True) -> str:
@@ -54,9 +61,14 @@ def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf
     below = found <= high if ends[1] == "]" else found < high
     if not (math.isfinite(found) and above and below):
         raise ArgumentError(
-            f"{name} must be a number{_interval(low, high, ends)}, got {found:g}", name=name, value=value
+            f"{name} must be a number{_interval(low, high, ends)}, got {short(found)}", name=name, value=value
         )
     return found
+
+
+def short(found: float) -> str:
+    """A number with six digits if they are exact, else with all: 1.0000001 is not 1."""
+    return f"{found:g}" if float(f"{found:g}") == found or math.isnan(found) else repr(found)
 
 
 def numbers(value: Any, name: str, low: float = -math.inf) -> NDArray[np.float64]:

@@ -105,8 +105,9 @@ def test_stop_at_end_takes_continue_away_from_the_last_offers():
 
 def test_the_callers_distribution_stays_theirs():
     law = np.array([0.25, 0.25, 0.5])
-    asset_selling(3, 2, 1, distribution=law)
+    mdp = asset_selling(3, 2, 1, distribution=law)
     law[0] = 1.0
+    assert mdp.outcomes(0, 0, CONTINUE)[1].tolist() == [0.25, 0.25, 0.5]
 
 
 @pytest.mark.parametrize("ending", ["csv", "npz", "json"])

@@ -97,7 +97,6 @@ def test_unknown_experiments_are_refused():
 
 def test_all_experiments_run_in_the_order_of_reading(found):
     assert theory_of(SMALL).chosen(None) == list(found) == list(EXPERIMENTS)
-    assert all(one["seconds"] >= 0.0 for one in found.values())
 
 
 def test_the_same_settings_give_the_same_numbers(found):

@@ -8,6 +8,7 @@ from oracles import random_mdp
 from bqrl.envs import asset_selling
 from bqrl.learners.counts import Counts
 from bqrl.learners.protocol import Episode
+from bqrl.learners.run import Run
 from bqrl.mdp.model import MDP
 
 
@@ -125,3 +126,15 @@ def test_random_rewards_need_the_rewards_to_be_told_apart():
 def test_stages_that_differ_cannot_be_pooled():
     with pytest.raises(ValueError, match="one kernel per stage"):
         Counts(asset_selling(stop_at_end=True).structure, stationary=True)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_shapes_of_a_posterior_are_prior_and_observations_over_the_divisor(shared):
+    mdp = asset_selling(shared=shared)
+    counts = Run(mdp, "thompson", 0.5, 5, 0).learner.counts
+    for episode in episodes(mdp, 7):
+        counts.observe(episode)
+    units = counts.units()
+    prior = np.linspace(0.1, 0.9, int(units.sizes.sum()))
+    assert units.seen().sum() > 0
+    assert units.shapes(prior, 0.09).tolist() == ((prior + units.seen()) / 0.09).tolist()

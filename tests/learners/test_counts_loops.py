@@ -1,9 +1,9 @@
 import numpy as np
 
-from bqrl.learners.counts_loops import Laws, Rewards, Tally, count_episode, count_events, find_outcome
+from bqrl.learners.counts_loops import Laws, Tally, count_episode, count_events, find_outcome
 from bqrl.learners.protocol import Episode
 
-NONE = Rewards(np.zeros((1, 0)), 0)
+NONE = np.zeros((1, 0)), 0
 
 
 def tally():
@@ -15,28 +15,27 @@ def tally():
 
 
 def test_outcomes_are_found_by_successor_then_by_the_nearest_reward():
-    successor, paid = tally().successor, Rewards(np.array([[0.0, 0.0, 1.0, 3.0]]), 0)
-    assert find_outcome(successor, NONE, 0, 0, 2, 1, 9.0) == 1
-    assert find_outcome(successor, NONE, 0, 0, 2, 2, 9.0) == -1
-    assert [find_outcome(successor, paid, 0, 2, 4, 0, r) for r in (0.9, 1.9, 2.1)] == [2, 2, 3]
+    successor, paid = tally().successor, (np.array([[0.0, 0.0, 1.0, 3.0]]), 0)
+    assert find_outcome(successor, *NONE, 0, 0, 2, 1, 9.0) == 1
+    assert find_outcome(successor, *NONE, 0, 0, 2, 2, 9.0) == -1
+    assert [find_outcome(successor, *paid, 0, 2, 4, 0, r) for r in (0.9, 1.9, 2.1)] == [2, 2, 3]
 
 
 def test_rewards_of_a_layout_that_repeats_the_kernel_are_read_at_their_stage():
-    successor, paid = np.zeros(4, np.int32), Rewards(np.array([[1.0, 2.0], [2.0, 1.0]]), 2)
-    assert find_outcome(successor, paid, 0, 0, 2, 0, 2.0) == 1
-    assert find_outcome(successor, paid, 1, 2, 4, 0, 2.0) == 2
+    successor, paid = np.zeros(4, np.int32), (np.array([[1.0, 2.0], [2.0, 1.0]]), 2)
+    assert find_outcome(successor, *paid, 0, 0, 2, 0, 2.0) == 1
+    assert find_outcome(successor, *paid, 1, 2, 4, 0, 2.0) == 2
 
 
 def test_counting_stops_at_the_first_impossible_stage():
     found = tally()
-    episode = Episode(np.array([0, 0, 5]), np.array([0, 0]), np.zeros(2))
-    assert count_episode(found, NONE, episode) == 1
+    assert count_episode(tuple(found), *NONE, np.array([0, 0, 5]), np.array([0, 0]), np.zeros(2)) == 1
     assert found.seen.tolist() == [1, 0, 0, 0]
 
 
 def test_known_rows_keep_their_probabilities():
     found = tally()
-    assert count_episode(found, NONE, Episode(np.array([0, 0, 0]), np.array([1, 0]), np.zeros(2))) == 2
+    assert count_episode(tuple(found), *NONE, np.array([0, 0, 0]), np.array([1, 0]), np.zeros(2)) == 2
     assert found.visits.tolist() == [[[1, 1]]]
     assert found.probability.tolist() == [1.0, 0.0, 0.5, 0.5]
 
@@ -48,12 +47,12 @@ def test_unreported_events_count_in_revealing_rows_only():
         np.array([0, 1, 1]), np.zeros(2, np.int64),
     )  # fmt: skip
     episode = Episode(np.array([0, 0, 1]), np.array([1, 0]), np.zeros(2))
-    assert count_events(tally(), NONE, laws, episode) == 2
+    assert count_events(tally(), *NONE, laws, *episode) == 2
     assert laws.seen.tolist() == [0, 1]
     hidden = laws._replace(outcome_class=np.full(4, -1), seen=np.zeros(2, np.int64))
-    assert count_events(tally(), NONE, hidden, episode) == 2
+    assert count_events(tally(), *NONE, hidden, *episode) == 2
     assert not hidden.seen.any()
-    assert count_events(tally(), NONE, hidden, episode._replace(events=np.array([-1, 2]))) == 2
+    assert count_events(tally(), *NONE, hidden, *episode._replace(events=np.array([-1, 2]))) == 2
     assert hidden.seen.tolist() == [0, 1]
     for wrong in (0, 3, -1):  # another outcome, no such event, no event
-        assert count_events(tally(), NONE, hidden, episode._replace(events=np.array([-1, wrong]))) == 1
+        assert count_events(tally(), *NONE, hidden, *episode._replace(events=np.array([-1, wrong]))) == 1

@@ -32,6 +32,21 @@ def test_floor_and_ceiling_hold_the_true_values(name, stationary):
                 assert learner.floor[h, s, a] - 1e-12 <= value <= learner.ceiling[h, s, a] + 1e-12
 
 
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_plan_keeps_its_policy_until_an_action_changes(name):
+    run = Run(asset_selling(), name, 0.5, 40, 0)
+    learner, last, changes = run.learner, run.learner.evaluated(), 0
+    for _ in range(40):
+        policy = learner.plan()
+        assert np.array_equal(policy.actions, learner.actions)
+        assert (policy is last) == np.array_equal(policy.actions, last.actions)
+        changes += policy is not last
+        last = policy
+        run.step()
+        last = learner.evaluated()
+    assert changes > 0
+
+
 def test_the_note_is_the_value_of_the_plan_at_the_start():
     mdp = asset_selling(offers=4, start=2)
     learner = Run(mdp, "ucbvi", 0.5, 20, 0).learner

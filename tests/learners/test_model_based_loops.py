@@ -6,7 +6,7 @@ from learner_problems import optimal_values
 from oracles import random_mdp
 
 from bqrl.envs import make
-from bqrl.learners.model_based_loops import Model, Values, best_action, sampled_values
+from bqrl.learners.model_based_loops import Model, best_action, sampled_values
 from bqrl.learners.run import Run, learn
 
 
@@ -34,12 +34,12 @@ def test_sampled_values_are_those_of_the_drawn_kernel(seed):
     kernel[np.repeat(drawn, sizes)] = gammas
     kernel /= np.bincount(rows, kernel, minlength=sizes.size)[rows]
     H, S, A = mdp.H, mdp.S, mdp.A
-    found = Values(np.full((H, S, A), -np.inf), np.zeros((H + 1, S)), np.zeros((H, S), np.int64))
+    V = np.zeros((H + 1, S))
     model = Model(
         mdp.row_start, mdp.successor, np.array(mdp.probability), np.array(mdp.reward), mdp.known, mdp.discount
     )
-    sampled_values(model, place, gammas, found)
-    assert np.allclose(found.V, optimal_values(mdp.with_probability(kernel)), atol=1e-12)
+    sampled_values(tuple(model), place, gammas, np.full((H, S, A), -np.inf), V, np.zeros((H, S), np.int64))
+    assert np.allclose(V, optimal_values(mdp.with_probability(kernel)), atol=1e-12)
 
 
 def test_bounds_hold_the_values_of_every_kernel():

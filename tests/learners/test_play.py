@@ -39,10 +39,10 @@ def test_compiled_episodes_of_a_target_policy_are_those_of_its_methods(mdp, tau,
     u = np.random.default_rng(seed).random(mdp.H + 1)
     quick, slow = blank_episode(mdp.H), blank_episode(mdp.H)
     world.follow(policy, u, slow, np.random.default_rng(0))
-    if world.follower.fits(policy):
-        world.follower.play(policy, u, quick)
-        for a, b in zip(quick, slow, strict=True):
-            assert np.array_equal(a, b)
+    assert world.follower.fits(policy)
+    world.follower.play(policy, u, *quick[:3])
+    for a, b in zip(quick, slow, strict=True):
+        assert np.array_equal(a, b)
     for h in range(mdp.H):
         after, p, r = mdp.outcomes(h, slow.states[h], slow.actions[h])
         assert any(
@@ -89,6 +89,19 @@ def test_fault_7_the_first_observation_is_checked():
     with pytest.raises(EpisodeError) as caught:
         learn(Scripted(first=7), "q-learning", 0.5, 5, 0, horizon=4)
     assert (caught.value.episode, caught.value.step, caught.value.value) == (1, 0, 7)
+
+
+def test_an_environment_of_the_interface_before_gymnasium_is_refused_in_one_line():
+    env = Scripted()
+    env.step = lambda action: (0, 1.0, False, {})  # four parts: one flag for the end
+    with pytest.raises(
+        EpisodeError, match=r"episode 0, step 1: .* expected \(observation, reward, terminated"
+    ) as caught:
+        learn(env, "q-learning", 0.5, 5, 0, horizon=4)
+    assert caught.value.value == (0, 1.0, False, {})
+    env.reset = lambda seed=None: 0
+    with pytest.raises(EpisodeError, match=r"episode 0, step 0: .* returned 0; expected \(observation, info\)"):
+        learn(env, "q-learning", 0.5, 5, 0, horizon=4)
 
 
 @pytest.mark.parametrize("observation", [np.int64(1), np.array(1), 1])

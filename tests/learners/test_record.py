@@ -164,6 +164,13 @@ def test_a_record_that_lacks_something_is_one_line(record, tmp_path, missing):
         Record.load(tmp_path / "record.npz")
 
 
+@pytest.mark.parametrize("name", ["optimum_points", "optimum_shortfall"])
+def test_an_optimum_of_another_shape_is_a_damaged_record(record, name):
+    for wrong in (record.arrays()[name][:-1], record.arrays()[name][None], np.empty(0)):
+        with pytest.raises(ValueError, match="damaged record: the optimum must have one shortfall per point"):
+            Record.from_arrays(record.arrays() | {name: wrong})
+
+
 @pytest.mark.parametrize("text", ["", "{", "no", "\0"])
 def test_settings_that_are_no_json_are_one_line(record, tmp_path, text):
     write_arrays(tmp_path / "record.npz", record.arrays() | {"settings": np.array(text)})

@@ -35,6 +35,7 @@ def test_files_that_are_no_estimates_are_one_line(tmp_path):
         ({"visits": np.zeros(3, int)}, "'visits' must have one entry per row"),
         ({"most": np.array([["x"]])}, "'most' must have one entry per row"),
         ({"added": np.array([99])}, "'returns' and 'added'"),
+        ({"whole": np.array([0, 0, 20, 20, 20, 1])}, "'whole' and 'numbers'"),
         ({"numbers": np.array([2.0, 0.95, 0.0, 0.0])}, "'whole' and 'numbers'"),
     ],
 )

@@ -81,3 +81,11 @@ def test_several_first_states_cost_a_part_of_the_level():
     assert estimate.solve(0.01).value == -np.inf
     assert fit(log, reward_range=(0, 2), start={"a": 0.5, "b": 0.5}).start_error() == 0.0
     assert fit(log, reward_range=(0, 2), start="b").solve(0.4).value == 2.0
+
+
+def test_rewards_of_steps_that_do_not_count_must_agree_with_the_declarations_too():
+    log = {"episode": [0, 0, 1, 1], "state": ["a", "b"] * 2, "action": ["x"] * 4, "reward": [2.0, 0.0, 2.0, 1.0]}
+    with pytest.raises(FileFormatError, match=r"row 1, .* reward 0 lies outside reward_range=\(1, 2\)"):
+        fit(log, stationary=True, reward_range=(1, 2))
+    with pytest.raises(FileFormatError, match=r"the reward is 1, but 0 elsewhere .* drop reward_by"):
+        fit(log, stationary=True, reward_by="state-action", reward_range=(0, 2))

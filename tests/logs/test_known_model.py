@@ -100,3 +100,13 @@ def test_every_row_takes_the_image_of_the_event_law():
     alone = fit(log, model=mdp.with_noise(None))
     assert estimate.counts.max() > alone.counts.max()
     assert estimate.radii.max() < alone.radii.max()
+
+
+def test_a_reward_that_the_model_does_not_have_is_refused_also_where_the_next_state_is_not_recorded():
+    rows = [(0, 0, 1, 0.5, 1.0), (0, 0, 0, 0.5, 0.0), (1, 0, 0, 1.0, 2.0)]
+    model = bqrl.MDP(rows, horizon=2, state_names=["a", "b"], action_names=["x"])
+    log = {"episode": [0, 0, 1, 1], "state": ["a", "b"] * 2, "action": ["x"] * 4, "reward": [1.0, 2.0, 1.0, 7.0]}
+    for stationary in (True, False):
+        with pytest.raises(FileFormatError, match="row 3: the model has no outcome with the reward 7 in its row"):
+            fit(log, stationary=stationary, model=model)
+    assert fit(log | {"reward": [1.0, 2.0, 1.0, 2.0]}, model=model).counted == 2

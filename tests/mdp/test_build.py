@@ -7,6 +7,7 @@ from mdp_strategies import P, R, assert_same, dense_models
 from scipy import sparse
 
 from bqrl import MDP
+from bqrl.errors import ArgumentError
 
 
 def listed(P, R):
@@ -97,3 +98,12 @@ def test_dense_of_a_stage_is_the_kernel_that_was_given(arguments):
         expected = arguments["transitions"][h].reshape(S * A, S)
         assert np.allclose(mdp.dense(h)[rows], expected[rows], rtol=0, atol=1e-15)
         assert not mdp.dense(h)[~rows].any()
+
+
+def test_names_may_hold_the_spaces_and_joiners_of_other_scripts():
+    names = ["Drug\u00a0A", "می\u200cروم", "\U0001f469\u200d\U0001f467", "状態\u3000一"]
+    rows = [(s, 0, (s + 1) % 4, 1.0, 1.0) for s in range(4)]
+    assert MDP(rows, horizon=2, state_names=names, units="1\u202f000 €").state_names == tuple(names)
+    for bad in ("a\nb", "a\x00b", "a\u202eb", "a\u2028b", "a\ud800b"):
+        with pytest.raises(ArgumentError, match=r"printable on one line, got .*; remove line breaks"):
+            MDP(rows, horizon=2, state_names=[*names[:3], bad])

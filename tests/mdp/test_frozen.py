@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from mdp_strategies import ARRAYS, P, R, assert_same, models
 
-from bqrl import MDP
+from bqrl import MDP, from_step
 from bqrl.envs import asset_selling
 
 
@@ -63,3 +63,19 @@ def test_the_views_of_all_stages_are_of_one_kind():
     stages = [mdp.stage(h) for h in range(mdp.H)]
     kinds = {(stage.row_start.flags.writeable, stage.probability.flags.writeable) for stage in stages}
     assert kinds == {(False, False)}
+
+
+def test_values_of_states_survive_every_copy():
+    mdp = from_step(lambda s, a, e: ((s[0] + e, a), 1.0), [0, 1], {0: 0.5, 1: 0.5}, horizon=2, start=(0, 0))
+    assert mdp.state_values is not None
+    assert (2, 1) in mdp.state_values
+    copies = (
+        mdp.replace(discount=0.5),
+        mdp.staged(),
+        mdp.with_probability(mdp.probability),
+        mdp.with_noise(None),
+        pickle.loads(pickle.dumps(mdp)),
+    )
+    assert all(twin.state_values == mdp.state_values for twin in copies)
+    with pytest.raises(AttributeError, match="frozen"):
+        mdp.state_values = ()

@@ -50,6 +50,7 @@ FAULTS = [
     ("a row below 1", lambda: MDP(table(probability=[0.25, 0.5, 1]), horizon=2), "row 0: row (s=Well, a=wait) sums to 0.75", "probability"),
     ("a row twice", lambda: MDP({k: [*v, v[2]] for k, v in TABLE.items()}, horizon=2), "rows 2 and 3 both give (s=Sick, a=cure, s'=Well)", None),
     ("a word for a number", lambda: MDP(table(reward=[1, "two", 3]), horizon=2), "is not a number (column reward)", "reward"),
+    ("a word among numbers as text", lambda: MDP(table(reward=["1", "2", "three"]), horizon=2), "row 2: 'three' is not a number", "reward"),
     ("an infinite reward", lambda: MDP(table(reward=[1, np.inf, 3]), horizon=2), "row 1: the reward must be a finite number, got inf", "reward"),
     ("columns of two lengths", lambda: MDP(table(reward=[1, 2]), horizon=2), "must be of one length", None),
     ("no rows", lambda: MDP({name: [] for name in TABLE}, horizon=2), "at least one transition", None),
@@ -68,7 +69,7 @@ ARGUMENTS = [
     ("an unknown first state", {"start": {"Wel": 1.0}}, "there is no state 'Wel'; did you mean 'Well'?"),
     ("a start in percentages", {"start": {"Well": 80, "Sick": 20}}, "sum 100: percentages?"),
     ("a start below 1", {"start": {"Well": 0.8}}, "the sum 0.8"),
-    ("a negative share", {"start": {"Well": 1.5, "Sick": -0.5}}, "start['Sick'] must be a number in [0, 1e+06]"),
+    ("a negative share", {"start": {"Well": 1.5, "Sick": -0.5}}, "start['Sick'] must be a number of at least 0, got -0.5"),
 ]  # fmt: skip
 
 

@@ -72,6 +72,14 @@ def test_rewards_whose_sums_could_overflow_are_refused():
     assert caught.value.row == (None, 1, 0)
 
 
+def test_rewards_too_small_for_a_grid_are_refused_unless_all_are_zero():
+    for size in (5e-324, 1e-310, 9e-291):
+        with pytest.raises(ModelError, match=r"largest reward must be 0 or at least 1e-290 in size, got .*; rescale"):
+            MDP([(0, 0, 0, 0.5, size), (0, 0, 0, 0.5, 0.0)], horizon=3)
+    assert MDP([(0, 0, 0, 1.0, -0.0)], horizon=3).reward.max() == 0.0
+    assert MDP([(0, 0, 0, 0.5, 5e-324), (0, 0, 0, 0.5, 1.0)], horizon=3).S == 1
+
+
 def test_sizes_are_checked_where_a_model_is_built():
     with pytest.raises(SizeError, match="at most 1000000 stages fit") as caught:
         MDP(P, R, horizon=10**9)

@@ -120,8 +120,64 @@ def test_labels_are_passed_on_request():
         return 0
 
     evaluate(MODEL, act, labels=True)
-    assert seen <= {MODEL.state_label(s) for s in range(MODEL.S)}
-    assert all(isinstance(state, str) for state in seen)
+    assert seen == {MODEL.state_label(s) for s in range(MODEL.S)}
+
+
+def walk(**options):
+    """A walk on states that `options` describe, up with an action 1 and an event 1, else down."""
+    return bqrl.from_step(actions=[0, 1], noise={0: 0.5, 1: 0.5}, horizon=3, **options)
+
+
+def integer_step(s, a, e):
+    return min(s + 3 * a * e, 9), float(s)
+
+
+def tuple_step(s, a, e):
+    return (min(s[0] + a * e, 2), a), float(s[0])
+
+
+def row_step(s, a, e):
+    return np.stack([np.minimum(s[:, 0] + a * e, 2), a], axis=1), s[:, 0].astype(float)
+
+
+INTEGERS = walk(step=integer_step, start=0)
+TUPLES = walk(step=tuple_step, start=(0, 0))
+ROWS = walk(step=row_step, start=(0, 0), vectorized=True)
+FRAME = bqrl.MDP(
+    {"state": [1, 1, 2], "action": [0, 1, 0], "next_state": [2, 1, 2], "probability": [1, 1, 1], "reward": [1, 2, 3]},
+    horizon=2, start="1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mdp", "rule"),
+    [(INTEGERS, lambda s: int(s < 4)), (TUPLES, lambda s: s[0] % 2), (ROWS, lambda s: s[0] % 2), (FRAME, lambda s: int(s < 2))],
+    ids=["integers", "tuples", "rows of an array", "frame"],
+)  # fmt: skip
+def test_functions_receive_the_values_of_states_not_their_names(mdp, rule):
+    class Predicts:
+        def predict(self, state, deterministic):
+            return rule(state), None
+
+    actions = np.array([rule(value) for value in mdp.state_values])
+    assert 0 < actions.sum() < mdp.S  # neither action everywhere
+    assert evaluate(mdp, lambda h, s: rule(s), labels=True).equals(evaluate(mdp, actions), tol=0.0)
+    assert evaluate(mdp, Predicts(), labels=True).equals(evaluate(mdp, actions), tol=0.0)
+
+
+def test_names_serve_where_a_file_does_not_store_values(tmp_path):
+    TUPLES.save(tmp_path / "model.json")
+    loaded = bqrl.load(tmp_path / "model.json")
+    assert loaded.state_values is None
+    by_name = evaluate(loaded, lambda h, s: int(s[1]) % 2, labels=True)
+    assert by_name.equals(evaluate(TUPLES, lambda h, s: s[0] % 2, labels=True), tol=0.0)
+
+
+def test_states_without_names_and_values_are_their_numbers():
+    mdp = bqrl.MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
+    seen = set()
+    evaluate(mdp, lambda h, s: seen.add(s) or 0, labels=True)
+    assert seen == {0, 1}
 
 
 def test_always_plays_one_action():

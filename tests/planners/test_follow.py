@@ -8,11 +8,11 @@ from oracles import small_mdps
 
 import bqrl
 from bqrl.errors import PolicyError
-from bqrl.kernels.layout import Trace
 from bqrl.mdp.find_grid import lattice
 from bqrl.mdp.policy import MixturePolicy
+from bqrl.mdp.unroll import check_played
 from bqrl.planners.expected import best_mean
-from bqrl.planners.follow import Follower, check_played, law_on_points, play_shares, push_forward
+from bqrl.planners.follow import Follower, law_on_points, play_shares, push_forward
 from bqrl.planners.sweep import Layout
 
 
@@ -34,21 +34,16 @@ def test_an_episode_takes_the_actions_of_the_policy_and_outcomes_of_the_model(md
     policy = bqrl.guarantee_curve(mdp).policy(tau)
     here = follower(mdp)
     assert here.fits(policy) == here.grid.same_columns(policy.grid)
-    trace = Trace(np.empty(mdp.H + 1, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.H))
+    states, actions, rewards = np.empty(mdp.H + 1, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.H)
     assume(here.fits(policy))
-    here.play(policy, np.random.default_rng(seed).random(mdp.H + 1), trace)
+    here.play(policy, np.random.default_rng(seed).random(mdp.H + 1), states, actions, rewards)
     memory = policy.start()
-    assert mdp.mu[trace.states[0]] > 0.0
+    assert mdp.mu[states[0]] > 0.0
     for h in range(mdp.H):
-        s, a, s_next, r = (
-            int(trace.states[h]),
-            int(trace.actions[h]),
-            int(trace.states[h + 1]),
-            float(trace.rewards[h]),
-        )
+        s, a, s_next, r = int(states[h]), int(actions[h]), int(states[h + 1]), float(rewards[h])
         assert a == policy.act(h, s, memory)
-        successors, probabilities, rewards = mdp.outcomes(h, s, a)
-        possible = (successors == s_next) & (rewards == r) & (probabilities > 0.0)
+        successors, probabilities, paid = mdp.outcomes(h, s, a)
+        possible = (successors == s_next) & (paid == r) & (probabilities > 0.0)
         assert possible.any()
         memory = policy.next(memory, h, s, a, r, s_next)
 
@@ -120,3 +115,42 @@ def test_a_saved_policy_is_followed_without_the_rewards_of_its_problem(walk, tmp
     saved = bqrl.load(tmp_path / "policy.npz")
     np.testing.assert_array_equal(play_shares(walk, saved), play_shares(walk, policy))
     assert saved.table(walk) == policy.table(walk)
+
+
+def other_problem(kind):
+    """A problem with the stages and states of `many_actions` in which most of its actions do not exist."""
+    rng = np.random.default_rng(1)
+    if kind == "fewer actions":
+        return bqrl.MDP(rng.dirichlet(np.ones(3), (3, 2)), rng.integers(0, 5, (3, 2)).astype(float), horizon=4)
+    mask = np.eye(60, dtype=bool)[[3, 7, 9]]
+    P, R = rng.dirichlet(np.ones(3), (3, 60)), rng.integers(0, 5, (3, 60)).astype(float)
+    return bqrl.MDP(P, R, horizon=4, available=mask)
+
+
+@pytest.mark.parametrize("kind", ["fewer actions", "actions that are not available"])
+@pytest.mark.parametrize(
+    "options", [{}, {"planner": "expected"}, {"planner": "greedy"}, {"points": 30}, {"planner": "capped-frontier"}]
+)
+def test_a_policy_of_a_problem_with_other_actions_is_refused_and_reads_no_foreign_memory(kind, options):
+    rng = np.random.default_rng(0)
+    P, R = rng.dirichlet(np.ones(3), (3, 60)), rng.integers(0, 5, (3, 60)).astype(float)
+    policy = bqrl.solve(bqrl.MDP(P, R, horizon=4), 0.3, **options).policy
+    other = other_problem(kind)
+    calls = [
+        lambda: bqrl.evaluate(other, policy),
+        lambda: bqrl.simulate(other, policy, 20, 0),
+        lambda: policy.table(other),
+        lambda: policy.table(other, wide=True),
+        lambda: play_shares(other, policy),
+    ]
+    for call in calls:
+        with pytest.raises(PolicyError, match="the policy plays action"):
+            call()
+
+
+def test_an_action_that_does_not_exist_is_harmless_where_no_episode_comes():
+    model = bqrl.MDP([[[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [2.0]], horizon=2)  # state 1 is never met
+    policy = bqrl.MarkovPolicy(np.array([[0, 5], [0, 5]]))
+    assert bqrl.evaluate(model, policy).mean() == 2.0
+    assert play_shares(model, policy).tolist() == [[[1.0], [0.0]], [[1.0], [0.0]]]
+    assert [row["state"] for row in policy.table(model)] == ["0", "0"]

@@ -133,6 +133,11 @@ def test_levels_outside_their_range_are_refused(tau, beta):
         check_levels(tau, beta)
 
 
+def test_a_buffer_just_above_the_level_is_shown_with_all_its_digits():
+    with pytest.raises(ValueError, match=r"\[0, 0\.3\], got 0\.30000000000000004;"):
+        check_levels(0.3, 0.1 + 0.2)
+
+
 def test_level_one_needs_a_buffer():
     assert check_levels(1, 0.25) == (1.0, 0.25)
     assert check_levels(np.float64(0.5), 0) == (0.5, 0.0)

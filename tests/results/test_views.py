@@ -119,9 +119,14 @@ def test_each_has_a_chart(objects, name):
     assert len(str(spec)) < 200_000
 
 
-def test_charts_of_other_plans():
-    for options in ({"beta": 0.1}, {"planner": "greedy"}, {"points": 100}, {"radius": 0.1, "attitude": "robust"}):
-        bqrl.solve(MODEL, 0.1, **options).chart().to_dict()
+@pytest.mark.parametrize(
+    "options", [{"beta": 0.1}, {"planner": "greedy"}, {"points": 100}, {"radius": 0.1, "attitude": "robust"}]
+)
+def test_charts_of_other_plans_mark_the_promise(options):
+    plan = bqrl.solve(MODEL, 0.1, **options)
+    promise = plan.law.quantile(0.1) if plan.beta else plan.value
+    spec = plan.chart().to_dict()
+    assert f"tau,from\n0.1,{promise:.6g}\n" in spec["datasets"].values()
 
 
 def test_rows_hold_the_numbers(objects):

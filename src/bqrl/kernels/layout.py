@@ -1,8 +1,10 @@
-"""Named groups of arrays that kernels share, so that a loop takes a few meaningful arguments."""
+"""Named groups of arrays that kernels share, so that a loop takes a few meaningful arguments.
+
+A loop that runs once per episode takes its group as a plain tuple and names it in its first line: at every call from Python
+Numba reads the field names of a named tuple, which can take longer than the loop itself.
+"""
 
 from typing import Any, NamedTuple
-
-import numpy as np
 
 
 class Rows(NamedTuple):
@@ -74,17 +76,14 @@ class Tables(NamedTuple):
     begin: Any  # (H + 1,)
 
 
-class Sums(NamedTuple):
-    """Range of the sums collected before each stage, in steps."""
+class Dynamics(NamedTuple):
+    """What plays an episode: the kernel with its rewards, and the steps that they pay. See Stages for the shapes."""
 
-    lowest: Any  # (H + 1,)
-    count: Any  # (H + 1,)
-
-
-class Trace(NamedTuple):
-    """One episode, to be filled in."""
-
-    states: Any  # (H + 1,)
-    actions: Any  # (H,)
-    rewards: Any  # (H,)
-    events: Any = np.zeros(0, np.int64)  # (H,) each event's index in its law, -1 in rows without; empty: not reported
+    start: Any
+    successor: Any
+    probability: Any  # (nnz,)
+    reward: Any  # (H or 1, nnz)
+    gain: Any
+    lowest: Any
+    mu: Any
+    A: int

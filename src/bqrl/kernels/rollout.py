@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
+from bqrl.kernels.layout import Dynamics, Stages
 from bqrl.kernels.moves import ZERO
 
 
@@ -30,41 +31,45 @@ def draw_many(row_start, probability, row, u, outcome):
 
 
 @njit(cache=True)
-def step(stages, probability, reward, h, a, u, trace):
+def step(dynamics, h, a, u, states, actions, rewards):
     """Play action a at stage h from the current state and record what happens; returns the reward in steps."""
-    rows = stages.mu.size * stages.A
-    first = 0 if stages.start.size - 1 == rows else h * rows
-    q = first + trace.states[h] * stages.A + a
-    i = draw(probability, stages.start[q], stages.start[q + 1], u)
-    trace.actions[h] = a
-    trace.rewards[h] = reward[h if reward.shape[0] > 1 else 0, i]
-    trace.states[h + 1] = stages.successor[i]
-    return stages.gain[h, i - stages.start[first]]
+    start, reward = dynamics.start, dynamics.reward
+    rows = dynamics.mu.size * dynamics.A
+    first = 0 if start.size - 1 == rows else h * rows
+    q = first + states[h] * dynamics.A + a
+    i = draw(dynamics.probability, start[q], start[q + 1], u)
+    actions[h] = a
+    rewards[h] = reward[h if reward.shape[0] > 1 else 0, i]
+    states[h + 1] = dynamics.successor[i]
+    return dynamics.gain[h, i - start[first]]
 
 
 @njit(cache=True)
-def play_tables(stages, probability, reward, tables, target, u, trace):
+def play_tables(group, flat, begin, target, u, states, actions, rewards):
     """Play one episode of action tables by state and remaining need; a Markov policy has tables of one column.
 
-    `target` is in steps; u holds one uniform for the first state and one per stage.
+    Stage h of the tables is flat[begin[h] : begin[h + 1]] as (S, columns). `target` is in steps; u holds one uniform for the
+    first state and one per stage.
     """
-    S = stages.mu.size
-    trace.states[0] = draw(stages.mu, 0, S, u[0])
+    dynamics = Dynamics(*group)
+    S = dynamics.mu.size
+    states[0] = draw(dynamics.mu, 0, S, u[0])
     need = target
-    for h in range(trace.actions.size):
-        columns = (tables.begin[h + 1] - tables.begin[h]) // S
-        c = min(max(need - stages.lowest[h], 0), columns - 1)
-        a = tables.flat[tables.begin[h] + trace.states[h] * columns + c]
-        need -= step(stages, probability, reward, h, a, u[1 + h], trace)
+    for h in range(actions.size):
+        columns = (begin[h + 1] - begin[h]) // S
+        c = min(max(need - dynamics.lowest[h], 0), columns - 1)
+        a = flat[begin[h] + states[h] * columns + c]
+        need -= step(dynamics, h, a, u[1 + h], states, actions, rewards)
 
 
 @njit(cache=True)
-def play_chances(stages, probability, reward, chance, u, v, trace):
+def play_chances(group, chance, u, v, states, actions, rewards):
     """Play one episode of actions drawn from chance[h, s]; v holds the uniforms of the actions."""
-    trace.states[0] = draw(stages.mu, 0, stages.mu.size, u[0])
-    for h in range(trace.actions.size):
-        a = draw(chance[h, trace.states[h]], 0, chance.shape[2], v[h])
-        step(stages, probability, reward, h, a, u[1 + h], trace)
+    dynamics = Dynamics(*group)
+    states[0] = draw(dynamics.mu, 0, dynamics.mu.size, u[0])
+    for h in range(actions.size):
+        a = draw(chance[h, states[h]], 0, chance.shape[2], v[h])
+        step(dynamics, h, a, u[1 + h], states, actions, rewards)
 
 
 @njit(cache=True)
@@ -76,48 +81,51 @@ def add_run(after, t, to, here, s, g, count, p):
 
 
 @njit(cache=True)
-def push_stages(stages, sums, probability, tables, target, work):
-    """Return the mass of every return of stage 0 under action tables as in `play_tables`; `work` (2, S, sums) is overwritten."""
+def push_stages(group, lowest, count, probability, flat, begin, target, work):
+    """Return the mass of every return of stage 0 under action tables as in `play_tables`.
+
+    There are count[h] sums before stage h, from lowest[h] steps on; `work` (2, S, sums) is overwritten.
+    """
+    stages = Stages(*group)
     H, S = stages.size.size - 1, stages.mu.size
     work[0] = 0.0
     for s in range(S):
         work[0, s, 0] = stages.mu[s]
     rows = S * stages.A
-    now = 0
     for h in range(H):
-        here, after = work[now], work[1 - now]
-        after[:, : sums.count[h + 1]] = 0.0
+        here, after = work[h % 2], work[1 - h % 2]
+        after[:, : count[h + 1]] = 0.0
         base = 0 if stages.start.size - 1 == rows else h * rows
         first = stages.start[base]
-        columns = (tables.begin[h + 1] - tables.begin[h]) // S
-        moved = sums.lowest[h] - sums.lowest[h + 1]
-        highest = target - sums.lowest[h] - stages.lowest[h]  # column of the sum 0
+        columns = (begin[h + 1] - begin[h]) // S
+        moved = lowest[h] - lowest[h + 1]
+        highest = target - lowest[h] - stages.lowest[h]  # column of the sum 0
         for s in range(S):
-            actions = tables.flat[tables.begin[h] + s * columns : tables.begin[h] + (s + 1) * columns]
-            end = 0
-            while end < sums.count[h]:
+            own, m, end = begin[h] + s * columns, np.uint64(s), 0
+            while end < count[h]:
                 g, end = end, end + 1
-                if here[s, g] == 0.0:
+                x = here[m, np.uint64(g)]
+                if x == 0.0:
                     continue
-                a = actions[min(max(highest - g, 0), columns - 1)]
-                while end < sums.count[h] and here[s, end] != 0.0:  # a run of sums that play the same action
-                    if actions[min(max(highest - end, 0), columns - 1)] != a:
+                a = flat[own + min(max(highest - g, 0), columns - 1)]
+                while end < count[h] and here[m, np.uint64(end)] != 0.0:  # a run of sums that play the same action
+                    if flat[own + min(max(highest - end, 0), columns - 1)] != a:
                         break
                     end += 1
                 q = base + s * stages.A + a
-                for i in range(stages.start[q], stages.start[q + 1]):
-                    t, to, p = stages.successor[i], g + moved + stages.gain[h, i - first], probability[i]
+                for i in range(np.uint64(stages.start[q]), np.uint64(stages.start[q + 1])):
+                    t, p = stages.successor[i], probability[i]
                     if p == 0.0:
                         continue
+                    to = g + moved + stages.gain[h, i - np.uint64(first)]
                     if end == g + 1:
-                        after[t, to] += here[s, g] * p
+                        after[np.uint64(t), np.uint64(to)] += x * p
                     else:
                         add_run(after, t, to, here, s, g, end - g, p)
-        now = 1 - now
-    law, first = np.zeros(stages.size[0]), sums.lowest[H] - stages.lowest[0]
+    law, first = np.zeros(stages.size[0]), lowest[H] - stages.lowest[0]
     for s in range(S):
-        for g in range(sums.count[H]):
-            law[first + g] += work[now, s, g]
+        for g in range(count[H]):
+            law[first + g] += work[H % 2, s, g]
     return law
 
 

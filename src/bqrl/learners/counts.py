@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import ArgumentError, EpisodeError
-from bqrl.learners.counts_loops import Rewards, Tally, count_episode
+from bqrl.learners.counts_loops import Tally, count_episode, posterior_shapes
 from bqrl.learners.protocol import Episode, stored_array
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.stage import Structure
@@ -65,7 +65,7 @@ class Counts:
         self.known = np.array(np.broadcast_to(structure.known, (self.M, S, A)))
         self.available = np.array(np.broadcast_to(structure.available, (self.M, S, A)))
         self.support_size = np.diff(self.row_start).reshape(self.M, S, A)
-        self._rewards = Rewards(self._distinguishing(reward), nnz if copies > 1 else 0)
+        self.rewards = self._distinguishing(reward), nnz if copies > 1 else 0  # see find_outcome
         sizes = self.support_size.reshape(-1)
         uniform = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
         given = np.tile(structure.probability, copies)
@@ -95,7 +95,7 @@ class Counts:
 
     def observe(self, episode: Episode) -> None:
         """Count one episode; EpisodeError if it holds a transition outside the known support."""
-        h = count_episode(self.tally, self._rewards, episode)
+        h = count_episode(tuple(self.tally), *self.rewards, *episode[:3])
         if h < self.structure.H:
             s, a, s_next = int(episode.states[h]), int(episode.actions[h]), int(episode.states[h + 1])
             raise EpisodeError(
@@ -150,6 +150,12 @@ class Units:
     def seen(self) -> IntArray:
         """Return how often every entry was observed."""
         return self.counts.seen.take(self.outcomes)  # faster than an index
+
+    def shapes(self, prior: FloatArray, divisor: float) -> FloatArray:
+        """Return (prior + observations) / divisor for every entry: the parameters of Dirichlet laws."""
+        found = np.empty(self.outcomes.size)
+        posterior_shapes(self.counts.seen, self.outcomes, prior, divisor, found)
+        return found
 
     def visits(self) -> IntArray:
         """Return the observations of every law, shape (units,)."""

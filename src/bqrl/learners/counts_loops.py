@@ -16,37 +16,35 @@ class Tally(NamedTuple):
     known: Any  # (M, S, A)
 
 
-class Rewards(NamedTuple):
-    """Rewards that distinguish outcomes with the same successor; without columns where no row has such outcomes."""
-
-    table: Any  # (H or 1, outcomes of one stored kernel)
-    repeated: int  # outcomes of a stored kernel that the layout repeats at each stage; 0 if it repeats none
-
-
 @njit(cache=True)
-def find_outcome(successor, rewards, h, begin, end, s_next, r):
-    """Return the outcome among begin .. end - 1 that leads to s_next, or -1; of several, the one with the nearest reward."""
+def find_outcome(successor, table, repeated, h, begin, end, s_next, r):
+    """Return the outcome among begin .. end - 1 that leads to s_next, or -1; of several, the one with the nearest reward.
+
+    `table` (H or 1, outcomes of one stored kernel) holds the rewards that distinguish outcomes with the same successor; it
+    has no columns where no row has such outcomes. The layout repeats `repeated` outcomes at each stage; 0 if it repeats none.
+    """
     found, least = -1, 0.0
     for i in range(begin, end):
         if successor[i] == s_next:
-            if rewards.table.shape[1] == 0:
+            if table.shape[1] == 0:
                 return i
-            miss = abs(rewards.table[h if rewards.table.shape[0] > 1 else 0, i - h * rewards.repeated] - r)
+            miss = abs(table[h if table.shape[0] > 1 else 0, i - h * repeated] - r)
             if found < 0 or miss < least:
                 found, least = i, miss
     return found
 
 
 @njit(cache=True)
-def count_episode(tally, rewards, episode):
+def count_episode(group, table, repeated, states, actions, rewards):
     """Count one episode in place and update the rows it visited; returns the first impossible stage, or H."""
-    H = episode.actions.size
+    tally = Tally(*group)
+    H = actions.size
     M, S, A = tally.visits.shape
     for h in range(H):
-        m, s, a = (h if M > 1 else 0), episode.states[h], episode.actions[h]
+        m, s, a = (h if M > 1 else 0), states[h], actions[h]
         q = (m * S + s) * A + a
         begin, end = tally.row_start[q], tally.row_start[q + 1]
-        i = find_outcome(tally.successor, rewards, h, begin, end, episode.states[h + 1], episode.rewards[h])
+        i = find_outcome(tally.successor, table, repeated, h, begin, end, states[h + 1], rewards[h])
         if i < 0:
             return h
         tally.seen[i] += 1
@@ -55,6 +53,13 @@ def count_episode(tally, rewards, episode):
             for j in range(begin, end):
                 tally.probability[j] = tally.seen[j] / tally.visits[m, s, a]
     return H
+
+
+@njit(cache=True)
+def posterior_shapes(seen, outcomes, prior, divisor, shapes):
+    """shapes[j] = (prior[j] + seen[outcomes[j]]) / divisor, in place."""
+    for j in range(outcomes.size):
+        shapes[j] = (prior[j] + seen[outcomes[j]]) / divisor
 
 
 class Laws(NamedTuple):
@@ -70,23 +75,23 @@ class Laws(NamedTuple):
 
 
 @njit(cache=True)
-def count_events(tally, rewards, laws, episode):
+def count_events(tally, table, repeated, laws, states, actions, rewards, events):
     """Count the events of one episode in place; returns the first stage whose event is impossible, or H.
 
     Without reported events a transition counts if and only if its row reveals the law, whatever its outcome.
     """
-    H = episode.actions.size
+    H = actions.size
     M, S, A = tally.visits.shape
     for h in range(H):
-        q = ((h if M > 1 else 0) * S + episode.states[h]) * A + episode.actions[h]
+        q = ((h if M > 1 else 0) * S + states[h]) * A + actions[h]
         law = laws.row_law[q]
         if law < 0:
             continue
         begin, end = tally.row_start[q], tally.row_start[q + 1]
-        i = find_outcome(tally.successor, rewards, h, begin, end, episode.states[h + 1], episode.rewards[h])
+        i = find_outcome(tally.successor, table, repeated, h, begin, end, states[h + 1], rewards[h])
         c = laws.outcome_class[i]
-        if episode.events.size > 0:
-            first, e = laws.event_start[law], episode.events[h]
+        if events.size > 0:
+            first, e = laws.event_start[law], events[h]
             if e < 0 or first + e >= laws.event_start[law + 1] or laws.pair_outcome[laws.pair_start[q] + e] != i:
                 return h
             c = laws.event_class[first + e]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import ArgumentError
-from bqrl.learners.model_based_loops import Bounds, Model, Values, value_bounds
+from bqrl.learners.model_based_loops import Model, value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.shared_counts import counts_of
 from bqrl.mdp.policy import MarkovPolicy, action_dtype
@@ -32,16 +32,16 @@ class ModelBased(Learner):
         self.model = task.model.staged() if self.counts.M > 1 else task.model
         self.floor, self.ceiling = np.zeros((H, S, A)), np.zeros((H, S, A))
         self._reward = np.array(self.model.reward)
-        self.bounds = Bounds(self.floor, self.ceiling)
-        value_bounds(self._arrays(), self.bounds)
+        value_bounds(self._arrays(), self.floor, self.ceiling)
         self.Q = self.ceiling.copy()
         self.V = np.zeros((H + 1, S))
         self.actions = np.zeros((H, S), action_dtype(A))
+        self._policy = MarkovPolicy(self.actions)
         self._group()
 
     def _group(self) -> None:
         """Group the arrays for the compiled loops, and make the policy of the current plan."""
-        self.arrays, self.values = self._arrays(), Values(self.Q, self.V, self.actions)
+        self.arrays = self._arrays()
         self._planned()
 
     def _arrays(self) -> Model:
@@ -61,10 +61,12 @@ class ModelBased(Learner):
 
     def notes(self) -> dict[str, float]:
         """Return the value that the current plan predicts."""
-        return {"planned_value": float(self.task.structure.mu @ self.V[0])}
+        return {"planned_value": float(self.task.structure.mu.dot(self.V[0]))}
 
     def _planned(self) -> MarkovPolicy:
-        self._policy = MarkovPolicy(self.actions)
+        """Return the policy of the current plan: the last one itself, unless an action changed."""
+        if self.actions.tobytes() != self._policy.actions.tobytes():
+            self._policy = MarkovPolicy(self.actions)
         return self._policy
 
     def state(self) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """Backward inductions over counted rows, one call per episode: optimistic values, and values of a sampled model.
 
 Rows are q = (m * S + s) * A + a with m = h, or 0 if one kernel serves every stage; the reward of outcome i at stage h is
-reward[h or 0, i]. Actions that do not exist are rows without outcomes.
+reward[h or 0, i]. Actions that do not exist are rows without outcomes. A plan fills in the values Q (H, S, A) and V (H + 1, S)
+and the greedy actions (H, S); V[H] is zero.
 """
 
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit
 
 from bqrl.kernels.moves import inlined
@@ -23,21 +25,6 @@ class Model(NamedTuple):
     reward: Any  # (H or 1, nnz)
     known: Any  # (M, S, A)
     discount: float
-
-
-class Bounds(NamedTuple):
-    """Least and largest value that each row can have."""
-
-    floor: Any  # (H, S, A)
-    ceiling: Any  # (H, S, A)
-
-
-class Values(NamedTuple):
-    """The values and greedy actions of a plan, to be filled in; V[H] is zero."""
-
-    Q: Any  # (H, S, A)
-    V: Any  # (H + 1, S)
-    action: Any  # (H, S)
 
 
 class Bonus(NamedTuple):
@@ -72,17 +59,20 @@ def best_action(q_values):
 
 
 @inlined
-def take_best(values, h, s):
+def take_best(Q, V, action, h, s):
     """Fill in the greedy action and the value of one state."""
-    best = best_action(values.Q[h, s])
-    values.action[h, s] = best
-    values.V[h, s] = values.Q[h, s, best] if values.Q[h, s, best] > -math.inf else 0.0
+    best = best_action(Q[h, s])
+    action[h, s] = best
+    V[h, s] = Q[h, s, best] if Q[h, s, best] > -math.inf else 0.0
 
 
 @njit(cache=True)
-def value_bounds(model, bounds):
-    """Least and largest value that each row can have under optimal play, over all kernels that the known rows allow."""
-    H, S, A = bounds.floor.shape
+def value_bounds(model, floor, ceiling):
+    """Fill in the least and largest value (H, S, A) that each row can have under optimal play.
+
+    They hold for all kernels that the known rows allow.
+    """
+    H, S, A = floor.shape
     low, high = [0.0] * S, [0.0] * S
     for h in range(H - 1, -1, -1):
         low_here, high_here = [0.0] * S, [0.0] * S
@@ -91,7 +81,7 @@ def value_bounds(model, bounds):
             for a in range(A):
                 m, k, begin, end = find_row(model, h, s, a)
                 if begin == end:
-                    bounds.floor[h, s, a] = bounds.ceiling[h, s, a] = -math.inf
+                    floor[h, s, a] = ceiling[h, s, a] = -math.inf
                     continue
                 known = model.known[m, s, a]
                 least, most = (0.0, 0.0) if known else (math.inf, -math.inf)
@@ -103,7 +93,7 @@ def value_bounds(model, bounds):
                         most += model.probability[i] * above
                     else:
                         least, most = min(least, below), max(most, above)
-                bounds.floor[h, s, a], bounds.ceiling[h, s, a] = least, most
+                floor[h, s, a], ceiling[h, s, a] = least, most
                 low_here[s] = max(low_here[s], least) if met else least
                 high_here[s] = max(high_here[s], most) if met else most
                 met = True
@@ -120,16 +110,16 @@ def row_value(model, begin, end, k, after):
 
 
 @inlined
-def row_spread(model, visits, h, s, a, value, values, L):
+def row_spread(model, visits, h, s, a, value, V, L):
     """Return the variance of a row's values, and the mean over successors of a bound that shrinks with their visits."""
-    H, S, A = values.Q.shape
+    H, S, A = V.shape[0] - 1, V.shape[1], visits.shape[2]
     m, k, begin, end = find_row(model, h, s, a)
     after = m + 1 if visits.shape[0] > 1 else 0
     spread, rare = 0.0, 0.0
     for i in range(begin, end):
         p, s_next = model.probability[i], model.successor[i]
         if p > 0.0:
-            away = model.reward[k, i] + model.discount * values.V[h + 1, s_next] - value
+            away = model.reward[k, i] + model.discount * V[h + 1, s_next] - value
             spread += p * away * away
             met = 0
             if h + 1 < H:
@@ -140,12 +130,13 @@ def row_spread(model, visits, h, s, a, value, values, L):
 
 
 @njit(cache=True)
-def ucbvi_values(model, visits, bounds, bonus, values):
+def ucbvi_values(group, visits, floor, ceiling, bonus, Q, V, action):
     """Fill in optimistic values and greedy actions.
 
     The bonuses are those of Azar et al. (2017), Algorithms 3 and 4, with the range of a row's values in place of H.
     """
-    H, S, A = values.Q.shape
+    model = Model(*group)
+    H, S, A = Q.shape
     L = bonus.log_term
     for h in range(H - 1, -1, -1):
         for s in range(S):
@@ -153,33 +144,34 @@ def ucbvi_values(model, visits, bounds, bonus, values):
                 m, k, begin, end = find_row(model, h, s, a)
                 if begin == end:
                     continue
-                n, top = visits[m, s, a], bounds.ceiling[h, s, a]
-                width = top - bounds.floor[h, s, a]
+                n, top = visits[m, s, a], ceiling[h, s, a]
+                width = top - floor[h, s, a]
                 if n == 0 and not model.known[m, s, a]:
                     value = top
                 else:
-                    value = row_value(model, begin, end, k, values.V[h + 1])
+                    value = row_value(model, begin, end, k, V[h + 1])
                     if not model.known[m, s, a] and width > 0.0:
                         if bonus.bernstein:
-                            spread, rare = row_spread(model, visits, h, s, a, value, values, L)
+                            spread, rare = row_spread(model, visits, h, s, a, value, V, L)
                             extra = math.sqrt(8.0 * L * spread / n) + 14.0 * width * L / (3.0 * n)
                             extra += width * math.sqrt(8.0 * rare / n)
                         else:
                             extra = 7.0 * width * L / math.sqrt(n)
                         value = min(value + bonus.scale * extra, top)
-                values.Q[h, s, a] = min(value, values.Q[h, s, a]) if bonus.monotone else value
-            take_best(values, h, s)
+                Q[h, s, a] = min(value, Q[h, s, a]) if bonus.monotone else value
+            take_best(Q, V, action, h, s)
 
 
 @njit(cache=True)
-def sampled_values(model, place, gammas, values):
+def sampled_values(group, place, gammas, Q, V, action):
     """Fill in values and best actions of the model whose row q is gammas[place[q]:], normalised.
 
     Rows with place -1 keep their probabilities, and so does a row whose variates all vanished.
     """
-    H, S, A = values.Q.shape
+    model = Model(*group)
+    H, S, A = Q.shape
     for h in range(H - 1, -1, -1):
-        after = values.V[h + 1]
+        after = V[h + 1]
         for s in range(S):
             for a in range(A):
                 m, k, begin, end = find_row(model, h, s, a)
@@ -187,11 +179,12 @@ def sampled_values(model, place, gammas, values):
                     continue
                 value, mass, own = 0.0, 0.0, place[(m * S + s) * A + a]
                 if own >= 0:
-                    shift = own - begin
-                    for i in range(begin, end):
-                        value += gammas[i + shift] * (model.reward[k, i] + model.discount * after[model.successor[i]])
-                        mass += gammas[i + shift]
+                    r, i, j = np.uint64(k), np.uint64(begin), np.uint64(own)  # see add_span of kernels.moves
+                    for n in range(np.uint64(end - begin)):
+                        t = np.uint64(model.successor[i + n])
+                        value += gammas[j + n] * (model.reward[r, i + n] + model.discount * after[t])
+                        mass += gammas[j + n]
                 if mass == 0.0:
                     value, mass = row_value(model, begin, end, k, after), 1.0
-                values.Q[h, s, a] = value / mass
-            take_best(values, h, s)
+                Q[h, s, a] = value / mass
+            take_best(Q, V, action, h, s)

@@ -17,7 +17,8 @@ from bqrl.learners.replan import planning_grid
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
-from bqrl.planners.follow import Follower, check_played
+from bqrl.mdp.unroll import check_played
+from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout
 
 
@@ -55,16 +56,16 @@ class ModelWorld(World):
         self.mdp, self.rng = mdp, rng
         self.layout = Layout(mdp, planning_grid(mdp))
         self.follower = Follower(self.layout)
-        self._kernel = self.layout.stages, np.array(mdp.probability), np.array(mdp.reward)
         self._source = _source(mdp)
 
     def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
         """Play one episode by inverse CDF."""
         u, episode = self.rng.random(self.mdp.H + 1), blank_episode(self.mdp.H)
         if isinstance(behaviour, Randomised):
-            play_chances(*self._kernel, behaviour.probabilities, u, chance.random(self.mdp.H), episode)
+            v, dynamics = chance.random(self.mdp.H), tuple(self.follower.dynamics)
+            play_chances(dynamics, behaviour.probabilities, u, v, *episode[:3])
         elif self.follower.fits(behaviour):
-            self.follower.play(behaviour, u, episode)  # type: ignore[arg-type]
+            self.follower.play(behaviour, u, *episode[:3])  # type: ignore[arg-type]
         else:
             self.follow(behaviour, u, episode, chance)
         if self._source is not None:
@@ -80,7 +81,7 @@ class ModelWorld(World):
         for h in range(self.mdp.H):
             a = policy.act(h, s, memory)
             check_played(self.mdp, h, np.array([s]), np.array([a]))
-            step(*self._kernel, h, a, u[1 + h], episode)
+            step(self.follower.dynamics, h, a, u[1 + h], *episode[:3])
             after = int(episode.states[h + 1])
             memory = policy.next(memory, h, s, a, float(episode.rewards[h]), after)
             s = after
@@ -129,7 +130,7 @@ class GymWorld(World):
 
     def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
         """Play one episode by stepping the environment."""
-        observation, _ = self.env.reset(seed=int(self.rng.integers(2**31)))
+        observation, _ = self._parts(self.env.reset(seed=int(self.rng.integers(2**31))), "observation, info", 0)
         s = self._state(observation, 0)
         episode = blank_episode(self.H)
         episode.states[0] = s
@@ -147,7 +148,9 @@ class GymWorld(World):
                 )  # fmt: skip
             r, after = 0.0, s
             if not over:
-                observation, reward, terminated, truncated, _ = self.env.step(a + self._first_action)
+                observation, reward, terminated, truncated, _ = self._parts(
+                    self.env.step(a + self._first_action), "observation, reward, terminated, truncated, info", h + 1
+                )
                 r, after = self._reward(reward, h + 1), self._state(observation, h + 1)
                 over = bool(terminated or truncated)
                 # An episode that the time limit cuts off after the last stage has not ended.
@@ -159,6 +162,16 @@ class GymWorld(World):
             s = after
         self._episode += 1
         return episode
+
+    def _parts(self, returned: Any, names: str, step_number: int) -> tuple[Any, ...]:
+        """Return what reset or step returned, or raise EpisodeError: older environments return other tuples."""
+        if not isinstance(returned, tuple) or len(returned) != len(names.split(",")):
+            raise EpisodeError(
+                f"episode {self._episode}, step {step_number}: the environment returned {shown(returned)}; expected"
+                f" ({names}) as in Gymnasium; wrap environments of other interfaces",
+                episode=self._episode, step=step_number, value=returned,
+            )  # fmt: skip
+        return returned
 
     def _state(self, observation: Any, step_number: int) -> int:
         """Return the observation as a state, or raise EpisodeError."""

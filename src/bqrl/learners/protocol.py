@@ -6,20 +6,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bqrl.checks import number
 from bqrl.errors import ArgumentError, FileFormatError
-from bqrl.kernels.layout import Trace
-from bqrl.mdp.arrays import BoolArray, FloatArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.mdp.stage import Structure
 
-Episode = Trace  # H + 1 states, H actions, H rewards (not discounted), and the events of shared noise where reported
 UPDATE_DISCOUNT = 0.99  # of the updates of model-free learners, as in the paper
+
+
+class Episode(NamedTuple):
+    """One episode that was played. `events` is empty where events are not reported, and -1 in rows without shared noise."""
+
+    states: IntArray  # (H + 1,)
+    actions: IntArray  # (H,)
+    rewards: FloatArray  # (H,) not discounted
+    events: IntArray = np.zeros(0, np.int64)  # (H,) the index of each event in its law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -39,7 +39,7 @@ import numpy as np
 from bqrl.checks import choice, number
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.kernels.layout import Tables
-from bqrl.learners.model_based_loops import Bounds, Model, value_bounds
+from bqrl.learners.model_based_loops import Model, value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task, stored_array
 from bqrl.learners.replan import Choice, Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
@@ -103,12 +103,11 @@ class PSRL(Learner):
     def _optimistic_worth(self, task: Task) -> FloatArray:
         """Return reward plus the largest possible value of the successor for every drawn outcome, averaged over stages."""
         counts, model = self.counts, self.replanner.model
-        shape = (task.H, task.S, task.A)
-        bounds = Bounds(np.zeros(shape), np.zeros(shape))
+        floor, ceiling = np.zeros((2, task.H, task.S, task.A))
         reward = np.array(model.reward)
         arrays = Model(counts.row_start, counts.successor, counts.probability, reward, counts.known, task.discount)
-        value_bounds(arrays, bounds)
-        best = np.maximum(bounds.ceiling.max(axis=2), -1e300)
+        value_bounds(arrays, floor, ceiling)
+        best = np.maximum(ceiling.max(axis=2), -1e300)
         after = np.vstack([best[1:], np.zeros((1, task.S))])  # the value after each stage
         if counts.M == 1:
             worth = np.mean(reward + task.discount * after[:, counts.successor], axis=0)

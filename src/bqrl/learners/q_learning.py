@@ -74,8 +74,8 @@ class QLearning(Learner):
 
     def observe(self, episode: Episode) -> None:
         """Update the table of every stage."""
-        tables = self.Q, self.visits, self.actions
-        if td_episode(*tables, self.learning_rate, self.discount, self.on_policy, episode):
+        update = self.learning_rate, self.discount, self.on_policy
+        if td_episode(self.Q, self.visits, self.actions, update, *episode[:3]):
             self._policy = MarkovPolicy(self.actions)
         self.t += 1
 

@@ -6,20 +6,22 @@ from bqrl.learners.model_based_loops import best_action
 
 
 @njit(cache=True)
-def td_episode(Q, visits, action, least_rate, discount, on_policy, episode):
+def td_episode(Q, visits, action, update, states, actions, rewards):
     """Update values and visits (H, S, A) and greedy actions (H, S) with one episode; returns whether an action changed.
 
-    The update is that of Q-learning or, on policy, of SARSA; actions that do not exist have the value -inf.
+    `update` holds the least rate, the discount and whether the update is on policy: that of SARSA, else that of Q-learning.
+    Actions that do not exist have the value -inf.
     Each stage has its own table and occurs once per episode, so updating afterwards in order of play equals updating online.
     Nothing can be gained after the last stage.
     """
-    H = episode.actions.size
+    H = actions.size
+    least_rate, discount, on_policy = update
     changed = False
     for h in range(H):
-        s, a, s_next = episode.states[h], episode.actions[h], episode.states[h + 1]
-        target = episode.rewards[h]
+        s, a, s_next = states[h], actions[h], states[h + 1]
+        target = rewards[h]
         if h + 1 < H:
-            following = episode.actions[h + 1] if on_policy else best_action(Q[h + 1, s_next])
+            following = actions[h + 1] if on_policy else best_action(Q[h + 1, s_next])
             target += discount * Q[h + 1, s_next, following]
         visits[h, s, a] += 1
         Q[h, s, a] += max(least_rate, 1.0 / visits[h, s, a]) * (target - Q[h, s, a])
@@ -39,7 +41,7 @@ def explore(action, available, epsilon, chances):
             n = 0
             for a in range(A):
                 n += available[h, s, a]
+            share = epsilon / max(n, 1)  # a state without actions is never visited
             for a in range(A):
-                # A state without actions is never visited.
-                chances[h, s, a] = epsilon / n if available[h, s, a] else 0.0
+                chances[h, s, a] = share if available[h, s, a] else 0.0
             chances[h, s, action[h, s]] += 1.0 - epsilon

@@ -37,7 +37,6 @@ from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy
 from bqrl.mdp.policy_arrays import policy_from_arrays
-from bqrl.planners.plan import check_levels
 
 LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner for learner in (PSRL, UCBBQRL, UCBVI, QLearning, Sarsa, Thompson, PPO, TRPO)
@@ -144,7 +143,7 @@ class Run:
         events_observed: bool | None = None,
         **params: Any,
     ) -> None:
-        tau, _ = check_levels(tau, 0.0)
+        tau = number(tau, "tau", 0.0, 1.0, "()")
         self.total, self.t = whole(episodes, "episodes", 1), 0
         seed, delta = random_seed(seed), number(delta, "delta", 0.0, 1.0, "()")
         maker = find_learner(learner)
@@ -198,7 +197,7 @@ class Run:
                 self._notes[name] = np.full(self.total, np.nan)
             self._notes[name][t] = value
         episode = self.world.play(behaviour, self.chance)
-        self.returns[t] = float(self._weights @ episode.rewards)
+        self.returns[t] = self._weights.dot(episode.rewards)  # faster than @
         self.learner.observe(episode)
         self.t += 1
         if not wanted:

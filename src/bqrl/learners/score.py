@@ -63,10 +63,13 @@ class Optimum:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Optimum:
-        """Return the optimum that `arrays` describe."""
+        """Return the optimum that `arrays` describe; ValueError if they are damaged."""
+        points, shortfall = (np.asarray(arrays[f"optimum_{name}"], np.float64) for name in ("points", "shortfall"))
+        if points.ndim != 1 or not points.size or shortfall.shape != points.shape:
+            raise ValueError(f"the optimum must have one shortfall per point, got {shortfall.shape} and {points.shape}")
         return cls(
-            points=np.asarray(arrays["optimum_points"], np.float64),
-            shortfall=np.asarray(arrays["optimum_shortfall"], np.float64),
+            points=points,
+            shortfall=shortfall,
             best_mean=number(arrays["best_mean"].item(), "best_mean"),
             error=number(arrays["optimum_error"].item(), "optimum_error", 0.0) if "optimum_error" in arrays else 0.0,
         )

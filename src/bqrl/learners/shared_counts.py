@@ -92,7 +92,7 @@ class SharedCounts(Counts):
             self.row_law, noise.law_start, self.event_class, self._outcome_class, noise.pair_start, noise.pair_outcome,
             self.class_seen,
         )  # fmt: skip
-        h = count_events(self._own.tally, self._own._rewards, laws, episode)
+        h = count_events(self._own.tally, *self._own.rewards, laws, *episode)
         if h < self.structure.H:
             s, a, event = (int(array[h]) for array in (episode.states, episode.actions, episode.events))
             raise EpisodeError(
@@ -156,6 +156,10 @@ class SharedUnits(Units):
     def seen(self) -> IntArray:
         """Return how often every entry was observed."""
         return np.concatenate([self.shared.class_seen, super().seen()])
+
+    def shapes(self, prior: FloatArray, divisor: float) -> FloatArray:
+        """Return (prior + observations) / divisor for every entry: the parameters of Dirichlet laws."""
+        return (prior + self.seen()) / divisor
 
     def visits(self) -> IntArray:
         """Return the observations of every law, shape (units,)."""

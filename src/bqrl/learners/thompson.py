@@ -52,10 +52,10 @@ class Thompson(ModelBased):
     def plan(self) -> MarkovPolicy:
         """Return the best policy of a model drawn from the posterior."""
         units, model = self._units, self.arrays
-        shapes = (self._prior + units.seen()) / (self.scale * self.scale)
+        shapes = units.shapes(self._prior, self.scale * self.scale)
         gammas = self.rng.standard_gamma(shapes)
         if isinstance(units, SharedUnits):
             kernel = units.spread(units.normalised(gammas, shapes), model.probability.copy())
             model = model._replace(probability=kernel)
-        sampled_values(model, units.place, gammas, self.values)
+        sampled_values(tuple(model), units.place, gammas, self.Q, self.V, self.actions)
         return self._planned()

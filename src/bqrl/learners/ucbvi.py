@@ -48,5 +48,6 @@ class UCBVI(ModelBased):
 
     def plan(self) -> MarkovPolicy:
         """Return the greedy policy of the optimistic values."""
-        ucbvi_values(self.arrays, self.counts.visits, self.bounds, self._bonus, self.values)
+        known = tuple(self.arrays), self.counts.visits, self.floor, self.ceiling
+        ucbvi_values(*known, self._bonus, self.Q, self.V, self.actions)
         return self._planned()

@@ -75,7 +75,7 @@ def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
     returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
     if returns.ndim != 1 or added.ndim != 1 or added.dtype.kind not in "iu" or np.any(added >= mdp.S):
         raise FileFormatError("the arrays 'returns' and 'added' must be lists of returns and of states")
-    if min(rows, episodes, steps, counted, atoms) < 0 or not (0.0 < delta < 1.0 and 0.0 < confidence < 1.0):
+    if rows < 1 or min(episodes, steps, counted, atoms) < 0 or not (0.0 < delta < 1.0 and 0.0 < confidence < 1.0):
         raise FileFormatError("the arrays 'whole' and 'numbers' must hold counts, delta and the confidence")
     return {
         "mdp": mdp, "balls": Balls(**per_row, free=bool(free), rows=rows, delta=delta), "confidence": confidence,

@@ -82,11 +82,12 @@ class _Listed:
         if not self.counts.any():
             raise log.error(0, "no step has a known successor; add the column next_state", "next_state")
         k = 0 if self.pooled else log.stage
-        row = ((k * self.S + log.state) * self.A + log.action)[self.counts]
-        reward, successor = log.reward[self.counts], successor[self.counts]
-        self.step = np.flatnonzero(self.counts)
+        row = (k * self.S + log.state) * self.A + log.action
+        self._check_range()
         if self.by_row:
-            self._check_row_rewards(row, reward)
+            self._check_row_rewards(row)
+        row, reward, successor = row[self.counts], log.reward[self.counts], successor[self.counts]
+        self.step = np.flatnonzero(self.counts)
         order = np.lexsort((reward, successor, row))
         row, successor, reward = row[order], successor[order], reward[order]
         new = np.r_[True, (np.diff(row) != 0) | (np.diff(successor) != 0) | (np.diff(reward) != 0)]
@@ -97,29 +98,29 @@ class _Listed:
         self.visits = np.bincount(row, minlength=self.K * self.S * self.A)
         self.outcomes = np.zeros_like(self.visits)
         self.exact = np.zeros(self.visits.size, bool)
-        self._check_range()
 
-    def _check_row_rewards(self, row: IntArray, reward: FloatArray) -> None:
-        """Raise FileFormatError if two steps of one row have different rewards."""
+    def _check_row_rewards(self, row: IntArray) -> None:
+        """Raise FileFormatError if two steps of one row have different rewards, also if they do not count."""
+        reward = self.log.reward
         order = np.lexsort((reward, row))
         differ = np.flatnonzero((np.diff(row[order]) == 0) & (np.diff(reward[order]) != 0))
         if differ.size:
             i = order[differ[0] + 1]
             raise self.log.error(
-                self.step[i],
+                i,
                 f"the reward is {reward[i]:g}, but {reward[order[differ[0]]]:g} elsewhere for this state and action; drop "
                 "reward_by='state-action'", "reward",
             )  # fmt: skip
 
     def _check_range(self) -> None:
-        """Raise FileFormatError if a reward lies outside the stated range."""
+        """Raise FileFormatError if a reward lies outside the stated range, also if its step does not count."""
         if self.range is not None:
             low, high = self.range
-            wrong = np.flatnonzero((self.reward < low) | (self.reward > high))
+            wrong = np.flatnonzero((self.log.reward < low) | (self.log.reward > high))
             if wrong.size:
                 raise self.log.error(
-                    self.first[wrong[0]],
-                    f"the reward {self.reward[wrong[0]]:g} lies outside reward_range=({low:g}, {high:g}); widen the range",
+                    wrong[0],
+                    f"the reward {self.log.reward[wrong[0]]:g} lies outside reward_range=({low:g}, {high:g}); widen the range",
                     "reward",
                 )
 

@@ -95,25 +95,24 @@ def _outcome_counts(log: Episodes, model: MDP, row: IntArray, states: IntArray) 
             "the episode ends before the horizon; name the next_state in which the model absorbs",
             "next_state",
         )
-    use = np.flatnonzero(log.next_state >= 0)
-    stage = log.stage[use] if len(model.reward) > 1 else np.zeros(use.size, np.int64)
-    paid_code = np.unique(log.reward[use], return_inverse=True)[1].reshape(-1)
-    keys = np.c_[row[use], states[log.next_state[use]], stage, paid_code]
-    distinct, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    after = np.where(log.next_state >= 0, states[np.maximum(log.next_state, 0)], -1)  # -1: not recorded
+    stage = log.stage if len(model.reward) > 1 else np.zeros(row.size, np.int64)
+    paid_code = np.unique(log.reward, return_inverse=True)[1].reshape(-1)
+    distinct, first, inverse = np.unique(
+        np.c_[row, after, stage, paid_code], axis=0, return_index=True, return_inverse=True
+    )
     place = np.empty(len(distinct), np.int64)
     for j, ((q, s_next, h, _), i) in enumerate(zip(distinct.tolist(), first.tolist(), strict=True)):
         here = slice(int(model.row_start[q]), int(model.row_start[q + 1]))
-        paid = log.reward[use[i]]
-        fits = (model.successor[here] == s_next) & np.isclose(model.reward[h, here], paid, rtol=1e-9, atol=1e-12)
+        fits = np.isclose(model.reward[h, here], log.reward[i], rtol=1e-9, atol=1e-12)
+        if s_next >= 0:
+            fits &= model.successor[here] == s_next
         if not fits.any():
-            raise log.error(
-                use[i],
-                f"the model has no outcome with this next_state and reward {paid:g} in its row; correct one of them",
-            )
+            where = "with this next_state and reward" if s_next >= 0 else "with the reward"
+            raise log.error(i, f"the model has no outcome {where} {log.reward[i]:g} in its row; correct one of them")
         place[j] = here.start + int(fits.argmax())
-    outcome = np.full(row.size, -1, np.int64)
-    outcome[use] = place[inverse.reshape(-1)]
-    return np.bincount(outcome[use], minlength=model.successor.size), outcome
+    outcome = np.where(after >= 0, place[inverse.reshape(-1)], -1)
+    return np.bincount(outcome[outcome >= 0], minlength=model.successor.size), outcome
 
 
 # -- shared noise ------------------------------------------------------------------------------------------------------

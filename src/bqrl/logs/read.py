@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
+from bqrl.checks import is_one_line, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.columns import Codes, cells_of, chosen_columns, frame_columns, is_frame, label_text, numbering, plain
@@ -237,7 +237,7 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
     """Position of the column of each role."""
     if not any(name.strip() for name in source.header):
         raise source.error(None, "the log is empty; expected a header such as episode,state,action,reward")
-    if source.path is not None and not all(name.isprintable() for name in source.header):
+    if source.path is not None and not all(map(is_one_line, source.header)):
         raise source.error(None, "the header must hold names separated by commas on one line; is a quote left open?")
     place = chosen_columns(source.header, columns, ROLES)
     for role in ROLES:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import shown, whole
+from bqrl.checks import is_one_line, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
@@ -354,10 +354,12 @@ def names(given: Iterable[Any] | None, count: int, what: str) -> tuple[str, ...]
     strings = tuple(str(name) for name in given)
     if len(strings) != count:
         raise ArgumentError(f"{what} must hold {count} names, got {len(strings)}", name=what, value=given)
-    unprintable = [name for name in strings if not name.isprintable()]
-    if unprintable:
+    unprintable = next((name for name in strings if not is_one_line(name)), None)
+    if unprintable is not None:
         raise ArgumentError(
-            f"{what} must be printable on one line, got {shown(unprintable[0])}", name=what, value=unprintable[0]
+            f"{what} must be printable on one line, got {shown(unprintable)}; remove line breaks and control characters",
+            name=what,
+            value=unprintable,
         )
     if len(set(strings)) != count:
         twice = next(name for name, times in Counter(strings).items() if times > 1)

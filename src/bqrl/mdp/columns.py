@@ -146,6 +146,7 @@ class Codes:
 
     code: IntArray
     labels: list[str]
+    values: list[Any] | None = None  # the first cell of each label; None for the columns of files
 
 
 def numbering() -> defaultdict[Any, int]:
@@ -162,7 +163,9 @@ def coded(cells: Sequence[Any]) -> Codes:
         code = np.fromiter(map(raw.__getitem__, cells), np.int64, len(cells))
     except TypeError:  # a cell that is not hashable
         return coded([label_text(cell) for cell in cells])
-    return Codes(np.array([text[label_text(cell)] for cell in raw], np.int64)[code], list(text))
+    place = [text[label_text(cell)] for cell in raw]
+    first = dict(zip(reversed(place), reversed(raw), strict=True))
+    return Codes(code=np.array(place, np.int64)[code], labels=list(text), values=[first[i] for i in range(len(text))])
 
 
 def label_text(cell: Any) -> str:

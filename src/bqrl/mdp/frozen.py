@@ -33,6 +33,7 @@ class FrozenMDP(Tabular):
     available: BoolArray
     known: BoolArray
     state_names: tuple[str, ...] | None
+    state_values: tuple[Any, ...] | None  # the states as a step function or a frame gives them; files do not store them
     action_names: tuple[str, ...] | None
     units: str | None
     noise: SharedNoise | None  # the laws of events whose images the rows are, where rows share them
@@ -41,7 +42,8 @@ class FrozenMDP(Tabular):
     _per_structure: dict[Any, Any]  # written by derived.per_structure alone; shared with twins
     __slots__ = (
         "A", "H", "S", "_per_model", "_per_structure", "_reward", "action_names", "available", "discount",
-        "known", "mu", "noise", "probability", "row_reward", "row_start", "state_names", "successor", "units",
+        "known", "mu", "noise", "probability", "row_reward", "row_start", "state_names", "state_values",
+        "successor", "units",
     )  # fmt: skip
 
     def _store(self, **fields: Any) -> None:

@@ -99,15 +99,24 @@ def _floats(cells: list[Any], header: str) -> FloatArray:
             raise TypeError
         return np.array(cells, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        bad = next((i for i, cell in enumerate(cells) if not isinstance(cell, (int, float))), 0)
+        bad = next((i for i, cell in enumerate(cells) if not _is_number(cell)), 0)
         message = f"row {bad}: {shown(cells[bad])} is not a number (column {header})"
         raise ModelError(message, column=header) from None
+
+
+def _is_number(cell: Any) -> bool:
+    """Whether a cell is a number or spells one."""
+    try:
+        float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return not isinstance(cell, (bool, np.bool_))
 
 
 def to_table(
     listing: Listing, horizon: int | None, state_names: Any = None, action_names: Any = None, **noise: Any
 ) -> tuple[Table, int, dict[str, Any]]:
-    """Table, horizon, and names and noise of the listed lines. A number in place of names is the number of ids.
+    """Table, horizon, and names, values and noise of the listed lines. A number in place of names is the number of ids.
 
     `noise` holds further fields of `SharedNoise`, used if there is a column of events.
     """
@@ -130,6 +139,8 @@ def to_table(
         stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared
     )
     facts: dict[str, Any] = {"state_names": states, "action_names": actions, "noise": None}
+    if state_names is None:
+        facts["state_values"] = _values(listing, {"next_state": s_next, "state": s}, states or range(S))
     if shared and set(listing.ids[EVENT].labels) != {""}:
         facts["noise"] = _read_events(listing, rows, table, **noise)
         table.probability = facts["noise"].image(facts["noise"].probabilities, table.probability)
@@ -184,6 +195,19 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
             names = list(map(str, range(1, total + 1)))  # ids from 1 are the names, so that tables show the file's ids
     places = [np.array([index[label] for label in column.labels], np.int64)[column.code] for column in columns]
     return places, len(names) if names is not None else int(total or 0), names
+
+
+def _values(listing: Listing, places: dict[str, IntArray], names: Sequence[Any]) -> tuple[Any, ...] | None:
+    """The cells that name the states, by number; None for a file. A state that no line names has its name as value."""
+    values = list(names)
+    for role, place in places.items():
+        column = listing.ids[role]
+        if column.values is None:
+            return None
+        line = np.unique(column.code, return_index=True)[1]
+        for s, value in zip(place[line].tolist(), column.values, strict=True):
+            values[s] = value
+    return tuple(values)
 
 
 def _number(label: str) -> float:

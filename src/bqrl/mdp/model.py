@@ -195,7 +195,8 @@ class MDP(FrozenMDP):
 
     def _facts(self) -> dict[str, Any]:
         """What a copy of the model keeps beside its table."""
-        return {name: getattr(self, name) for name in ("known", "state_names", "action_names", "units", "noise")}
+        facts = ("known", "state_names", "action_names", "state_values", "units", "noise")
+        return {name: getattr(self, name) for name in facts}
 
     # -- files, environments ----------------------------------------------------------------------------------------
 

@@ -77,8 +77,8 @@ def from_step(
     Returns
     -------
     MDP
-        The model. `mdp.noise.states[s]` and `mdp.noise.actions[a]` are the objects that `step` receives; states are in
-        increasing order if they can be sorted, else in the order in which they were found.
+        The model. `mdp.state_values[s]` and `mdp.noise.actions[a]` are the objects that `step` receives (rows of an
+        array as tuples); states are in increasing order if they can be sorted, else in the order in which they were found.
 
     >>> def step(stock, order, demand):
     ...     sold = min(stock + order, demand)
@@ -101,8 +101,15 @@ def from_step(
                     "available requires vectorized=True; give actions as a function of the state instead"
                 )
             found = _follow(step, actions, search)
-    names = {"state_names": _names(found.states, state_name), "action_names": _names(found.actions, action_name)}
-    return _model(found, search, events_observed, discount=discount, **names)
+    return _model(
+        found,
+        search,
+        events_observed,
+        discount=discount,
+        state_names=_names(found.values, state_name),
+        action_names=_names(found.actions, action_name),
+        state_values=found.values,
+    )
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -324,10 +331,9 @@ def _model(found: Found, search: Search, events_observed: bool, **optional: Any)
     return MDP.from_table(table, H, found.mu, noise=noise, **optional)
 
 
-def _names(values: Any, name: Callable[[Any], str]) -> list[str]:
+def _names(values: tuple[Any, ...], name: Callable[[Any], str]) -> list[str]:
     """Names by `name` if they are distinct and printable, else by `repr`, else numbered."""
-    plain = [value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value for value in values]
-    plain = [tuple(value) if isinstance(value, list) else value for value in plain]
+    plain = [value.tolist() if isinstance(value, np.generic) else value for value in values]
     for text in (name, repr):
         names = [" ".join(str(text(value)).split()) for value in plain]
         if len(set(names)) == len(names) and all(found.isprintable() and found for found in names):

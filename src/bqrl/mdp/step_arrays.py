@@ -72,6 +72,13 @@ class Found:
     reward: FloatArray
     mu: FloatArray  # law of the first state
 
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The states as plain objects: rows of an array as tuples."""
+        if isinstance(self.states, tuple):
+            return self.states
+        return tuple(tuple(s) if isinstance(s, list) else s for s in self.states.tolist())
+
 
 def follow_arrays(
     step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, search: Search

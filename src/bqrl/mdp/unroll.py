@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bqrl.errors import PolicyError, SizeError
-from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 
 MAX_LABELS = 1_000_000
@@ -24,6 +25,27 @@ class Acting(Protocol):
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> Any:
         """Memory after a transition of stage `h`."""
+
+
+def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
+    """Raise PolicyError unless every action `a` exists in its state `s` at stage `h`."""
+    wrong = (a >= mdp.A) | (a < 0)
+    if not wrong.any():
+        wrong = ~mdp.stage(h).available[s, a]
+    if wrong.any():
+        state, action = int(s[wrong.argmax()]), int(a[wrong.argmax()])
+        known = f"{mdp.action_label(action)}, which is not available there" if 0 <= action < mdp.A else f"{action}"
+        raise PolicyError(
+            f"the policy plays action {known} in state {mdp.state_label(state)} at stage {h}; "
+            f"the problem has actions 0 to {mdp.A - 1}", stage=h, state=state, action=action,
+        )  # fmt: skip
+
+
+def outcomes_played(mdp: MDP, h: int, s: int, a: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+    """Successors, probabilities and rewards of the action that a policy plays; PolicyError if it does not exist there."""
+    if not (0 <= a < mdp.A and mdp.available[0 if mdp.stationary else h, s, a]):
+        check_played(mdp, h, np.array([s]), np.array([a]))
+    return mdp.outcomes(h, s, a)
 
 
 def markov_actions(policy: Acting, mdp: MDP) -> IntArray:
@@ -94,6 +116,6 @@ def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
 
 def _outcomes(mdp: MDP, h: int, s: int, a: int) -> list[tuple[int, float]]:
     """Next states and rewards of the outcomes that can happen."""
-    successors, probabilities, rewards = mdp.outcomes(h, s, a)
+    successors, probabilities, rewards = outcomes_played(mdp, h, s, a)
     happens = probabilities > 0.0
     return list(zip(successors[happens].tolist(), rewards[happens].tolist(), strict=True))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, number, shown
+from bqrl.checks import is_one_line, nearest, number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.build import MAX_STAGES, Table, check_horizon, names, row_place
@@ -18,17 +18,18 @@ SUM_RULE = f"the probabilities of a row must sum to 1 (tolerance {ROW_TOL:g})"
 MAX_PLACES = 100_000_000  # (stage, state) pairs: a table of reachable states must fit
 MAX_SHARE = 1e6  # larger entries cannot be percentages either; sums stay finite
 MAX_RETURN = 1e300  # sums and differences of returns stay finite
+MIN_LARGEST = 1e-290  # a grid over smaller rewards would have steps that floats cannot hold
 
 
 def checked(
     table: Table, H: int, start: Any, discount: float, *, available: Any = None, known: Any = None, state_names: Any = None,
-    action_names: Any = None, units: str | None = None, noise: Any = None,
+    action_names: Any = None, state_values: tuple[Any, ...] | None = None, units: str | None = None, noise: Any = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The fields of a model, each checked."""
     S, A, K = table.S, table.A, table.K
     H = check_horizon(H)
     _check_length(H, S)
-    if units is not None and not (isinstance(units, str) and units.isprintable()):
+    if units is not None and not (isinstance(units, str) and is_one_line(units)):
         raise ArgumentTypeError(f"units must be a word such as 'EUR', got {units!r}", name="units", value=units)
     labels = names(state_names, S, "state_names")
     mask = mask_of(available, (K, S, A), "available")
@@ -56,6 +57,7 @@ def checked(
         "discount": number(discount, "discount", 0.0, 1.0, "(]"),
         "mu": first_state(start, S, labels),
         "state_names": labels,
+        "state_values": state_values,
         "action_names": names(action_names, A, "action_names"),
         "units": units,
         "available": listed,
@@ -135,6 +137,10 @@ def check_table(table: Table, H: int) -> None:
     allowed = MAX_RETURN / H
     wrong = ~(np.abs(rewards) <= allowed)
     if not wrong.any():
+        if 0.0 < (largest := float(np.abs(rewards).max())) < MIN_LARGEST:
+            raise ModelError(
+                f"the largest reward must be 0 or at least {MIN_LARGEST:g} in size, got {largest:g}; rescale the rewards"
+            )
         return
     where = np.argwhere(wrong)[0]
     if rewards.ndim == 2:
@@ -176,7 +182,7 @@ def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArra
     mu = np.zeros(S)
     if isinstance(start, Mapping):
         for state, share in start.items():
-            mu[_state(state, S, labels)] += number(share, f"start[{shown(state)}]", 0.0, MAX_SHARE)
+            mu[_state(state, S, labels)] += number(share, f"start[{shown(state)}]", 0.0)
     elif isinstance(start, (str, int, np.integer)) and not isinstance(start, bool):
         mu[_state(start, S, labels)] = 1.0
     else:

@@ -5,6 +5,7 @@ from numba import njit, prange
 
 from bqrl.kernels.backward import ball_end, column_after
 from bqrl.kernels.l1 import l1_expectation, l1_moved, sorted_by_value
+from bqrl.kernels.layout import Stages
 
 
 @njit(cache=True)
@@ -21,51 +22,51 @@ def push_needs(rows, moves, action, mass, out):
 
 
 @njit(cache=True)
-def push_optimistic(stages, sums, probability, half, tables, values, target, work):
+def push_optimistic(group, lowest, count, probability, half, values, flat, begin, target, work):
     """Return the law of the return under a sweep's policy and the kernel of the ball that attains the sweep's value.
 
-    As `push_stages`, but the row played at a need is moved within its ball so that the expectation of the values after it is
-    least. `half` (H*S*A,) holds half the radius of every row, `values` the values of the stages 0 to H, one after the other.
+    This is `push_stages`, but the row played at a need moves within its ball so that the expectation of the values after it
+    is least. `half` (H*S*A,) holds half the radius of every row, `values` the values of the stages 0 to H, one after the other.
     """
+    stages = Stages(*group)
     H, S, rows = stages.size.size - 1, stages.mu.size, stages.mu.size * stages.A
-    extra = (tables.begin[1] - tables.begin[0]) // S - stages.size[0]
+    extra = (begin[1] - begin[0]) // S - stages.size[0]
     most = np.max(np.diff(stages.start))
     places, reached, moved = np.empty(most, np.int64), np.empty(most), np.empty(most)
     work[0] = 0.0
     for s in range(S):
         work[0, s, 0] = stages.mu[s]
-    now = 0
     for h in range(H):
-        here, after = work[now], work[1 - now]
-        after[:, : sums.count[h + 1]] = 0.0
+        here, after = work[h % 2], work[1 - h % 2]
+        after[:, : count[h + 1]] = 0.0
         base = 0 if stages.start.size - 1 == rows else h * rows
         first, columns, n_next = stages.start[base], stages.size[h] + extra, stages.size[h + 1] + extra
-        rise = sums.lowest[h] - sums.lowest[h + 1]
-        highest = target - sums.lowest[h] - stages.lowest[h]  # column of the sum 0
+        rise = lowest[h] - lowest[h + 1]
+        highest = target - lowest[h] - stages.lowest[h]  # column of the sum 0
         for s in range(S):
             row, order = -1, places[:0]
-            for g in range(sums.count[h]):
+            for g in range(count[h]):
                 if here[s, g] == 0.0:
                     continue
                 c = min(max(highest - g, 0), columns - 1)
-                a = tables.flat[tables.begin[h] + s * columns + c]
-                begin, end = stages.start[base + s * stages.A + a], stages.start[base + s * stages.A + a + 1]
+                a = flat[begin[h] + s * columns + c]
+                i, end = stages.start[base + s * stages.A + a], stages.start[base + s * stages.A + a + 1]
                 if row != a:
-                    row, order = a, places[: end - begin]
+                    row, order = a, places[: end - i]
                     for j in range(order.size):
                         order[j] = j
-                for i in range(begin, end):
-                    to = min(max(c + stages.shift[h, i - first], 0), n_next - 1)
-                    reached[i - begin] = values[tables.begin[h + 1] + stages.successor[i] * n_next + to]
+                for j in range(order.size):
+                    to = min(max(c + stages.shift[h, i + j - first], 0), n_next - 1)
+                    reached[j] = values[begin[h + 1] + stages.successor[i + j] * n_next + to]
                 sorted_by_value(order, reached, 1.0)
-                l1_moved(order, probability[begin:end], half[h * rows + s * stages.A + a], moved[: order.size])
-                for i in range(begin, end):
-                    after[stages.successor[i], g + rise + stages.gain[h, i - first]] += here[s, g] * moved[i - begin]
-        now = 1 - now
-    law, first = np.zeros(stages.size[0]), sums.lowest[H] - stages.lowest[0]
+                l1_moved(order, probability[i:end], half[h * rows + s * stages.A + a], moved[: order.size])
+                for j in range(order.size):
+                    to = g + rise + stages.gain[h, i + j - first]
+                    after[stages.successor[i + j], to] += here[s, g] * moved[j]
+    law, first = np.zeros(stages.size[0]), lowest[H] - stages.lowest[0]
     for s in range(S):
-        for g in range(sums.count[H]):
-            law[first + g] += work[now, s, g]
+        for g in range(count[H]):
+            law[first + g] += work[H % 2, s, g]
     return law
 
 

@@ -6,7 +6,7 @@ averaging the rows of a state over its actions, where each outcome keeps its rew
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,8 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
         - actions of shape (S,) or (H, S), or action probabilities of shape (H, S, A);
         - "always:NAME", the action called NAME in every state.
     labels : bool
-        Pass states to f and predict as their own labels instead of their indices.
+        Pass states to f and predict as their own values instead of their indices: the states of the step function or of
+        the table behind the model, else their names. The names serve for models from files.
 
     Returns
     -------
@@ -59,10 +60,13 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
         return problem, policy  # type: ignore[return-value]
     if isinstance(policy, str):
         return problem, _always(problem, policy)
+    states: Sequence[Any] = range(problem.S)
+    if labels:
+        states = problem.state_values or problem.state_names or states
     if callable(getattr(policy, "predict", None)):
-        return problem, _predicted(problem, policy, labels)
+        return problem, _predicted(problem, policy, states)
     if callable(policy):
-        return problem, _called(problem, lambda h, s: policy(h, problem.state_label(s) if labels else s))
+        return problem, _called(problem, lambda h, s: policy(h, states[s]))
     return _tabulated(problem, policy)
 
 
@@ -79,11 +83,11 @@ def _always(mdp: MDP, given: str) -> MarkovPolicy:
     return _called(mdp, lambda h, s: a)
 
 
-def _predicted(mdp: MDP, model: Any, labels: bool) -> MarkovPolicy:
+def _predicted(mdp: MDP, model: Any, states: Sequence[Any]) -> MarkovPolicy:
     """Return the policy of an object with `predict`, which depends on the state only."""
     actions = np.zeros(mdp.S, np.int64)
     for s in np.flatnonzero(mdp.reachable[:-1].any(axis=0)).tolist():
-        found = model.predict(mdp.state_label(s) if labels else s, deterministic=True)
+        found = model.predict(states[s], deterministic=True)
         actions[s] = _index(mdp, found[0] if isinstance(found, tuple) else found, None, s)
     return MarkovPolicy(np.tile(actions, (mdp.H, 1)))
 
@@ -139,7 +143,9 @@ def averaged(mdp: MDP, probabilities: FloatArray) -> MDP:
         S=mdp.S, A=1, K=K, row_start=model.row_start[:: mdp.A].copy(), successor=model.successor,
         probability=model.probability * weights, reward=model.reward, infer_available=True,
     )  # fmt: skip
-    return MDP.from_table(table, mdp.H, mdp.mu, mdp.discount, state_names=mdp.state_names)
+    return MDP.from_table(
+        table, mdp.H, mdp.mu, mdp.discount, state_names=mdp.state_names, state_values=mdp.state_values
+    )
 
 
 def _checked_shares(mdp: MDP, probabilities: FloatArray) -> FloatArray:

@@ -26,6 +26,7 @@ from bqrl.errors import ArgumentError, PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
+from bqrl.mdp.unroll import outcomes_played
 from bqrl.planners.follow import play_shares, target_masses
 
 MAX_ROWS = 1_000_000
@@ -154,7 +155,7 @@ def _label_rows(policy: Policy, mdp: MDP) -> Iterator[Row]:
             if h == labels.H - 1:
                 yield row | {"next_state": None, "reward": None, "next_label": None}
                 continue
-            for t, q, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
+            for t, q, r in zip(*(column.tolist() for column in outcomes_played(mdp, h, s, a)), strict=True):
                 if q > 0.0:
                     child = int(labels.next(v, h, s, a, r, t))
                     yield row | {"next_state": mdp.state_label(t), "reward": r, "next_label": child}

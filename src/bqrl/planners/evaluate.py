@@ -24,8 +24,9 @@ from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
+from bqrl.mdp.unroll import check_played, outcomes_played
 from bqrl.planners.convert import bind
-from bqrl.planners.follow import check_played, push_forward, sums_on
+from bqrl.planners.follow import push_forward, sums_on
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # largest number of (state, memory, sum) triples per stage for which all returns are enumerated
@@ -77,7 +78,7 @@ def evaluate(
     bracket : bool
         Return both ends of the bracket instead of the lower law.
     labels : bool
-        Pass states to a function or to `predict` as their labels instead of their indices.
+        Pass states to a function or to `predict` as their own values (see `bind`), not their indices.
     points : int
         Size of the rounded grid; the width of the bracket is inversely proportional to it.
     max_points, max_set : int
@@ -192,8 +193,8 @@ def _walk_memories(mdp: MDP, policy: Policy, columns: Grid) -> Law:
         for (s, memory), row in mass.items():
             some = np.flatnonzero(row)  # sums without mass might lie outside the range of the next stage
             a = policy.act(h, s, memory)
+            successors, probabilities, rewards = outcomes_played(mdp, h, s, a)
             q = (stored * mdp.S + s) * mdp.A + a
-            successors, probabilities, rewards = mdp.outcomes(h, s, a)
             for j, (t, p, r) in enumerate(zip(successors.tolist(), probabilities, rewards.tolist(), strict=True)):
                 if p > 0.0:
                     place = gain[mdp.row_start[q] - first + j]
@@ -225,7 +226,7 @@ def simulate(
     seed : int, Generator or None
         Source of randomness; None draws fresh entropy. The same int gives the same bits.
     labels : bool
-        Pass states to a function or to `predict` as their labels instead of their indices.
+        Pass states to a function or to `predict` as their own values (see `bind`), not their indices.
 
     Returns
     -------

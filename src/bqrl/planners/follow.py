@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numba import get_num_threads
 
-from bqrl.errors import PolicyError
-from bqrl.kernels.layout import Rows, Sums, Tables, Trace
+from bqrl.kernels.layout import Dynamics, Rows
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
@@ -25,8 +24,8 @@ from bqrl.mdp.find_grid import grid
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.mdp.sums import SumRange, sums_of
-from bqrl.mdp.sums import Sums as SumColumns
+from bqrl.mdp.sums import SumRange, Sums, sums_of
+from bqrl.mdp.unroll import check_played, outcomes_played
 from bqrl.planners.ball_loops import push_optimistic
 from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, Sweep, by_products, row_shift
 
@@ -39,9 +38,13 @@ class Follower:
         sums = sums_on(self.mdp, self.grid)
         H = self.mdp.H
         assert isinstance(sums, SumRange)
-        self._sums = Sums(sums.lowest, sums.size)
+        self._sums = sums.lowest, sums.size
         self._work = np.empty((2, self.mdp.S, int(sums.size.max())))
-        self._kernel, self._reward = np.array(self.mdp.probability), np.array(self.mdp.reward)
+        stages, self._kernel = layout.stages, np.array(self.mdp.probability)
+        self.dynamics = Dynamics(
+            stages.start, stages.successor, self._kernel, np.array(self.mdp.reward), stages.gain, stages.lowest, stages.mu,
+            stages.A,
+        )  # fmt: skip
         self._markov = read_only(np.arange(H + 1) * self.mdp.S)
         self._alike: Grid = self.grid
 
@@ -55,36 +58,39 @@ class Follower:
             self._alike = policy.grid  # the policies of a learner share one grid
         return policy.grid is self._alike
 
-    def _tables(self, policy: MarkovPolicy | TargetPolicy) -> tuple[Tables, int]:
+    def _tables(self, policy: MarkovPolicy | TargetPolicy) -> tuple[ActionArray, IntArray, int]:
+        """Return the action tables of all stages, where each begins, and the target in steps."""
         if isinstance(policy, MarkovPolicy):
-            return Tables(policy.actions.reshape(-1), self._markov), 0
-        return policy.tables, policy.first_column + int(self.grid.lowest[0])
+            return policy.actions.reshape(-1), self._markov, 0
+        return *policy.tables, policy.first_column + int(self.grid.lowest[0])
 
     def law(self, policy: MarkovPolicy | TargetPolicy, probability: FloatArray | None = None) -> FloatArray:
         """Return the mass of every point of stage 0; `probability` is another kernel on the same outcomes."""
         kernel = self._kernel if probability is None else probability
-        tables, target = self._tables(policy)
-        mass: FloatArray = push_stages(self.layout.stages, self._sums, kernel, tables, target, self._work)
+        stages, tables = tuple(self.layout.stages), self._tables(policy)
+        mass: FloatArray = push_stages(stages, *self._sums, kernel, *tables, self._work)
         return mass
 
     def optimistic_law(self, done: Sweep, target: float, half: FloatArray, probability: FloatArray) -> FloatArray:
         """Return the law that attains the value of an optimistic sweep with keep=True: its policy, the best kernel of the ball."""
         assert done.values is not None
-        tables, column = self._tables(done.policy(target))
+        stages, tables = tuple(self.layout.stages), self._tables(done.policy(target))
         values = np.concatenate([stage.reshape(-1) for stage in done.values])
         mass: FloatArray = push_optimistic(
-            self.layout.stages, self._sums, probability, half.reshape(-1), tables, values, column, self._work
+            stages, *self._sums, probability, half.reshape(-1), values, *tables, self._work
         )
         return mass
 
-    def play(self, policy: MarkovPolicy | TargetPolicy, u: FloatArray, trace: Trace) -> None:
+    def play(
+        self, policy: MarkovPolicy | TargetPolicy, u: FloatArray, states: IntArray, actions: IntArray,
+        rewards: FloatArray,
+    ) -> None:  # fmt: skip
         """Play one episode with the given uniforms: one for the first state, one per stage."""
-        tables, target = self._tables(policy)
-        play_tables(self.layout.stages, self._kernel, self._reward, tables, target, u, trace)
+        play_tables(tuple(self.dynamics), *self._tables(policy), u, states, actions, rewards)
 
 
 @per_structure
-def sums_on(mdp: MDP, columns: Grid) -> SumColumns:
+def sums_on(mdp: MDP, columns: Grid) -> Sums:
     """Return the sums on a grid, computed once per problem and grid."""
     return sums_of(mdp, columns)
 
@@ -143,25 +149,11 @@ def _push_products(
             out += kernel[rows].T @ spread
 
 
-def _actions_by_sum(policy: Policy, h: int, sums: SumColumns) -> tuple[ActionArray, IntArray]:
+def _actions_by_sum(policy: Policy, h: int, sums: Sums) -> tuple[ActionArray, IntArray]:
     if isinstance(policy, MarkovPolicy):
         return policy.actions[h][:, None], np.zeros(sums.count(h), np.int64)
     assert isinstance(policy, TargetPolicy)
     return policy.actions[h], policy.column(h, policy.target - sums.values(h))
-
-
-def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
-    """Raise PolicyError unless every action `a` exists in its state `s` at stage `h`."""
-    wrong = (a >= mdp.A) | (a < 0)
-    if not wrong.any():
-        wrong = ~mdp.stage(h).available[s, a]
-    if wrong.any():
-        state, action = int(s[wrong.argmax()]), int(a[wrong.argmax()])
-        known = f"{mdp.action_label(action)}, which is not available there" if 0 <= action < mdp.A else f"{action}"
-        raise PolicyError(
-            f"the policy plays action {known} in state {mdp.state_label(state)} at stage {h}; "
-            f"the problem has actions 0 to {mdp.A - 1}", stage=h, state=state, action=action,
-        )  # fmt: skip
 
 
 def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
@@ -179,8 +171,9 @@ def _of_markov(mdp: MDP, policy: MarkovPolicy) -> FloatArray:
     shares = np.zeros((mdp.H, mdp.S, mdp.A))
     here: FloatArray = mdp.mu
     for h in range(mdp.H):
-        stage = mdp.stage(h)
-        shares[h, np.arange(mdp.S), policy.actions[h]] = here
+        stage, met = mdp.stage(h), np.flatnonzero(here)
+        check_played(mdp, h, met, policy.actions[h, met])
+        shares[h, met, policy.actions[h, met]] = here[met]
         by_row = np.repeat(shares[h].reshape(-1), np.diff(stage.row_start))
         here = np.bincount(stage.successor, by_row * stage.probability, mdp.S).astype(np.float64)
     return shares
@@ -206,6 +199,8 @@ def target_masses(mdp: MDP, policy: TargetPolicy) -> Iterator[tuple[int, FloatAr
         stage, values = mdp.stage(h), sums.values(h)
         yield h, values, mass
         column = policy.column(h, policy.target - values)
+        met, place = np.nonzero(mass)
+        check_played(mdp, h, met, policy.actions[h][met, column[place]])
         out = np.zeros((mdp.S, sums.count(h + 1)))
         rows = Rows(stage.row_start, stage.successor, stage.probability)
         push_mass(rows, sums.moves(h), policy.actions[h], column, mass, out, 0, out.shape[1])
@@ -219,8 +214,9 @@ def _of_memories(mdp: MDP, policy: Policy) -> FloatArray:
         after: dict[tuple[int, Any], float] = defaultdict(float)
         for (s, memory), p in mass.items():
             a = policy.act(h, s, memory)
+            outcomes = outcomes_played(mdp, h, s, a)
             shares[h, s, a] += p
-            for t, q, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
+            for t, q, r in zip(*(column.tolist() for column in outcomes), strict=True):
                 if q > 0.0:
                     after[t, policy.next(memory, h, s, a, r, t)] += p * q
         mass = after

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bqrl.checks import number
+from bqrl.checks import number, short
 from bqrl.display import Charted, Tabular, frame, views
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
@@ -271,8 +271,8 @@ def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
     beta = number(beta, "beta")
     if not 0.0 <= beta <= tau:
         raise ArgumentError(
-            f"beta must be a number in [0, tau] = [0, {tau:g}], got {beta:g}; beta = tau is CVaR, beta = 0 the quantile",
-            name="beta", value=beta,
+            f"beta must be a number in [0, tau] = [0, {short(tau)}], got {short(beta)}; beta = tau is CVaR,"
+            " beta = 0 the quantile", name="beta", value=beta,
         )  # fmt: skip
     if tau == 1.0 and beta == 0.0:
         raise ArgumentError(
