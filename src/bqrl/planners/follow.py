@@ -72,7 +72,7 @@ class Follower:
         return mass
 
     def optimistic_law(self, done: Sweep, target: float, half: FloatArray, probability: FloatArray) -> FloatArray:
-        """Return the law that attains the value of an optimistic sweep with keep=True: its policy, the best kernel of the ball."""
+        """Return the law of a policy under the kernel of the ball with which it attains the value of an optimistic sweep."""
         assert done.values is not None
         stages, tables = tuple(self.layout.stages), self._tables(done.policy(target))
         values = np.concatenate([stage.reshape(-1) for stage in done.values])

@@ -8,8 +8,11 @@ one target also bounds its neighbours; a sweep at width 1, where J equals W, mak
 stated tolerance in place of rounding error and start at the width at which their last search ended; one to four sweeps are
 then enough.
 
-Over an l1 ball the law of a policy says little about F. There the search moves on the lattice of widths until both
-neighbours of the best width have been swept, and then refines between them. Any set of widths gives a valid bound.
+Over an l1 ball J_d(z) is the least cost over policies and kernels of the ball, so the law of a policy under its best kernel
+takes the place of F_pi. Learners search on the lattice of widths in this way, without a tolerance, and at first close to the
+width at which their last search ended. Where such a law is not available (robust plans) or where widths between lattice
+points matter (`solve`), the search moves on the lattice until both neighbours of the best width have been swept, and then
+refines between them. Any set of widths gives a valid bound.
 
 A policy that attains F at the (z, d) of the bound may itself have a value far below it, so every policy found is evaluated.
 """
@@ -66,7 +69,7 @@ class WidthSearch:
     layout: Layout | None = None  # prepared by an earlier search on the same problem and grid
     follower: Follower | None = None
     begin: float | None = None  # the width at which an earlier search ended
-    refine: bool = True  # over a ball: also sweep between lattice widths, for a tighter bound
+    refine: bool = True  # over a ball: also sweep between lattice widths, for a tighter bound; otherwise search by laws
     max_bytes: int = MAX_BYTES  # limit on stored action tables; a sweep is repeated if its tables were dropped
     targets: FloatArray = field(init=False)  # every target z of the grid
     sweeps: dict[float, Sweep] = field(default_factory=dict)
@@ -151,9 +154,9 @@ class WidthSearch:
     def upper(self, tolerance: float | None = None) -> tuple[float, int, float]:
         """Return U, its target column and its width; U exceeds min_d F(z, d) or a policy's value by at most `tolerance`.
 
-        The default tolerance is rounding error. Over a ball the search over lattice widths ignores the tolerance.
+        The default tolerance is rounding error. Over a ball the search over lattice widths uses no larger one.
         """
-        if tolerance is None:
+        if tolerance is None or self._by_laws:
             tolerance = LINE_TOL * size_of(self.targets[[0, -1]])
         longest = float(max(self.targets.size - 1, 1))
         first = math.sqrt(longest) if self.begin is None else self.begin
@@ -203,7 +206,7 @@ class WidthSearch:
         """Return the width at which the maximum of F_pi(z, .) over the policies found is lowest.
 
         None if that maximum, or the value of a policy found, is at least `enough`. Between lattice widths the functions are
-        linear, so the minimum lies on the lattice or at an intersection of two lines.
+        linear, so the minimum lies on the lattice or at an intersection of two lines; over a ball the lattice is enough.
         """
         lines = np.array([self.line(self._attained(d, column), column) for d in self.sweeps])
         if self.half is None and max(found.value for found in self.found.values()) >= enough:
