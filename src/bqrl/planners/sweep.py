@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -252,12 +253,11 @@ def _in_one_call(
         ball = ball._replace(half=ball.half.reshape(-1), missing=ball.missing.reshape(-1))
     goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
     writeable = kernel if kernel.flags.writeable else kernel.copy()  # read-only arrays would compile a second time
-    cells = S * (grid.size + extra)
-    values = np.empty(int(cells.sum()) if keep else 0)
-    if keep:
-        values[begin[-1] :].reshape(S, -1)[:] = cost
+    values = np.empty(int(begin[-1]) + S * cost.size if keep else 0)
+    values[begin[-1] :].reshape(-1, cost.size)[:] = cost
     last = sweep_stages(stages, writeable, ball, goal, work, extra, tables, values)
-    stored = tuple(part.reshape(S, -1) for part in np.split(values, begin[1:])) if keep else None
+    ends = [*begin.tolist(), values.size]
+    stored = tuple(values[i:j].reshape(S, -1) for i, j in pairwise(ends)) if keep else None
     columns = int(grid.size[0]) + extra
     root = mdp.mu @ work[last, : S * layers * columns].reshape(S, -1)
     if not policy:

@@ -164,14 +164,20 @@ class WidthSearch:
         while True:
             widths = sorted(self.bounds)
             table = np.array([self.bounds[d] for d in widths])
-            ceiling, column = self._ceiling(table, tolerance)
+            own = table.min(axis=0)
+            ceiling, column = float(own.max()), int(own.argmax())
             best = widths[int(table[:, column].argmin())]
+            if self._by_laws and self._neighbour(best, column) is None:
+                return ceiling, column, best
+            if self.half is None or self._by_laws:
+                ceiling, column = self._ceiling(own, tolerance)
+                best = widths[int(table[:, column].argmin())]
             if self.half is None:
                 following = self._lowest(column, ceiling - tolerance)
                 if following is not None and len(self.sweeps) == SHORTFALLS_AFTER and 1.0 not in self.sweeps:
                     following = 1.0
             elif self._by_laws:
-                ceiling = float(table[:, column].min())
+                ceiling = float(own[column])
                 following = self._step(best, self._lowest(column, ceiling - tolerance))
             else:
                 following = self._neighbour(best, column)
@@ -181,17 +187,14 @@ class WidthSearch:
                 return ceiling, column, best
             self.bound(following)
 
-    def _ceiling(self, table: FloatArray, tolerance: float) -> tuple[float, int]:
-        """Return the largest of the lowest bounds of all targets, and the target to refine.
+    def _ceiling(self, own: FloatArray, tolerance: float) -> tuple[float, int]:
+        """Return the largest of the lowest bounds `own` of all targets, and the target to refine.
 
         A bound at one target also holds at its neighbours, with an allowance: E[clip(z + 1 - G, 0, d + 1)] exceeds
         E[clip(z - G, 0, d)] by P(G < z + 1), which lies between W(z + 1) and 1, and W(z) is at least J_d(z) / d. Without this,
         each target between two atoms of a law would need its own sweep. Among the targets whose bound is nearly the
         largest, the one whose own bound is tightest is refined, because the bounds of the others derive from it.
         """
-        own = table.min(axis=0)
-        if self.half is not None and not self._by_laws:
-            return float(own.max()), int(own.argmax())
         unit, narrowest = self.grid.step / self.beta, min(self.sweeps)
         shortfall = self.sweeps[narrowest].root[: own.size] / narrowest
         rise = np.cumsum((self.tau - shortfall) * unit)
