@@ -104,3 +104,12 @@ def chart_values(spec, layer=None):
         {key: float(text) if kinds[key] == "number" else text for key, text in row.items()}
         for row in csv.DictReader(io.StringIO(spec["datasets"][data["name"]]))
     ]
+
+
+def colours_of(spec):
+    """The colour of every label of a chart, of all its layers."""
+    found = {}
+    for part in spec.get("layer", [spec]):
+        scale = part.get("encoding", {}).get("color", {}).get("scale") or {}
+        found |= dict(zip(scale.get("domain", ()), scale.get("range", ()), strict=False))
+    return found

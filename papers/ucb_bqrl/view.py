@@ -182,11 +182,11 @@ class View(StudyView):
                 f"Not explained by the variation between seeds ({far}): {on}. {self._unknown(one, key)}",
             )
         against = self.study.reference(one.level)
-        if one.measure == "capped" and against.capped is not None and abs(against.capped - against.exact) > 1e-9:
+        if one.measure == "capped" and against.capped is not None and abs(against.capped - against.optimum) > 1e-9:
             exact = float(held_out.ends("exact")[key].mean())
             reason += (
                 f" The capped reference is {against.capped:.6g} by the printed rules (its value is not printed); the exact"
-                f" optimum is {against.exact:.6g}, and against it ours is {exact:.2f}."
+                f" optimum is {against.optimum:.6g}, and against it ours is {exact:.2f}."
             )
         if self.spec.quick:
             reason = "A quick run with fewer episodes than in print: the two numbers are not comparable."
@@ -272,9 +272,8 @@ def jumps_chart(tau: float = 0.5, rho: float = 0.0625, H: int = 2) -> Any:
     named = {"best action": found.best, "every other action": found.other}
     curves = [Steps(levels[:-1], values).curve(name) for name, (levels, values) in named.items()]
     scale = {"x": {"domain": [tau - 3.5 * rho, tau + 3.5 * rho]}}
-    drawn = lines(
-        curves, "level q", "q-quantile of the return", scales=scale, colours=[BLUE, RED], step=True, dashed=True
-    )
+    colours = dict(zip(named, (BLUE, RED), strict=True))
+    drawn = lines(curves, "level q", "q-quantile of the return", scales=scale, colours=colours, step=True, dashed=True)
     rule = alt.Chart(csv_data(["x"], [[tau]])).mark_rule(strokeDash=[4, 3]).encode(x=drawn.x)
     best = f"the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
     title = f"Within {rho_sign} = {rho:g} of τ {best}"

@@ -6,6 +6,7 @@ is asked for, so that models and plans do not depend on the code that shows them
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,30 @@ def views() -> ModuleType:
     from bqrl.results import views
 
     return views
+
+
+def plural(noun: str) -> str:
+    """Several of what a noun names; a noun that ends in s is taken as it is.
+
+    >>> plural("year"), plural("study"), plural("batch"), plural("four hours")
+    ('years', 'studies', 'batches', 'four hours')
+    """
+    if noun.endswith("s"):
+        return noun
+    if re.search("(x|z|ch|sh)$", noun):
+        return f"{noun}es"
+    return re.sub("(?<=[^aeiou])y$", "ie", noun) + "s"
+
+
+def counted(noun: str, number: int | None) -> str:
+    """A number of things.
+
+    >>> counted("state", 1), counted("state", 3)
+    ('1 state', '3 states')
+    """
+    if noun.endswith("s"):
+        return f"{number} \N{MULTIPLICATION SIGN} {noun}"
+    return f"{number} {noun if number == 1 else plural(noun)}"
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> Any:

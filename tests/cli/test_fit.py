@@ -1,3 +1,4 @@
+import csv
 import gzip
 
 import numpy as np
@@ -46,11 +47,31 @@ def test_the_command_writes_a_folder_and_its_page(cli, log, tmp_path):
     code, text, _ = cli("fit", log, "--tau", 0.1, "--columns", "state=condition", "--reward-range", "0,1", "--out", out)
     assert (code, "Wrote" in text) == (0, True)
     estimate = bqrl.load(out / "estimate.npz")
-    assert estimate.solve(0.1).policy.target == bqrl.load(out / "policy.npz").target
+    plan = estimate.solve(0.1)
+    assert plan.policy.target == bqrl.load(out / "policy.npz").target
+    decisions = list(csv.DictReader((out / "policy.csv").read_text().splitlines()))
+    assert [(row["stage"], row["state"], row["action"]) for row in decisions] == [
+        (str(row["stage"]), row["state"], row["action"]) for row in plan.policy.table(estimate.mdp)
+    ]
+    assert {row["stage"] for row in csv.DictReader((out / "rows.csv").read_text().splitlines())} == {"1", "2"}
     assert (out / "limits.csv").read_text().count("\n") > 1
     code, _, err = cli("report", out)
     assert (code, err) == (0, "")
-    assert "With 95 % confidence" in (out / PAGE).read_text()
+    page = (out / PAGE).read_text()
+    assert "With 95 % confidence" in page
+    assert "what to do in each situation that can be met; stages count from 1" in page
+
+
+def test_the_unit_and_the_name_of_a_stage(cli, log):
+    options = ("--columns", "state=condition", "--reward-range", "0,1", "--unit", "QALY", "--stage-name", "week")
+    code, out, _ = cli("fit", log, "--tau", 0.1, *options)
+    assert code == 0
+    for words in ("0.1-quantile (QALY)", " QALY, assuming that", " QALY):", "week 1, state well", " QALY with 2 times",
+                  "95 % confidence interval of the logging"):  # fmt: skip
+        assert words in out
+    assert "week 0" not in out
+    assert "week 2, state well" in out
+    assert_refused(cli("fit", log, "--tau", 0.1, *options[:-1], "action"), "stage_name must not be a column")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ import gymnasium as gym
 import pytest
 from helpers import TINY_CSV, Corridor, assert_refused, one_line
 
+import bqrl
 from bqrl.cli.problem import ProblemOptions, discount_question, read_problem
+from bqrl.mdp.gymnasium import MDPEnv
 
 gym.register("bqrl-test/Endless-v0", Corridor)
 
@@ -168,3 +170,12 @@ def test_every_command_takes_the_same_options_of_a_problem(cli, tmp_path, comman
     found = json.loads(out)
     assert (found["model"]["discount"], found["settings"]["discount"]) == (0.8, 0.8)
     assert found["settings"]["columns"] == "state=u,next_state=v"
+
+
+def test_an_environment_of_a_model_has_the_unit_of_the_model():
+    model = bqrl.MDP([(0, 0, 0, 1.0, 2.0)], horizon=2, units="QALY")
+    gym.register("bqrl-test/Units-v0", lambda **_: MDPEnv(model))
+    try:
+        assert read_problem(ProblemOptions("bqrl-test/Units-v0")).words.unit == "QALY"
+    finally:
+        del gym.registry["bqrl-test/Units-v0"]

@@ -115,7 +115,7 @@ def test_options_reach_the_planner(cli, tiny):
 
 
 OFF_GRID = {
-    "--planner greedy": "use planner='target', which brackets the optimum, or planner='expected' (--planner)",
+    "--planner greedy": "use planner='target', which brackets the optimum (--planner)",
     "--arithmetic rational": "arithmetic='rational' requires undiscounted returns on a lattice or in a small set (--arithmetic)",
     "--beta 0.1 --no-randomized": "requires returns on a lattice; this problem has none of a suitable size (--randomized)",
     "--beta 0.1 --radius 0.1 --attitude robust": "use beta=0 or round the rewards (--beta)",
@@ -262,6 +262,19 @@ def test_old_options_warn_and_name_the_new_ones(cli, tiny):
     assert "use --no-randomized" in old[2]
     assert "use --max-memory" in old[2]
     assert json.loads(old[1])["levels"][0]["value"] == json.loads(new[1])["levels"][0]["value"]
+
+
+def test_an_old_option_beside_its_new_form_is_refused(cli, tiny):
+    asked = ["solve", tiny, "--tau", 0.5, "--beta", 0.25]
+    assert_refused(cli(*asked, "--exact", "--randomized"), "--exact means --no-randomized, got also --randomized")
+    assert_refused(cli(*asked, "--memory", 1, "--max-memory", 2), "--memory is the old name of --max-memory, got both")
+    assert cli(*asked, "--exact", "--no-randomized")[0] == 0
+
+
+def test_no_randomized_without_a_buffer_serves_every_planner(cli, tiny):
+    for planner in ("target", "greedy", "frontier", "capped-frontier", "expected"):
+        code, _, err = cli("solve", tiny, "--tau", 0.4, "--planner", planner, "--no-randomized", "--json")
+        assert (code, err) == (0, "")
 
 
 def test_a_huge_memory_limit_is_refused_in_one_line(cli, tiny):

@@ -2,10 +2,13 @@ import math
 
 import numpy as np
 import pytest
+from helpers import colours_of
 from small_theory import datasets, small_theory
 
 from bqrl.experiments.experiment import RHO
 from bqrl.experiments.hard_family import HARD, average, growth_exponent, growth_headline, power_of_rho
+from bqrl.results.charts import learner_colours
+from bqrl.study.scores import Contender
 
 
 @pytest.fixture
@@ -118,6 +121,14 @@ def test_exponents_are_put_in_words(found, tables):
     remark = HARD.sentences(found)[4]
     assert f"UCB: regret ~ (1/{RHO})^" in remark
     assert "~ T^(not fitted) beyond" in remark
+
+
+def test_learners_have_their_colours_and_a_second_variant_one_of_its_own(found):
+    expected = learner_colours([Contender("SARSA", "sarsa"), Contender("again", "sarsa"), Contender("UCB", "ucb-bqrl")])
+    for chart in HARD.charts(found, "title").values():
+        assert colours_of(chart.to_dict()) == expected
+    earlier = {key: value for key, value in found.items() if key != "learners"}  # of a folder of an earlier version
+    assert set(colours_of(HARD.charts(earlier, "title")["hard"].to_dict())) == {"SARSA", "again", "UCB"}
 
 
 def test_regret_that_is_zero_has_no_place_on_a_logarithmic_axis(found, tables):

@@ -142,6 +142,14 @@ def test_every_table_has_a_caption_and_every_experiment_sentences(found):
         assert all(line.endswith(".") for line in remarks)
 
 
+def test_the_interval_of_a_coverage_has_a_level_and_a_method(found, monkeypatch):
+    monkeypatch.setattr("bqrl.results.charts.image", lambda spec, kind: b"drawn")
+    result = theory_result(theory_of(SMALL), {"coverage": {**found["coverage"], "confidence": 0.9}})
+    caption = result.tables["coverage"].caption
+    assert caption.endswith("low and high: exact binomial (Clopper-Pearson) interval at confidence 0.9.")
+    assert any("90 % confidence interval of the share" in line.text for line in result.lines)
+
+
 def test_what_is_found_is_plain_data(found):
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 

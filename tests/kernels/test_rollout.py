@@ -1,9 +1,9 @@
-"""Forward loops: pushed mass, draws and episodes."""
+"""Forward loops: pushed mass."""
 
 import numpy as np
 
 from bqrl.kernels.layout import Moves, Rows
-from bqrl.kernels.rollout import draw_many, push_mass
+from bqrl.kernels.rollout import push_mass
 
 
 def test_mass_is_pushed_and_kept():
@@ -13,11 +13,3 @@ def test_mass_is_pushed_and_kept():
     rows = Rows(row_start, successor, np.array([0.5, 0.5, 1.0]))
     push_mass(rows, Moves(np.array([0, 2, 1]), np.empty((0, 0), np.int64)), action, column, mass, out, 0, 4)
     assert out.tolist() == [[0.125, 0.125, 0.0, 0.0], [0.0, 0.5, 0.125, 0.125]]
-
-
-def test_draws_never_pick_an_impossible_outcome():
-    row_start, probability = np.array([0, 4]), np.array([0.0, 0.5, 0.5 - 1e-17, 0.0])
-    u = np.array([0.0, 0.4999, 0.5, 0.999999, 1.0 - 2**-53])
-    outcome = np.empty(5, np.int64)
-    draw_many(row_start, probability, np.zeros(5, np.int64), u, outcome)
-    assert outcome.tolist() == [1, 1, 2, 2, 2]

@@ -1,6 +1,9 @@
 """Compiled loops that inlined an older version of another file must not be used again."""
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +43,18 @@ def test_a_folder_without_sources_is_left_alone(tmp_path):
     write(tmp_path / "kernels/__pycache__/x.nbi", 10)
     drop_stale(tmp_path)
     assert (tmp_path / "kernels/__pycache__/x.nbi").exists()
+
+
+def test_compiled_loops_go_to_a_temporary_folder_where_no_other_can_be_written_to():
+    script = (
+        "from numba.core.caching import CacheImpl\n"
+        "del CacheImpl._locator_classes[1:]\n"  # as if the package and the home could not be written to
+        "import bqrl, bqrl.kernels\n"
+        "print(bqrl.solve(bqrl.MDP([[[1.0]]], [[2.0]], horizon=3), 0.5).value, bqrl.kernels.TEMPORARY_CACHE.name)\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    value, folder = done.stdout.split()
+    assert value == "6.0"
+    assert not Path(folder).exists()

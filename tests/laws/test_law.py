@@ -28,6 +28,7 @@ from scipy.stats import wasserstein_distance
 
 import bqrl.laws.law
 from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.kernels.draws import draw
 from bqrl.laws.law import MASS_TOL, Law, reaches
 
 masses = st.lists(st.floats(1e-3, 1.0), min_size=1, max_size=8)
@@ -202,6 +203,14 @@ def test_sample_follows_the_law():
     assert set(draws) == set(law.values)
     assert law.sample(n, np.random.default_rng(7)).tolist() == draws.tolist()
     assert law.sample(0, np.random.default_rng(7)).shape == (0,)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 300))
+def test_samples_follow_the_rule_of_every_other_draw(seed, m):
+    rng = np.random.default_rng(seed)
+    law = Law(np.arange(m), rng.dirichlet(np.ones(m)))
+    expected = [draw(law.probabilities.tolist(), 0, m, u) for u in np.random.default_rng(seed).random(200)]
+    assert law.values[expected].tolist() == law.sample(200, np.random.default_rng(seed)).tolist()
 
 
 def test_repr_shows_a_few_atoms_the_count_and_the_mean():

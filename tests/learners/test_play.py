@@ -59,6 +59,18 @@ def test_randomised_behaviour_has_its_probabilities():
     assert np.mean(np.array(played) == 2) == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / 4000))
 
 
+def test_a_mixture_is_played_with_its_weights():
+    mdp = bqrl.MDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)
+    mix = bqrl.MixturePolicy([bqrl.MarkovPolicy([[0]]), bqrl.MarkovPolicy([[1]])], [0.2, 0.8])
+    for world in (
+        ModelWorld(mdp, np.random.default_rng(0)),
+        GymWorld(mdp.as_env(), 1, np.random.default_rng(0), np.zeros(1, int)),
+    ):
+        chance = np.random.default_rng(1)
+        played = [int(world.play(mix, chance).actions[0]) for _ in range(2000)]
+        assert np.mean(played) == pytest.approx(0.8, abs=5 * np.sqrt(0.16 / 2000))
+
+
 def test_each_episode_takes_the_same_number_of_uniforms():
     mdp = bqrl.envs.make("AssetSelling", offers=4, start=1)
     worlds = [ModelWorld(mdp, np.random.default_rng(0)) for _ in range(2)]

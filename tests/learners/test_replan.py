@@ -148,9 +148,26 @@ def test_the_search_bounds_the_whole_ball(mdp, levels, radius, width):
     assert bound == pytest.approx(np.min(table, axis=0).max(), abs=1e-9)  # no lattice width is lower
     found = replanner.point(staged.probability, tau, half)
     plan = bqrl.solve(mdp, tau, radius=2 * half.reshape(mdp.H, mdp.S, mdp.A), attitude="optimistic")
-    assert found.bound == pytest.approx(plan.policy.target)  # the plan's bound itself, unless a tie leaves more open
-    assert found.bound == pytest.approx(plan.upper) or not plan.certain
+    assert found.policy.target == pytest.approx(plan.policy.target)
+    assert found.bound == pytest.approx(plan.upper)
     assert evaluate(mdp, found.policy).quantile(tau) <= found.bound + 1e-9
+
+
+@pytest.mark.parametrize(("radius", "target"), [(0.0, 2.0), (0.2, 3.0)])
+def test_the_bound_of_a_point_plan_leaves_a_tie_open_as_solve_does(radius, target):
+    mdp = MDP([(0, 0, 0, 0.1, float(r)) for r in range(10)], horizon=1)
+    half = half_radius(mdp, np.full((1, 1, 1), radius)) if radius else None
+    found = Replanner(mdp).point(np.array(mdp.probability), 0.3, half)
+    plan = bqrl.solve(mdp, 0.3, radius=radius, attitude="optimistic")
+    assert not plan.certain  # the next target is missed with probability 0.3
+    assert found.policy.target == plan.policy.target == target
+    assert found.bound == plan.upper == target + 1.0
+
+
+@given(small_mdps(), st.sampled_from([0.1, 0.3, 0.5, 0.75, 1.0]))
+def test_the_margins_of_a_point_plan_are_those_of_the_curve(mdp, tau):
+    margin = Replanner(mdp).point(np.array(mdp.probability), tau).margin
+    assert margin == pytest.approx(bqrl.guarantee_curve(mdp).margin(tau), abs=1e-12)
 
 
 def test_a_fine_grid_is_replaced_by_a_rounded_one():

@@ -6,7 +6,8 @@ from oracles import random_mdp, small_mdps
 
 import bqrl
 from bqrl import MDP, evaluate
-from bqrl.learners.score import Optimum, Scorer, optimum
+from bqrl.learners.replan import Replanner
+from bqrl.learners.score import SIMULATED_EPISODES, Optimum, Scorer, optimum
 from bqrl.planners.expected import best_mean
 
 
@@ -67,6 +68,101 @@ def test_on_a_rounded_grid_quantiles_and_means_lie_within_the_stated_error():
         assert low.mean() - error - 1e-9 <= found.mean() <= high.mean() + 1e-9
         best = bqrl.guarantee_curve(mdp)
         assert best(0.5) - error - 1e-9 <= optimum(mdp).quantile(0.5) <= best.upper(0.5) + 1e-9
+
+
+def discounted(rng, S, A, H, rewards=None, discount=0.97):
+    """A problem whose target policies are planned on a rounded grid."""
+    rewards = rng.normal(size=(S, A)) if rewards is None else rng.permutation(np.resize(rewards, S * A)).reshape(S, A)
+    return MDP(rng.dirichlet(np.ones(S), (S, A)), rewards, horizon=H, discount=discount)
+
+
+def assert_within_the_error(scorer, mdp, policy):
+    """The scores lie below the exact ones by at most the stated error; returns the largest difference."""
+    found = bqrl.Law(scorer.points, scorer.law(policy))
+    exact, upper = evaluate(mdp, policy, bracket=True, max_atoms=10**6, max_points=0, max_set=0)
+    assert upper is exact
+    off = [exact.quantile(tau) - found.quantile(tau) for tau in (0.05, 0.3, 0.6, 0.95)] + [exact.mean() - found.mean()]
+    assert -1e-9 <= min(off)
+    assert max(off) <= scorer.error + 1e-9
+    return max(off)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_error_covers_the_rounding_of_target_policies(seed):
+    mdp = discounted(np.random.default_rng(seed), 3, 2, 11)
+    scorer, planner = Scorer(mdp), Replanner(mdp)
+    policies = [planner.point(np.array(mdp.probability), tau).policy for tau in (0.1, 0.5)]
+    off = max(assert_within_the_error(scorer, mdp, policy) for policy in policies)
+    assert off > optimum(mdp).error  # the grid of the policies is coarser than that of the scores
+    mixture = bqrl.MixturePolicy(policies, [0.5, 0.5])
+    mixed = Scorer(mdp)
+    mixed.law(mixture)
+    assert mixed.error == scorer.error
+
+
+@pytest.mark.parametrize("seed", [2, 3])  # these policies have too many returns to enumerate
+def test_scores_of_a_rounded_policy_are_not_exact_where_an_exact_grid_fits(seed):
+    mdp = discounted(np.random.default_rng(seed), 12, 2, 9, rewards=[0.0, 1.0, 2.0], discount=0.9)
+    scorer, policy = Scorer(mdp), Replanner(mdp).point(np.array(mdp.probability), 0.4).policy
+    assert scorer.grid.exact
+    assert scorer.error == 0.0
+    assert_within_the_error(scorer, mdp, policy)
+    assert scorer.error == policy.grid.error > 0.0
+
+
+def test_a_policy_planned_on_the_staged_form_is_scored():
+    mdp = discounted(np.random.default_rng(2), 3, 2, 11)
+    staged = mdp.staged()
+    here, there = (Replanner(model).point(np.array(model.probability), 0.3).policy for model in (mdp, staged))
+    np.testing.assert_allclose(Scorer(mdp).law(there), Scorer(mdp).law(here), atol=1e-12)
+
+
+class Parity(bqrl.Policy):
+    """Plays the parity of the sum of the states seen: no remaining need, so its law cannot be bracketed."""
+
+    kind = "parity"
+
+    def __init__(self, H, S):
+        self.H, self.S = H, S
+
+    def start(self, u=None):
+        return 0
+
+    def act(self, h, s, memory):
+        return memory % 2
+
+    def next(self, memory, h, s, action, reward, s_next):
+        return memory + s_next
+
+    def arrays(self):
+        return {}
+
+
+def test_a_law_that_cannot_be_bracketed_is_simulated():
+    mdp = discounted(np.random.default_rng(3), 3, 2, 16)
+    markov = bqrl.MarkovPolicy(np.random.default_rng(3).integers(0, 2, (16, 3)))
+    scorer = Scorer(mdp, 5)
+    exact = bqrl.Law(scorer.points, scorer.law(markov))
+    assert scorer.simulated == 0
+    law = scorer.law(markov.to_labels(mdp))
+    assert scorer.simulated == SIMULATED_EPISODES
+    found = bqrl.Law(scorer.points, law)
+    assert abs(found.mean() - exact.mean()) <= 4 * exact.std() / SIMULATED_EPISODES**0.5 + 2 * scorer.error
+    for tau in (0.1, 0.5, 0.9):
+        spread = 4 * np.sqrt(tau * (1 - tau) / SIMULATED_EPISODES)
+        slack = 2 * scorer.error
+        assert exact.quantile(tau - spread) - slack <= found.quantile(tau) <= exact.quantile(tau + spread) + slack
+    again = Scorer(mdp, 5)
+    again.law(Parity(16, 3))  # no policy changes the draws of another
+    np.testing.assert_array_equal(again.law(markov.to_labels(mdp)), law)
+    assert np.any(Scorer(mdp, 6).law(markov.to_labels(mdp)) != law)
+
+
+def test_memory_of_other_kinds_is_scored_exactly_on_an_exact_grid():
+    mdp = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
+    scorer, policy = Scorer(mdp), Parity(mdp.H, mdp.S)
+    assert bqrl.Law(scorer.points, scorer.law(policy)).equals(evaluate(mdp, policy))
+    assert (scorer.error, scorer.simulated) == (0.0, 0)
 
 
 def test_an_optimum_comes_back_from_its_arrays():

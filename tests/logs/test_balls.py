@@ -15,7 +15,7 @@ def balls(visits, outcomes, most, free, delta=0.05):
     one = np.ones((1, 1, 1))
     return Balls(
         visits=(one * visits).astype(int), outcomes=(one * outcomes).astype(int), most=one * most,
-        exact=np.zeros((1, 1, 1), bool), free=free, rows=1, delta=delta,
+        known=np.zeros((1, 1, 1), bool), free=free, rows=1, delta=delta,
     )  # fmt: skip
 
 

@@ -121,8 +121,19 @@ def late_log(n=300, tried=()):
 def test_the_reason_names_a_state_in_which_nothing_was_tried():
     estimate = fit(late_log(), reward_range=(1, 2), ends="truncated")
     assert estimate.solve(0.1).value == 2.0  # the lowest possible return
-    assert estimate.reason(0.1) == "no action was ever tried in state 'late' at stage 1, which has probability 0.4"
+    assert estimate.reason(0.1) == "no action was ever tried in state 'late' at stage 2, which has probability 0.4"
+    assert estimate.reason(0.1, stage="week").startswith("no action was ever tried in state 'late' at week 2, ")
     assert estimate.reason(0.9) is None
+
+
+def test_people_read_stages_from_1():
+    """Rows, limits and reasons once counted from 0, the decision table of the same plan from 1."""
+    estimate = fit(late_log(tried=("go", "stay")), reward_range=(1, 2))
+    assert {row["stage"] for row in estimate.rows()} == {1, 2}
+    stages = {row["state"]: row["stage"] for row in estimate.limits(0.1)}
+    assert stages["start"] == 1
+    assert stages["late"] == 2
+    assert {row["stage"] for row in fit(late_log(), reward_range=(1, 2), stationary=True).rows()} == {None}
 
 
 def test_the_reason_names_a_row_that_was_tried_too_seldom():

@@ -3,6 +3,7 @@ import pytest
 from logged_problems import coin
 from scipy.stats import binom
 
+from bqrl.laws.law import Law
 from bqrl.logs.fit import fit
 from bqrl.logs.interval import quantile_interval
 
@@ -29,3 +30,10 @@ def test_intervals_contain_the_true_median():
         found = quantile_interval(rng.random(50), 0.5, 0.9)
         hits += found["lower"] <= 0.5 <= found["upper"]
     assert hits >= 340
+
+
+@pytest.mark.parametrize("n", [1, 7, 10, 30, 1000, 100_000])
+@pytest.mark.parametrize("tau", [1e-13, 0.1 * 3, 0.3, 0.7, 1 / 3, 0.999])
+def test_the_empirical_quantile_is_that_of_the_law_of_the_returns(n, tau):
+    returns = np.random.default_rng(n).permutation(n).astype(float)
+    assert quantile_interval(returns, tau, 0.9)["value"] == Law(returns, np.full(n, 1 / n)).quantile(tau)

@@ -42,7 +42,7 @@ FAULTS = [
     ("an empty id", lambda: MDP(table(next_state=["Sick", "", "Well"]), horizon=2), "row 1: the state is empty", "next_state"),
     ("an unknown name", lambda: MDP(TABLE, horizon=2, state_names=["Well", "Sik"]), "row 2: there is no state 'Sick'; did you mean 'Sik'?", "state"),
     ("ids from 2", lambda: MDP(table(state=[2, 2, 3], next_state=[3, 2, 2]), horizon=2), "the smallest state id is 2", "state"),
-    ("a name in another case", lambda: MDP(table(state=["Well", "Well", "sick"]), horizon=2), "state Sick is reachable at stage 1 but has no action; is it the state sick?", None),
+    ("a name in another case", lambda: MDP(table(state=["Well", "Well", "sick"]), horizon=2), "state Sick is reachable at stage 2 but has no action; is it the state sick?", None),
     ("half an id", lambda: MDP(table(action=[0.5, 0.5, 1]), horizon=2), "row 0: the action must be a name or a whole number", "action"),
     ("a NaN id", lambda: MDP(table(action=[0.0, 0.0, np.nan]), horizon=2), "row 2: the action is empty", "action"),
     ("percentages", lambda: MDP(table(probability=[25, 75, 100]), horizon=2), "the row sums to 100: percentages? divide them by 100", "probability"),

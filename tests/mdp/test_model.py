@@ -79,7 +79,7 @@ def test_possible_successors_of_probability_zero_count_as_reachable():
 def test_unreachable_states_need_no_action():
     mdp = MDP([(0, 0, 0, 1.0, 0.0), (3, 0, 0, 1.0, 0.0)], horizon=2)
     assert mdp.unreachable_states == [1, 2, 3]
-    with pytest.raises(ValueError, match="state 1 is reachable at stage 0 but has no action"):
+    with pytest.raises(ValueError, match="state 1 is reachable at stage 1 but has no action"):
         mdp.replace(start=1)
 
 

@@ -144,7 +144,7 @@ def test_events_are_drawn_first_and_outcomes_have_the_rows_law(case, seed):
     for h in range(mdp.H):
         for s, a in np.argwhere(mdp.stage(h).available):
             row, p = mdp.noise.row(h, s, a), mdp.outcomes(h, s, a)[1]
-            events, outcomes = mdp.noise.draw(row, p, u)
+            events, outcomes = np.transpose([mdp.noise.draw(row, p, x) for x in u])
             assert np.abs(np.bincount(outcomes, minlength=p.size) / n - p).max() <= 8 / n
             law = mdp.noise.row_law.reshape(-1)[row]
             assert (events >= 0).all() == (law >= 0)

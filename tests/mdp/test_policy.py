@@ -121,6 +121,20 @@ def test_a_mixture_draws_once_by_the_given_uniform():
         mix.to_labels(MODEL)
 
 
+def test_a_mixture_without_a_uniform_tosses_its_own_coin():
+    mix = MixturePolicy([MarkovPolicy([[0]]), MarkovPolicy([[1]])], [0.25, 0.75], seed=3)
+    drawn = np.array([mix.start()[0] for _ in range(4000)])
+    assert drawn.mean() == pytest.approx(0.75, abs=5 * np.sqrt(0.75 * 0.25 / 4000))
+    u = np.random.default_rng(3).random(4000)
+    assert drawn.tolist() == [mix.start(x)[0] for x in u]
+
+
+@pytest.mark.parametrize(("weights", "part"), [([1 - 5e-10, 0.0], 0), ([0.0, 1 - 5e-10], 1)])
+def test_a_mixture_never_draws_a_policy_of_weight_0(weights, part):
+    mix = MixturePolicy([MarkovPolicy([[0]]), MarkovPolicy([[1]])], weights)
+    assert [mix.start(u)[0] for u in (0.0, 0.5, 1 - 1e-12, 1 - 2**-53)] == [part] * 4
+
+
 def test_a_plan_is_not_a_policy():
     with pytest.raises(TypeError, match=r"got Plan; pass plan\.policy"):
         evaluate(MODEL, bqrl.solve(MODEL, 0.1))

@@ -8,6 +8,7 @@ from oracles import LEVELS, achievable_laws, best_objective, mixture_optimum, ra
 
 import bqrl
 from bqrl import MixturePolicy, evaluate, solve
+from bqrl.mdp.find_grid import grid
 
 SHARES = (Fraction(1), Fraction(1, 2), Fraction(1, 5), Fraction(1, 20), Fraction(1, 1000))
 
@@ -77,6 +78,16 @@ def test_a_gap_that_only_a_coin_could_close_is_not_chased():
     assert plan.value == pytest.approx(4.0)
     assert plan.upper == pytest.approx(4.75, abs=0.01)
     assert "between deterministic and randomized" in plan.notes[-1]
+
+
+def test_the_note_of_a_bracket_names_the_lattice_where_an_exact_set_of_returns_fits():
+    mdp = bqrl.envs.make("AssetSelling", horizon=3).replace(discount=0.5)
+    assert grid(mdp).exact
+    plan = solve(mdp, 0.1, beta=0.05)
+    assert not plan.exact
+    assert plan.law_upper is None  # the law of the policy is exact, the optimum is bracketed
+    assert "requires returns on a lattice" in plan.notes[0]
+    assert "no exact grid" not in plan.notes[0]
 
 
 def test_brackets_without_a_lattice():

@@ -180,6 +180,21 @@ def test_states_without_names_and_values_are_their_numbers():
     assert seen == {0, 1}
 
 
+def test_predict_receives_labels_on_request():
+    outcomes = [(0, 0, 0, 1.0, 1.0), (1, 0, 1, 1.0, 2.0)]
+    mdp = bqrl.MDP(outcomes, horizon=1, start=1, state_names=["left", "right"], action_names=["stay"])
+
+    class Named:
+        def predict(self, observation, deterministic=False):
+            assert observation == "right"
+            return "stay", None
+
+    assert evaluate(mdp, Named(), labels=True).values.tolist() == [2.0]
+    assert simulate(mdp, Named(), 3, seed=0, labels=True).tolist() == [2.0] * 3
+    with pytest.raises(AssertionError):
+        evaluate(mdp, Named())
+
+
 def test_always_plays_one_action():
     assert evaluate(MODEL, "always:Stop").values.tolist() == [5 / 24]
     assert evaluate(MODEL, "always:Stop").equals(evaluate(MODEL, STOP))

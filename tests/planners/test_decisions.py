@@ -30,7 +30,7 @@ def contracts(tmp_path, horizon=3, discount=1.0, reward=7.0):
 
 def follow(mdp, content):
     """The law of the return of whoever follows the CSV by its documented rules."""
-    table = list(csv.DictReader(io.StringIO(content.decode())))
+    table = [{key: x for key, x in row.items() if x} for row in csv.DictReader(io.StringIO(content.decode()))]
     parts = defaultdict(list)
     for row in table:
         parts[row.get("part"), float(row.get("weight", 1.0))].append(row)
@@ -121,6 +121,20 @@ def test_every_kind_of_table_is_followed_by_its_rules_alone(tmp_path, tau, optio
     shape = {key: options.pop(key) for key in ("discount", "reward", "horizon") if key in options}
     mdp = contracts(tmp_path, **shape)
     check(mdp, bqrl.solve(mdp, tau, **options))
+
+
+@pytest.mark.parametrize("kinds", list(itertools.permutations(("expected", "target", "frontier"), 2)), ids=str)
+def test_a_mixture_of_different_kinds_has_one_set_of_columns(tmp_path, kinds):
+    """Once such a table could not be written: "dict contains fields not in fieldnames"."""
+    mdp = contracts(tmp_path)
+    parts = [bqrl.solve(mdp, 0.4, planner=kind).policy for kind in kinds]
+    mixture = bqrl.MixturePolicy(parts, [0.25, 0.75])
+    rows = decision_rows(mixture, mdp, stage="week")
+    assert len({tuple(row) for row in rows}) == 1
+    own = [set(decision_rows(part, mdp, stage="week")[0]) for part in parts]
+    assert set(rows[0]) == {"part", "weight"} | own[0] | own[1]
+    content = to_csv(Table(decision_rows(mixture, mdp)))
+    assert follow(mdp, content).equals(bqrl.evaluate(mdp, mixture), 1e-9)
 
 
 @pytest.mark.parametrize("tau", [0.1, 0.5, 0.9])

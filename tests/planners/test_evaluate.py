@@ -162,6 +162,19 @@ def test_simulation_of_a_bracketed_policy_lies_within_its_bracket():
         assert upper.cdf(x) - 0.02 <= float((draws <= x).mean()) <= lower.cdf(x) + 0.02
 
 
+@pytest.mark.parametrize("attitude", ["robust", "optimistic"])
+def test_the_bracket_of_a_policy_is_one_rounding_error_wide_on_grids_rounded_down_and_up(attitude):
+    mdp = bqrl.envs.make("AssetSelling").replace(discount=0.93)
+    policy = solve(mdp, 0.2, points=60, radius=0.05, attitude=attitude).policy
+    assert policy.grid.up == (attitude == "optimistic")
+    lower, upper = evaluate(mdp, policy, max_atoms=0, bracket=True)
+    exact = evaluate(mdp, policy)  # its own support is small
+    assert upper.shift(1e-12).dominates(exact)
+    assert exact.dominates(lower.shift(-1e-12))
+    assert lower.mean() < exact.mean() < upper.mean()
+    assert upper.equals(lower.shift(policy.grid.error), tol=1e-12)
+
+
 def test_the_same_seed_gives_the_same_bits_and_generators_are_accepted():
     mdp = bqrl.envs.make("AssetSelling")
     policy = guarantee_curve(mdp).policy(0.5)

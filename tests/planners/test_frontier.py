@@ -89,6 +89,15 @@ def test_budgets_are_refused_before_memory_is_taken():
         frontier(mdp, max_bytes=1_000, dominance=True)
 
 
+def test_refusals_count_stages_from_1(monkeypatch):
+    mdp = MDP(np.full((2, 2, 2), 0.5), [[0, 1], [2, 5]], horizon=5)
+    with pytest.raises(ValueError, match="at stage 5, state 0, action 0, more than max_bytes=1"):
+        frontier(mdp, max_bytes=1)
+    monkeypatch.setattr("bqrl.planners.frontier.MAX_SUMS", 0)
+    with pytest.raises(ValueError, match=r"^stage 5 has too many returns with 6 decimals"):
+        plan_capped(mdp, 0.3)
+
+
 def test_no_exact_grid_is_refused_with_the_remedy():
     mdp = MDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[0.0], [np.pi]], horizon=60, discount=0.97)
     with pytest.raises(GridError, match="use planner='target', which brackets"):

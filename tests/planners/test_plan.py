@@ -106,6 +106,14 @@ def test_the_law_of_a_bracketed_plan_is_a_law():
     assert solve(MODEL, 0.1).law_upper is None
 
 
+@pytest.mark.parametrize("planner", ["target", "greedy", "frontier"])
+def test_the_margins_of_a_policy_are_distances_to_both_ends_of_its_atom(planner):
+    thirds = bqrl.MDP([(0, 0, 0, 0.25, 1.0), (0, 0, 0, 0.5, 2.0), (0, 0, 0, 0.25, 4.0)], horizon=1)
+    assert solve(thirds, 0.4, planner=planner).policy_margin == pytest.approx((0.4 - 0.25, 0.75 - 0.4))
+    assert solve(thirds, 0.4, beta=0.3, planner=planner).policy_margin == pytest.approx((0.4 - 0.25, 0.75 - 0.4))
+    assert solve(thirds, 0.8, planner=planner).policy_margin == pytest.approx((0.8 - 0.75, 1.0 - 0.8))
+
+
 def test_the_old_name_of_the_policy_margin_warns():
     plan = solve(MODEL, 0.1)
     with pytest.warns(DeprecationWarning, match="policy_margin"):

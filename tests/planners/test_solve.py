@@ -66,6 +66,18 @@ REFUSALS = [
     ("a coin over a ball", lambda: solve(MODEL, 0.1, 0.1, radius=0.1, attitude="robust", randomized=True), ValueError, "cannot be combined"),
     ("half a coin", lambda: solve(MODEL, 0.1, 0.1, randomized=0.5), TypeError, "randomized must be True, False or None"),
     ("an option of another planner", lambda: solve(MODEL, 0.1, planner="greedy", points=9), TypeError, "planner greedy has no option 'points'"),
+    ("tick a number", lambda: solve(MODEL, 0.1, tick=5), TypeError, "tick must be a function of the stage, got 5"),
+    ("kernels a word", lambda: solve(MODEL, 0.1, planner="frontier", kernels="abc"), TypeError, "kernels must be a number or an array of numbers, got 'abc'"),
+    ("kernels of another problem", lambda: solve(BIG, 0.1, planner="frontier", kernels=[[0.5, 0.5]]), ValueError, "kernels must have shape (1, 72), got (1, 2)"),
+    ("no kernels", lambda: solve(BIG, 0.1, planner="frontier", kernels=np.empty((0, 72))), ValueError, "kernels must have shape (1, 72), got (0, 72)"),
+    ("no limit on laws", lambda: solve(BIG, 0.1, planner="frontier", max_laws=None), TypeError, "max_laws must be a whole number at least 1, got None"),
+    ("no limit on memory", lambda: solve(MODEL, 0.1, max_bytes=None), TypeError, "max_bytes must be a number above 0, got None"),
+    ("missing a word", lambda: solve(MODEL, 0.1, radius=0.1, attitude="robust", missing="x"), TypeError, "missing must be a number or an array of numbers, got 'x'"),
+    ("missing of another shape", lambda: solve(MODEL, 0.1, radius=0.1, attitude="robust", missing=[[0.1]]), ValueError, "missing must have shape (10, 26, 2), got (1, 1)"),
+    ("dominance a word", lambda: solve(MODEL, 0.1, planner="capped-frontier", dominance="yes"), TypeError, "dominance must be True or False, got 'yes'"),
+    ("exact a word", lambda: solve(MODEL, 0.1, 0.1, exact="x"), TypeError, "exact must be True, False or None, got 'x'"),
+    ("a margin beyond the level", lambda: solve(MODEL, 0.1, secondary="mean", margin=0.2), ValueError, "margin must be a number in [0, 0.1), got 0.2"),
+    ("greedy proven with a buffer", lambda: solve(MODEL, 0.1, 0.05, planner="greedy", randomized=False), ValueError, "randomized=False requires planner='target'"),
     ("unknown arithmetic", lambda: solve(MODEL, 0.1, arithmetic="decimal"), ValueError, "arithmetic must be one of"),
     ("fractions for a buffer", lambda: solve(MODEL, 0.1, beta=0.05, arithmetic="rational"), ValueError, "requires the plain quantile"),
     ("unknown secondary", lambda: solve(MODEL, 0.1, secondary="variance"), ValueError, "secondary must be one of"),
@@ -100,6 +112,18 @@ def test_what_cannot_be_done_is_refused_in_one_line(call, kind, message):
 @pytest.mark.parametrize("randomized", [True, False])
 def test_without_a_buffer_a_coin_changes_nothing(randomized):
     assert solve(MODEL, 0.1, randomized=randomized).value == solve(MODEL, 0.1).value
+
+
+@pytest.mark.parametrize("planner", ["target", "greedy", "frontier", "capped-frontier", "expected"])
+def test_every_planner_accepts_no_coin_without_a_buffer(planner):
+    mdp = bqrl.MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 3.0), (0, 1, 0, 1.0, 1.0)], horizon=2)
+    assert solve(mdp, 0.3, planner=planner, randomized=False).value == solve(mdp, 0.3, planner=planner).value
+
+
+def test_missing_may_be_a_list():
+    mdp = bqrl.MDP([(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 0.0)], horizon=1)
+    ball = {"radius": 0.2, "attitude": "robust"}
+    assert solve(mdp, 0.55, missing=[[[0.0]]], **ball).value == solve(mdp, 0.55, **ball).value
 
 
 def test_exact_is_deprecated_and_means_no_coin():

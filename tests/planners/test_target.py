@@ -63,6 +63,20 @@ def test_the_curve_is_the_best_quantile_at_every_level(mdp):
 
 
 @given(small_mdps(), st.sampled_from([0.1, 0.25, 1 / 3, 0.5, 0.75, 0.9]))
+def test_the_margins_of_the_curve_are_those_of_the_best_policies_for_both_targets(mdp, tau):
+    laws = achievable_laws(mdp, 200)
+    assume(laws is not None)
+    curve = guarantee_curve(mdp)
+    i = int(np.searchsorted(curve.points, curve(tau)))
+
+    def shortfall(target):
+        return float(min(sum(p for x, p in law if float(x) < target - 1e-9) for law in laws))
+
+    above = shortfall(curve.points[i + 1]) if i + 1 < curve.points.size else 1.0
+    assert curve.margin(tau) == pytest.approx((tau - shortfall(curve.points[i]), above - tau), abs=1e-12)
+
+
+@given(small_mdps(), st.sampled_from([0.1, 0.25, 1 / 3, 0.5, 0.75, 0.9]))
 def test_ties_go_to_the_best_mean_among_policies_of_the_smallest_shortfall(mdp, tau):
     laws = achievable_laws(mdp, 200)
     assume(laws is not None)
@@ -72,6 +86,14 @@ def test_ties_go_to_the_best_mean_among_policies_of_the_smallest_shortfall(mdp, 
     best = max(exact_mean(law) for law, s in zip(laws, short, strict=True) if s == min(short))
     assert plan.law.mean() == pytest.approx(float(best), abs=1e-9)
     assert plan.law.shortfall(target) == pytest.approx(float(min(short)), abs=1e-12)
+
+
+@pytest.mark.parametrize("tau", [1e-13, 1e-12, 1e-11, 0.3])
+def test_at_tiny_levels_every_planner_takes_the_highest_target_that_is_never_missed(tau):
+    outcomes = [(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 9.0), (0, 1, 0, 0.5, 2.0), (0, 1, 0, 0.5, 3.0)]
+    mdp = MDP(outcomes, horizon=1)
+    for planner in ("target", "greedy", "frontier", "capped-frontier"):
+        assert solve(mdp, tau, planner=planner).value == 2.0
 
 
 def test_eight_tenths_do_not_pick_the_wrong_atom():

@@ -4,9 +4,10 @@ import sys
 
 import numpy as np
 import pytest
-from helpers import chart_values
+from helpers import chart_values, colours_of
 
 import bqrl
+from bqrl.learners.run import LEARNERS
 from bqrl.results.charts import (
     MAX_POINTS,
     Curve,
@@ -14,11 +15,13 @@ from bqrl.results.charts import (
     folded,
     image,
     learner_colours,
+    lines,
     thinned,
     tips,
 )
 from bqrl.results.plan_charts import law_chart
 from bqrl.results.views import experiment_view
+from bqrl.study.scores import Contender
 
 
 def test_thinning_keeps_the_ends_and_the_shape():
@@ -27,36 +30,68 @@ def test_thinning_keeps_the_ends_and_the_shape():
     kept = thinned(x, y)
     assert kept.size <= MAX_POINTS
     assert (kept[0], kept[-1]) == (0, x.size - 1)
-    assert np.abs(np.interp(x, x[kept], y[kept]) - y).mean() < 0.01
+    assert np.abs(np.interp(x, x[kept], y[kept]) - y).max() == 0.0  # a jump stays a jump
     assert thinned(x[:10], y[:10]).tolist() == list(range(10))
 
 
 def test_curves_say_what_their_band_is():
     x = np.arange(1.0, 4.0)
     curves = [Curve("UCBVI", x, x, x - 1, x + 1), Curve("mine", x, x, x, x)]
-    spec = curves_chart(curves, title="t", y_title="y", band="range of 3 seeds", references=[("best", 2.0)]).to_dict()
+    look = {"references": [("best", 2.0)], "colours": {"mine": "#111111", "other": "#222222", "UCBVI": "#333333"}}
+    spec = curves_chart(curves, title="t", y_title="y", band="range of 3 seeds", **look).to_dict()
     assert spec["title"]["subtitle"] == ["Band: range of 3 seeds."]
-    scale = spec["layer"][0]["encoding"]["color"]["scale"]
-    assert dict(zip(scale["domain"], scale["range"], strict=True))["UCBVI"] == learner_colours(["UCBVI"])[0]
+    assert colours_of(spec) == {"UCBVI": "#333333", "mine": "#111111"}
 
 
-def test_a_thinned_curve_says_to_how_many_points():
+def test_a_thinned_curve_says_how_many_points_are_drawn():
     x = np.arange(1.0, 2001.0)
-    spec = curves_chart([Curve("UCBVI", x, x, x, x)], title="t", y_title="y").to_dict()
-    assert len(chart_values(spec, 0)) <= MAX_POINTS
-    assert spec["title"]["subtitle"] == [f"Drawn through {MAX_POINTS} of 2000 points."]
+    for y in (x, np.where(x > 700.0, 1.0, 0.0)):
+        spec = curves_chart([Curve("UCBVI", x, y)], title="t", y_title="y").to_dict()
+        count = len(chart_values(spec, 0))
+        assert count <= MAX_POINTS
+        assert spec["title"]["subtitle"] == [f"Drawn through {count} of 2000 points."]
 
 
-def test_a_learner_has_one_colour_everywhere():
-    names = ["UCB-BQRL", "UCBVI", "Thompson", "Q-learning", "SARSA", "PPO", "TRPO"]
-    together = dict(zip(names, learner_colours(names), strict=True))
-    assert len(set(together.values())) == len(names)
-    for name in names:
-        assert learner_colours([name]) == [together[name]]
-    assert len(set(learner_colours([f"UCB-BQRL, c_conf={i}" for i in range(5)]))) == 5
-    assert learner_colours(["ucb-bqrl", "ucb-bqrl (planner=greedy)"]) == learner_colours(
-        ["UCB-BQRL", "UCB-BQRL, greedy planner"]
-    )
+def test_a_line_of_steps_is_exact_as_long_as_its_steps_are_few():
+    """Once, straight lines between thinned points drew ramps that no policy had."""
+    x, rng = np.arange(1.0, 3001.0), np.random.default_rng(0)
+    y = rng.random(380)[np.sort(rng.integers(380, size=3000))]
+    spec = curves_chart([Curve("psrl", x, y)], title="t", y_title="y", step=True).to_dict()
+    at, values = np.array([(row["x"], row["y"]) for row in chart_values(spec, 0)]).T
+    assert spec["title"]["subtitle"] == [""]
+    assert spec["layer"][0]["mark"]["interpolate"] == "step-after"
+    assert np.allclose(values[np.searchsorted(at, x, side="right") - 1], y, rtol=1e-5)
+    restless = curves_chart([Curve("psrl", x, rng.random(3000))], title="t", y_title="y", step=True).to_dict()
+    assert restless["title"]["subtitle"] == [f"Drawn through {len(chart_values(restless, 0))} of 3000 points."]
+
+
+def test_the_colour_of_a_learner_depends_neither_on_its_name_nor_on_the_others():
+    everyone = [Contender(f"our {name}", name) for name in LEARNERS]
+    everyone.insert(3, Contender("as published", "ucb-bqrl", {"planner": "greedy", "stationary": False}))
+    together = learner_colours(everyone)
+    assert len(set(together.values())) == len(everyone)
+    for one in everyone:
+        assert learner_colours([Contender("x", one.learner, one.params)]) == {"x": together[one.label]}
+    target = Contender("x", "ucb-bqrl", {"planner": "target", "stationary": False})
+    assert learner_colours([target]) == {"x": together["our ucb-bqrl"]}
+    assert learner_colours([Contender("x", LEARNERS["psrl"])]) == {"x": together["our psrl"]}
+
+
+def test_variants_and_unknown_learners_take_no_colour_of_another_learner_while_there_are_others():
+    known = set(learner_colours([Contender(name, name) for name in LEARNERS]).values())
+    variants = learner_colours([Contender(str(prior), "psrl", {"prior": prior}) for prior in range(4)])
+    assert len(set(variants.values())) == 4
+    assert len(known & set(variants.values())) == 1
+    assert learner_colours([Contender("mine", lambda task, rng: None)])["mine"] not in known
+    many = learner_colours([Contender(str(i), "psrl", {"prior": i}) for i in range(30)])
+    assert len(set(many.values())) == 12  # all there are
+
+
+def test_a_logarithmic_axis_is_not_asked_for_zero():
+    curve = Curve("a", np.arange(1.0, 4.0), np.arange(1.0, 4.0))
+    for kind, expected in (("log", {"type": "log"}), ("symlog", {"type": "symlog", "zero": False})):
+        spec = lines([curve], "x", "y", scales={"y": {"type": kind}}).chart("t", "").to_dict()
+        assert spec["layer"][0]["encoding"]["y"]["scale"] == expected
 
 
 def test_an_experiment_is_drawn_with_its_bands():

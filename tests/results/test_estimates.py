@@ -1,5 +1,7 @@
 """Estimates as documents, tables and charts."""
 
+import re
+
 import numpy as np
 import pytest
 from helpers import chart_values
@@ -19,6 +21,7 @@ from bqrl.results.estimates import (
     promise_chart,
 )  # fmt: skip
 from bqrl.results.result import file_names
+from bqrl.results.words import Words
 
 
 @pytest.fixture(scope="module")
@@ -41,20 +44,55 @@ def test_the_document_has_three_policies_the_reason_and_the_gains(estimate):
 
 def test_a_result_writes_the_files_that_were_announced(estimate):
     plan = estimate.solve(0.1)
-    result = fit_result(fit_document(estimate, plan), "title", {"tau": 0.1, "start": None}, estimate, plan)
-    assert result.left_out == ()
+    result = fit_result(fit_document(estimate, plan), Words("title"), {"tau": 0.1, "start": None}, estimate, plan)
+    assert result.left_out == []
     assert set(result.charts) == set(CHARTS)
     assert set(file_names(result)) - {"result.json", "manifest.json"} == set(FILES)
     assert "start" not in result.settings
     assert any("Declaring stationary raises the promise" in str(line) for line in result.sentences)
-    plain = fit_result(fit_document(estimate, plan), "title", {}, estimate, plan, draw=False)
+    plain = fit_result(fit_document(estimate, plan), Words("title"), {}, estimate, plan, draw=False)
     assert plain.charts == {}
+
+
+def test_amounts_and_stages_of_a_fit_are_in_the_words_of_the_problem(estimate):
+    words, plan = Words("Machine", unit="EUR", stage="week"), estimate.solve(0.1)
+    result = fit_result(fit_document(estimate, plan, words), words, {}, estimate, plan)
+    said = " ".join(line.text for line in result.lines)
+    assert f"you get at least {plan.value:.6g} EUR, assuming" in said
+    assert re.search(r"raises the promise from (none|[-.\d]+ EUR) to [-.\d]+ EUR", said)
+    tables = result.tables
+    assert tables["policies"].titles["value"] == tables["projection"].titles["value"] == "0.1-quantile (EUR)"
+    assert (tables["policies"].titles["lower"], tables["gains"].titles["value"]) == ("lower (EUR)", "promise (EUR)")
+    assert tables["limits"].titles["stage"] == tables["rows"].titles["stage"] == "week"
+    assert tables["limits"].titles["cost"].endswith(" EUR")
+    assert "0.1-quantile of the return (EUR)" in str(result.charts["promise"])
+    assert tables["policy"].columns[0] == "week"
+
+
+def test_the_interval_of_the_logging_policy_has_a_level_and_a_method(estimate):
+    plan = estimate.solve(0.1)
+    result = fit_result(fit_document(estimate, plan), Words("x"), {}, estimate, plan)
+    said = "95 % confidence interval of the logging policy's quantile, from order statistics of independent episodes."
+    assert result.tables["policies"].caption.endswith(f"Lower and upper: {said}")
+    assert " ".join(result.charts["promise"]["title"]["subtitle"]).endswith(f"Line: {said}")
+
+
+def test_the_decision_table_is_that_of_the_robust_policy_in_the_states_of_the_log():
+    """The state "(end)" of the model, in which nothing is decided, is left out."""
+    log = {"episode": range(400), "state": ["on"] * 400, "action": ["stop", "go"] * 200, "reward": [2.0, 1.0] * 200}
+    more = {"episode": range(1, 400, 2), "state": ["on"] * 200, "action": ["go"] * 200, "reward": [1.0] * 200}
+    estimate = fit({key: [*log[key], *more[key]] for key in log}, reward_range=(0, 2))
+    plan = estimate.solve(0.3)
+    result = fit_result(fit_document(estimate, plan), Words("x"), {}, estimate, plan)
+    rows = plan.policy.table(estimate.mdp)
+    assert result.tables["policy"].rows == [row for row in rows if row["state"] == "on"] != rows
+    assert set(result.files) >= {"policy.npz", "estimate.npz"}
 
 
 def test_the_reason_is_a_sentence_of_the_result():
     estimate = fit(coin(5, 5), reward_range=(0, 1))
     plan = estimate.solve(0.1)
-    result = fit_result(fit_document(estimate, plan), "title", {}, estimate, plan, draw=False)
+    result = fit_result(fit_document(estimate, plan), Words("title"), {}, estimate, plan, draw=False)
     assert any(
         str(line).startswith("No useful promise is possible: action 'a' in state 's'") for line in result.sentences
     )
@@ -81,12 +119,12 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
         {"policy": "logging policy", "value": 1.0, "lower": -np.inf, "upper": 2.0, "meaning": "estimate with an interval"},
         {"policy": "robust plan", "value": -np.inf, "lower": None, "upper": None, "meaning": "promise"},
     ]  # fmt: skip
-    spec = promise_chart(rows, [{"factor": 2, "episodes": 8, "value": 3.0}], 0.1).to_dict()
+    spec = promise_chart(rows, [{"factor": 2, "episodes": 8, "value": 3.0}], "0.1-quantile", "an interval").to_dict()
     assert [(row["policy"], row["low"], row["high"]) for row in chart_values(spec, 0)] == [
         ("logging policy", 1.0, 2.0),
         ("2 times the data", 3.0, 3.0),
     ]
-    assert "No promise is possible" in " ".join(spec["title"]["subtitle"])
+    assert "Line: an interval. No promise is possible" in " ".join(spec["title"]["subtitle"])
 
 
 def test_the_chart_of_rows_marks_those_that_limit_the_promise(estimate):

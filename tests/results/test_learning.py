@@ -1,5 +1,7 @@
 """Runs as a result: its numbers are those of the records, and its files those that were announced."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 import bqrl
 from bqrl.results.learning import (
     Learned,
+    _promise_title,
     file_stem,
     learner_table,
     learning_charts,
@@ -61,7 +64,7 @@ def test_the_document_holds_the_numbers_of_the_records(found, document):
 
 
 def test_tables_begin_with_the_best_learner_and_say_what_follows_the_sign(found, document):
-    table = learner_table(found.experiment, document)
+    table = learner_table(found.experiment, document, WORDS)
     assert table.caption == "Mean ± standard deviation over 3 seeds."
     gaps = [row["gap"] for row in table.rows]
     assert gaps[0] <= gaps[1]
@@ -70,6 +73,52 @@ def test_tables_begin_with_the_best_learner_and_say_what_follows_the_sign(found,
     seeds = seed_table(alone, WORDS)
     assert [row["seed"] for row in seeds.rows] == ["0", "1", "2", "mean"]
     assert seeds.caption.endswith("EUR.")
+
+
+def test_every_amount_of_a_run_has_its_unit(found, document):
+    several, alone = learner_table(found.experiment, document, WORDS), document | {"learners": document["learners"][:1]}
+    for table in (several, seed_table(alone, WORDS)):
+        titles = dict(zip(table.columns, [table.titles.get(key, key) for key in table.columns], strict=True))
+        assert (titles["quantile"], titles["gap"]) == ("quantile (EUR)", "cumulative gap (EUR)")
+        assert (titles["mean"], titles["settled"]) == ("mean (EUR)", "optimal after (episodes)")
+    result = learning_result(found, document, {})
+    assert result.tables["curves"].titles["gap_low"] == "cumulative gap, low (EUR)"
+    for name, spec in result.charts.items():
+        assert " EUR" in " ".join(spec["title"]["text"]), name
+        assert any(str(layer["encoding"]["y"].get("title")).endswith("(EUR)") for layer in spec["layer"]), name
+    assert document["meaning"].count(" EUR") >= 3
+
+
+def test_a_bracketed_optimum_is_said_in_tables_and_charts(found, document):
+    records = {
+        label: tuple(replace(one, optimum=replace(one.optimum, error=0.01)) for one in some)
+        for label, some in found.experiment.records.items()
+    }
+    wide = replace(found, experiment=replace(found.experiment, records=records, _cumulative={}))
+    document = learning_document(wide)
+    said = "The proven lower value of the optimum is at most 0.01 EUR below it."
+    assert document["best"]["error"] == 0.01
+    assert document["meaning"].endswith(said)
+    assert "exact optimum" not in document["meaning"]
+    table = learner_table(wide.experiment, document, WORDS)
+    assert table.rows[2]["learner"] == "best possible, at least"
+    assert "any policy is at least " in seed_table(document | {"learners": document["learners"][:1]}, WORDS).caption
+    for name, chart in learning_charts(wide, document).items():
+        spec = chart.to_dict()
+        assert " ".join(spec["title"]["subtitle"]).endswith(said), name
+        assert "exact optimum" not in str(spec)
+
+
+def test_negative_promises_are_not_shares_of_each_other(document):
+    """Once "ends with a promise of -41.5 of -25"."""
+    one = {"label": "UCBVI", "mean": {"quantile": -41.5}}
+    best = {"quantile": -25.0, "error": 0.0}
+    title = _promise_title({"learners": [one], "best": best}, WORDS)
+    assert title == "UCBVI ends with a promise of -41.5 EUR; the best promise is -25 EUR"
+    both = [one, {"label": "PSRL", "mean": {"quantile": -25.0}}]
+    assert _promise_title({"learners": both, "best": best}, WORDS) == "PSRL ends with the best promise, -25 EUR"
+    title = _promise_title({"learners": both, "best": best | {"quantile": -20.0}}, WORDS)
+    assert title == "PSRL ends with the largest promise of -25 EUR; the best promise is -20 EUR"
 
 
 def test_a_result_writes_only_files_that_were_announced(found, document):
@@ -102,5 +151,5 @@ def test_the_chart_of_promises_names_who_ends_with_the_largest(found, document):
     ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
     title = " ".join(charts["promises"].to_dict()["title"]["text"])
     assert max(ends, key=ends.get) in title.split(" end")[0]
-    assert "with the largest promise" in title
+    assert "with the best promise, " in title or "with the largest promise of " in title
     assert "smallest gap" in " ".join(charts["gaps"].to_dict()["title"]["text"])

@@ -9,12 +9,17 @@ import time
 
 import pytest
 from helpers import TINY, Checked
-from small_study import SMALL, make
+from small_study import PRINTED, SMALL, make, printed
+from small_theory import small_theory
 
+from bqrl.experiments.suite import EXPERIMENTS
+from bqrl.results.charts import STYLE
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Choice, Result, Sentence, Table, read
+from bqrl.study.papers import paper_view
 
 NASTY = '<script>alert("x")</script>'
+QUANTITY = {"field": "x", "type": "quantitative"}
 SPEC = {
     "mark": "bar",
     "data": {"values": [{"x": "</script><b>"}]},
@@ -56,7 +61,14 @@ def test_a_new_kind_of_result_needs_no_page_of_its_own():
 def test_a_result_without_charts_carries_no_library():
     html = page(Result("plan", "t", {}, {}, {}, ["One sentence."]))
     assert len(html) < 20_000
-    assert "One sentence." in html
+    assert '<div class="card" id="sentences" aria-live="polite"><p>One sentence.</p></div>' in html
+
+
+def test_a_page_has_no_empty_box_and_no_empty_heading():
+    html = page(Result("problems", "t", {}, {"a": Table([{"x": 1}])}, {}, []))
+    assert 'class="card"' not in html
+    assert "<h2>Settings</h2>" not in html
+    assert "<h2>Settings</h2>" in page(Result("problems", "t", {"a": 1}, {}, {}, []))
 
 
 @pytest.fixture
@@ -105,11 +117,26 @@ def wait(browser, script, seconds=30.0):
     return found
 
 
+def set_scheme(browser, dark):
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+
+def selected(browser, figure):
+    """The title of a figure, the choices of its lists, and its lines."""
+    script = (
+        "const all = what => [...arguments[0].querySelectorAll(what)];"
+        "return [arguments[0].querySelector('h3').textContent,"
+        " all('.binds select').map(s => [s.selectedIndex, s.selectedOptions[0].textContent]),"
+        " all('.mark-line path').map(p => p.getAttribute('d'))]"
+    )
+    return browser.execute_script(script, figure)
+
+
 def open_page(browser, path, width, dark=False):
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    set_scheme(browser, dark)
     browser.get(path.as_uri())
     wait(browser, "document.body.dataset.ready === 'yes'")
 
@@ -207,9 +234,61 @@ def test_the_page_in_a_browser(browser, report):
 def test_the_page_on_a_phone(browser, report, dark):
     open_page(browser, report, 390, dark)
     check_fits(browser, 3)
-    ink = browser.execute_script("return getComputedStyle(document.querySelector('.view text')).fill")
-    assert (int(re.findall(r"\d+", ink)[0]) > 128) == dark
     check_quiet(browser)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_marks_without_a_colour_can_be_read_in_the_dark(browser, tmp_path, dark):
+    marks = [{"mark": "rule"}, {"mark": "text", "encoding": {"text": {"field": "x"}}}, {"mark": "point"}]
+    spec = {"data": {"values": [{"x": 1}, {"x": 2}]}, "layer": marks, "encoding": {"x": QUANTITY}, "title": "t"}
+    (tmp_path / PAGE).write_text(page(Result("plan", "t", {}, {}, {"a": spec}, [])))
+    open_page(browser, tmp_path / PAGE, 1280, dark)
+    inks = browser.execute_script(
+        "return [...document.querySelectorAll('.view text')].map(t => getComputedStyle(t).fill)"
+        ".concat([...document.querySelectorAll('.mark-rule.role-mark line')].map(r => getComputedStyle(r).stroke))"
+    )
+    assert len(inks) > 5
+    assert all((int(re.findall(r"\d+", ink)[0]) > 128) == dark for ink in inks), inks
+    check_quiet(browser)
+
+
+@pytest.mark.slow
+def test_no_legend_is_cut(browser, tmp_path):
+    names = {
+        "learners": [
+            "UCB-BQRL (theoretical radii)",
+            "UCB-BQRL (shipped radii)",
+            "UCBVI",
+            "Thompson",
+            "Q-learning",
+            "SARSA",
+        ],
+        "actions": [f"fluids {i}, vasopressors {j}" for i in range(5) for j in range(5)],
+        "short": ["a", "b", "c", "d", "e"],
+    }
+    charts = {}
+    for key, labels in names.items():
+        colour = {"field": "who", "type": "nominal", "scale": {"domain": labels}, "legend": {"orient": "top"}}
+        beside = {"field": "who", "axis": {"labelLimit": 110}}  # a wide axis leaves less room for the legend
+        seen = {"x": QUANTITY, "y": beside, "color": colour}
+        values = [{"x": n, "who": label} for n, label in enumerate(labels)]
+        charts[key] = {"data": {"values": values}, "mark": "point", "encoding": seen, "config": STYLE, "height": 300}
+    (tmp_path / PAGE).write_text(page(Result("plan", "t", {}, {}, charts, [])))
+    for width in (1280, 390):
+        open_page(browser, tmp_path / PAGE, width)
+        for svg, labels in zip(browser.find_elements("css selector", ".view svg"), names.values(), strict=True):
+            texts = browser.execute_script(
+                "const box = each => each.getBoundingClientRect(), all = box(arguments[0]);"
+                "return [...arguments[0].querySelectorAll('.role-legend-label text')].map(t =>"
+                " [t.textContent, box(t).right <= all.right && box(t).top >= all.top, Math.round(box(t).top)])",
+                svg,
+            )
+            assert [(text, inside) for text, inside, _ in texts] == [(label, True) for label in labels]
+            rows = len({top for _, _, top in texts})
+            assert rows < len(labels) or width == 390
+        check_quiet(browser)
+    assert rows == 2  # short names share rows, also on a phone
 
 
 @pytest.mark.slow
@@ -259,6 +338,12 @@ def test_the_selectors_of_a_study_in_a_browser(browser, cli, tmp_path):
         time.sleep(0.3)
     assert len(seen) == 3  # each list changes the title and the lines
     assert {"τ = 0.2", "τ = 0.5"} == {title[:7] for title, *_ in seen}
+    before = selected(browser, figure)
+    set_scheme(browser, dark=True)
+    wait(browser, "getComputedStyle([...document.querySelectorAll('.view text')].pop()).fill === 'rgb(230, 233, 239)'")
+    wait(browser, f"document.querySelectorAll('.view svg').length === {len(charts)}")
+    assert selected(browser, figure) == before  # title, lists and lines, after all charts were drawn again
+    assert [index for index, _ in before[1]] == [1, 1, 1]
     assert browser.execute_script("return document.querySelector('h1').textContent") == NASTY
     found = downloads(browser)
     assert {"orderings.csv", "held_out.csv", "tuning_winners.csv"} <= set(found)
@@ -266,6 +351,27 @@ def test_the_selectors_of_a_study_in_a_browser(browser, cli, tmp_path):
     check_quiet(browser)
     open_page(browser, tmp_path / "out" / PAGE, 390, dark=True)
     check_fits(browser, len(charts))
+
+
+@pytest.mark.slow
+def test_charts_on_logarithmic_axes_are_quiet_in_a_browser(browser, tmp_path):
+    charts = {}
+    for name in ("bounds", "hard"):
+        charts |= {stem: chart.to_dict() for stem, chart in EXPERIMENTS[name].charts(small_theory(name), "t").items()}
+    (tmp_path / PAGE).write_text(page(Result("theory", "t", {}, {}, charts, [])))
+    open_page(browser, tmp_path / PAGE, 1280)
+    assert len(browser.find_elements("css selector", ".view svg")) == 3
+    check_quiet(browser)
+
+
+@pytest.mark.slow
+def test_published_values_in_some_views_are_quiet_in_a_browser(browser, study, tmp_path):
+    view = paper_view().View(study, [printed(**one) for one in PRINTED])
+    assert view.published()[0][:2] != [0, 0]  # the first view has none
+    (tmp_path / PAGE).write_text(page(Result("study", "t", {}, {}, {"seeds": view.charts()["seeds"].to_dict()}, [])))
+    open_page(browser, tmp_path / PAGE, 1280)
+    assert len(browser.find_elements("css selector", ".mark-symbol path")) > 9
+    check_quiet(browser)
 
 
 def test_the_page_names_its_extra(monkeypatch):

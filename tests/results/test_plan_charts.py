@@ -7,11 +7,13 @@ from helpers import chart_values
 import bqrl
 from bqrl.results.plan_charts import (
     MAX_BARS,
+    MAX_LEGEND,
     MAX_STAGES,
     MAX_STATES,
     Steps,
     curve_chart,
     law_chart,
+    plan_charts,
     policy_chart,
 )
 from bqrl.results.words import Words
@@ -78,6 +80,76 @@ def test_a_wide_law_is_thinned_and_its_rare_ends_are_said():
     assert sum(row["share"] for row in rows) == pytest.approx(1.0, abs=1e-4)
     assert sum(row["share"] for row in rows if row["kind"] == "below the promise") == pytest.approx(0.1, abs=1e-3)
     assert "rarer returns" in " ".join(spec["title"]["subtitle"])
+
+
+def test_sixty_steps_are_not_shifted():
+    """Once, edges lay on the returns, and the bar of the promise was left of it."""
+    law = bqrl.Law(np.arange(61) / 10, np.full(61, 1 / 61))
+    spec = law_chart({0.3: law}, {0.3: 2.3}, words=WORDS).to_dict()
+    rows = chart_values(spec, 0)
+    for row in rows:
+        reached = row["kind"] == "at least the promise"
+        inside = [x for x in law.values if row["from"] < x < row["to"] and (x >= 2.3 - 1e-9) == reached]
+        assert row["share"] == pytest.approx(len(inside) / 61, rel=1e-4)
+    assert {round(row["to"] - row["from"], 6) for row in rows} == {0.2}
+    assert " ".join(spec["title"]["subtitle"]) == "Dashed line: the promise. Each bar is 0.2 EUR wide."
+
+
+@pytest.mark.parametrize("count", [1, 2, 59, 60, 61, 120, 500])
+def test_each_return_lies_within_its_bar_and_bars_are_few(count):
+    values = 0.1 * np.arange(count) - 3.0
+    law = bqrl.Law(values, np.full(count, 1.0 / count))
+    spec = law_chart({0.3: law}, {}).to_dict()
+    rows = chart_values(spec, 0)
+    assert len(rows) <= MAX_BARS
+    assert ("wide" in " ".join(spec["title"]["subtitle"])) == (count > MAX_BARS)
+    for row in rows:
+        inside = (values > row["from"]) & (values < row["to"])
+        if 3.0 < count < 100:  # no rare ends
+            assert row["share"] == pytest.approx(inside.sum() / count, rel=1e-5)
+        assert not np.isclose(values, row["from"]).any()
+
+
+def test_returns_that_differ_by_rounding_share_a_bar():
+    law, other = bqrl.Law([0.1 + 0.2, 1.0], [0.5, 0.5]), bqrl.Law([0.3, 1.0], [0.5, 0.5])
+    spec = law_chart({0.3: law}, {}, neutral=other).to_dict()
+    assert len({row["from"] for row in chart_values(spec, 0)}) == 2
+    assert spec["title"]["subtitle"] == [""]
+
+
+def test_over_a_ball_the_mark_is_what_is_guaranteed():
+    """Once, with a buffer, it was the quantile in the model as given."""
+    mdp = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
+    plan = bqrl.solve(mdp, 0.4, beta=0.2, radius=0.2, attitude="robust")
+    assert plan.value < plan.law.quantile(0.4)
+    drawn = plan_charts([plan], bqrl.guarantee_curve(mdp))
+    for chart, layer, key in ((drawn["guarantee_curve"], -1, "y"), (drawn["return_law"], -1, "from")):
+        (mark,) = chart_values(chart.to_dict(), layer)
+        assert mark[key] == pytest.approx(plan.value, rel=1e-5)
+    nominal = bqrl.solve(mdp, 0.4, beta=0.2)
+    (mark,) = chart_values(plan_charts([nominal], None)["return_law"].to_dict(), -1)
+    assert mark["from"] == pytest.approx(nominal.law.quantile(0.4), rel=1e-5)
+
+
+def test_a_map_without_visits_tells_no_probabilities():
+    shares = np.eye(2)[np.zeros((2, 3), dtype=int)]
+    for visits, expected in ((True, ["h", "s", "a", "part", "met"]), (False, ["h", "s", "a"])):
+        spec = policy_chart({0.1: shares}, ["a", "b", "c"], ["stay", "go"], visits=visits).to_dict()
+        assert [tip["field"] for tip in spec["encoding"]["tooltip"]] == expected
+
+
+def test_the_legend_of_a_map_has_the_actions_of_its_cells():
+    shares = np.zeros((40, 1, 50))
+    shares[np.arange(40), 0, np.arange(40)] = 1.0
+    stages = (["a"], [str(a) for a in range(50)])
+    color = policy_chart({0.1: shares[:20]}, *stages).to_dict()["encoding"]["color"]
+    assert color["scale"]["domain"] == [str(a) for a in range(20)]
+    assert "values" not in color["legend"]
+    both = np.concatenate([shares[:1], shares], axis=0)[:30]
+    spec = policy_chart({0.1: both, 0.2: shares[10:40]}, *stages).to_dict()
+    legend = spec["encoding"]["color"]["legend"]
+    assert (len(legend["values"]), legend["symbolLimit"]) == (MAX_LEGEND, MAX_LEGEND)
+    assert "The legend has the 30 most frequent of 40 actions." in " ".join(spec["title"]["subtitle"])
 
 
 def test_the_map_shows_the_action_played_most_often():

@@ -1,5 +1,7 @@
 """Plans as a result: what is shown is what was planned, and the slider, the sentence and the charts agree."""
 
+from dataclasses import replace
+
 import pytest
 
 import bqrl
@@ -52,6 +54,23 @@ def test_every_level_of_the_slider_has_its_sentence_its_law_and_its_mark(embedde
         assert short == pytest.approx(plan.law.cdf(plan.value - 1e-9), abs=1e-4)
 
 
+def test_the_sentence_beside_the_risk_neutral_policy_says_whose_promise_it_is():
+    (plan,) = (given := solved((0.2,), ())).plans
+    own, neutral = (line.text for line in plan_result(given).lines)
+    assert neutral == f"Shown: the risk-neutral policy. With the planned policy, in{own[2:]}"
+    assert f"you get at least {plan.value:.4g} EUR" in neutral
+
+
+def test_over_a_ball_the_promise_is_said_once():
+    result = plan_result(solved((0.2,), (), radius=0.1, attitude="robust"))
+    own = result.lines[0].text
+    assert own.startswith("Under every kernel in the ball, in 4 of 5 runs you get at least ")
+    assert own.count("in the ball") == 1
+    given = solved((0.2,), ())
+    noted = replace(given, plans=tuple(replace(plan, notes=("a note",)) for plan in given.plans))
+    assert plan_result(noted).lines[0].text == f"{plan_result(given).lines[0].text} A note."
+
+
 @pytest.mark.parametrize(
     ("options", "present", "absent"),
     [
@@ -68,6 +87,19 @@ def test_the_table_of_levels_has_the_columns_that_mean_something(options, presen
     assert present <= set(table.columns)
     assert not absent & set(table.columns)
     assert table.rows[0]["value"] == document["levels"][0]["value"]
+
+
+def test_all_amounts_of_the_levels_and_of_the_decisions_have_their_unit():
+    """Once only the value had one, and the title of a column was "to  (EUR)"."""
+    result = plan_result(solved((0.2,), ()))
+    titles = result.tables["levels"].titles
+    plain = {"value": "quantile", "upper": "upper bound", "gap": "gap", "mean": "mean", "neutral": "risk-neutral"}
+    for key, title in plain.items():
+        assert titles[key] == f"{title} (EUR)"
+    decisions = result.tables["policy_tau0p2"]
+    assert decisions.titles["earned_to"] == "earned so far: to (EUR)"
+    assert decisions.titles["need_to"] == "still needed: to (EUR)"
+    assert decisions.caption.endswith("; weeks count from 1.")
 
 
 def test_a_policy_from_a_file_has_the_table_of_the_policy_that_was_saved(tmp_path):

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import colours_of
 
 from bqrl.results import study_view
-from bqrl.results.charts import MAX_POINTS
+from bqrl.results.charts import BLUE, MAX_POINTS, PINK, SKY, learner_colours
 from bqrl.results.study_view import StudyView
-from bqrl.study.scores import bootstrap_band
+from bqrl.study.scores import Contender, bootstrap_band
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,22 @@ def test_long_curves_are_thinned_and_say_to_how_many_points(view, monkeypatch, e
     assert study_view.POINTS < MAX_POINTS
 
 
+def test_a_learner_has_one_colour_in_all_charts_of_a_study(study):
+    """Once, it depended on the label and on the other learners of the chart."""
+    names = {"ucb_bqrl": "As published", "eps_q": "Plain Q", "target": "Ours"}
+    entries = tuple(entry.model_copy(update={"label": names[entry.key]}) for entry in study.spec.entries)
+    learners = {entry.key: entry for entry in entries}
+    view = StudyView(replace(study, spec=study.spec.model_copy(update={"learners": learners})))
+    expected = learner_colours(Contender(names[entry.key], entry.learner, entry.params) for entry in entries)
+    assert expected == {"As published": SKY, "Plain Q": PINK, "Ours": BLUE}
+    charts = view.charts()
+    for name in ("figure1_tau0p2", "figure2_tau0p5", "every_measure", "seeds", "promises", "return_laws", "variants"):
+        drawn = colours_of(charts[name].to_dict())
+        drawn.pop("best promise", None)
+        assert drawn.items() <= expected.items(), name
+        assert len(drawn) == (2 if name.startswith("figure") else 3), name
+
+
 def test_the_map_shows_the_final_policy(study, view, embedded):
     spec = view.policy_map(0.2).to_dict()
     actions = study.picked[0.2].actions
@@ -61,6 +78,7 @@ def test_the_map_shows_the_final_policy(study, view, embedded):
     for row in rows:
         assert row["a"] == ("Stop", "Continue")[actions[int(row["h"]) - 1, int(row["s"])]]
         assert float(row["part"]) == 1.0
+    assert [tip["title"] for tip in spec["encoding"]["tooltip"]] == ["stage", "state", "action"]
 
 
 def test_promises_and_laws_are_those_of_the_final_policies(view, embedded):

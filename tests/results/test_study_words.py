@@ -1,8 +1,14 @@
 """The words and tables of a study are those of its numbers."""
 
-import pytest
+from dataclasses import replace
 
-from bqrl.results.study_words import StudyWords
+import numpy as np
+import pytest
+from small_study import SMALL, make
+
+from bqrl.results.study_words import StudyWords, words_of
+from bqrl.study.problems import problem_of
+from bqrl.study.study import Study
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +42,72 @@ def test_the_order_of_shown_curves_is_that_of_the_held_out_seeds(study, view):
     assert f"after 60 episodes, {least:.2f} on average over 2 seeds" in text
     assert "on average over 3 seeds" in view.order(0.5, "exact")
     assert "on average over 2 seeds" in view.order(0.5, "exact", "geometric")
+
+
+def test_the_words_are_those_of_the_problem(view, tmp_path):
+    assert (view.words.unit, view.words.stage) == ("share of the best offer", "stage")
+    machine = problem_of({"name": "MachineReplacement"})
+    words = words_of(machine, machine.build())
+    assert (words.unit, words.stage) == ("hundred dollars", "week")
+    text = "# units: QALY\nstate,action,next_state,probability,reward\na,x,a,1,1\n"
+    (tmp_path / "AssetSelling.csv").write_text(text)
+    own = problem_of({"file": "AssetSelling.csv", "horizon": 2}, tmp_path)
+    assert words_of(own, own.build()).unit == "QALY"
+
+
+def test_titles_and_sentences_of_a_study_have_units(study, monkeypatch):
+    view = StudyWords(study)
+    view.words = replace(view.words, unit="EUR", stage="week")
+    tables = view.tables()
+    assert tables["held_out"].titles["tau0p5_mean"] == "τ = 0.5, mean (EUR)"
+    assert tables["orderings"].titles["order"] == "smallest first (EUR)"
+    assert tables["references"].titles["exact"] == "exact optimum (EUR)"
+    assert " EUR on average over" in view.order(0.5, "exact")
+    assert " EUR" in view.laws_title(0.5)
+    assert " EUR where " in view.promise_title()
+    assert "in the first week" in view.policy_title(0.5)
+    best = study.reference(0.5)
+    monkeypatch.setattr(Study, "reference", lambda *_: replace(best, capped=0.25, optimum=0.5))
+    assert "τ = 0.5: the capped reference is 0.25 EUR, the exact optimum 0.5 EUR." in view.sentences()
+
+
+def test_a_policy_that_plays_one_action_depends_on_nothing(study):
+    """Once "plays Run at the first stage, depending on the state" where only Run was played."""
+
+    def title(first):
+        picked = replace(study.picked[0.5], actions=np.array([first] * 4))
+        return StudyWords(replace(study, picked={0.5: picked})).policy_title(0.5)
+
+    assert title([1] * 7) == "τ = 0.5: in the first stage the final policy plays Continue, in every state"
+    assert title([1] * 6 + [0]).endswith("plays Continue, in every state")  # "sold" is not shown
+    assert title([1] * 5 + [0, 0]).endswith("plays Continue and Stop, depending on the state")
+
+
+def test_held_out_seeds_are_not_called_seeds_that_no_choice_was_made_on(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(
+        SMALL.replace("replication_seeds = [3, 4, 5]\n", "").replace("variant_seeds = [1, 3]", "variant_seeds = [1, 2]")
+    )
+    tables = StudyWords(make(path, tmp_path / "out", quick=True)).tables()
+    assert "further_seeds" not in tables
+    assert "the 2 held-out seeds" in tables["held_out"].caption
+    assert not any("no choice" in table.caption for table in tables.values())
+
+
+def test_a_study_says_where_its_optimum_is_a_bracket(study):
+    def widened(record):
+        return replace(record, optimum=replace(record.optimum, error=0.25))
+
+    experiments = {
+        place: replace(one, records={key: tuple(map(widened, some)) for key, some in one.records.items()})
+        for place, one in study.experiments.items()
+    }
+    view = StudyWords(replace(study, experiments=experiments))
+    said = "The proven lower value of the optimum is at most 0.251 below it."
+    assert said in view.sentences()
+    assert view.tables()["references"].caption.endswith(said)
+    assert view.tables()["references"].titles["exact"] == "proven lower value of the optimum"
+    assert "exact optimum" not in str(view.tables()) + str(view.sentences()) + view.laws_title(0.5)
 
 
 def test_the_settings_name_every_learner_and_what_is_tuned(study, view):

@@ -6,8 +6,10 @@ from base64 import b64decode
 
 import numpy as np
 import pytest
+from helpers import chart_values, colours_of
 
 import bqrl
+from bqrl.results.views import policy_view
 
 MODEL = bqrl.envs.make("AssetSelling")
 LOG = {
@@ -63,6 +65,42 @@ def test_without_the_extra_a_notebook_shows_the_table_alone(objects, name, monke
     assert len(html) < 5_000
 
 
+def test_a_notebook_shows_the_curves_of_many_learners():
+    """Once, six learners had a picture of 132 KB, which was left out without a word."""
+    learners = [("psrl", {"prior": 1.0 + i}) for i in range(9)]
+    model = bqrl.envs.make("AssetSelling", offers=4, horizon=3, start=1)
+    experiment = bqrl.compare(model, learners, tau=0.2, episodes=450, seeds=2, workers=1)
+    svg = picture(experiment._repr_html_())[1]
+    assert "Drawn through 100 of 450 episodes." in svg
+    assert "prior=9.0" in svg
+
+
+def test_a_picture_that_is_left_out_is_said(objects, monkeypatch):
+    monkeypatch.setattr("bqrl.results.views.MAX_PICTURE", 1_000)
+    assert (
+        objects["law"]
+        ._repr_html_()
+        .endswith("</table><p>The chart is too large to be shown here; chart() returns it.</p>")
+    )
+
+
+def test_the_chart_of_a_record_holds_the_promise_of_every_episode():
+    record = bqrl.learn(MODEL, "q-learning", 0.1, 1500, 0)
+    spec = record.chart().to_dict()
+    at, values = np.array([(row["x"], row["y"]) for row in chart_values(spec, 0)]).T
+    drawn = values[np.searchsorted(at, np.arange(1.0, 1501.0), side="right") - 1]
+    assert np.allclose(drawn, record.quantile(0.1), rtol=1e-5)
+    assert at.size < 400
+    assert colours_of(spec)["q-learning"] == colours_of(
+        bqrl.compare(MODEL, [("mine", "q-learning", {})], tau=0.1, episodes=5, seeds=2, workers=1).chart().to_dict()
+    )["mine"]  # fmt: skip
+
+
+def test_the_map_of_a_policy_tells_no_probability_of_a_visit(objects):
+    tooltip = policy_view(objects["policy"]).to_dict()["encoding"]["tooltip"]
+    assert [tip["title"] for tip in tooltip] == ["stage", "state", "action"]
+
+
 def large():
     """2,000 states, 40 stages, 60 actions, and a law of 20,000 returns."""
     rng = np.random.default_rng(0)
@@ -110,6 +148,22 @@ def test_names_in_a_notebook_are_text():
 
 def test_the_table_of_a_plan_says_what_its_value_means(objects):
     assert "In 9 of 10 runs you get at least 0.7917" in objects["plan"]._repr_html_()
+
+
+def test_the_unit_of_a_model_reaches_what_is_made_from_it():
+    model = bqrl.MDP([(0, 0, 0, 0.5, 2.0), (0, 0, 0, 0.5, 0.0), (0, 1, 0, 1.0, 0.5)], horizon=3, units="QALY")
+    plan, record = bqrl.solve(model, 0.1), bqrl.learn(model, "ucbvi", 0.1, 20, 0)
+    experiment = bqrl.compare(model, ["ucbvi", "q-learning"], tau=0.1, episodes=20, seeds=2, workers=1)
+    for thing in (plan, bqrl.guarantee_curve(model), record, experiment, bqrl.solve(model, 0.1, planner="greedy")):
+        assert "(QALY)" in str(thing.chart().to_dict()), thing
+    assert "QALY" in str(experiment.chart().to_dict()["title"])
+    assert f"you get at least {plan.value:g} QALY" in plan._repr_html_()
+    assert "cumulative gap (QALY)" in record._repr_html_()
+    assert "best quantile (QALY)" in bqrl.guarantee_curve(model)._repr_html_()
+    log = {"episode": [0, 1], "state": [0, 0], "action": [0, 1], "reward": [2.0, 0.5], "next_state": [0, 0]}
+    estimate = bqrl.fit(log, model=model, ends="truncated")
+    assert "(QALY)" in str(estimate.chart(0.1).to_dict())
+    assert estimate.solve(0.9).units == "QALY"
 
 
 @pytest.mark.parametrize("name", ["curve", "plan", "law", "record", "estimate"])

@@ -5,6 +5,9 @@ import doctest
 import numpy as np
 import pytest
 
+import bqrl
+from bqrl import display
+from bqrl.errors import ArgumentError
 from bqrl.results import charts, estimates, learning, result, words
 from bqrl.results.words import (
     Words,
@@ -35,7 +38,7 @@ LEVEL = {
 }
 
 
-@pytest.mark.parametrize("module", [charts, estimates, learning, result, words])
+@pytest.mark.parametrize("module", [charts, display, estimates, learning, result, words])
 def test_doctests(module):
     result = doctest.testmod(module)
     assert result.attempted
@@ -159,7 +162,7 @@ def test_amounts_carry_the_unit_of_the_problem():
     )
 
 
-BEST = {"quantile": 10.0, "mean": 11.0}
+BEST = {"quantile": 10.0, "mean": 11.0, "error": 0.0, "score_error": 0.0}
 
 
 def document(*learners, best=BEST, random=2.0):
@@ -204,8 +207,12 @@ class Ends(Experiment):
         return {label: np.array(values) for label, values in self.records.items()}
 
     @property
-    def exact(self):
+    def known(self):
         return True
+
+    @property
+    def error(self):
+        return 0.0
 
 
 GAP = "cumulative gap to the exact optimum after 100 episodes"
@@ -227,6 +234,62 @@ def test_an_order_says_no_more_than_the_seeds_show(given, text):
     assert order_of(Ends(None, 0.1, 100, seeds, (), given)) == text
 
 
+def test_an_order_carries_the_unit_of_the_problem():
+    ends = Ends(None, 0.1, 100, (0, 1), (), {"A": [1.0, 2.0], "B": [8.0, 9.0]})
+    clear = " (more than two standard errors away)"
+    text = order_of(ends, words=Words("", unit="QALY"))
+    assert text == f"A has the smallest {GAP}, 1.5 QALY on average over 2 seeds; then B 8.5 QALY{clear}"
+    title = order_of(ends, title=True, words=Words("", unit="QALY"))
+    assert title == f"A has the smallest {GAP.removeprefix('cumulative ')}, 1.5 QALY; then B 8.5 QALY"
+    assert order_of(ends, words=Words("", unit="share of the best offer")) == order_of(ends)
+
+
+PROVEN = "the proven lower value of the optimum"
+BRACKET = "The proven lower value of the optimum is at most 0.0187 EUR below it."
+
+
+def test_a_bracketed_optimum_is_called_a_proven_lower_value():
+    """Once "the best that any policy can promise" and "gap to the exact optimum", with no word of the bracket."""
+    words, best = Words("x", unit="EUR"), BEST | {"error": 0.01861}
+    done, half = (document(("A", [9.0, 9.0], some), best=best) for some in ([40, 40], [40, None]))
+    assert f"at least 10 EUR, {PROVEN}, with each" in attained(done, words)
+    assert f"1 of 2 seeds ends with {PROVEN}, at least 10 EUR" in attained(half, words)
+    assert f"1 EUR less than {PROVEN}, 10 EUR" in attained(document(("A", [9.0], [None]), best=best), words)
+    assert learned(done, words).endswith(f" {BRACKET}")
+    assert compared(half, "A leads", words).endswith(f" {BRACKET}")
+    wider = document(("A", [9.0, 9.0], [40, 40]), best=best | {"score_error": 0.1})
+    assert learned(wider, words).endswith(f"{BRACKET} Quantiles of policies are at most 0.1 EUR below the true ones.")
+    alone = Words("x").bracket(0.0, np.inf)
+    assert alone == "Quantiles of some policies are estimated from simulated episodes."
+
+    class Bracketed(Ends):
+        error = 0.01861
+
+    text = order_of(Bracketed(None, 0.1, 100, (0,), (), {"A": [1.0], "B": [8.0]}))
+    assert text.startswith(f"A has the smallest cumulative gap to {PROVEN} after 100 episodes")
+
+
+@pytest.mark.parametrize("error", [0.0186, 1.0, 9.996, 0.1004, 123456.7])
+def test_a_stated_bound_is_never_below_the_bound(error):
+    text = Words("x").bracket(error).removeprefix("The proven lower value of the optimum is at most ").split()[0]
+    assert error <= float(text) <= 1.011 * error
+
+
+def test_plurals():
+    """Once "four hourss count from 1"."""
+    assert [Words.plural(noun) for noun in ("week", "day", "study", "match", "box", "months", "four hours")] == [
+        "weeks", "days", "studies", "matches", "boxes", "months", "four hours",
+    ]  # fmt: skip
+    assert (Words.count("study", 1), Words.count("study", 2)) == ("1 study", "2 studies")
+
+
+def test_the_unit_of_a_model_or_plan():
+    model = bqrl.MDP([(0, 0, 0, 1.0, 2.0)], horizon=2, units="QALY")
+    assert Words.of(model).unit == Words.of(bqrl.solve(model, 0.1)).unit == "QALY"
+    assert Words.of(bqrl.solve(model, 0.1, planner="greedy")).unit == "QALY"
+    assert Words.of(None).unit == ""
+
+
 def test_the_largest_return_leads():
     ends = Ends(None, 0.1, 100, (0, 1), (), {"a": [1.0, 2.0], "b": [8.0, 9.0]})
     assert order_of(ends, "return", title=True) == "b has the largest return after 100 episodes, 8.5; then a 1.5"
@@ -241,7 +304,7 @@ def test_what_runs_mean_and_nothing_to_learn_is_said_only_of_learners_that_end_a
     words = Words("x", unit="EUR")
     assert learned(document(("A", [50.0], [40])), words) == (
         "From episode 41 on, in 9 of 10 runs you get at least 10 EUR, the best that any policy can promise. During learning"
-        " the policies fell short of it by 0.5 per episode on average, 50 in total."
+        " the policies fell short of it by 0.5 EUR per episode on average, 50 EUR in total."
     )
     assert learned(document(("A", [0.0], [0]), random=10.0), words).endswith("there is nothing to learn.")
     short = learned(document(("A", [9.0], [None]), random=10.0), words)
@@ -264,3 +327,11 @@ def test_what_runs_mean_and_nothing_to_learn_is_said_only_of_learners_that_end_a
 
 def test_flags_of_numpy_read_as_words():
     assert (cell(np.bool_(True)), cell(np.bool_(False))) == ("yes", "no")
+
+
+@pytest.mark.parametrize("name", ["title", "unit", "stage_name"])
+def test_words_are_one_line_each(name):
+    given = {"title": "x", "unit": "EUR", "stage_name": "week"} | {name: "a\nb"}
+    with pytest.raises(ArgumentError, match=f"^{name} must be one line") as fault:
+        Words(*given.values())
+    assert fault.value.name == name

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from helpers import Corridor
 
 import bqrl
 import bqrl.learners.run
@@ -175,6 +176,21 @@ def test_a_class_without_a_name_is_called_by_its_own():
         pass
 
     assert learner_label(Mine, {"rate": 1}) == "Mine (rate=1)"
+
+
+def test_an_experiment_is_exact_only_if_every_run_is_scored_exactly(experiment):
+    assert experiment.exact
+    assert experiment.known
+    rng = np.random.default_rng(0)
+    rounded = bqrl.MDP(rng.dirichlet(np.ones(4), (4, 2)), rng.normal(size=(4, 2)), horizon=12, discount=0.97)
+    bracketed = compare(rounded, ["q-learning"], tau=0.1, episodes=3, seeds=2, workers=1)
+    assert not bracketed.exact
+    assert bracketed.known
+    assert "gap" in bracketed.rows()[0]
+    unknown = compare(Corridor(), ["q-learning"], tau=0.1, episodes=3, seeds=2, workers=1, horizon=6)
+    assert not unknown.exact
+    assert not unknown.known
+    assert "gap" not in unknown.rows()[0]
 
 
 def test_one_seed_has_no_band_and_wrong_labels_are_named(problem):

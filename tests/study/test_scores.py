@@ -19,7 +19,7 @@ def record():
 def test_gaps_are_measured_against_the_references(record):
     against, quantile = reference(record.mdp, 0.3), record.quantile(0.3)
     found = {measure: MEASURES[measure][1](record, 0.3) for measure in ("capped", "exact", "expected")}
-    np.testing.assert_allclose(found["exact"], against.exact - quantile, atol=1e-12)
+    np.testing.assert_allclose(found["exact"], against.optimum - quantile, atol=1e-12)
     np.testing.assert_allclose(found["capped"], np.maximum(against.capped - quantile, 0.0), atol=1e-12)
     np.testing.assert_allclose(found["expected"], against.best_mean - record.means(), atol=1e-12)
     assert MEASURES["gap"] == MEASURES["exact"]
@@ -72,3 +72,9 @@ def test_the_probability_of_beating_counts_all_pairs():
     mine, other = np.array([1.0, 4.0]), np.array([2.0, 4.0, 9.0])
     assert beats(mine, other) == pytest.approx((3 + 0.5 + 1) / 6)
     assert beats(mine, other) + beats(other, mine) == pytest.approx(1.0)
+
+
+def test_one_seed_is_not_one_seeds():
+    one = bqrl.compare(bqrl.envs.make("Bandit"), ["sarsa"], tau=0.5, episodes=1, seeds=1, workers=1)
+    assert repr(one) == "Experiment(sarsa; tau 0.5, 1 episode, 1 seed)"
+    assert ", 1 episode, mean return" in repr(one.records["sarsa"][0])

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_study import Heard
 
 from bqrl.learners.record import Record
 from bqrl.learners.run import learn
@@ -29,10 +30,10 @@ OTHERS = [
 
 @pytest.fixture
 def stored(tmp_path):
-    said = []
-    with Store(tmp_path, said.append) as found:
+    heard = Heard()
+    with Store(tmp_path, heard) as found:
         found.save(RUN, *execute(RUN))
-        yield found, said
+        yield found, heard.lines
 
 
 def test_a_run_is_what_learn_makes(stored):
@@ -111,6 +112,12 @@ def test_files_of_others_with_the_names_of_ours_are_refused(tmp_path, name, lock
     assert {path.name for path in tmp_path.iterdir()} == {name.split("/")[0], *([".bqrl.lock"] if locked else [])}
 
 
+def test_a_folder_in_place_of_the_lock_is_refused(tmp_path):
+    (tmp_path / ".bqrl.lock").mkdir()
+    with pytest.raises(FileExistsError, match="was not written by bqrl; move it"):
+        Store(tmp_path)
+
+
 def test_a_link_in_place_of_a_file_of_ours_is_refused(tmp_path):
     Store(tmp_path).close()
     (tmp_path / "mine.txt").write_text("mine")
@@ -167,7 +174,7 @@ contents = [to_bytes(run, complete(run.start())[0]) for run in runs]
 done = 0
 while done < 200:
     try:
-        with Store(sys.argv[1], print) as store:
+        with Store(sys.argv[1]) as store:
             for run, content in zip(runs, contents):
                 store.save(run, content, Timing(1.0, 1.0, 1.0))
                 done += 1

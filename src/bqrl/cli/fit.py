@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from bqrl.cli.output import Json, Note, Out, Title, conclude
+from bqrl.cli.output import Json, Note, Out, StageName, Title, Unit, conclude
 from bqrl.cli.params import column_names, read_value
+from bqrl.cli.problem import given_words
 from bqrl.logs.fit import fit as estimate_from
 from bqrl.results.estimates import FILES, fit_document, fit_result
 from bqrl.results.result import check_folder
+from bqrl.results.words import PLAIN, Words
 
 SHOWN = 5  # limiting rows printed
 
@@ -31,10 +33,13 @@ def fit(
     support: Annotated[str | None, typer.Option(help="states: the log shows every state that can occur.")] = None,
     ends: Annotated[str | None, typer.Option(help="What shorter episodes are: terminal or truncated.")] = None,
     title: Title = None,
+    unit: Unit = None,
+    stage_name: StageName = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Find a policy from logged episodes, and what it guarantees with a stated confidence."""
+    words = given_words(title or log.name, unit, stage_name, PLAIN)
     check_folder(out, FILES)
     asked: dict[str, Any] = {
         "columns": column_names(columns), "horizon": horizon, "discount": discount, "start": start, "stationary": stationary,
@@ -43,21 +48,24 @@ def fit(
     estimate = estimate_from(log, confidence, **asked)
     promise = estimate.solve(tau)
     settings = {"log": str(log), "tau": tau, "confidence": confidence, **asked}
-    content = fit_document(estimate, promise)
-    result = fit_result(content, title or log.name, settings, estimate, promise, draw=out is not None)
-    lines = [*(line.text for line in result.lines), *_notes(content)]
-    conclude(result.details, lambda _: result, out, as_json=as_json, table=result.tables["policies"], lines=lines)
+    content = fit_document(estimate, promise, words)
+    result = fit_result(content, words, settings, estimate, promise, draw=out is not None)
+    table = result.tables["policies"]
+    lines = [*(line.text for line in result.lines), Note(table.caption), *_notes(content, words)]
+    conclude(result.details, lambda _: result, out, as_json=as_json, table=table, lines=lines)
 
 
-def _notes(content: Mapping[str, Any]) -> list[str]:
+def _notes(content: Mapping[str, Any], words: Words) -> list[str]:
     """What limits the promise, and what more data would promise."""
     rows, found = content["limits"], list[str]()
     if rows:
-        found.append(f"What limits the promise (share of the probability of missing {rows[0]['target']:.6g}):")
+        target = words.amount(f"{rows[0]['target']:.6g}")
+        found.append(f"What limits the promise (share of the probability of missing {target}):")
     for row in rows[:SHOWN]:
-        stage = "" if row["stage"] is None else f"stage {row['stage']}, "
-        visits = f"{row['visits']} visits, costs {row['cost']:.3g}"
+        stage = "" if row["stage"] is None else f"{words.stage} {row['stage']}, "
+        visits = f"{words.count('visit', row['visits'])}, costs {row['cost']:.3g}"
         found.append(Note(f"{stage}state {row['state']}, action {row['action']}: {visits}"))
     for one in content["projection"]:
-        found.append(f"Projection, not a promise: {one['value']:.6g} with {one['factor']} times the data.")
+        value = words.amount(f"{one['value']:.6g}")
+        found.append(f"Projection, not a promise: {value} with {one['factor']} times the data.")
     return found

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bqrl.checks import whole
+from bqrl.checks import number, whole
 from bqrl.cli.output import Json, Note, Out, conclude
 from bqrl.cli.params import read_params
 from bqrl.cli.problem import ProblemOptions, read_problem
@@ -21,7 +21,6 @@ from bqrl.cli.progress import ProgressBar
 from bqrl.learners.callbacks import TensorBoard
 from bqrl.learners.record import Record
 from bqrl.learners.run import check_params, find_learner
-from bqrl.planners.plan import check_levels
 from bqrl.results import learning
 from bqrl.results.plans import in_one_line
 from bqrl.results.result import Table, check_folder, to_json
@@ -90,7 +89,7 @@ def run_learners(
         check_params(find_learner(learner), params)
     tau, first = settings["tau"], whole(settings["seed"], "seed", 0)
     seeds = list(range(first, first + whole(settings["seeds"], "seeds", 1, MAX_SEEDS)))
-    check_levels(tau, 0.0)
+    number(tau, "tau", 0.0, 1.0, "()")
     stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
     check_folder(out, [*learning.learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)])
     problem, begun = read_problem(asked), time.perf_counter()

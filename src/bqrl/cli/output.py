@@ -32,6 +32,8 @@ Out = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Title = Annotated[str | None, typer.Option("--title", help="Title of tables, charts and the page.")]
+Unit = Annotated[str | None, typer.Option("--unit", help="Unit of the returns, such as EUR or QALY.")]
+StageName = Annotated[str | None, typer.Option("--stage-name", help="What one stage is called, such as year.")]
 PIPED_WIDTH = 140  # columns where no window limits them
 TEXT_WIDTH = 24  # columns that a text needs at least, if it is broken into lines
 

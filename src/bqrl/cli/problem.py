@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from bqrl.checks import nearest, number
-from bqrl.cli.output import Title
+from bqrl.cli.output import StageName, Title, Unit
 from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
@@ -46,8 +46,8 @@ class ProblemOptions:
     discount_rate: Annotated[str | None, Option(help="Rate per stage, e.g. 3%: the factor is 1 / 1.03.")] = None
     columns: Annotated[str | None, Option(help="Columns of a .csv file, e.g. state=from,next_state=to.")] = None
     title: Title = None
-    unit: Annotated[str | None, Option(help="Unit of the returns, such as EUR or QALY.")] = None
-    stage_name: Annotated[str | None, Option(help="What one stage is called, such as year.")] = None
+    unit: Unit = None
+    stage_name: StageName = None
 
     @property
     def factor(self) -> float | None:
@@ -79,13 +79,18 @@ class ProblemOptions:
 
     def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
         """The words of the problem: those that were given, else its own."""
-        if self.stage_name in COLUMNS:
-            raise ArgumentError(
-                f"stage_name must not be a column of the policy's table, got {self.stage_name!r}; choose another word",
-                name="stage_name",
-                value=self.stage_name,
-            )
-        return Words(self.title or name, unit if self.unit is None else self.unit, self.stage_name or stage)
+        return given_words(self.title or name, self.unit, self.stage_name, Words("", unit, stage))
+
+
+def given_words(title: str, unit: str | None, stage_name: str | None, own: Words) -> Words:
+    """The words that were given on the command line, else the problem's own."""
+    if stage_name in COLUMNS:
+        raise ArgumentError(
+            f"stage_name must not be a column of the policy's table, got {stage_name!r}; choose another word",
+            name="stage_name",
+            value=stage_name,
+        )
+    return Words(title, own.unit if unit is None else unit, stage_name or own.stage)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,7 +193,8 @@ def _from_gymnasium(asked: ProblemOptions) -> NamedProblem:
         raise ValueError(str(fault)) from None
     core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
     if plain and isinstance(core, MDPEnv):
-        return NamedProblem(core.mdp.replace(horizon=asked.horizon, **asked.changes), words)
+        mdp = core.mdp.replace(horizon=asked.horizon, **asked.changes)
+        return NamedProblem(mdp, asked.words(given, mdp.units or ""))
     limit = None if env.spec is None else env.spec.max_episode_steps
     stages = check_horizon(asked.horizon if asked.horizon is not None else limit or HORIZON)
     assumed = _assumed(given, stages) if asked.horizon is None and limit is None else None

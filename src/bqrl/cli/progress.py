@@ -46,7 +46,7 @@ class ProgressBar(Watch):
     def say(self, text: str, detail: int = 0) -> None:
         """A line above the display, or in its place."""
         live = self.console.is_terminal
-        if self.lines and detail <= (0 if live else 1):
+        if detail < 0 or (self.lines and detail <= (0 if live else 1)):
             self.console.print(text, soft_wrap=True, style="dim" if live else None)
 
     def phase(self, text: str, total: int | None = None) -> None:

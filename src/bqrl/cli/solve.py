@@ -61,6 +61,10 @@ class PlanOptions:
 
     def settings(self) -> dict[str, Any]:
         """The arguments of the library; options under their old names are taken and the new names said."""
+        if self.exact and self.randomized:
+            raise ArgumentError("--exact means --no-randomized, got also --randomized; drop one of them", name="exact")
+        if self.memory is not None and self.max_memory is not None:
+            raise ArgumentError("--memory is the old name of --max-memory, got both; drop --memory", name="memory")
         found = asdict(self)
         for old, new, given in (
             ("exact", "no-randomized", self.exact),
@@ -98,7 +102,7 @@ def solve(
     check_folder(out, plan_files(taus))
     problem = read_problem(asked)
     if problem.mdp is None:
-        raise ValueError(f"{asked.problem} does not expose its kernel; try: bqrl learn {asked.problem}")
+        raise ValueError(f"{asked.problem} does not expose its kernel; bqrl learn plays it if its spaces are discrete")
     notices = problem.notices
     if options.radius is not None and options.radius > DIAMETER:
         notices.append(f"--radius {options.radius:g} has the effect of {DIAMETER:g}, the largest distance of rows")

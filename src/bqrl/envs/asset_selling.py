@@ -12,11 +12,11 @@ import numpy as np
 
 from bqrl.checks import number, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import shared_noise
-from bqrl.mdp.validation import ROW_TOL
 
 UNIT, STAGE = "share of the best offer", "stage"
 STOP, CONTINUE = 0, 1
@@ -131,7 +131,7 @@ def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray
             f"distribution must have one probability for each of the {offers} offers, got shape {law.shape}",
             name="distribution",
         )
-    if not np.all(law >= 0) or not abs(law.sum() - 1.0) <= ROW_TOL:
+    if not np.all(law >= 0) or not abs(law.sum() - 1.0) <= SUM_TOL:
         raise ArgumentError(
             f"distribution must be {offers} probabilities that sum to 1, got the sum {law.sum():.12g}",
             name="distribution",

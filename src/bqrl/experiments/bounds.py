@@ -117,7 +117,10 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Measured regret under the bounds, drawn up to where they become informative."""
     names = {name: {"y": key.replace(" ", "_")} for key, name in STATEMENTS.items()}
     names["trivial: T H"] = {"y": "trivial"}
-    axes, look = ("episodes T", "regret"), {"scales": base.LOG, "colours": [ORANGE, RED, GREEN, GREY]}
+    axes, look = (
+        ("episodes T", "regret"),
+        {"scales": base.LOG, "colours": dict(zip(names, (ORANGE, RED, GREEN, GREY), strict=True))},
+    )
     drawn = base.case_lines(found, "bounds_lines", "episodes", names, *axes, **look)
     cases = base.by_case(found["cases"], found["tables"]["bounds"])
     runs = [

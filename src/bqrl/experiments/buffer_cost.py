@@ -10,7 +10,7 @@ from bqrl import theory
 from bqrl.experiments import experiment as base
 from bqrl.experiments.experiment import RHO
 from bqrl.planners.confidence import log_buffer, power_buffer
-from bqrl.results.charts import BLUE, ORANGE, altair
+from bqrl.results.charts import altair
 from bqrl.results.words import listed, number
 from bqrl.study.settings import Settings
 
@@ -77,9 +77,8 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Both buffering gaps by buffer, with plateau and margin."""
     best = {"y": "one_sided_high", "low": "one_sided_low", "high": "one_sided_high"}
     labels = {"best policy": best, "any policy": {"y": "two_sided"}}
-    colours = [BLUE, ORANGE] if any(row["two_sided"] is not None for row in found["tables"]["buffer"]) else [BLUE]
-    axes, look = ("buffer β", "return lost to the buffer"), {"scales": {"x": base.LOG["x"]}, "colours": colours}
-    drawn = base.case_lines(found, "buffer", "beta", labels, *axes, **look)
+    axes, scales = ("buffer β", "return lost to the buffer"), {"x": base.LOG["x"]}
+    drawn = base.case_lines(found, "buffer", "beta", labels, *axes, scales=scales)
     gaps, clears = (base.by_case(found["cases"], found["tables"][name]) for name in ("buffer", "buffer_clears"))
     edges = [
         [i, name, rows[0][key]]

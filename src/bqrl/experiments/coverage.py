@@ -16,7 +16,7 @@ from bqrl.learners.run import Run
 from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.results.charts import PALETTE, Curve, by_label, lines
+from bqrl.results.charts import Curve, by_label, lines
 from bqrl.results.words import listed, number, percent
 from bqrl.study.settings import Count, Level, Settings
 
@@ -92,9 +92,10 @@ def _sentences(found: base.Found) -> list[str]:
     broken = [case["label"] for case in cases if case["refuted"]]
     if broken:
         headline = f"The confidence sets hold in fewer runs than the promised {promised} on {listed(broken)}"
+    level = percent(found["confidence"])
     remarks = [
         f"{case['label']}: in {case['held']} of {case['runs']} runs the sets contained the true kernel in all"
-        f" {found['episodes']} episodes; confidence interval of the share {number(case['low'], 4)} to"
+        f" {found['episodes']} episodes; {level} confidence interval of the share {number(case['low'], 4)} to"
         f" {number(case['high'], 4)}, promised {number(case['promised'])}."
         for case in cases
     ]
@@ -110,9 +111,8 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
         ratios = np.sort(base.column(rows, "largest_ratio"))
         curves.append(Curve(name, np.r_[0.0, ratios, top], np.r_[np.arange(ratios.size + 1) / ratios.size, 1.0]))
     titles = ("factor on the theoretical radii", "share of runs inside in every episode")
-    scales, colours = {"x": {"domain": [0, top]}, "y": {"domain": [0, 1]}}, PALETTE[: len(cases)]
-    drawn = lines(curves, *titles, scales=scales, colours=colours, step=True)
-    label, colour = by_label([curve.label for curve in curves], colours)
+    drawn = lines(curves, *titles, scales={"x": {"domain": [0, top]}, "y": {"domain": [0, 1]}}, step=True)
+    label, colour = by_label([curve.label for curve in curves])
     beside = 1.0 + 0.02 * (np.arange(len(cases)) - (len(cases) - 1) / 2)
     ends = [[k, beside[k], case["share"], case["low"], case["high"]] for k, case in enumerate(cases)]
     points = (
@@ -127,6 +127,7 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
 
 
 COVERAGE = base.Experiment(CoverageSettings, _run, _sentences, _charts, {
-    "coverage": "Share of runs in which the confidence sets contained the true kernel throughout, with its interval.",
+    "coverage": "Share of runs in which the confidence sets contained the true kernel throughout; low and high: exact"
+    " binomial (Clopper-Pearson) interval at confidence {confidence:g}.",
     "coverage_runs": "The largest ratio of l1 error to radius in every run.",
 })  # fmt: skip

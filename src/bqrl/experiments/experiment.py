@@ -75,7 +75,7 @@ class Experiment(NamedTuple):
     run: Callable[[Any, Context], dict[str, Any]]  # from the settings to tables and facts
     sentences: Callable[[Found], list[str]]  # the headline, without its full stop, and remarks
     charts: Callable[[Found, str], dict[str, Any]]  # charts by name; the headline is their title
-    captions: Mapping[str, str]  # of its tables
+    captions: Mapping[str, str]  # of its tables, in which {fact} stands for a fact beside them
 
 
 def rows_of(head: Mapping[str, Any], **columns: Iterable[Any]) -> Rows:

@@ -18,8 +18,9 @@ from bqrl.experiments import experiment as base
 from bqrl.experiments.experiment import RHO
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.results.charts import GREY, Curve, Lines, lines
+from bqrl.results.charts import GREY, Curve, Lines, learner_colours, lines
 from bqrl.results.words import listed, number
+from bqrl.study.scores import Contender
 from bqrl.study.settings import Count, Level, Settings, Text, try_all
 
 FLAT, LINEAR = 0.25, 0.9  # exponents of growth below which regret is called flat, and above which linear
@@ -77,7 +78,15 @@ def _run(own: HardSettings, context: base.Context) -> dict[str, Any]:
         exponents = *power_of_rho(here), *growth_exponent(at, regrets, scale)
         names = (f"exponent_of_{x}{y}" for x in ("inverse_rho", "episodes") for y in ("", "_error"))
         slopes.append({"learner": one.label, **dict(zip(names, exponents, strict=True))})
-    facts = {"tau": own.tau, "actions": A, "horizon": own.horizon, "growth_rho": own.growth_rho, "scale": scale}
+    learners = [one.model_dump() for one in own.learners]
+    facts = {
+        "tau": own.tau,
+        "learners": learners,
+        "actions": A,
+        "horizon": own.horizon,
+        "growth_rho": own.growth_rho,
+        "scale": scale,
+    }
     return {"tables": {"hard": points, "hard_growth": growth, "hard_slopes": slopes}, **facts}
 
 
@@ -199,23 +208,26 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
     size = f"τ = {found['tau']:g}, {found['actions']} actions, {found['horizon']} stages"
     averaged = "mean over runs with each action the best one; band: one standard error."
     rows = [row | {"inverse": 1.0 / row["rho"]} for row in tables["hard"]]
-    drawn, edges = _regret(rows, "inverse", (f"1 / {RHO}", f"mean regret at T = A / {RHO}²"), bounds)
+    colours = learner_colours(Contender(**one) for one in found.get("learners", ()))  # earlier versions stored none
+    drawn, edges = _regret(rows, "inverse", (f"1 / {RHO}", f"mean regret at T = A / {RHO}²"), bounds, colours)
     hard = drawn.chart(title, f"{size}; {averaged}", edges)
     bounds = {"lower_bound": "lower bound", "ucb1_upper_bound": "proven for UCB1", "most": "always wrong"}
-    drawn, edges = _regret(tables["hard_growth"], "episodes", ("episodes T", "mean regret"), bounds)
+    drawn, edges = _regret(tables["hard_growth"], "episodes", ("episodes T", "mean regret"), bounds, colours)
     scale = base.marks(drawn, ["x"], [[found["scale"]]]).mark_rule(strokeDash=[2, 2], color=GREY)
     note = f"Hard family, {RHO} = {found['growth_rho']:g}; {averaged} Vertical line: A / {RHO}²."
     return {"hard": hard, "hard_growth": drawn.chart(growth_headline(found), note, edges, scale)}
 
 
-def _regret(rows: base.Rows, x: str, titles: tuple[str, str], bounds: Mapping[str, str]) -> tuple[Lines, Any]:
+def _regret(
+    rows: base.Rows, x: str, titles: tuple[str, str], bounds: Mapping[str, str], colours: Mapping[str, str]
+) -> tuple[Lines, Any]:
     """Regret of every learner with a band of one standard error, and the bounds (names by column) as grey lines."""
     curves = []
     for learner in dict.fromkeys(row["learner"] for row in rows):
         own = [row for row in rows if row["learner"] == learner and row["regret"] > 0.0]
         y, error = base.column(own, "regret"), base.column(own, "error")
         curves.append(Curve(learner, base.column(own, x), y, np.maximum(y - error, 0.1 * y), y + error))
-    drawn = lines(curves, *titles, scales=base.LOG)
+    drawn = lines(curves, *titles, scales=base.LOG, colours=colours)
     first = [row for row in rows if row["learner"] == rows[0]["learner"]]
     edges = [[name, row[x], row[key]] for key, name in bounds.items() for row in first]
     layer = base.marks(drawn, ["bound", "x", "y"], edges, texts=("bound",)).mark_line(color=GREY)

@@ -112,7 +112,7 @@ def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> Result:
         title=(spec.theory.title or spec.theory.name) + (" (quick run)" if spec.quick else ""),
         settings=spec.theory.model_dump(exclude={"title"}) | {"quick": spec.quick, "experiments": list(experiments)},
         tables={
-            stem: Table(data["tables"][stem], TITLES, caption)
+            stem: Table(data["tables"][stem], TITLES, caption.format(**data))
             for name, data in experiments.items()
             for stem, caption in EXPERIMENTS[name].captions.items()
         },

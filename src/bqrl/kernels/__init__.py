@@ -3,11 +3,19 @@
 Numba stores compiled functions on disk and recompiles one when its own file changes, but not when a function that it
 inlined from another file changes. Loops that serve one planner or learner (`*_loops.py`) inline kernels, too. So every
 compiled function older than the newest source of a loop is removed on import.
+
+Where neither the package nor the user's cache folder can be written to, as in many containers, Numba refuses to store
+anything and fails. Compiled functions then go to a temporary folder of this process, which nobody else can write to.
 """
 
+import os
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import numba
 
 
 def drop_stale(package: Path) -> None:
@@ -22,4 +30,17 @@ def drop_stale(package: Path) -> None:
                     compiled.unlink()
 
 
+def cache_folder() -> Any:
+    """Return None if Numba has a place for compiled functions, else the temporary folder that it uses from now on."""
+    try:
+        numba.njit(cache=True)(lambda: None)
+    except RuntimeError:  # no place can be written to
+        folder = tempfile.TemporaryDirectory(prefix="bqrl-")
+        os.environ["NUMBA_CACHE_DIR"] = folder.name  # for processes that this one starts
+        numba.config.reload_config()
+        return folder
+    return None
+
+
+TEMPORARY_CACHE = cache_folder()  # removed when the process ends
 drop_stale(Path(__file__).parents[1])

@@ -3,24 +3,11 @@
 import numpy as np
 from numba import njit, prange
 
+from bqrl.kernels import draws
 from bqrl.kernels.layout import Dynamics, Stages
 from bqrl.kernels.moves import ZERO
 
-
-@njit(cache=True)
-def draw(probability, begin, end, u):
-    """Return an index from begin .. end - 1 by inverse CDF; entries of probability zero are never drawn.
-
-    Every draw of an outcome, a first state or a random action is made here.
-    """
-    i, last = begin, end - 1
-    mass = probability[i]
-    while i < last and u >= mass:
-        i += 1
-        mass += probability[i]
-    while probability[i] == 0.0 and i > begin:  # rounding must not select an impossible entry
-        i -= 1
-    return i
+draw = njit(cache=True)(draws.draw)
 
 
 @njit(cache=True)

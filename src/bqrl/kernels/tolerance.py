@@ -1,3 +1,6 @@
-"""The one tolerance for masses. It decides every quantile and every comparison of a probability with a level."""
+"""The tolerances for probabilities."""
 
-MASS_TOL = 1e-12  # probabilities closer than this are the same probability
+MASS_TOL = (
+    1e-12  # computed ones closer than this are equal; it decides every quantile and every comparison with a level
+)
+SUM_TOL = 1e-9  # how far from 1 given ones may sum: files and callers round them to about ten digits

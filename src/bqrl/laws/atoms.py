@@ -7,12 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.kernels.tolerance import MASS_TOL
+from bqrl.kernels.tolerance import MASS_TOL, SUM_TOL
 
 FloatArray = NDArray[np.float64]
 
 VALUE_TOL = 1e-12  # values closer than this, relative to the value or to min(1, size of the law), are the same value
-SUM_TOL = 1e-9  # how far from 1 the given probabilities may sum
 EXACT_TOL = 4 * np.finfo(np.float64).eps  # a sum this close to 1 is left untouched
 
 

@@ -271,11 +271,12 @@ class Law(Charted):
         return NotImplemented if isinstance(c, Law) else self.shift(-number(c, "shift"))
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Array of n independent draws, by inverting the CDF at uniforms of `rng`."""
+        """Array of n independent draws: the first atom whose running mass exceeds each uniform of `rng`."""
         if not isinstance(rng, np.random.Generator):
             raise ArgumentTypeError(
                 f"rng must be a Generator, got {shown(rng)}; pass np.random.default_rng(0)", name="rng", value=rng
             )
+        # The rule of kernels/draws.py for many uniforms at once: all atoms have mass and the last running mass is exactly 1.
         return self.values[np.searchsorted(self.running, rng.random(whole(n, "n")), side="right")]
 
     # -- display --------------------------------------------------------------------------------------------------------

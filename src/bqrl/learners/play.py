@@ -18,6 +18,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
 from bqrl.mdp.unroll import check_played
+from bqrl.planners.convert import ACTIONS_TOL
 from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout
 
@@ -99,7 +100,7 @@ def check_behaviour(behaviour: Policy | Randomised, task: Task, mdp: MDP | None)
         if chances.shape != (H, S, A):
             raise PolicyError(f"probabilities must have shape (H, S, A) = {(H, S, A)}, got {chances.shape}")
         law = ((chances >= 0.0) & (task.available | (chances == 0.0))).all(axis=2)
-        wrong = met & ~(law & (np.abs(chances.sum(axis=2) - 1.0) <= 1e-6))
+        wrong = met & ~(law & (np.abs(chances.sum(axis=2) - 1.0) <= ACTIONS_TOL))
         if wrong.any():
             h, s = map(int, np.argwhere(wrong)[0])
             raise PolicyError(

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.display import Charted
+from bqrl.checks import number, whole
+from bqrl.display import Charted, counted
 from bqrl.errors import FileFormatError
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
@@ -37,6 +38,8 @@ class Record(Charted):
     points: FloatArray  # (m,) returns
     pmf: FloatArray  # (n, m) distinct laws in the order in which they appeared
     optimum: Optimum | None  # None where the problem's kernel is not known
+    law_error: float = 0.0  # how far rounding may put quantiles and means of `pmf` below the true ones
+    simulated: int = 0  # episodes behind each law that was simulated, because it cannot be computed; 0: none was
     notes: dict[str, FloatArray] = field(default_factory=dict)  # the learner's own numbers: optimistic value, beta, ...
     final_policy: Policy | None = None
     mdp: MDP | None = None  # the problem, unless the record was loaded from a file
@@ -47,15 +50,19 @@ class Record(Charted):
 
     @property
     def scores(self) -> str:
-        """How policies are scored: "exact", "bracket" (see `score_error`) or "none"."""
+        """How policies are scored: "exact", "bracket" (see `score_error`), "simulated" (see `simulated`) or "none"."""
         if self.optimum is None:
             return "none"
-        return "exact" if self.optimum.error == 0.0 else "bracket"
+        if self.simulated:
+            return "simulated"
+        return "exact" if self.score_error == 0.0 else "bracket"
 
     @property
     def score_error(self) -> float:
-        """How far quantiles and means may lie below the true ones; 0.0 if the scores are exact."""
-        return 0.0 if self.optimum is None else self.optimum.error
+        """How far quantiles and means may lie below the true ones: 0.0 if scores are exact, inf if some are simulated."""
+        if self.optimum is None:
+            return 0.0
+        return np.inf if self.simulated else max(self.law_error, self.optimum.error)
 
     @property
     def tau(self) -> float:
@@ -80,7 +87,8 @@ class Record(Charted):
         Returns
         -------
         array of shape (T,)
-            Exact if `scores` is "exact"; else each entry may lie up to `score_error` below the true quantile.
+            Exact if `scores` is "exact"; if it is "bracket", each entry may lie up to `score_error` below the true quantile;
+            if it is "simulated", entries may be quantiles of `simulated` sampled returns.
         """
         self._need_laws()
         return quantile_rows(self.points, self.pmf, tau)[self.law_of]
@@ -104,7 +112,7 @@ class Record(Charted):
         Returns
         -------
         array of shape (T,)
-            Exact if `scores` is "exact"; else each entry may be off by `score_error`.
+            Exact if `scores` is "exact"; if it is "bracket", each entry may be off by `score_error`.
         """
         level = self.tau if tau is None else tau
         values = self.quantile(level)
@@ -153,6 +161,8 @@ class Record(Charted):
             "points": self.points,
             "pmf": self.pmf,
         }
+        if self.law_error or self.simulated:
+            flat |= {"law_error": np.array(self.law_error), "simulated": np.array(self.simulated)}
         flat |= put_under("note_", self.notes)
         if self.optimum is not None:
             flat |= self.optimum.arrays()
@@ -184,7 +194,7 @@ class Record(Charted):
 
     def __repr__(self) -> str:
         what = ", ".join(f"{key}={self.settings[key]}" for key in ("learner", "tau", "seed") if key in self.settings)
-        return f"Record({what}, {self.returns.size} episodes, mean return {self.returns.mean():.6g})"
+        return f"Record({what}, {counted('episode', self.returns.size)}, mean return {self.returns.mean():.6g})"
 
 
 @per_model
@@ -214,6 +224,8 @@ def _from_arrays(arrays: dict[str, Any]) -> Record:
         points=points,
         pmf=pmf,
         optimum=Optimum.from_arrays(arrays) if "best_mean" in arrays else None,
+        law_error=number(arrays["law_error"].item(), "law_error", 0.0) if "law_error" in arrays else 0.0,
+        simulated=whole(arrays["simulated"].item(), "simulated") if "simulated" in arrays else 0,
         notes={name: np.asarray(values) for name, values in taken_from("note_", arrays).items()},
         final_policy=policy_from_arrays(policy) if policy else None,
     )

@@ -19,7 +19,7 @@ from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.follow import Follower
-from bqrl.planners.sweep import Layout, sweep
+from bqrl.planners.sweep import Layout, rounding_error, sweep
 from bqrl.planners.target import best_column
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic
 
@@ -51,7 +51,7 @@ class Choice(NamedTuple):
     """A plan for the next episode."""
 
     policy: TargetPolicy
-    bound: float  # on every policy, and on every kernel of the ball
+    bound: float  # on every policy, and on every kernel of the ball, with returns as on the planning grid
     nominal: float  # value of the policy under the kernel itself
     sweeps: int
     margin: Margin | None = None  # of the best target, if the objective is the plain quantile
@@ -75,6 +75,7 @@ class Replanner:
         self.follower = Follower(self.layout)
         self.points = self.grid.points(0)
         self.tolerance = max(tolerance * float(np.ptp(self.points)), LINE_TOL * size_of(self.points))
+        self.error, self.ball_error = rounding_error(model), rounding_error(model, ball=True)
         self.width: float | None = None  # where the last search ended, in steps
 
     def score(self, policy: TargetPolicy, probability: FloatArray, tau: float, beta: float) -> float:
@@ -85,12 +86,15 @@ class Replanner:
         """Return the (optimistic) plan for the plain quantile."""
         done = sweep(self.model, self.grid, half=half, probability=probability, layout=self.layout)
         shortfall = done.root[:-1]
+        grown = np.maximum.accumulate(shortfall)
         column = int(best_column(shortfall, tau))
-        after = float(np.max(shortfall[: column + 2])) if column + 1 < shortfall.size else 1.0
+        after = float(grown[column + 1]) if column + 1 < grown.size else 1.0
         policy = done.policy(float(self.points[column]))
         margin = Margin(tau - float(shortfall[column]), after - tau)
         nominal = self.score(policy, probability, tau, 0.0)
-        return Choice(policy, policy.target, nominal, 1, margin)
+        error = self.error * grown if half is None else self.ball_error
+        highest = int(np.count_nonzero(grown - error < tau)) - 1  # with ties, as in `GuaranteeCurve.upper`
+        return Choice(policy, float(self.points[max(column, highest)]), nominal, 1, margin)
 
     def window(self, probability: FloatArray, tau: float, beta: float, half: FloatArray | None = None) -> Choice:
         """Return the (optimistic) plan for the buffered quantile, with the bound that the search certifies."""

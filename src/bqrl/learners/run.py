@@ -148,7 +148,7 @@ class Run:
         seed, delta = random_seed(seed), number(delta, "delta", 0.0, 1.0, "()")
         maker = find_learner(learner)
         check_params(maker, params)
-        world_seed, learner_seed = np.random.SeedSequence(seed).spawn(2)
+        world_seed, learner_seed, score_seed = np.random.SeedSequence(seed).spawn(3)
         rng = np.random.default_rng(learner_seed)
         facts = {"tau": tau, "episodes": self.total, "delta": delta}
         world_rng = np.random.default_rng(world_seed)
@@ -166,7 +166,7 @@ class Run:
             "digest": "" if self.mdp is None else digest(self.mdp),
             "params": {key: _plain(value) for key, value in sorted(params.items())},
         }  # fmt: skip
-        self.scorer = Scorer(self.mdp) if self.mdp is not None else None
+        self.scorer = Scorer(self.mdp, score_seed) if self.mdp is not None else None
         self._task, self._own = task, type(self.learner) in LEARNERS.values()  # others are checked
         self.returns = np.zeros(self.total)
         self.law_of = np.full(self.total, -1, np.int64)
@@ -233,6 +233,8 @@ class Run:
             points=self.scorer.points if self.scorer is not None else np.zeros(0),
             pmf=np.array(self._rows) if self._rows else np.zeros((0, 0)),
             optimum=optimum(self.mdp) if known and self.mdp is not None else None,
+            law_error=self.scorer.error if self.scorer is not None else 0.0,
+            simulated=self.scorer.simulated if self.scorer is not None else 0,
             notes={name: values[: self.t].copy() for name, values in self._notes.items()},
             final_policy=self._policy,
             mdp=self.mdp,
@@ -248,6 +250,8 @@ class Run:
             "law_of": self.law_of,
             "pmf": np.array(self._rows) if self._rows else np.zeros((0, 0)),
         }
+        if self.scorer is not None:
+            arrays |= {"law_error": np.array(self.scorer.error), "simulated": np.array(self.scorer.simulated)}
         arrays |= put_under("final_", policy_arrays(self._policy)) | put_under("note_", self._notes)
         return arrays | {f"learner_{name}": np.asarray(value) for name, value in self.learner.state().items()}
 
@@ -282,6 +286,9 @@ class Run:
         self._policy = policy_from_arrays(final) if final else None
         self.learner.restore(taken_from("learner_", arrays))
         self.t, self.returns, self.law_of = t, returns, law_of
+        if self.scorer is not None:
+            self.scorer.error = number(arrays["law_error"].item(), "law_error", 0.0)
+            self.scorer.simulated = whole(arrays["simulated"].item(), "simulated")
         self._rows = list(rows)
         self._laws = {row.tobytes(): i for i, row in enumerate(self._rows)}
         notes = {name: np.array(values, np.float64) for name, values in taken_from("note_", arrays).items()}

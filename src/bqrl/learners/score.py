@@ -1,7 +1,8 @@
-"""Return laws that score the policies of a learner: exact where an exact grid fits, else on a rounded grid.
+"""Return laws that score the policies of a learner: exact where an exact grid fits, else bracketed, else simulated.
 
 On a rounded grid each reward is rounded down, so a quantile or mean read off such a law lies at most `error` below the true
-one; the record then calls its scores a bracket.
+one; the record then calls its scores a bracket. Policies with other memories than a remaining need cannot be bracketed: where
+no exact grid fits, their laws are those of simulated episodes, and the record says so.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number
-from bqrl.laws.law import check_level, size_of
+from bqrl.errors import GridError
+from bqrl.laws.law import Law, check_level, size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.find_grid import grid, rounded
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, Policy
-from bqrl.planners.evaluate import evaluate
+from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
+from bqrl.planners.evaluate import evaluate, simulate
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout, sweep
 from bqrl.planners.target import best_column
 
 ROUNDED_POINTS = 20_000
+SIMULATED_EPISODES = 10_000  # per policy whose law can be neither computed nor bracketed
 
 
 @per_structure
@@ -84,10 +87,16 @@ def optimum(mdp: MDP) -> Optimum:
 
 
 class Scorer:
-    """Laws of policies in one problem, as masses on the points of its grid."""
+    """Laws of policies in one problem, as masses on the points of its grid.
 
-    def __init__(self, mdp: MDP) -> None:
-        self.mdp, self.grid = mdp, scoring_grid(mdp)
+    `error` bounds how far the quantiles and means of the laws so far lie below the true ones, sampling error aside;
+    `simulated` is the number of episodes behind each law that had to be simulated, or 0 if there is none. Every simulation
+    begins at the same `seed`, so laws do not depend on the order of the policies.
+    """
+
+    def __init__(self, mdp: MDP, seed: int | np.random.SeedSequence = 0) -> None:
+        self.mdp, self.grid, self.seed = mdp, scoring_grid(mdp), seed
+        self.error, self.simulated = self.grid.error, 0
         self.points = self.grid.points(0).copy()
         self.points.flags.writeable = False
         self.follower = Follower(Layout(mdp, self.grid)) if isinstance(self.grid, Lattice) else None
@@ -103,12 +112,27 @@ class Scorer:
     def _law(self, policy: Policy) -> FloatArray:
         if self.follower is not None and self.follower.fits(policy):
             return self.follower.law(policy)  # type: ignore[arg-type]
-        found = evaluate(self.mdp, policy)
+        placing = 0.0 if self.grid.exact else max(self.grid.error, self.grid.step)
+        try:
+            found, upper = evaluate(self.mdp, policy, bracket=True)
+            rounding = 0.0 if upper is found else _rounding(policy, self.grid)
+        except GridError:
+            self.simulated, rounding = SIMULATED_EPISODES, 0.0
+            returns = simulate(self.mdp, policy, SIMULATED_EPISODES, np.random.default_rng(self.seed))
+            found = Law(returns, np.full(returns.size, 1.0 / returns.size))
+        self.error = max(self.error, rounding + placing)
         mass = np.zeros(self.points.size)
         slack = 1e-9 * size_of(self.points)
-        if self.grid.exact:
+        if self.grid.exact:  # a value between two points is a return rounded down
             place = self.grid.column(0, found.values, 0)
-        else:  # rounded down
+        else:
             place = np.maximum(np.searchsorted(self.points, found.values + slack, side="right") - 1, 0)
         np.add.at(mass, place, found.probabilities)
         return mass
+
+
+def _rounding(policy: Policy, columns: Grid) -> float:
+    """Return the width of the bracket of a policy's law: that of its own grid, if it has one, or of `columns`."""
+    if isinstance(policy, MixturePolicy):
+        return max(_rounding(part, columns) for part in policy.policies)
+    return policy.grid.error if isinstance(policy, TargetPolicy) else columns.error

@@ -41,7 +41,7 @@ def stored(estimate: StoredEstimate) -> dict[str, Any]:
     model, balls = model_arrays(estimate.mdp), estimate.balls
     found = {
         "bqrl_estimate": np.array(FORMAT), **{name: model[name] for name in STORED}, "visits": balls.visits,
-        "outcomes": balls.outcomes, "most": balls.most, "exact": balls.exact, "returns": estimate.returns,
+        "outcomes": balls.outcomes, "most": balls.most, "exact": balls.known, "returns": estimate.returns,
         "assumptions": np.array(estimate.assumptions, np.str_), "added": np.array(estimate.added, np.int64),
         "whole": np.array(
             [balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.counted, estimate.start_atoms]
@@ -70,6 +70,7 @@ def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
         found = per_row[name]
         if found.shape != mdp.known.shape or found.dtype.kind not in kinds or np.any(found < 0):
             raise FileFormatError(f"the array {name!r} must have one entry per row, shape {mdp.known.shape}")
+    known = per_row.pop("exact")
     rows, free, episodes, steps, counted, atoms = (int(x) for x in arrays["whole"].tolist())
     delta, confidence, floor, lowest = (float(x) for x in arrays["numbers"].tolist())
     returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
@@ -78,7 +79,7 @@ def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
     if rows < 1 or min(episodes, steps, counted, atoms) < 0 or not (0.0 < delta < 1.0 and 0.0 < confidence < 1.0):
         raise FileFormatError("the arrays 'whole' and 'numbers' must hold counts, delta and the confidence")
     return {
-        "mdp": mdp, "balls": Balls(**per_row, free=bool(free), rows=rows, delta=delta), "confidence": confidence,
+        "mdp": mdp, "balls": Balls(known=known, **per_row, free=bool(free), rows=rows, delta=delta), "confidence": confidence,
         "assumptions": tuple(map(str, arrays["assumptions"].tolist())), "returns": returns, "episodes": episodes,
         "steps": steps, "counted": counted, "start_atoms": atoms, "floor": floor, "lowest": lowest,
         "added": tuple(added.tolist()),

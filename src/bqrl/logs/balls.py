@@ -60,7 +60,7 @@ class Balls:
     visits: IntArray  # (K, S, A)
     outcomes: IntArray  # (K, S, A)  distinct outcomes seen, or possible ones where the support is known
     most: FloatArray  # (K, S, A)  visits of the most frequent outcome
-    exact: BoolArray  # (K, S, A)  rows that are known, with radius 0
+    known: BoolArray  # (K, S, A)  rows that are known, with radius 0
     free: bool  # whether the support is not known
     rows: int  # rows of the union: seen ones, or all that are not known
     delta: float
@@ -76,7 +76,7 @@ class Balls:
             level = k * math.log(2.0) + np.log1p(-(2.0 ** (1.0 - k))) + math.log(RATES.size * self.rows / self.delta)
             first = np.zeros(n.shape)
         width = 2.0 * (first + largest_error(level / n, self.most * more / n - first / d))
-        return np.where(self.exact, 0.0, np.where(self.visits > 0, np.minimum(width, 2.0), 2.0))
+        return np.where(self.known, 0.0, np.where(self.visits > 0, np.minimum(width, 2.0), 2.0))
 
     def missing(self, more: int = 1) -> FloatArray | None:
         """Bound on the mass of unseen outcomes, shape (K, S, A); 0 where the radius is smaller, None if the support is known.

@@ -11,6 +11,7 @@ import numpy as np
 
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
 from bqrl.logs.read import near
@@ -97,7 +98,7 @@ class _Listed:
         self.first = self.step[order[at]]  # a step that shows the outcome
         self.visits = np.bincount(row, minlength=self.K * self.S * self.A)
         self.outcomes = np.zeros_like(self.visits)
-        self.exact = np.zeros(self.visits.size, bool)
+        self.known = np.zeros(self.visits.size, bool)
 
     def _check_row_rewards(self, row: IntArray) -> None:
         """Raise FileFormatError if two steps of one row have different rewards, also if they do not count."""
@@ -148,16 +149,16 @@ class _Listed:
                 parts.setdefault(row, []).append((self._state(s_next, "known"), float(p), float(r)))
         for row, outcomes in parts.items():
             total = sum(p for _, p, _ in outcomes)
-            if abs(total - 1.0) > 1e-9:
+            if abs(total - 1.0) > SUM_TOL:
                 s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
                 raise ArgumentError(
                     f"known must list probabilities that sum to 1, got {total:.12g} in state {s!r}, action {a!r}"
                 )
             for s_next, p, r in outcomes:
                 self._add(row, s_next, p, r)
-            self.exact[row], self.outcomes[row] = True, len(outcomes)
+            self.known[row], self.outcomes[row] = True, len(outcomes)
         possible = {(row, s_next, r) for row, outcomes in parts.items() for s_next, p, r in outcomes if p > 0}
-        for i in np.flatnonzero(self.exact[self.row]):
+        for i in np.flatnonzero(self.known[self.row]):
             if not self.pooled and self.row[i] // (self.S * self.A) == self.H - 1:
                 continue  # the log says nothing about what follows the last stage
             if (self.row[i], self.successor[i], self.reward[i]) not in possible:
@@ -172,7 +173,7 @@ class _Listed:
                 "reward_range must be given: a log does not show every outcome, and unseen ones are assumed to pay the lower "
                 "end; or declare reward_by='state-action', or pass support= or model=", name="reward_range",
             )  # fmt: skip
-        use = ~self.exact[self.row]
+        use = ~self.known[self.row]
         row, successor, reward, n = self.row[use], self.successor[use], self.reward[use], self.n[use]
         self._append(row, successor, n / self.visits[row], reward)
         self.outcomes += np.bincount(row, minlength=self.visits.size)
@@ -180,7 +181,7 @@ class _Listed:
         entry = reward[first] if self.by_row else np.full(seen.size, self.floor)
         if self.by_row and not self.pooled:  # at the last stage the reward is all that matters, and it is known
             final = seen // (self.S * self.A) == self.H - 1
-            self.exact[seen[final]] = True
+            self.known[seen[final]] = True
             seen, entry = seen[~final], entry[~final]
         self._append(seen, np.full(seen.size, self.unseen), np.zeros(seen.size), entry)
 
@@ -191,7 +192,7 @@ class _Listed:
         for i, (row, s_next, r) in enumerate(
             zip(self.row.tolist(), self.successor.tolist(), self.reward.tolist(), strict=True)
         ):
-            if not self.exact[row]:
+            if not self.known[row]:
                 shown_of.setdefault(row, {})[s_next, r] = i
         for row, shown_here in shown_of.items():
             k, s, a = row // (self.S * self.A), row // self.A % self.S, row % self.A
@@ -216,7 +217,7 @@ class _Listed:
                 i = shown_here.get((s_next, paid), -1)
                 self._add(row, s_next, float(self.n[i] / self.visits[row]) if i >= 0 else 0.0, paid)
             self.outcomes[row] = len(outcomes)
-            self.exact[row] = len(outcomes) == 1
+            self.known[row] = len(outcomes) == 1
 
     def _possible(self, support: Any) -> dict[tuple[int, int], Any]:
         """Possible outcomes (next state, reward or None) of every (state, action)."""
@@ -266,16 +267,16 @@ class _Listed:
         )  # fmt: skip
         shape = (self.K, self.S, self.A)
         mdp = MDP.from_table(
-            table, H, _first_law(self, start), discount, known=self.exact.reshape(shape),
+            table, H, _first_law(self, start), discount, known=self.known.reshape(shape),
             state_names=[*self.states, *_free_names(self.states)], action_names=self.actions,
         )  # fmt: skip
         visits = self.visits.reshape(shape)
-        exact = self.exact.reshape(shape) | (mdp.known & mdp.available)
-        open_rows = int(np.count_nonzero((visits > 0) & ~exact))
+        known = self.known.reshape(shape) | (mdp.known & mdp.available)
+        open_rows = int(np.count_nonzero((visits > 0) & ~known))
         most = np.zeros(self.visits.size)
         np.maximum.at(most, self.row, self.n)
         balls = Balls(
-            visits=visits, outcomes=self.outcomes.reshape(shape), most=most.reshape(shape), exact=exact, free=free,
+            visits=visits, outcomes=self.outcomes.reshape(shape), most=most.reshape(shape), known=known, free=free,
             rows=max(1, open_rows) if free else self.K * len(self.states) * self.A, delta=delta,
         )  # fmt: skip
         worth = float(np.sum(discount ** np.arange(self.H)))
@@ -345,6 +346,6 @@ def _first_law(listed: _Listed, start: Any) -> FloatArray:
     law = start if isinstance(start, dict) else {start: 1.0}
     for label, p in law.items():
         mu[listed._state(label, "start")] = float(p)
-    if np.any(mu < 0) or abs(mu.sum() - 1.0) > 1e-9:
+    if np.any(mu < 0) or abs(mu.sum() - 1.0) > SUM_TOL:
         raise ArgumentError(f"start must be a state or {{state: probability}} that sums to 1, got {shown(start)}")
     return mu

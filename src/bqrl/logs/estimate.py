@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from bqrl.checks import whole
-from bqrl.display import Charted, views
+from bqrl.display import Charted, counted, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.logs.archive import StoredEstimate, fields, stored
 from bqrl.logs.interval import quantile_interval
@@ -176,17 +176,19 @@ class Estimate(StoredEstimate, Charted):
         lowest = self.floor + 1e-9 * max(1.0, abs(self.floor)) if math.isfinite(self.floor) else -math.inf
         return value == -math.inf or value <= lowest
 
-    def sentence(self, tau: float, beta: float, value: float) -> str:
-        """The promise in words, with its assumptions."""
+    def sentence(self, tau: float, beta: float, value: float, amount: Callable[[str], str] | None = None) -> str:
+        """The promise in words, with its assumptions; `amount` adds a unit to a number, by default that of the model."""
         if value == -math.inf:
             return f"No promise is possible at level {tau:g} with these {self.episodes} episodes; see limits({tau:g})."
+        number = f"{value:.6g}"
+        least = f"{number} {self.mdp.units or ''}".rstrip() if amount is None else amount(number)
         if beta > 0.0:
-            what = f"the {objective_name(tau, beta)} of the return is at least {value:.6g}"
+            what = f"the {objective_name(tau, beta)} of the return is at least {least}"
         else:
             of = 1.0 / tau
             simple = abs(of - round(of)) < 1e-9 and of <= 100
             share = f"{round(of) - 1} of {round(of)}" if simple else f"{100 * (1 - tau):.6g} % of"
-            what = f"in {share} episodes you get at least {value:.6g}"
+            what = f"in {share} episodes you get at least {least}"
         return f"With {100 * self.confidence:.6g} % confidence, {what}, assuming that {'; '.join(self.assumptions)}."
 
     # -- what limits the promise -----------------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ class Estimate(StoredEstimate, Charted):
         Returns
         -------
         list of dict
-            state, action, stage (None if pooled), visits, radius and `cost`: the row's share of the difference between
+            stage (from 1; None if pooled), state, action, visits, radius and `cost`: the row's share of the difference between
             the worst-case and the empirical probability of missing the target. The costs of all rows add up to it.
         """
         tau, _ = check_levels(tau)
@@ -218,17 +220,19 @@ class Estimate(StoredEstimate, Charted):
         """Costs of rows, probabilities of states, and the lowest target that is not promised."""
         if tau not in self._memo:
             radius, missing = self._ball(1)
-            target = next_target(self.mdp, radius, max(tau - self.start_error(), 1e-12), missing)
+            target = next_target(self.mdp, radius, tau - self.start_error(), missing)
             self._memo[tau] = *shares(self.mdp, radius, target, missing), target
         return cast(tuple[FloatArray, FloatArray, float], self._memo[tau])
 
-    def reason(self, tau: float) -> str | None:
+    def reason(self, tau: float, stage: str = "stage") -> str | None:
         """Why no useful promise is possible, in one line that names the decisive row; None if there is a useful promise.
 
         Parameters
         ----------
         tau : float
             Level in (0, 1).
+        stage : str
+            What a stage is called.
 
         Returns
         -------
@@ -245,11 +249,11 @@ class Estimate(StoredEstimate, Charted):
         untried = np.broadcast_to(self._untried(), met.shape) * met
         h, s = (int(i) for i in np.unravel_index(untried.argmax(), met.shape))
         if untried[h, s] > (rows[0]["cost"] if rows else 0.0):
-            state = repr(self.mdp.state_label(s)) + at_stage(None if self.mdp.stationary else h)
+            state = repr(self.mdp.state_label(s)) + at_stage(None if self.mdp.stationary else h + 1, stage)
             return f"no action was ever tried in state {state}, which has probability {untried[h, s]:.2g}"
         if not rows:
             return "even the empirical model taken as the true one promises no more; other actions must be tried"
-        return row_reason(rows[0], costs)
+        return row_reason(rows[0], costs, stage)
 
     def _untried(self) -> BoolArray:
         """States of the log in which no action was tried and no row is known, shape (1 or H, S)."""
@@ -334,12 +338,12 @@ class Estimate(StoredEstimate, Charted):
         """One row in words and numbers."""
         k, s, a = row
         return {
-            "stage": None if self.mdp.stationary else k, "state": self.mdp.state_label(s),
+            "stage": None if self.mdp.stationary else k + 1, "state": self.mdp.state_label(s),
             "action": self.mdp.action_label(a), "visits": int(self.counts[row]), "radius": float(radii[row]),
         }  # fmt: skip
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict per row that the log shows: stage, state, action, visits, radius and number of outcomes."""
+        """One dict per row that the log shows: stage (from 1; None if pooled), state, action, visits, radius and outcomes."""
         radii = self.radii
         return [
             self._described((k, s, a), radii) | {"outcomes": int(self.balls.outcomes[k, s, a])}
@@ -376,7 +380,7 @@ class Estimate(StoredEstimate, Charted):
     def __str__(self) -> str:
         seen = self.coverage()
         lines = [
-            f"Estimate from {seen['episodes']} episodes, {seen['steps']} steps, horizon {self.mdp.H}",
+            f"Estimate from {counted('episode', self.episodes)}, {counted('step', self.steps)}, horizon {self.mdp.H}",
             f"  rows seen     {seen['rows_seen']} of {seen['rows']}, median visits {seen['median_visits']:g}",
             f"  too few       {seen['rows_without_information']} seen rows have radius 2: too few visits to be useful",
             f"  confidence    {self.confidence:g}",
@@ -385,7 +389,8 @@ class Estimate(StoredEstimate, Charted):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"Estimate({self.episodes} episodes, {int(self.seen.sum())} rows seen, confidence={self.confidence:g})"
+        seen = counted("row", int(self.seen.sum()))
+        return f"Estimate({counted('episode', self.episodes)}, {seen} seen, confidence={self.confidence:g})"
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to an .npz file, whole or not at all."""

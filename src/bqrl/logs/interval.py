@@ -7,6 +7,7 @@ import math
 import numpy as np
 from scipy.stats import binom
 
+from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray
 
 
@@ -37,7 +38,7 @@ def quantile_interval(returns: FloatArray, tau: float, confidence: float) -> dic
     below = int(binom.ppf(alpha, n, tau))  # P(Bin < below) < alpha, so that position `below` is safe
     below = below if binom.cdf(below - 1, n, tau) <= alpha else below - 1
     above = int(binom.isf(alpha, n, tau)) + 1  # P(Bin >= above) <= alpha
-    middle = max(1, math.ceil(n * tau - 1e-9))
+    middle = max(1, math.ceil(n * (tau - MASS_TOL)))
     return {
         "value": float(sorted_returns[middle]),
         "lower": float(sorted_returns[max(0, below)]),

@@ -33,11 +33,11 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     actions = _matched(log, model.action_names, model.A, log.actions, "action")
     row = _rows(log, model, states, actions)
     counts, outcome = _outcome_counts(log, model, row, states)
-    size, exact = np.diff(model.row_start), (model.known | ~model.available).reshape(-1)
+    size, known = np.diff(model.row_start), (model.known | ~model.available).reshape(-1)
     visits = np.bincount(row[outcome >= 0], minlength=size.size)
     n = np.repeat(visits, size)
     p = np.where(n > 0, counts / np.maximum(n, 1), 1.0 / np.maximum(np.repeat(size, size), 1))
-    outcomes, rows = size, int(np.count_nonzero(~exact))
+    outcomes, rows = size, int(np.count_nonzero(~known))
     noise = model.noise
     if noise is not None:
         by_law = event_counts(log, model, noise, row, np.where(log.next_state < 0, -1, states[log.next_state]), outcome)
@@ -46,14 +46,14 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
         classes = np.array([*(np.unique(first).size for first in noise.classes), 0])
         visits = np.where(law >= 0, np.array([*(int(each.sum()) for each in by_law), 0])[law], visits)
         outcomes = np.where(law >= 0, classes[law], size)
-        rows = len(noise.events) + int(np.count_nonzero(~exact & (law < 0)))
-    p = np.where(np.repeat(exact, size), model.probability, p)
+        rows = len(noise.events) + int(np.count_nonzero(~known & (law < 0)))
+    p = np.where(np.repeat(known, size), model.probability, p)
     most = np.zeros(size.size)
     np.maximum.at(most, np.repeat(np.arange(size.size), size), p)
     shape = model.available.shape
     balls = Balls(
         visits=visits.reshape(shape), outcomes=outcomes.reshape(shape), most=(most * visits).reshape(shape),
-        exact=exact.reshape(shape), free=False, rows=max(1, rows), delta=delta,
+        known=known.reshape(shape), free=False, rows=max(1, rows), delta=delta,
     )  # fmt: skip
     lowest = sum(float(model.stage(h).reward.min()) * model.discount**h for h in range(model.H))
     return Empirical(

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from bqrl.kernels.layout import Rows
-from bqrl.laws.law import reaches
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import rounded
 from bqrl.mdp.grid import Grid
@@ -22,7 +21,7 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.ball_loops import follow, push_needs
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.sweep import ROBUST, sweep
-from bqrl.planners.target import exact_grid
+from bqrl.planners.target import best_column, exact_grid
 from bqrl.planners.uncertain import half_radius
 
 
@@ -31,9 +30,8 @@ def next_target(mdp: MDP, radius: FloatArray, level: float, missing: FloatArray 
     columns = _columns(mdp)
     outside = None if missing is None else missing.reshape(mdp.H, -1)
     done = sweep(mdp, columns, half=half_radius(mdp, radius), sense=ROBUST, missing=outside, policy=False)
-    reached = np.flatnonzero(reaches(np.maximum.accumulate(done.root[: int(columns.size[0])]), level))
-    column = min(int(reached[-1]) + 1 if reached.size else 0, int(columns.size[0]) - 1)
-    return float(columns.points(0)[column])
+    highest = int(columns.size[0]) - 1
+    return float(columns.points(0)[min(int(best_column(done.root[: highest + 1], level)) + 1, highest)])
 
 
 def shares(
@@ -79,14 +77,14 @@ def _columns(mdp: MDP) -> Grid:
     return exact_grid(mdp) or rounded(mdp, BRACKET_POINTS)
 
 
-def at_stage(stage: int | None) -> str:
-    """A stage as the end of a phrase; nothing if the stages are pooled."""
-    return "" if stage is None else f" at stage {stage}"
+def at_stage(stage: int | None, word: str = "stage") -> str:
+    """A stage, counted from 1, as the end of a phrase; nothing if the stages are pooled."""
+    return "" if stage is None else f" at {word} {stage}"
 
 
-def row_reason(row: dict[str, Any], costs: FloatArray) -> str:
-    """Why the costliest row limits the promise."""
-    place = f"action {row['action']!r} in state {row['state']!r}{at_stage(row['stage'])}"
+def row_reason(row: dict[str, Any], costs: FloatArray, stage: str = "stage") -> str:
+    """Why the costliest row limits the promise; `stage` is what a stage is called."""
+    place = f"action {row['action']!r} in state {row['state']!r}{at_stage(row['stage'], stage)}"
     if not row["visits"]:
         return f"{place} was never tried"
     many = row["cost"] < costs.sum() / 2.0

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.kernels.draws import draw
 from bqrl.mdp.frozen import FrozenMDP
-from bqrl.mdp.noise import draw_index
 
 M = TypeVar("M", bound=FrozenMDP)  # so that `mdp` of an environment has the class of the model given
 
@@ -75,7 +75,7 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
     ) -> tuple[np.int64, dict[str, Any]]:
         """The first state, drawn from the model's start."""
         super().reset(seed=seed)
-        self._state, self._stage = int(draw_index(self.mdp.mu, self.np_random.random())), 0
+        self._state, self._stage = draw(self.mdp.mu.tolist(), 0, self.mdp.S, self.np_random.random()), 0
         self._played = "started"
         return np.int64(self._state), self._info()
 
@@ -102,9 +102,9 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
             )
         u, event = self.np_random.random(), None
         if mdp.noise is not None and mdp.noise.known:
-            event, i = map(int, mdp.noise.draw(mdp.noise.row(h, s, a), probabilities, u))
+            event, i = mdp.noise.draw(mdp.noise.row(h, s, a), probabilities, u)
         else:
-            i = int(draw_index(probabilities, u))
+            i = draw(probabilities.tolist(), 0, probabilities.size, u)
         self._state, self._stage = int(successors[i]), h + 1
         reward = float(rewards[i])
         self._played = f"{mdp.action_label(a)} in {mdp.state_label(s)} paid {reward:g}"

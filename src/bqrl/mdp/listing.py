@@ -15,11 +15,12 @@ import numpy as np
 
 from bqrl.checks import nearest, shown
 from bqrl.errors import ModelError, SizeError
+from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import Table, are_ids, check_gaps, from_columns, row_place
 from bqrl.mdp.columns import EVENT, IDS, LAW, STAGE, TEXT, Codes, cells_of, coded, frame_columns, match_columns
-from bqrl.mdp.noise import LAW_TOL, SharedNoise, shared_noise
-from bqrl.mdp.validation import ROW_TOL, percentages
+from bqrl.mdp.noise import SharedNoise, shared_noise
+from bqrl.mdp.validation import percentages
 
 
 @dataclass(slots=True)
@@ -238,13 +239,13 @@ def _check_numbers(listing: Listing, rows: _Rows) -> None:
     if bad.size:
         raise listing.error(int(bad[0]), f"the reward must be a finite number, got {reward[bad[0]]:.15g}", "reward")
     sums = np.bincount(row, weights=np.clip(np.nan_to_num(p), 0.0, 1e6))
-    wrong = np.flatnonzero(~((p >= 0) & (p <= 1 + ROW_TOL)))
+    wrong = np.flatnonzero(~((p >= 0) & (p <= 1 + SUM_TOL)))
     if wrong.size:
         i = int(wrong[0])
         hint = percentages(sums[row[i]])
         more = f"; the row sums to {sums[row[i]]:.12g}{hint}" if hint else ""
         raise listing.error(i, f"the probability must be a number in [0, 1], got {p[i]:.15g}{more}", "probability")
-    off = np.flatnonzero(np.abs(sums[row] - 1.0) > ROW_TOL)
+    off = np.flatnonzero(np.abs(sums[row] - 1.0) > SUM_TOL)
     if off.size:
         raise _bad_row(listing, rows, int(row[off[0]]))
 
@@ -284,7 +285,7 @@ def _read_events(listing: Listing, rows: _Rows, table: Table, **fields: Any) -> 
     key = np.where(named, laws.code * len(event.labels) + event.code, -1)
     _, first, place = np.unique(key, return_index=True, return_inverse=True)  # the first line of each event of a law
     first = first[place.reshape(-1)]
-    differs = np.flatnonzero(named & (np.abs(p - p[first]) > LAW_TOL))
+    differs = np.flatnonzero(named & (np.abs(p - p[first]) > SUM_TOL))
     if differs.size:
         i, j = int(differs[0]), int(first[differs[0]])
         raise listing.error(

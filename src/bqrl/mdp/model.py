@@ -109,7 +109,7 @@ class MDP(FrozenMDP):
                 (other for other in self.state_names or () if other != name and other.lower() == name.lower()), None
             )
             remedy = f"is it the state {twin}?" if twin else "give it one (a loop will do)"
-            raise ModelError(f"state {name} is reachable at stage {h} but has no action; {remedy}")
+            raise ModelError(f"state {name} is reachable at stage {h + 1} but has no action; {remedy}")
 
     # -- views ------------------------------------------------------------------------------------------------------
 

@@ -40,11 +40,11 @@ import numpy as np
 
 from bqrl.checks import number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError
+from bqrl.kernels.draws import draw
+from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import Table, row_place
 from bqrl.mdp.validation import percentages
-
-LAW_TOL = 1e-9  # a law of events may miss 1 by this much
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,16 +101,16 @@ class SharedNoise:
         """Whether the outcomes of the row separate all events that its law needs separated."""
         return bool(self.separates.flat[row])
 
-    def draw(self, row: int, probability: FloatArray, u: Any) -> tuple[Any, Any]:
-        """Events (-1 without a law) and outcomes of a row for uniform numbers u, both counted from 0.
+    def draw(self, row: int, probability: FloatArray, u: float) -> tuple[int, int]:
+        """Event (-1 without a law) and outcome of a row for the uniform u, both counted from 0.
 
         The event is drawn first, by inverse CDF over its law. `probability` is that of the row's outcomes.
         """
         law = int(self.row_law.flat[row])
         if law < 0:
-            return np.full(np.shape(u), -1), draw_index(probability, u)
-        event = draw_index(self.probabilities[law], u)
-        return event, self.outcome_of(row)[event]
+            return -1, draw(probability.tolist(), 0, probability.size, u)
+        event = draw(self.probabilities[law].tolist(), 0, self.probabilities[law].size, u)
+        return event, int(self.outcome_of(row)[event])
 
     @cached_property
     def known(self) -> bool:
@@ -239,11 +239,11 @@ class SharedNoise:
             raise ModelError("noise must describe the rows of this model; build it for the same outcomes")
         if self.known:
             for i, p in enumerate(self.probabilities):
-                total = p.sum() if np.all((p >= 0.0) & (p <= 1.0 + LAW_TOL)) else np.nan
-                if not abs(total - 1.0) <= LAW_TOL:
+                total = p.sum() if np.all((p >= 0.0) & (p <= 1.0 + SUM_TOL)) else np.nan
+                if not abs(total - 1.0) <= SUM_TOL:
                     raise ModelError(f"law {i} of the noise must hold probabilities that sum to 1, got {shown(p)}")
             off = np.abs(self.image(self.probabilities, probability) - probability)
-            if off.size and off.max() > LAW_TOL:
+            if off.size and off.max() > SUM_TOL:
                 K, S, A = self.row_law.shape
                 row = int(np.searchsorted(row_start, off.argmax(), side="right")) - 1
                 place, text = row_place(row, (S, A), K > 1)
@@ -281,11 +281,6 @@ def shared_noise(table: Table, row: Any, outcome: Any, law: Any, event: Any, **f
         pair_outcome=outcome[order],
         **fields,
     )
-
-
-def draw_index(p: FloatArray, u: Any) -> Any:
-    """First index at which the running sum of `p` exceeds u; its probability is never zero."""
-    return np.minimum(np.searchsorted(np.cumsum(p), u, side="right"), np.flatnonzero(p)[-1])
 
 
 # -- laws of events as callers give them ---------------------------------------------------------------------------------
@@ -330,7 +325,7 @@ def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
         raise ArgumentError(f"{name} must have at least one event, got none", name=name, value=noise)
     p = np.array([number(value, f"{name}[{shown(event)}]", 0.0) for event, value in noise.items()])
     total = math.fsum(p)
-    if abs(total - 1.0) > LAW_TOL:
+    if abs(total - 1.0) > SUM_TOL:
         hint = percentages(total) or "; divide by the sum if it holds weights"
         raise ArgumentError(f"{name} must sum to 1, got {total:.12g}{hint}", name=name)
     return EventLaw(tuple(noise), p / total if abs(total - 1.0) > p.size * 2.0**-52 else p, 0.0)

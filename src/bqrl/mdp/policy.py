@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from bqrl.checks import shown
 from bqrl.display import Displayed, frame, views
 from bqrl.errors import ArgumentTypeError, PolicyError
+from bqrl.kernels.draws import draw
 from bqrl.kernels.layout import Tables
-from bqrl.kernels.tolerance import MASS_TOL
+from bqrl.kernels.tolerance import MASS_TOL, SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.files import write_arrays
 from bqrl.mdp.grid import Grid
@@ -413,7 +414,7 @@ class MixturePolicy(Policy):
             raise PolicyError(
                 f"weights must hold one number per policy ({len(self.policies)}), got {self.weights.shape}"
             )
-        if np.any(self.weights < 0) or not abs(self.weights.sum() - 1.0) <= 1e-9:
+        if np.any(self.weights < 0) or not abs(self.weights.sum() - 1.0) <= SUM_TOL:
             raise PolicyError(f"weights must be probabilities that sum to 1, got {shown(self.weights.tolist())}")
         if len({(policy.H, policy.S) for policy in self.policies}) > 1:
             raise PolicyError("the policies of a mixture must have the same numbers of stages and states")
@@ -422,8 +423,7 @@ class MixturePolicy(Policy):
 
     def start(self, u: float | None = None) -> tuple[int, Any]:
         """Index of the policy that is drawn, and its memory."""
-        draw = float(self._coin.random()) if u is None else u
-        chosen = min(int(np.searchsorted(np.cumsum(self.weights), draw, side="right")), len(self.policies) - 1)
+        chosen = draw(self.weights.tolist(), 0, self.weights.size, self._coin.random() if u is None else u)
         return chosen, self.policies[chosen].start()
 
     def act(self, h: int, s: int, memory: Any) -> int:

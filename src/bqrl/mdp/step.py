@@ -16,9 +16,10 @@ import numpy as np
 
 from bqrl.checks import number, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.build import check_horizon, from_columns
 from bqrl.mdp.model import MDP
-from bqrl.mdp.noise import LAW_TOL, event_laws, shared_noise
+from bqrl.mdp.noise import event_laws, shared_noise
 from bqrl.mdp.step_arrays import Found, Progress, Search, fault_text, follow_arrays
 
 MAX_STATES = 1_000_000
@@ -121,7 +122,7 @@ def _first_states(start: Any) -> dict[Any, float]:
     if not start:
         raise ArgumentError("start must name at least one state, got {}", name="start", value=start)
     law = {_hashable(s, "start"): number(p, f"start[{shown(s)}]", 0.0, 1.0) for s, p in start.items()}
-    if abs(math.fsum(law.values()) - 1.0) > LAW_TOL:
+    if abs(math.fsum(law.values()) - 1.0) > SUM_TOL:
         raise ArgumentError(f"start must sum to 1, got {math.fsum(law.values()):.12g}", name="start", value=start)
     return law
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from bqrl.checks import is_one_line, nearest, number, shown
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.build import MAX_STAGES, Table, check_horizon, names, row_place
 
-ROW_TOL = 1e-9  # a row may miss 1 by this much before it is rejected
-SUM_RULE = f"the probabilities of a row must sum to 1 (tolerance {ROW_TOL:g})"
+SUM_RULE = f"the probabilities of a row must sum to 1 (tolerance {SUM_TOL:g})"
 MAX_PLACES = 100_000_000  # (stage, state) pairs: a table of reachable states must fit
 MAX_SHARE = 1e6  # larger entries cannot be percentages either; sums stay finite
 MAX_RETURN = 1e300  # sums and differences of returns stay finite
@@ -162,8 +162,8 @@ def normalised(table: Table) -> FloatArray:
         raise ModelError("the model has no transitions")
     sums = np.add.reduceat(p, table.row_start[rows])
     off = np.abs(sums - 1.0)
-    if np.any(off > ROW_TOL):
-        q = int(np.flatnonzero(off > ROW_TOL)[0])
+    if np.any(off > SUM_TOL):
+        q = int(np.flatnonzero(off > SUM_TOL)[0])
         row, text = place(rows[q], table)
         raise ModelError(f"row {text} sums to {sums[q]:.12g}{percentages(sums[q])}; {SUM_RULE}", row=row)
     loose = off > sizes[rows] * 2.0**-52
@@ -193,7 +193,7 @@ def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArra
                 f"start must be a state, its name or {S} probabilities, got {shown(start)}", name="start", value=start
             ) from None
     proper = mu.shape == (S,) and bool(np.all((mu >= 0) & (mu <= MAX_SHARE)))
-    if not proper or not abs(mu.sum() - 1.0) <= ROW_TOL:
+    if not proper or not abs(mu.sum() - 1.0) <= SUM_TOL:
         found = shown(start)
         if proper:
             found = f"the sum {mu.sum():.12g}{percentages(mu.sum())}"

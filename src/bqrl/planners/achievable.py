@@ -199,7 +199,7 @@ def _state(
             for j, i in enumerate(outcomes)
             if j in possible
         ]
-        where = f"stage {h}, state {mdp.state_label(s)}, action {mdp.action_label(q % mdp.A)}"
+        where = f"stage {h + 1}, state {mdp.state_label(s)}, action {mdp.action_label(q % mdp.A)}"
         pmf, picks, moved = rules.combine(parts, points.size, where)
         child = np.full((len(pmf), most), -1, np.int64)
         child[:, : len(nexts)] = [laws.usual for laws in nexts]

@@ -24,10 +24,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from bqrl.errors import GridError
-from bqrl.laws.law import MASS_TOL, reaches, size_of
+from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
@@ -39,6 +37,7 @@ from bqrl.planners.sweep import rounding_error
 from bqrl.planners.target import (
     MAX_BYTES,
     NEUTRAL_WINS,
+    best_column,
     check_memory,
     finer,
     guarantee_curve,
@@ -49,6 +48,8 @@ from bqrl.planners.target import (
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic, best_mix
 
 NO_FINER = "finer grids do not reach gap={:g}: the remaining gap is that between deterministic and randomized policies"
+
+NO_LATTICE = "bracketed because a buffered plan requires returns on a lattice, and none of a suitable size fits"
 
 
 def plan_buffered(
@@ -152,13 +153,13 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, b
     for d in sorted(under.sweeps, key=lambda d: abs(d - width))[:3]:  # the policies of a mixture: adjacent widths
         under.policy(d, column)
     under.bound(1.0)
-    short = np.maximum.accumulate(under.sweeps[1.0].root[: under.targets.size])
+    short = under.sweeps[1.0].root[: under.targets.size]
     for level in (tau, tau - beta / 2, tau - beta):  # some of the averaged quantiles
-        under.policy(1.0, int(np.flatnonzero(reaches(short, level))[-1]))
+        under.policy(1.0, int(best_column(short, level)))
     policy: Policy
     policy, value = best_deterministic(under, column, width, scored=mdp)
     law, law_upper = law_bracket(mdp, policy)
-    notes = [f"{why_rounded(by_choice)}: {low.size[0]} points"]
+    notes = [f"{why_rounded(by_choice) if by_choice else NO_LATTICE}: {low.size[0]} points"]
     neutral, mean_law, mean_upper = risk_neutral(mdp, int(low.size[0]))
     if (of_mean := mean_law.buffered_quantile(tau, beta)) > value:
         policy, law, law_upper, value = neutral, mean_law, mean_upper, of_mean

@@ -20,7 +20,7 @@ from bqrl.mdp.policy import MarkovPolicy, Policy, check_fits
 from bqrl.planners.plan import Plan, check_mdp
 
 ALWAYS = "always:"
-SUM_TOL = 1e-6  # how far from 1 action probabilities may sum; they are rescaled
+ACTIONS_TOL = 1e-6  # how far from 1 action probabilities may sum: networks compute them in single precision
 FORMS = "a Policy, f(stage, state), an object with predict, an array or 'always:ACTION'"
 
 
@@ -153,7 +153,7 @@ def _checked_shares(mdp: MDP, probabilities: FloatArray) -> FloatArray:
     available = np.broadcast_to(mdp.available, probabilities.shape)
     sums = probabilities.sum(axis=2)
     used = mdp.reachable[:-1]
-    wrong = used & ~(np.abs(sums - 1.0) <= SUM_TOL)
+    wrong = used & ~(np.abs(sums - 1.0) <= ACTIONS_TOL)
     if wrong.any():
         h, s = (int(i) for i in np.argwhere(wrong)[0])
         raise PolicyError(

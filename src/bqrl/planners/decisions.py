@@ -10,7 +10,8 @@ rows of one policy can be followed without bqrl:
   subtract `reward_floor` + `reward_step` * floor((`worth` * r - `reward_floor`) / `reward_step` + 1e-9) instead.
 - Label policy: begin with the row of stage 1 and the first state; its `label` is in force. Play its action, find the row
   of the same label with the `next_state` and the (nearest) `reward`, and continue with its `next_label`.
-- Mixture: draw one `part` with probability `weight` before the first stage, then follow the rows of this part.
+- Mixture: draw one `part` with probability `weight` before the first stage, then follow the rows of this part. Where
+  the parts are of different kinds, cells of a column that a part does not have are None.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from bqrl.mdp.unroll import outcomes_played
 from bqrl.planners.follow import play_shares, target_masses
 
 MAX_ROWS = 1_000_000
-COLUMNS = (
+COLUMNS = (  # beside that of the stage, in their order
     "part", "weight", "state", "earned_from", "earned_to", "target", "need_from", "need_to", "need_above", "need_up_to",
-    "action", "probability", "worth", "reward_floor", "reward_step", "label", "next_state", "reward", "next_label",
+    "label", "action", "probability", "worth", "reward_floor", "reward_step", "next_state", "reward", "next_label",
 )  # fmt: skip
 Row = dict[str, Any]
 
@@ -57,11 +58,15 @@ def decision_rows(
             f"the table would have more than {MAX_ROWS} rows; save the policy as .npz instead", limit=MAX_ROWS
         )
     left_out = () if reachable else ("probability",)
-    return [
+    rows = [
         {stage if key == "stage" else key: value for key, value in row.items() if key not in left_out}
         for row in _rows(policy, mdp, reachable)
         if not reachable or row["probability"] >= smallest
     ]
+    if isinstance(policy, MixturePolicy) and len({frozenset(row) for row in rows}) > 1:  # parts of different kinds
+        columns = [key for key in ("part", "weight", stage, *COLUMNS[2:]) if any(key in row for row in rows)]
+        rows = [{key: row.get(key) for key in columns} for row in rows]
+    return rows
 
 
 def wide_rows(policy: Policy, mdp: MDP) -> list[Row]:

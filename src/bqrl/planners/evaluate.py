@@ -20,6 +20,7 @@ from bqrl.errors import GridError, PolicyError
 from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Law, size_of
 from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
@@ -123,7 +124,9 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
         if own is not None:
             return own, None
     if isinstance(policy, TargetPolicy) and isinstance(policy.grid, Rounded):
-        if policy.grid.units.shape[-1] != mdp.reward.shape[-1]:
+        if policy.grid.units.shape[-1] != mdp.successor.size:
+            mdp = _staged(mdp)  # learners that count per stage plan on this form of the problem
+        if policy.grid.units.shape[-1] != mdp.successor.size:
             raise PolicyError(
                 "a policy on a rounded grid fits only the problem it was planned for; plan on this problem"
             )
@@ -136,6 +139,12 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
         f"a {policy.kind} policy requires an exact grid of returns, and this problem has none within "
         f"max_points={limits.max_points} and max_set={limits.max_set}; raise these limits or plan on this problem"
     )
+
+
+@per_model
+def _staged(mdp: MDP) -> MDP:
+    """Return the staged form of a problem, made once."""
+    return mdp.staged()
 
 
 def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:

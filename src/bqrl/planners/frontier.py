@@ -206,7 +206,7 @@ def rounded_columns(mdp: MDP, decimals: int) -> Columns:
         needed = worth.size * found.points[0].size
         if needed > MAX_SUMS:
             raise SizeError(
-                f"stage {h} has too many returns with {decimals} decimals; use planner='target' or fewer decimals",
+                f"stage {h + 1} has too many returns with {decimals} decimals; use planner='target' or fewer decimals",
                 needed=needed, limit=MAX_SUMS, name="planner",
             )  # fmt: skip
         sums = np.round(worth[:, None] + found.points[0], decimals) + 0.0

@@ -135,7 +135,7 @@ def exact_columns(mdp: MDP) -> Grid:
     if columns is None:
         raise GridError(
             "this planner requires an exact grid of returns, and this problem has none (a discount, or rewards without a "
-            "common step); use planner='target', which brackets the optimum, or planner='expected'",
+            "common step); use planner='target', which brackets the optimum",
             name="planner",
         )
     return columns

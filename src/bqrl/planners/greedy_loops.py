@@ -13,6 +13,8 @@ from numba import njit
 
 from bqrl.kernels.moves import inlined
 
+LEAST = np.nextafter(0.0, 1.0)  # the smallest positive mass
+
 
 class Levels(NamedTuple):
     """The objective and when values count as equal."""
@@ -104,15 +106,16 @@ class Found(NamedTuple):
 def objective(F, s, x, n, tau, beta, tol):
     """Buffered tau-quantile x_top - (1 / beta) * integral of (F - (tau - beta))_+ below x_top; x_top is the quantile."""
     row, top, end = np.uint64(s), 0, n - 1
-    while end - top > 64:  # the first column whose mass reaches tau
+    level = max(tau - tol, LEAST)  # a return without mass below or at it is reached at every level, as in laws/law.py
+    while end - top > 64:  # the first column whose mass reaches the level
         middle = (top + end) // 2
-        if F[s, middle] >= tau - tol:
+        if F[s, middle] >= level:
             end = middle
         else:
             top = middle + 1
     short = 0
     for j in range(np.uint64(top), np.uint64(end)):  # few are left: counting them runs on vectors
-        short += F[row, j] < tau - tol
+        short += F[row, j] < level
     top += short
     low = tau - beta
     if beta == 0.0 or top == 0 or F[s, top - 1] <= (low + tol if low > 0.0 else 0.0):

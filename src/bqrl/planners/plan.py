@@ -57,6 +57,8 @@ class Plan(Charted):
         "nominal", "optimistic" or "robust".
     seconds : float
         Running time of `solve`.
+    units : str or None
+        Unit of the returns, if the problem has one.
     notes : tuple of str
         Remarks on the result.
     details : dict
@@ -76,6 +78,7 @@ class Plan(Charted):
     exact: bool
     attitude: str = "nominal"
     seconds: float = 0.0
+    units: str | None = None
     notes: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
 

@@ -6,9 +6,12 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from bqrl.checks import choice, flag, nearest, number, whole
+import numpy as np
+
+from bqrl.checks import choice, flag, nearest, number, numbers, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.model import MDP
 from bqrl.planners.buffered import plan_buffered
@@ -74,7 +77,8 @@ def solve(
     randomized : bool, optional
         For buffered quantiles. True: a coin tossed before the first stage may choose between two policies, which
         attains the upper bound. False: find the best deterministic policy and prove that it is the best. None: return
-        the best deterministic policy found. At beta = 0 a deterministic policy is optimal, so this has no effect.
+        the best deterministic policy found. At beta = 0 a deterministic policy is optimal: False has no effect, nor has
+        True with the planner "target".
     exact : bool, optional
         Deprecated; use `randomized=False` in place of `exact=True`.
     secondary : str, optional
@@ -112,17 +116,18 @@ def solve(
     randomized = _randomized(randomized, exact)
     variant = _variant(planner, beta, radius is not None, randomized, secondary, arithmetic)
     function = PLANNERS[planner] if variant is None else VARIANTS[variant]
-    _check_options(function, planner if variant is None else f"{planner} with {variant}", options)
+    _check_options(mdp, function, planner if variant is None else f"{planner} with {variant}", options)
     given = {"tau": tau, "beta": beta, "radius": radius, "attitude": attitude, "randomized": randomized}
     taken = {name: given[name] for name in inspect.signature(function).parameters if name in given}
     begun = time.perf_counter()
-    return function(mdp, **taken, **options).with_time(time.perf_counter() - begun)
+    plan = function(mdp, **taken, **options)
+    return replace(plan, seconds=time.perf_counter() - begun, units=mdp.units)
 
 
 def _randomized(randomized: Any, exact: Any) -> bool | None:
     """The option `randomized`, also if it is given in its deprecated form `exact`."""
     chosen: bool | None = flag(randomized, "randomized", optional=True)
-    if exact is None:
+    if flag(exact, "exact", optional=True) is None:
         return chosen
     warnings.warn("exact=True is deprecated; use randomized=False", DeprecationWarning, stacklevel=3)
     if exact and chosen:
@@ -138,7 +143,7 @@ def _variant(
     """The variant of the planner "target" that the arguments select; None if it is the planner itself or another one."""
     plain = {"secondary='mean'": secondary is not None, "arithmetic='rational'": arithmetic == "rational"}
     selected = [name for name, given in {"radius": ball, **plain}.items() if given]
-    if randomized is not None and (beta > 0.0 or planner != "target"):
+    if randomized is not None and (beta > 0.0 or (randomized and planner != "target")):
         selected.append(f"randomized={randomized}")
     if selected and planner != "target":
         raise ArgumentError(f"{selected[0]} requires planner='target', got {planner!r}", name="planner", value=planner)
@@ -153,16 +158,27 @@ def _variant(
     return selected[0] if selected and selected[0] in VARIANTS else "beta > 0" if beta > 0.0 else None
 
 
-def _check_options(function: Callable[..., Plan], planner: str, options: dict[str, Any]) -> None:
+def _check_options(mdp: MDP, function: Callable[..., Plan], planner: str, options: dict[str, Any]) -> None:
     """Raise an error if an option does not exist for the planner or if its value is not valid."""
     parameters = inspect.signature(function).parameters.values()
-    valid = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "randomized"]
+    defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "randomized"}
     for name, value in options.items():
-        if name not in valid:
+        if name not in defaults:
             others = [p for p in inspect.signature(solve).parameters if p not in ("options", "exact")]
-            hint = nearest(name, [*valid, *others])
+            hint = nearest(name, [*defaults, *others])
             raise ArgumentTypeError(f"planner {planner} has no option {name!r}{hint}", name=name, value=value)
-        if value is not None and name in WHOLE_OPTIONS:
+        if value is None and defaults[name] is None:
+            continue
+        if name in WHOLE_OPTIONS:
             whole(value, name, WHOLE_OPTIONS[name])
-        elif value is not None and name in POSITIVE_OPTIONS:
+        elif name in POSITIVE_OPTIONS:
             number(value, name, 0.0, ends="(]")
+        elif name in ("kernels", "missing"):
+            given = np.atleast_2d(numbers(value, name, 0.0)).shape
+            wanted = (mdp.H, mdp.S, mdp.A) if name == "missing" else (max(given[0], 1), mdp.probability.size)
+            if given != wanted:
+                raise ArgumentError(f"{name} must have shape {wanted}, got {given}", name=name, value=given)
+        elif name == "dominance":
+            flag(value, name)
+        elif name == "tick" and not callable(value):
+            raise ArgumentTypeError(f"tick must be a function of the stage, got {shown(value)}", name=name, value=value)

@@ -22,7 +22,7 @@ import numpy as np
 from bqrl.checks import number, shown, whole
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
-from bqrl.laws.law import MASS_TOL, Law, Margin, reaches
+from bqrl.laws.law import MASS_TOL, Law, Margin
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
@@ -111,7 +111,7 @@ class GuaranteeCurve(Charted):
         Ties are decided by MASS_TOL, as everywhere else.
         """
         points, shortfall = self.optimistic or (self.points, self.shortfall)
-        return max(float(self(tau)), float(points[np.flatnonzero(reaches(np.maximum.accumulate(shortfall), tau))[-1]]))
+        return max(float(self(tau)), float(points[best_column(shortfall, tau)]))
 
     def margin(self, tau: float) -> Margin:
         """Distance of the level from the shortfalls of the best target x* and of the next higher target x'.
@@ -178,7 +178,7 @@ def best_column(shortfall: FloatArray, tau: Any) -> Any:
     """Return the column of the highest target reached at level(s) tau, given the shortfall of every target.
 
     The exact shortfall never decreases with the target; the running maximum removes decreases due to rounding. A target
-    with a shortfall of exactly 0 is reached at every level (see `reaches`).
+    with a shortfall of exactly 0 is reached at every level (see `reaches`). The column is -1 if no target is reached.
     """
     grown = np.maximum.accumulate(shortfall)
     below = np.searchsorted(grown, np.asarray(tau) - MASS_TOL, side="left")

@@ -22,7 +22,7 @@ import numpy as np
 from bqrl.checks import numbers
 from bqrl.errors import ArgumentError, GridError, SizeError
 from bqrl.kernels.layout import Ball, Rows
-from bqrl.laws.law import reaches, size_of
+from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.grid import Grid, Lattice
@@ -36,7 +36,7 @@ from bqrl.planners.expected import settled
 from bqrl.planners.follow import sums_on
 from bqrl.planners.plan import GAP_TOL, TIED, Plan, objective_value
 from bqrl.planners.sweep import NO_ORDER, NO_TABLE, NONE_MISSING, OPTIMISTIC, ROBUST, SHORTFALL, rounding_error, sweep
-from bqrl.planners.target import MAX_BYTES, check_memory, curve_over, exact_grid, plan_target
+from bqrl.planners.target import MAX_BYTES, best_column, check_memory, curve_over, exact_grid, plan_target
 from bqrl.planners.widths import WidthSearch, best_deterministic, clipped
 
 ASCENT_ROUNDS = 8
@@ -74,7 +74,7 @@ def plan_uncertain(
         alone = {"joint_lower": given.value, "joint_kernel": mdp.staged().probability}  # the only kernel of the ball
         return replace(given, attitude=attitude, details=given.details | (alone if attitude == "optimistic" else {}))
     if missing is not None:
-        missing = np.where(half > 0.0, missing.reshape(mdp.H, -1), 0.0)
+        missing = np.where(half > 0.0, np.reshape(missing, (mdp.H, -1)), 0.0)
     if beta == 0.0:
         return _point(mdp, tau, half, missing, attitude, points, max_bytes)
     columns = lattice(mdp)
@@ -137,7 +137,7 @@ def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, 
     `error` bounds the rounding error of the shortfalls.
     """
     grown = np.maximum.accumulate(shortfall)
-    i = int(np.flatnonzero(reaches(grown, tau))[-1])
+    i = int(best_column(grown, tau))
     highest = max(i, int(np.flatnonzero(grown - error < tau)[-1]))
     return i, highest, highest == i and (grown[i] == 0.0 or bool(grown[i] + error < tau))
 

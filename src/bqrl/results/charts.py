@@ -10,11 +10,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import product
+from itertools import cycle, product
 from textwrap import wrap
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ import numpy as np
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.results.result import Result
 from bqrl.results.words import number
-from bqrl.study.scores import bootstrap_band, evenly
+from bqrl.study.scores import Contender, bootstrap_band, evenly
 
 MAX_POINTS, MAX_BLOCKS = 400, 100
 STYLE = {
@@ -37,9 +36,11 @@ STYLE = {
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 GREY, BROWN, PURPLE, OLIVE = "#888888", "#8C5A2B", "#7B5EA7", "#8A8D1E"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, GREY)
-LEARNERS = {
-    "ucb-bqrl": BLUE, "psrl": PURPLE, "ucbvi": RED, "thompson": GREEN, "q-learning": PINK, "sarsa": ORANGE,
-    "ppo": BROWN, "trpo": OLIVE,
+SPARE = ("#D81B60", "#1FA3A3", GREY)  # of learners and variants without a colour of their own
+LEARNERS = {  # by learner and, if it has one, planner
+    ("ucb-bqrl", "target"): BLUE, ("ucb-bqrl", "greedy"): SKY, ("psrl", None): PURPLE, ("ucbvi", None): RED,
+    ("thompson", None): GREEN, ("q-learning", None): PINK, ("sarsa", None): ORANGE, ("ppo", None): BROWN,
+    ("trpo", None): OLIVE,
 }  # fmt: skip
 
 
@@ -76,19 +77,27 @@ def with_charts(
     return replace(result, charts=specs, files={**result.files, **files})
 
 
-def learner_colours(labels: Sequence[str]) -> list[str]:
-    """One colour per label; a learner has the same colour in every chart, its greedy variant another one.
+def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:
+    """The colour of every contender, by label; give all learners of an experiment at once and use it in all of its charts.
 
-    >>> learner_colours(["UCBVI", "mine", "UCB-BQRL", "ucb-bqrl (planner=greedy)"])
-    ['#D55E00', '#E69F00', '#0072B2', '#56B4E9']
+    A learner with its planner has one colour everywhere. Further variants and other learners have colours that belong to
+    no learner, until these are used up.
+
+    >>> learner_colours([Contender("a", "psrl"), Contender("b", "ucb-bqrl"), Contender("c", "psrl", {"prior": 2.0})])
+    {'a': '#7B5EA7', 'b': '#0072B2', 'c': '#D81B60'}
     """
-    chosen: list[str | None] = []
-    for label in labels:
-        base = re.split(r"[\s,(:]", label.lower(), maxsplit=1)[0]
-        colour = SKY if base == "ucb-bqrl" and "greedy" in label else LEARNERS.get(base)
-        chosen.append(colour if colour not in chosen else None)
-    free = iter([colour for colour in PALETTE if colour not in chosen] * len(labels) or PALETTE)
-    return [colour or next(free) for colour in chosen]
+    found: dict[str, str] = {}
+    others = []
+    for one in contenders:
+        name = one.learner if isinstance(one.learner, str) else getattr(one.learner, "name", "")
+        planner = one.params.get("planner", "target") if name == "ucb-bqrl" else None
+        colour = LEARNERS.get((name, planner))
+        if colour is None or colour in found.values():
+            others.append(one.label)
+        else:
+            found[one.label] = colour
+    free = [colour for colour in (*SPARE, *PALETTE) if colour not in found.values()] or PALETTE
+    return found | dict(zip(others, cycle(free), strict=False))
 
 
 def csv_data(columns: Sequence[str], rows: Iterable[Sequence[Any]], texts: Sequence[str] = ()) -> Any:
@@ -159,13 +168,23 @@ def joined(how: str, *parts: Any) -> Any:
 
 
 def thinned(x: FloatArray, y: FloatArray, size: int = MAX_POINTS) -> IntArray:
-    """Indices of at most `size` vertices of a line, the ends included, spread evenly along both axes."""
+    """Indices of at most `size` vertices of a line: its ends, and pairs of neighbours spread evenly along both axes.
+
+    Where the line jumps, both ends of the jump are among them.
+    """
     if x.size <= size:
         return np.arange(x.size)
     along = np.abs(np.diff(x)) / max(float(np.ptp(x)), 1e-300) + np.abs(np.diff(y)) / max(float(np.ptp(y)), 1e-300)
     travelled = np.r_[0.0, np.cumsum(along)]
-    places = np.searchsorted(travelled, np.linspace(0.0, travelled[-1], size - 1))
-    return np.unique(np.r_[0, np.minimum(places, x.size - 1), x.size - 1])
+    places = np.searchsorted(travelled, np.linspace(0.0, travelled[-1], size // 2 + 1)[1:-1])
+    return np.unique(np.r_[0, places - 1, places, x.size - 1])
+
+
+def _corners(steps: FloatArray) -> IntArray:
+    """Indices at which one of several step functions changes, and both ends: all that a line of steps needs."""
+    found = np.r_[True, (steps[:, 1:] != steps[:, :-1]).any(axis=0)]
+    found[-1] = True
+    return np.flatnonzero(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,11 +245,14 @@ def coloured(field: str, colours: Mapping[str, str], shown: bool = True, **legen
     return altair().Color(field, title=None, scale=scale, legend=legend if shown else None)
 
 
-def by_label(labels: Sequence[str], colours: Sequence[str] | None = None, symbol: str = "stroke") -> tuple[str, Any]:
+def by_label(
+    labels: Sequence[str], colours: Mapping[str, str] | None = None, symbol: str = "stroke"
+) -> tuple[str, Any]:
     """The expression that turns the column `k` into a label, and the colour of each label."""
     size = 300 if symbol == "stroke" else 100  # long enough to show dashes
     legend = {"symbolOpacity": 1, "symbolType": symbol, "symbolSize": size, "symbolStrokeWidth": 3}
-    named = dict(zip(labels, colours or learner_colours(labels), strict=False))
+    colours = colours or dict(zip(labels, cycle(PALETTE), strict=False))
+    named = {label: colours[label] for label in labels}
     return f"{json.dumps(list(labels))}[datum.k]", coloured("line:N", named, len(labels) > 1, **legend)
 
 
@@ -241,7 +263,7 @@ def lines(
     *,
     selectors: Sequence[Selector] = (),
     scales: Mapping[str, Mapping[str, Any]] | None = None,  # of the axes "x" and "y"
-    colours: Sequence[str] | None = None,
+    colours: Mapping[str, str] | None = None,  # by label
     step: bool = False,
     points: bool = False,
     dashed: bool = False,  # all but the first label
@@ -249,17 +271,20 @@ def lines(
     """Lines with their bands, one colour per label."""
     alt, scales = altair(), scales or {}
     labels = list(dict.fromkeys(curve.label for curve in curves))
-    rows, longest = [], max(curve.x.size for curve in curves)
+    rows, (longest, drawn) = [], (0, 0)
     for curve in curves:
-        head, at = [*curve.view, labels.index(curve.label)], thinned(curve.x, curve.y)
-        low, high = (curve.y if end is None else end for end in (curve.low, curve.high))
-        columns = (curve.x[at], curve.y[at], low[at], high[at])
-        rows += [[*head, *row] for row in zip(*(column.tolist() for column in columns), strict=True)]
+        head, low, high = [*curve.view, labels.index(curve.label)], curve.low, curve.high
+        columns = np.array([curve.x, curve.y, curve.y if low is None else low, curve.y if high is None else high])
+        columns = columns[:, _corners(columns[1:])] if step else columns
+        at = thinned(columns[0], columns[1])
+        rows += [[*head, *row] for row in columns[:, at].T.tolist()]
+        longest, drawn = max((longest, drawn), (columns.shape[1], at.size))
     label, colour = by_label(labels, colours)
     base = alt.Chart(csv_data([*(one.name for one in selectors), "k", "x", "y", "low", "high"], rows))
     base = base.transform_filter(chosen(selectors)).transform_calculate(line=label)
     x = alt.X("x:Q", title=x_title, scale={"nice": False, **scales.get("x", {})})
-    upright = {"zero": False, **scales.get("y", {})}
+    upright = dict(scales.get("y", {}))
+    upright |= {} if upright.get("type") == "log" else {"zero": False}
     y = alt.Y("y:Q", title=y_title, scale=upright)
     shape = {"clip": True, "interpolate": "step-after" if step else "linear"}
     layers = []
@@ -273,16 +298,16 @@ def lines(
     if dashed and len(labels) > 1:
         patterns = {"domain": labels, "range": [[1, 0], *[[6, 3]] * (len(labels) - 1)]}
         line = line.encode(strokeDash=alt.StrokeDash("line:N", title=None, scale=patterns))
-    note = f"Drawn through {MAX_POINTS} of {longest} points." if longest > MAX_POINTS else ""
+    note = f"Drawn through {drawn} of {longest} points." if longest > drawn else ""
     return Lines([*layers, line], x, y, note, selectors)
 
 
 def curves_chart(
     curves: Sequence[Curve], *, title: str, y_title: str, band: str = "", note: str = "",
-    references: Sequence[tuple[str, float]] = (),
+    references: Sequence[tuple[str, float]] = (), colours: Mapping[str, str] | None = None, step: bool = False,
 ) -> Any:  # fmt: skip
     """Curves over episodes; `band` says what their bands are, `references` are dashed lines with a name and a value."""
-    alt, drawn, layers = altair(), lines(curves, "episode", y_title), []
+    alt, drawn, layers = altair(), lines(curves, "episode", y_title, colours=colours, step=step), []
     if references:
         rows = [[value, f"{name}: {number(value, 5)}"] for name, value in references]
         marks = alt.Chart(csv_data(["y", "name"], rows, texts=("name",)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -11,12 +12,13 @@ from bqrl.logs.estimate import Estimate
 from bqrl.planners.plan import Plan
 from bqrl.results import charts
 from bqrl.results.charts import altair, coloured, csv_data, joined, tips, with_charts, with_title
+from bqrl.results.plans import policy_files
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved
-from bqrl.results.words import number
+from bqrl.results.words import PLAIN, Words, number, percent
 from bqrl.study.scores import evenly
 
 MAX_ROWS = 1000  # points of the chart of rows
-TABLES = ("policies", "gains", "limits", "projection", "rows")
+TABLES = ("policies", "gains", "limits", "projection", "rows", "policy")
 CHARTS = ("promise", "coverage")
 FILES = (*(f"{name}.csv" for name in TABLES), "estimate.npz", "policy.npz", *chart_files(CHARTS))
 PROMISE, CLAIM, LOGGED, LATER = "promise", "not a promise", "estimate with an interval", "projection"
@@ -24,19 +26,19 @@ COLOURS = {PROMISE: charts.BLUE, CLAIM: charts.ORANGE, LOGGED: charts.GREY, LATE
 LIMITING, OTHER = "limits the promise", "other rows"
 
 
-def fit_document(estimate: Estimate, promise: Plan) -> dict[str, Any]:
+def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dict[str, Any]:
     """An estimate and its promise as JSON values: what `bqrl fit --json` prints."""
     tau = promise.tau
     none: dict[str, Any] = {"lower": None, "upper": None}
     logged = estimate.logged(tau) if estimate.returns.size else {"value": None, **none}
-    reason = estimate.reason(tau)
+    reason = estimate.reason(tau, words.stage)
     return {
         "policies": [
             {"policy": "logging policy", **logged, "meaning": LOGGED},
             {"policy": "plug-in plan", "value": estimate.plug_in(tau).value, **none, "meaning": CLAIM},
             {"policy": "robust plan", "value": promise.value, **none, "meaning": PROMISE},
         ],
-        "sentence": promise.notes[0],
+        "sentence": estimate.sentence(tau, promise.beta, promise.value, words.amount),
         "useful": reason is None,
         "reason": reason,
         "gains": estimate.gains(tau),
@@ -49,41 +51,59 @@ def fit_document(estimate: Estimate, promise: Plan) -> dict[str, Any]:
 
 def fit_result(
     content: Mapping[str, Any],
-    title: str,
+    words: Words,
     settings: Mapping[str, Any],
     estimate: Estimate,
     promise: Plan,
     *,
     draw: bool = True,
 ) -> Result:
-    """The result of a fit, with the estimate and the policy as files; `content` is what `fit_document` gives."""
+    """The result of a fit; `content` is what `fit_document` gives. Without `draw`, it has neither files nor charts."""
+    tables, files, left_out = _tables(content, promise.tau, estimate, words), dict[str, bytes](), list[str]()
+    if draw:
+        files["estimate.npz"] = saved(estimate)
+        left_out = _add_policy(promise, estimate, words, tables, files)
     result = Result(
         kind="fit",
-        title=title,
+        title=words.title,
         settings=asked_for(settings),
-        tables=_tables(content, promise.tau, estimate),
+        tables=tables,
         charts={},
-        sentences=_sentences(content),
+        sentences=_sentences(content, words),
         details={**content, "settings": dict(settings)},
-        files={"estimate.npz": saved(estimate), "policy.npz": saved(promise.policy)},
+        files=files,
+        left_out=left_out,
     )
-    return with_charts(result, lambda: fit_charts(content, estimate, promise.tau)) if draw else result
+    return with_charts(result, lambda: fit_charts(content, estimate, promise.tau, words)) if draw else result
 
 
-def _sentences(content: Mapping[str, Any]) -> list[str]:
+def _add_policy(
+    promise: Plan, estimate: Estimate, words: Words, tables: dict[str, Table], files: dict[str, bytes]
+) -> list[str]:
+    """Add the robust policy and its decisions in the states of the log; one line if the table cannot be written."""
+    caption = f"robust plan, {promise.objective}, with the frequencies of the log as probabilities: "
+    left_out = policy_files(promise.policy, estimate.mdp, words, "policy", caption, tables, files)
+    if not left_out:
+        table, added = tables["policy"], {estimate.mdp.state_label(s) for s in estimate.added}
+        tables["policy"] = replace(table, rows=[row for row in table.rows if row["state"] not in added])
+    return left_out
+
+
+def _sentences(content: Mapping[str, Any], words: Words) -> list[str]:
     """The promise, why it is useless, what the declarations add, and how much the log shows."""
     found, seen = [content["sentence"]], content["coverage"]
     if content["reason"] is not None:
         found.append(f"No useful promise is possible: {content['reason']}.")
-    found += [gain_sentence(gain) for gain in content["gains"]]
+    found += [gain_sentence(gain, words) for gain in content["gains"]]
     found.append(
-        f"Coverage: {seen['episodes']} episodes, {seen['steps']} steps, {seen['rows_seen']} of {seen['rows']} rows seen, "
+        f"Coverage: {words.count('episode', seen['episodes'])}, {words.count('step', seen['steps'])}, "
+        f"{seen['rows_seen']} of {seen['rows']} rows seen, "
         f"median {seen['median_visits']:g} visits."
     )
     return found
 
 
-def gain_sentence(gain: Mapping[str, Any]) -> str:
+def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
     """What one declaration adds to the promise.
 
     >>> gain_sentence({"declaration": "stationary", "without": 14.0, "value": 16.0, "note": ""})
@@ -93,45 +113,60 @@ def gain_sentence(gain: Mapping[str, Any]) -> str:
     if gain["without"] is None:
         return f"The promise without {name} cannot be computed: {gain['note']}."
     without, value = (
-        "none" if x is None or x == -math.inf else number(float(x), 6) for x in (gain["without"], gain["value"])
+        "none" if x is None or x == -math.inf else words.amount(number(float(x), 6))
+        for x in (gain["without"], gain["value"])
     )
     if without == value:
         return f"Declaring {name} does not change the promise ({value})."
     return f"Declaring {name} {'lowers' if gain['value'] < gain['without'] else 'raises'} the promise from {without} to {value}."
 
 
-def _tables(content: Mapping[str, Any], tau: float, estimate: Estimate) -> dict[str, Table]:
+def _tables(content: Mapping[str, Any], tau: float, estimate: Estimate, words: Words) -> dict[str, Table]:
     """The tables of the folder by name."""
-    quantile = f"{tau:g}-quantile"
-    target = f"{content['limits'][0]['target']:.6g}" if content["limits"] else ""
+    quantile, stage = {"value": words.titled(f"{tau:g}-quantile")}, {"stage": words.stage}
+    ends = {"lower": words.titled("lower"), "upper": words.titled("upper")}
+    target = words.amount(f"{content['limits'][0]['target']:.6g}") if content["limits"] else ""
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
-    gained = {"without": "promise without it", "value": "promise"}
+    gained = {"without": words.titled("promise without it"), "value": words.titled("promise")}
+    policies = f"The logging policy, the plug-in plan and the robust plan. Lower and upper: {_interval(estimate)}."
     found = {
-        "policies": Table(content["policies"], {"value": quantile}, "The logging policy, the plug-in plan and the robust plan."),
+        "policies": Table(content["policies"], quantile | ends, policies),
         "gains": Table(content["gains"], gained, "What each declaration adds to the promise."),
-        "limits": Table(limits, {"cost": f"share of missing {target}"}, "The rows whose uncertainty costs most."),
-        "projection": Table(content["projection"], {"value": quantile}, "A projection for more data, not a promise."),
-        "rows": Table(estimate.rows(), {"radius": "l1 radius"}, "Visits and radii of the rows that the log shows."),
+        "limits": Table(limits, stage | {"cost": f"share of missing {target}"}, "The rows whose uncertainty costs most."),
+        "projection": Table(content["projection"], quantile, "A projection for more data, not a promise."),
+        "rows": Table(estimate.rows(), stage | {"radius": "l1 radius"}, "Visits and radii of the rows that the log shows."),
     }  # fmt: skip
     return {name: table for name, table in found.items() if name != "gains" or content["gains"]}
 
 
+def _interval(estimate: Estimate) -> str:
+    """What the interval of the logging policy is."""
+    return (
+        f"{percent(estimate.confidence)} confidence interval of the logging policy's quantile, from order statistics"
+        " of independent episodes"
+    )
+
+
 def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
     """Charts of an estimate: the rows and, at a level, the promise beside other plans."""
+    words = Words.of(estimate.mdp)
     if tau is None:
-        return coverage_chart(estimate, [])
-    content = fit_document(estimate, estimate.solve(tau))
-    return joined("vconcat", *fit_charts(content, estimate, tau).values())
+        return coverage_chart(estimate, [], words)
+    content = fit_document(estimate, estimate.solve(tau), words)
+    return joined("vconcat", *fit_charts(content, estimate, tau, words).values())
 
 
-def fit_charts(content: Mapping[str, Any], estimate: Estimate, tau: float) -> dict[str, Any]:
+def fit_charts(content: Mapping[str, Any], estimate: Estimate, tau: float, words: Words) -> dict[str, Any]:
     """The charts of a fit by name; `content` is what `fit_document` gives."""
-    promise = promise_chart(content["policies"], content["projection"], tau)
-    return {"promise": promise, "coverage": coverage_chart(estimate, content["limits"])}
+    title = words.axis(f"{tau:g}-quantile of the return")
+    promise = promise_chart(content["policies"], content["projection"], title, _interval(estimate))
+    return {"promise": promise, "coverage": coverage_chart(estimate, content["limits"], words)}
 
 
-def promise_chart(policies: Sequence[Mapping[str, Any]], projection: Sequence[Mapping[str, Any]], tau: float) -> Any:
-    """The promise beside the logging policy, the plug-in plan and projections for more data."""
+def promise_chart(
+    policies: Sequence[Mapping[str, Any]], projection: Sequence[Mapping[str, Any]], title: str, interval: str
+) -> Any:
+    """The promise beside the logging policy, the plug-in plan and projections for more data; `interval` is the first one's."""
     alt, rows = altair(), []
     later = [
         {"policy": f"{one['factor']} times the data", "value": one["value"], "meaning": LATER} for one in projection
@@ -144,7 +179,7 @@ def promise_chart(policies: Sequence[Mapping[str, Any]], projection: Sequence[Ma
     data = csv_data(["label", "policy", "meaning", "value", "low", "high"], rows, texts=("label", "policy", "meaning"))
     axis = {"labelLimit": 220, "labelExpr": "split(datum.label, '|')"}
     y = alt.Y("label:N", title=None, sort=[row[0] for row in rows], axis=axis)
-    x = alt.X("value:Q", title=f"{tau:g}-quantile of the return", scale={"zero": False, "padding": 12})
+    x = alt.X("value:Q", title=title, scale={"zero": False, "padding": 12})
     colour = coloured("meaning:N", COLOURS, shown=False)
     shown = tips(("policy:N", "policy"), ("value:Q", "value", ".6~g"), ("meaning:N", "meaning"))
     base = alt.Chart(data).encode(y=y)
@@ -154,12 +189,13 @@ def promise_chart(policies: Sequence[Mapping[str, Any]], projection: Sequence[Ma
         base.mark_text(dy=-12, fontSize=11).encode(x=x, text=alt.Text("value:Q", format=".5~g")),
     )
     said = "Only the promise holds with the stated confidence. The plug-in plan takes the frequencies as the truth."
+    said += f" Line: {interval}." if any(low < high for *_, low, high in rows) else ""
     if all(row[2] != PROMISE for row in rows):
         said += " No promise is possible with this log."
     return with_title(chart, "What the log promises", said, 40 * len(rows) + 20)
 
 
-def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]]) -> Any:
+def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]], words: Words = PLAIN) -> Any:
     """Visits and radii of the rows; those that limit the promise are marked."""
     alt, place, kinds = altair(), itemgetter("stage", "state", "action"), {OTHER: charts.GREY, LIMITING: charts.RED}
     said = "One point per row (state and action) that the log shows. Radius 2: nothing is known; 0: known exactly."
@@ -175,12 +211,16 @@ def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]]) -> A
         for row in some
     ]
     columns, texts = ("stage", "state", "action", "visits", "radius", "kind"), ("stage", "state", "action", "kind")
-    named = ("state", "action") if estimate.mdp.stationary else ("state", "action", "stage")
+    named = {"state": "state", "action": "action"} | ({} if estimate.mdp.stationary else {"stage": words.stage})
     points = alt.Chart(csv_data(columns, cells, texts)).mark_point(filled=True, size=45, opacity=0.7)
     chart = points.encode(
         x=alt.X("visits:Q", title="visits of the row", scale={"type": "log", "nice": False, "padding": 10}),
         y=alt.Y("radius:Q", title="l1 radius of its ball", scale={"domain": [0, 2]}),
         color=coloured("kind:N", kinds, bool(limits)),
-        tooltip=tips(*((f"{key}:N", key) for key in named), ("visits:Q", "visits"), ("radius:Q", "radius", ".3~g")),
+        tooltip=tips(
+            *((f"{key}:N", title) for key, title in named.items()),
+            ("visits:Q", "visits"),
+            ("radius:Q", "radius", ".3~g"),
+        ),
     )
     return with_title(chart, "How well each row is known", said)

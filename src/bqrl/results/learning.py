@@ -20,13 +20,13 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.convert import uniform
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
-from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, thinning, with_charts
+from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learner_colours, thinning, with_charts
 from bqrl.results.plans import in_one_line, policy_files
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, apart, compared, learned, listed, number, order_of
 from bqrl.results.words import runs as runs_of
-from bqrl.study.scores import Contender, Experiment, late_return
+from bqrl.study.scores import PROVEN, Contender, Experiment, late_return
 from bqrl.study.tables import level_name
 
 NAMES = {
@@ -41,7 +41,7 @@ TITLES = {
     "gap": "cumulative gap",
     "regret": "cumulative regret",
     "mean": "mean",
-    "settled": "optimal after",
+    "settled": "optimal after (episodes)",
     "return": "mean return",
     "last_return": "mean return, last tenth",
 }
@@ -98,8 +98,9 @@ def learning_document(found: Learned) -> dict[str, Any]:
     experiment = found.experiment
     tau, T = experiment.tau, experiment.episodes
     optimum, best, random = next(iter(experiment.records.values()))[0].optimum, None, None
-    if experiment.exact and optimum is not None:
-        best = {"quantile": optimum.quantile(tau), "mean": optimum.best_mean}
+    if experiment.known and optimum is not None:
+        best = {"quantile": optimum.quantile(tau), "mean": optimum.best_mean, "error": optimum.error}
+        best["score_error"] = experiment.score_error
         if found.mdp is not None:
             play = evaluate(found.mdp, uniform(found.mdp))
             quantile, mean = play.quantile(tau), play.mean()
@@ -120,7 +121,7 @@ def learning_document(found: Learned) -> dict[str, Any]:
     }
     if found.alone:
         return document | {"meaning": learned(document, found.words)}
-    return document | {"meaning": compared(document, order_of(experiment), found.words)}
+    return document | {"meaning": compared(document, order_of(experiment, words=found.words), found.words)}
 
 
 def _learner(found: Learned, one: Contender, best: Mapping[str, float] | None) -> dict[str, Any]:
@@ -172,9 +173,19 @@ def _columns(document: Mapping[str, Any]) -> list[str]:
     return [key for key in TITLES if key in known and (document["best"] is None or "return" not in key)]
 
 
+def _titles(words: Words) -> dict[str, str]:
+    """Titles of the columns with their units."""
+    return {key: title if key == "settled" else words.titled(title) for key, title in TITLES.items()}
+
+
+def _best_name(document: Mapping[str, Any]) -> str:
+    """What the best promise is called beside those of learners."""
+    return "best possible, at least" if document["best"]["error"] else "best possible"
+
+
 def main_table(found: Learned, document: Mapping[str, Any]) -> Table:
     """What is shown first: one learner by seed, or several by their means."""
-    return seed_table(document, found.words) if found.alone else learner_table(found.experiment, document)
+    return seed_table(document, found.words) if found.alone else learner_table(found.experiment, document, found.words)
 
 
 def seed_table(document: Mapping[str, Any], words: Words) -> Table:
@@ -183,11 +194,14 @@ def seed_table(document: Mapping[str, Any], words: Words) -> Table:
     rows = [{"seed": str(row["seed"])} | {key: row[key] for key in keys} for row in learner["runs"]]
     if len(rows) > 1:
         rows.append({"seed": "mean"} | {key: learner["mean"].get(key) for key in keys})
-    said = "" if best is None else f" The best quantile of any policy is {words.amount(number(best['quantile']))}."
-    return Table(rows, {"seed": "seed", **TITLES}, f"One row per seed.{said}")
+    said = "One row per seed."
+    if best is not None:
+        least = "at least " if best["error"] else ""
+        said += f" The best quantile of any policy is {least}{words.amount(number(best['quantile']))}."
+    return Table(rows, {"seed": "seed", **_titles(words)}, said)
 
 
-def learner_table(experiment: Experiment, document: Mapping[str, Any]) -> Table:
+def learner_table(experiment: Experiment, document: Mapping[str, Any], words: Words) -> Table:
     """Several learners, the best first; then the best policies and random play."""
     rows, learners = list[dict[str, Any]](), {one["label"]: one for one in document["learners"]}
     for label in (place["learner"] for place in experiment.order()):
@@ -201,12 +215,13 @@ def learner_table(experiment: Experiment, document: Mapping[str, Any]) -> Table:
         rows.append(row)
     if document["best"] is not None:
         blank = dict.fromkeys(rows[0])
-        rows.append(blank | {"learner": "best possible", "gap": 0.0, "regret": 0.0} | document["best"])
+        best = {key: document["best"][key] for key in ("quantile", "mean")}
+        rows.append(blank | {"learner": _best_name(document), "gap": 0.0, "regret": 0.0} | best)
         if document["random"] is not None:
             rows.append(blank | {"learner": "random play"} | document["random"])
     seeds = len(document["learners"][0]["runs"])
     said = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
-    return Table(rows, {"learner": "learner", **TITLES}, said)
+    return Table(rows, {"learner": "learner", **_titles(words)}, said)
 
 
 def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]) -> Result:
@@ -222,14 +237,14 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
         said = "The probability that a run of the first learner beats a run of the other; ties count one half."
         tables["beats"] = Table(document["beats"], {"other": "other learner"}, said)
     if document["best"] is not None:
-        tables["curves"] = _curve_table(experiment)
+        tables["curves"] = _curve_table(experiment, words)
     if found.alone and found.mdp is not None and document["best"] is not None:
         rows = document["learners"][0]["runs"]
         chosen = max(range(len(rows)), key=lambda i: (rows[i]["quantile"], rows[i]["mean"], -rows[i]["gap"]))
         policy = experiment.records[experiment.learners[0].label][chosen].final_policy
         assert policy is not None
-        caption = f"seed {rows[chosen]['seed']}: "
-        left_out = policy_files(policy, found.mdp, words, experiment.tau, caption, tables, attached)
+        name, caption = f"policy_tau{level_name(experiment.tau)}", f"seed {rows[chosen]['seed']}: "
+        left_out = policy_files(policy, found.mdp, words, name, caption, tables, attached)
     result = Result(
         kind="learning" if found.alone else "comparison",
         title=words.title,
@@ -254,33 +269,36 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         values = np.array([record.quantile(tau) if exact else record.returns for record in runs])
         curves.append(averaged_curve(one.label, values))
     if exact:
-        references = [("best possible", document["best"]["quantile"])]
+        references = [(_best_name(document), document["best"]["quantile"])]
         references += [] if document["random"] is None else [("random play", document["random"]["quantile"])]
-    title = _promise_title(document) if exact else order_of(experiment, title=True)
+    title = _promise_title(document, words) if exact else order_of(experiment, title=True, words=words)
+    averages = f"Averages over {MAX_BLOCKS} blocks of episodes." if experiment.episodes > MAX_BLOCKS else ""
     chart = curves_chart(
         curves,
         title=title,
-        y_title=words.titled(f"return reached in {runs_of(tau)}" if exact else "mean return"),
+        y_title=words.axis(f"return reached in {runs_of(tau)}" if exact else "mean return"),
         band=experiment.band if len(experiment.seeds) > 1 else "",
-        note=f"Averages over {MAX_BLOCKS} blocks of episodes." if experiment.episodes > MAX_BLOCKS else "",
+        note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
         references=references,
+        colours=learner_colours(experiment.learners),
     )
-    return {"promises": chart, "gaps": experiment_view(experiment, "gap")} if exact else {"returns": chart}
+    return {"promises": chart, "gaps": experiment_view(experiment, "gap", words=words)} if exact else {"returns": chart}
 
 
-def _promise_title(document: Mapping[str, Any]) -> str:
-    """Which learners end with the largest promise."""
+def _promise_title(document: Mapping[str, Any], words: Words) -> str:
+    """Which learners end with the largest promise, and what the best one is."""
     ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
     most, best = apart(max(ends.values()), document["best"]["quantile"])
     first = [label for label, end in ends.items() if apart(end)[0] == apart(max(ends.values()))[0]]
-    if len(ends) == 1:
-        return (
-            f"{first[0]} ends with {f'the best promise, {best}' if most == best else f'a promise of {most} of {best}'}"
-        )
-    return f"{listed(first)} {'ends' if len(first) == 1 else 'end'} with the largest promise, {most} of {best}"
+    highest = f"the {PROVEN if document['best']['error'] else 'best promise'}"
+    own = (
+        f"{'the largest' if len(ends) > 1 else 'a'} promise of {words.amount(most)}; {highest} is {words.amount(best)}"
+    )
+    promise = f"{highest}, {words.amount(best)}" if most == best else own
+    return f"{listed(first)} {'ends' if len(first) == 1 else 'end'} with {promise}"
 
 
-def _curve_table(experiment: Experiment) -> Table:
+def _curve_table(experiment: Experiment, words: Words) -> Table:
     """The cumulative measures by episode."""
     names, ends = ("gap", "regret"), ("mean", "low", "high")
     rows = [
@@ -288,6 +306,6 @@ def _curve_table(experiment: Experiment) -> Table:
         | {f"{name}_{key}": row[key] for name, row in zip(names, both, strict=True) for key in ends}
         for both in zip(*(experiment.curves(name, MAX_ROWS) for name in names), strict=True)
     ]
-    titles = {f"{name}_{key}": f"cumulative {name}, {key}" for name in names for key in ends}
+    titles = {f"{name}_{key}": words.titled(f"cumulative {name}, {key}") for name in names for key in ends}
     said = f"Low and high: {experiment.band}. {thinning(experiment.episodes, MAX_ROWS)}"
     return Table(rows, titles, said.strip())

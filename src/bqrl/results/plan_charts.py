@@ -6,6 +6,7 @@ MAX_BARS bars, maps with MAX_STATES by MAX_STAGES cells; the subtitle says so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,10 @@ from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve, best_steps
 from bqrl.results import charts
 from bqrl.results.charts import BLUE, ORANGE, PALETTE, RED, Curve, altair, coloured, csv_data, lines, tips, with_title
-from bqrl.results.words import PLAIN, Words
+from bqrl.results.words import PLAIN, Words, number
 from bqrl.study.scores import evenly
 
-MAX_BARS, MAX_STATES, MAX_STAGES = 60, 30, 30
+MAX_BARS, MAX_STATES, MAX_STAGES, MAX_LEGEND = 60, 30, 30, 30
 OUTSIDE = 0.005  # probability at either end of the returns that is shown in the last bar
 BELOW, REACHED = "below the promise", "at least the promise"
 LEVEL_TITLE = "level τ: share of runs that may end below the promise"
@@ -65,8 +66,11 @@ def plan_charts(
 
 
 def _promises(plans: Sequence[Plan]) -> dict[float, float]:
-    """The promised quantile by level."""
-    return {plan.tau: plan.value if plan.beta == 0.0 else plan.law.quantile(plan.tau) for plan in plans}
+    """The promised quantile by level; over a ball the guaranteed value, which with a buffer is a lower bound of it."""
+    return {
+        plan.tau: plan.law.quantile(plan.tau) if plan.beta > 0.0 and plan.attitude != "robust" else plan.value
+        for plan in plans
+    }
 
 
 def curve_chart(
@@ -89,12 +93,13 @@ def curve_chart(
     shown = np.concatenate([*ends, list(promises.values())])
     low, high = float(shown.min()), float(shown.max())
     room = 0.05 * ((high - low) or 1.0)
+    curves = [best.curve(f"{name} {where}", upper), *(steps.curve(label) for label, steps in others.items())]
     drawn = lines(
-        [best.curve(f"{name} {where}", upper), *(steps.curve(label) for label, steps in others.items())],
+        curves,
         LEVEL_TITLE,
-        words.titled("guaranteed return"),
+        words.axis("guaranteed return"),
         scales={"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}},
-        colours=[BLUE, *([charts.GREY, charts.BROWN, charts.PURPLE] * 2)],
+        colours=dict(zip([one.label for one in curves], (BLUE, charts.GREY, charts.BROWN), strict=False)),
         step=True,
         dashed=True,
     )
@@ -128,7 +133,7 @@ def law_chart(
     laws are `bracketed`, that is, proven lower ends.
     """
     alt, promises = altair(), {tau: x for tau, x in promises.items() if x > -np.inf}
-    edges, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])
+    edges, width, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])
     shown = [*edges.tolist(), *promises.values()]
     rows = []
     for tau, own in laws.items():
@@ -154,6 +159,7 @@ def law_chart(
     said = [
         "Dashed line: the promise." if promises else "",
         "Returns are rounded down." if bracketed else "",
+        f"Each bar is {words.amount(number(width, 3))} wide." if width else "",
         "The first and the last bar hold all rarer returns." if left_out else "",
     ]
     return with_title(followed(alt.layer(*layers), laws), "How the return is distributed", " ".join(filter(None, said)))
@@ -165,19 +171,22 @@ def followed(chart: Any, levels: Iterable[float]) -> Any:
     return chart.add_params(*(altair().param(name=name, value=value) for name, value in start.items()))
 
 
-def _bins(laws: Sequence[Law]) -> tuple[FloatArray, bool]:
-    """Edges of the bars, and whether some returns lie outside: one bar per return if they are few, else MAX_BARS."""
+def _bins(laws: Sequence[Law]) -> tuple[FloatArray, float, bool]:
+    """Edges of at most MAX_BARS bars, half a step off the returns; their width if a bar holds several returns, else 0.
+
+    Last, whether some returns lie outside; they do only if the returns are many.
+    """
     values = np.unique(np.concatenate([law.values for law in laws]))
-    low = min(law.quantile(OUTSIDE) for law in laws)
-    high = max(law.quantile(1.0 - OUTSIDE) for law in laws)
-    step = float(np.diff(values).min()) if values.size > 1 else 1.0
-    if (values[-1] - values[0]) / step < MAX_BARS:
-        count = round((values[-1] - values[0]) / step) + 1
-        return values[0] - step / 2 + step * np.arange(count + 1), False
-    if high <= low:
-        low, high = float(values[0]), float(values[-1])
-    edges = np.linspace(low, np.nextafter(high, np.inf), MAX_BARS + 1)
-    return edges, bool(values[0] < edges[0] or values[-1] >= edges[-1])
+    gaps = np.diff(values)
+    step = float(min(gaps[gaps > 1e-9 * np.abs(values).max()], default=1.0))
+    low, high = float(values[0]), float(values[-1])
+    if (high - low) / step > MAX_BARS - 0.5:
+        ends = min(law.quantile(OUTSIDE) for law in laws), max(law.quantile(1.0 - OUTSIDE) for law in laws)
+        low, high = ends if ends[0] < ends[1] else (low, high)
+    count = np.floor((high - low) / step + 0.5) + 1.0  # of returns that are a step apart
+    each = np.ceil(count / MAX_BARS)
+    edges = low - step / 2 + each * step * np.arange(np.ceil(count / each) + 1.0)
+    return edges, each * step if each > 1.0 else 0.0, bool(values[0] < edges[0] or values[-1] > edges[-1])
 
 
 def _bars(law: Law, edges: FloatArray, promise: float | None) -> Iterator[list[Any]]:
@@ -200,11 +209,13 @@ def policy_chart(
     title: str = "What the policy does",
     note: str = "Blank: never met. Paler: the action also depends on the rewards so far.",
     state: str = "state",
+    visits: bool = True,
 ) -> Any:
     """The action that is played most often at each stage in each state.
 
     `shares` are by level the probabilities, shape (H, S, A), of being in a state at a stage and playing an action;
-    `neutral` are those of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral".
+    `neutral` are those of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral". Without `visits`
+    they only say which action is played, and tooltips leave the probabilities out.
     """
     alt = altair()
     maps = [(tau, "best", share) for tau, share in shares.items()]
@@ -223,22 +234,27 @@ def policy_chart(
         for s in places.tolist()
         if (total := float(share[h, s].sum())) > 0.0
     ]
-    played = np.flatnonzero(np.sum([share.sum(axis=(0, 1)) for _, _, share in maps], axis=0)).tolist()
+    counts = Counter(row[4] for row in rows)
+    played = [name for name in actions if name in counts]
     numbers = sum(states[s].lstrip("-").replace(".", "", 1).isdigit() for s in places.tolist())
     order = places[::-1].tolist() if 2 * numbers > places.size else places.tolist()  # numbers grow upwards
     colours = {"range": list(PALETTE[: len(played)])} if len(played) <= len(PALETTE) else {"scheme": "viridis"}
     data = csv_data(["tau", "policy", "h", "s", "a", "part", "met"], rows, texts=("policy", "s", "a"))
     cells = alt.Chart(data).transform_filter("datum.policy == policy && (policy != 'best' || datum.tau == tau)")
     across, down = {"domain": (stages + 1).tolist()}, {"domain": [states[s] for s in order]}
-    kinds = {"domain": [actions[a] for a in played], **colours}
+    kinds: dict[str, Any] = {"domain": played, **colours}
+    legend: dict[str, Any] = {"symbolLimit": MAX_LEGEND}
+    if len(played) > MAX_LEGEND:
+        legend["values"] = sorted((name for name, _ in counts.most_common(MAX_LEGEND)), key=played.index)
+        note += f" The legend has the {MAX_LEGEND} most frequent of {len(played)} actions."
+    often = [("part:Q", "share of visits", ".3~%"), ("met:Q", "probability of a visit", ".3~%")] if visits else []
     chart = cells.mark_rect().encode(
         x=alt.X("h:O", title=words.stage, scale=across, axis={"labelAngle": 0, "labelOverlap": True}),
         y=alt.Y("s:N", title=state, scale=down, axis={"labelLimit": 110, "labelOverlap": True}),
-        color=alt.Color("a:N", title="action", scale=kinds, legend={"symbolLimit": 20}),
+        color=alt.Color("a:N", title="action", scale=kinds, legend=legend),
         opacity=alt.Opacity("part:Q", scale={"domain": [0, 1], "range": [0.1, 1]}, legend=None),
         tooltip=tips(
-            ("h:O", words.stage), ("s:N", state), ("a:N", "most often played"), ("part:Q", "share of visits", ".3~%"),
-            ("met:Q", "probability of a visit", ".3~%"),
+            ("h:O", words.stage), ("s:N", state), ("a:N", "most often played" if visits else "action"), *often
         ),
-    )  # fmt: skip
+    )
     return with_title(followed(chart, shares), title, note, int(min(420, max(90, 17 * places.size))))

@@ -104,7 +104,8 @@ def plan_result(solved: Solved) -> Result:
             with suppress(PolicyError):  # the action depends on more than the state
                 overview = Table(wide_rows(plan.policy, mdp), {}, f"The action by state and {words.stage}.")
                 tables[f"overview_tau{level_name(plan.tau)}"] = overview
-        left_out += policy_files(plan.policy, mdp, words, plan.tau, f"{plan.objective}: ", tables, files)
+        name = f"policy_tau{level_name(plan.tau)}"
+        left_out += policy_files(plan.policy, mdp, words, name, f"{plan.objective}: ", tables, files)
     sentences, choices = _sentences(solved)
     result = Result(
         kind="plan",
@@ -132,22 +133,21 @@ def solved_charts(solved: Solved) -> dict[str, Any]:
 
 
 def policy_files(
-    policy: Policy, mdp: MDP, words: Words, tau: float, caption: str, tables: dict[str, Table], files: dict[str, bytes]
+    policy: Policy, mdp: MDP, words: Words, name: str, caption: str, tables: dict[str, Table], files: dict[str, bytes]
 ) -> list[str]:
     """Add a policy and its decisions, with titles in the problem's words; one line if the table cannot be written."""
-    name = f"policy_tau{level_name(tau)}"
     files[f"{name}.npz"] = saved(policy)
     titles = {
         "earned_from": words.titled("earned so far: from"),
-        "earned_to": words.titled("to"),
+        "earned_to": words.titled("earned so far: to"),
         "need_from": words.titled("still needed: from"),
-        "need_to": words.titled("to "),
+        "need_to": words.titled("still needed: to"),
         "target": words.titled("target"),
         "probability": "probability of meeting it",
         "next_state": "next state",
         "next_label": "next label",
     }
-    said = sentence(f"{caption}what to do in each situation that can be met; {words.stage}s count from 1")
+    said = sentence(f"{caption}what to do in each situation that can be met; {words.plural(words.stage)} count from 1")
     try:
         tables[name] = Table(decision_rows(policy, mdp, stage=words.stage), titles, said)
     except (SizeError, PolicyError) as fault:
@@ -185,15 +185,19 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
     columns = [
         ("level", "level", True),
         ("value", words.titled(kinds.pop() if len(kinds) == 1 else "value"), True),
-        ("nominal", "in the model", any(level["attitude"] == "robust" for level in levels)),
-        ("upper", "upper bound", proven),
-        ("gap", "gap", proven),
+        ("nominal", words.titled("in the model"), any(level["attitude"] == "robust" for level in levels)),
+        ("upper", words.titled("upper bound"), proven),
+        ("gap", words.titled("gap"), proven),
         ("below", "margin below", firm),
         ("above", "margin above", firm),
         ("certain", "certain", True),
-        ("mean", "mean" if all(level["law_exact"] for level in levels) else "mean at least", True),
-        ("neutral", "risk-neutral", any(row["neutral"] is not None for row in rows)),
-        ("neutral_upper", "risk-neutral at most", any(row["neutral"] != row["neutral_upper"] for row in rows)),
+        ("mean", words.titled("mean" if all(level["law_exact"] for level in levels) else "mean at least"), True),
+        ("neutral", words.titled("risk-neutral"), any(row["neutral"] is not None for row in rows)),
+        (
+            "neutral_upper",
+            words.titled("risk-neutral at most"),
+            any(row["neutral"] != row["neutral_upper"] for row in rows),
+        ),
     ]
     titles = {key: title for key, title, meaningful in columns if meaningful}
     return Table([{key: row[key] for key in titles} for row in rows], titles, "One row per level.")
@@ -215,11 +219,13 @@ def _sentences(solved: Solved) -> tuple[list[str | Sentence], list[Choice]]:
     sentences: list[str | Sentence] = []
     for plan in plans:
         said = level_facts(plan, solved.words, solved.neutral)["meaning"]
-        text = " ".join([said, *map(sentence, plan.notes)])
+        notes = plan.notes if plan.attitude == "nominal" else ()  # over a ball the sentence has said it
+        text = " ".join([said, *map(sentence, notes)])
         sentences.append(Sentence(text, {"tau": plan.tau} | ({"policy": "best"} if both else {})))
         if both:
             other = {"policy": "risk-neutral", "tau": plan.tau}
-            sentences.append(Sentence(f"Shown: the risk-neutral policy. {said}", other))
+            compared = f"With the planned policy, {said[0].lower()}{said[1:]}"
+            sentences.append(Sentence(f"Shown: the risk-neutral policy. {compared}", other))
     levels = [plan.tau for plan in plans]
     labels = [f"{percent(tau)} of runs may end below" for tau in levels]
     choices = [Choice("tau", "Level τ", levels, labels, levels.index(solved.plans[0].tau))]

@@ -20,7 +20,7 @@ from bqrl.results.result import Result
 from bqrl.results.study_words import QUICK, StudyWords
 from bqrl.results.views import experiment_view
 from bqrl.results.words import fixed
-from bqrl.study.scores import BAND, MEASURES
+from bqrl.study.scores import BAND
 from bqrl.study.spec import Spec
 from bqrl.study.tables import KINDS, file_name, level_name, policy_table, shown_states, study_tables
 
@@ -34,6 +34,11 @@ class StudyView(StudyWords):
 
     own_tables: ClassVar[tuple[str, ...]] = ()  # beside those of every study
     own_charts: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def colours(self) -> dict[str, str]:
+        """The colour of every learner of the study, by label: the same in all charts."""
+        return charts.learner_colours(self.study.shown(self.spec.levels[0], names=self.labels).learners)
 
     @classmethod
     def files(cls, spec: Spec) -> list[str]:
@@ -114,7 +119,7 @@ class StudyView(StudyWords):
         levels, names = self.spec.levels, [self.problem_title(variant) for variant in variants]
         found = [
             Selector("level", "level", [f"τ = {tau:g}" for tau in levels], levels),
-            Selector("measure", "measure", [MEASURES[measure][0] for measure in measures], measures),
+            Selector("measure", "measure", [self.measure_name(measure) for measure in measures], measures),
             Selector("problem", "problem", names, variants),
         ]
         return [one for one in found if one.name == "level" or len(one.values) > 1]
@@ -122,7 +127,8 @@ class StudyView(StudyWords):
     def figure(self, tau: float, measure: str) -> Any:
         """The main figure of a level."""
         names = {entry.key: entry.label for entry in self.spec.entries if entry.plot}
-        return experiment_view(self.study.shown(tau, names=names), measure, POINTS, fixed)
+        shown = self.study.shown(tau, names=names)
+        return experiment_view(shown, measure, POINTS, fixed, colours=self.colours, words=self.words)
 
     def every_measure(self) -> Any:
         """Every measure of every learner at every level, on every variant of the problem."""
@@ -132,7 +138,14 @@ class StudyView(StudyWords):
         for (v, variant), (i, tau), (j, measure), (key, label) in cases:
             values = self.study.shown(tau, variant).values(key, measure)
             curves.append(charts.mean_curve(label, values, POINTS, (i, j, v)[: len(selectors)]))
-        drawn = lines(curves, "episode", "cumulative measure", selectors=selectors, scales={"y": SYMLOG})
+        drawn = lines(
+            curves,
+            "episode",
+            self.words.axis("cumulative measure"),
+            selectors=selectors,
+            scales={"y": SYMLOG},
+            colours=self.colours,
+        )
         band = BAND.format(seeds=len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
         note = f"Band: {band}. {charts.thinning(spec.episodes, POINTS)}"
@@ -148,12 +161,12 @@ class StudyView(StudyWords):
             for k, ends in enumerate(experiment.ends(measure).values()):
                 runs = enumerate(zip(experiment.seeds, ends.tolist(), strict=True))
                 rows += [[v, i, j, k, seed, x, int(seed in ranking), n] for n, (seed, x) in runs]
-        label, colour = by_label(labels)
+        label, colour = by_label(labels, self.colours)
         colour.legend = None
         base = alt.Chart(csv_data(["problem", "level", "measure", "k", "seed", "value", "further", "n"], rows))
         base = base.transform_filter(chosen(selectors)).transform_calculate(line=label, sway="sin(2.4 * datum.n)")
         y = alt.Y("line:N", title=None, sort=labels, axis={"labelLimit": 170})
-        x = alt.X("value:Q", title="cumulative measure at the end", scale=SYMLOG)
+        x = alt.X("value:Q", title=self.words.axis("cumulative measure at the end"), scale=SYMLOG)
         seen = {"x": x, "y": y, "color": colour}
         seen["tooltip"] = tips(("line:N", "learner"), ("seed:Q", "seed", "d"), ("value:Q", "value", ".5~g"))
         further, held_out = base.transform_filter("datum.further == 1"), base.transform_filter("datum.further == 0")
@@ -167,10 +180,14 @@ class StudyView(StudyWords):
             layers.append(held_out.mark_point(size=60).encode(**seen))
             note += "; rings: held-out seeds"
         if published:
-            marks = alt.Chart(csv_data(["level", "measure", "k", "value"], published))
+            # Every view has a cross of size 0 on a dot: a layer without rows has no extent, and Vega warns of that.
+            unseen = {(row[1], row[2]): [*row[1:4], row[5], 0] for row in rows}
+            crosses = [*([*one, 90] for one in published), *unseen.values()]
+            marks = alt.Chart(csv_data(["level", "measure", "k", "value", "size"], crosses))
             marks = marks.transform_filter(chosen(selectors)).transform_calculate(line=label)
-            cross = marks.mark_point(shape="cross", angle=45, size=90, color=charts.RED, filled=True)
-            layers.append(cross.encode(x=x, y=y, tooltip=tips(("value:Q", "published value"))))
+            cross = marks.mark_point(shape="cross", angle=45, color=charts.RED, filled=True)
+            size = alt.Size("size:Q", scale=None)
+            layers.append(cross.encode(x=x, y=y, size=size, tooltip=tips(("value:Q", "published value"))))
             note += "; red cross: the published value, if there is one, a mean over the held-out seeds"
         title = partial(self.order, title=True)
         title = partial(title, variant=variants[0]) if len(variants) == 1 else title
@@ -182,8 +199,10 @@ class StudyView(StudyWords):
         played: FloatArray = np.eye(mdp.A)[picked.actions[:, states]]
         names = [[mdp.state_label(s) for s in states], [mdp.action_label(a) for a in range(mdp.A)]]
         note = f"Seed {picked.seed}: of the held-out seeds the one with the smallest final quantile error, then buffered error."
-        title = self.policy_title(tau)
-        return policy_chart({tau: played}, *names, title=title, note=note, state=self.state_title)
+        return policy_chart(
+            {tau: played}, *names, words=self.words, title=self.policy_title(tau), note=note, state=self.state_title,
+            visits=False,
+        )  # fmt: skip
 
     def return_laws(self) -> Any:
         """Distribution functions of the return if the final policy of a held-out seed, drawn at random, is played."""
@@ -193,11 +212,15 @@ class StudyView(StudyWords):
             laws = self.final_laws(entry.key, tau)
             law = Law.mixture(laws, np.full(len(laws), 1.0 / len(laws)))
             curves.append(Curve(entry.label, np.r_[law.values[0], law.values], np.r_[0.0, law.running], view=(i,)))
-        drawn = lines(curves, "return", "probability of a return at or below it", selectors=selectors, step=True)
-        best = [[i, self.study.reference(tau).exact, tau] for i, tau in enumerate(levels)]
+        drawn = lines(
+            curves, self.words.returns, "probability of a return at or below it",
+            selectors=selectors, colours=self.colours, step=True,
+        )  # fmt: skip
+        best = [[i, self.study.reference(tau).optimum, tau] for i, tau in enumerate(levels)]
         marks = alt.Chart(csv_data(["level", "x", "y"], best)).transform_filter(chosen(selectors))
         rule = marks.mark_rule(strokeDash=[3, 3], color=charts.GREY)
-        note = "Final policies of the held-out seeds, each seed equally likely. Dotted: the level and the best promise at it."
+        note = "Final policies of the held-out seeds, each seed equally likely."
+        note += f" Dotted: the level and the {self.best_promise} at it."
         return drawn.chart(self.laws_title, note, rule.encode(x=drawn.x), rule.encode(y=drawn.y))
 
     def promises(self) -> Any:
@@ -205,19 +228,19 @@ class StudyView(StudyWords):
         alt, entries = altair(), self.spec.entries
         best, scale = Steps(*guarantee_curve(self.study.problem()).steps), {"x": {"domain": [0, 1]}}
         drawn = lines(
-            [best.curve("best promise")], LEVEL_TITLE, "promised return",
-            scales=scale, colours=[charts.GREY], step=True,
+            [best.curve(self.best_promise)], LEVEL_TITLE, self.words.axis("promised return"),
+            scales=scale, colours={self.best_promise: charts.GREY}, step=True,
         )  # fmt: skip
         rows = []
         for (k, entry), tau in product(enumerate(entries), self.spec.levels):
             place = tau + 0.011 * (k - 0.5 * (len(entries) - 1))
             rows += [[k, tau, place, law.quantile(tau)] for law in self.final_laws(entry.key, tau)]
-        label, colour = by_label([entry.label for entry in entries], symbol="circle")
+        label, colour = by_label([entry.label for entry in entries], self.colours, symbol="circle")
         dots = alt.Chart(csv_data(["k", "tau", "x", "y"], rows)).transform_calculate(line=label)
         shown = tips(("line:N", "learner"), ("tau:Q", "level"), ("y:Q", "promise"))
         points = dots.mark_point(filled=True, size=50, opacity=0.8)
         points = points.encode(x=drawn.x, y=drawn.y, color=colour, tooltip=shown)
-        note = "Grey: the best promise of any policy. Dots: final policies of the held-out seeds, beside their level."
+        note = f"Grey: the {self.best_promise}. Dots: final policies of the held-out seeds, beside their level."
         return drawn.chart(self.promise_title(), note, points).resolve_scale(color="independent")
 
     def tuning(self) -> Any:
@@ -231,8 +254,17 @@ class StudyView(StudyWords):
                 values, gaps = np.array([(trial.value, trial.gap) for trial in rung.trials]).T
                 curves.append(Curve(f"rung {r}: {rung.episodes} episodes", values, gaps, view=(s,)))
         selectors, scales = [Selector("search", "learner", names)], {"x": {"type": "log"}, "y": SYMLOG}
-        drawn = lines(curves, "tuned parameter", "mean cumulative gap", selectors=selectors, scales=scales, points=True)
+        drawn = lines(
+            curves,
+            "tuned parameter",
+            self.words.axis("mean cumulative gap"),
+            selectors=selectors,
+            scales=scales,
+            points=True,
+        )
         ring = altair().Chart(csv_data(["search", "x", "y"], best)).transform_filter(chosen(selectors))
         ring = ring.mark_point(size=160, color=charts.BLUE, strokeWidth=2).encode(x=drawn.x, y=drawn.y)
-        note = f"Mean cumulative {MEASURES[self.spec.measures[0]][0]} over the validation seeds. Ring: the winner."
+        note = (
+            f"Mean cumulative {self.measure_name(self.spec.measures[0])} over the validation seeds. Ring: the winner."
+        )
         return drawn.chart(verdicts, note, ring)

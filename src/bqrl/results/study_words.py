@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.envs import about
 from bqrl.laws.law import Law
+from bqrl.mdp.model import MDP
 from bqrl.results.result import Table, versions
-from bqrl.results.words import fixed, listed, number, order_of
+from bqrl.results.words import Words, fixed, listed, number, order_of
+from bqrl.study.problems import Problem
 from bqrl.study.runs import fingerprint
-from bqrl.study.scores import MEASURES, Experiment
+from bqrl.study.scores import PROVEN, Experiment
 from bqrl.study.study import Study
-from bqrl.study.tables import level_name
+from bqrl.study.tables import level_name, shown_states
 from bqrl.study.watch import in_words
 
 QUICK = "Quick run: few episodes and seeds; these are not the numbers of the study."
@@ -30,10 +33,33 @@ class StudyWords:
     def __init__(self, study: Study) -> None:
         self.study, self.spec, self.labels = study, study.spec, {entry.key: entry.label for entry in study.spec.entries}
         self.versions = versions() | {"code": fingerprint()}
+        self.words = words_of(study.spec.problem, study.problem())
+        self._widest = max(study.experiments.values(), key=lambda one: one.error)  # bracket of the optimum
+        self.error = self._widest.error
 
     def problem_title(self, variant: str) -> str:
         """Name of the problem or of one of its variants."""
         return variant.replace("_", " ") if variant else self.spec.problem.name
+
+    def measure_name(self, measure: str) -> str:
+        """A measure in words."""
+        return self._widest.measure_name(measure)
+
+    @property
+    def bracket(self) -> str:
+        """How far the optimum and the quantiles of policies may lie above what is stated."""
+        scored = max(one.score_error for one in self.study.experiments.values())
+        return self.words.bracket(self.error, scored)
+
+    @property
+    def optimum(self) -> str:
+        """What gaps are measured against, which is the lower end of a bracket where no exact grid of returns fits."""
+        return PROVEN if self.error else "exact optimum"
+
+    @property
+    def best_promise(self) -> str:
+        """What promises are compared with."""
+        return PROVEN if self.error else "best promise"
 
     def final_laws(self, key: str, tau: float) -> list[Law]:
         """Laws of the return under the policies of the last episode, one per held-out seed."""
@@ -43,18 +69,19 @@ class StudyWords:
     def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False, title: bool = False) -> str:
         """Which learner ends lowest, on the seeds of the curves that are `shown` or on those that no choice was made on."""
         part = (self.study.shown if shown else self.study.ranked)(tau, variant, self.labels)
-        return f"τ = {tau:g}: {order_of(part, measure, fixed, title=title)}"
+        return f"τ = {tau:g}: {order_of(part, measure, fixed, title=title, words=self.words)}"
 
     def laws_title(self, tau: float) -> str:
         """Whose final policies reach the best promise."""
-        best = self.study.reference(tau).exact
+        best = self.study.reference(tau).optimum
         reach = [
             label
             for key, label in self.labels.items()
             if all(law.quantile(tau) >= best - 1e-9 for law in self.final_laws(key, tau))
         ]
         who = listed(reach) if reach else "no learner"
-        return f"τ = {tau:g}: the best promise, {number(best)}, is reached on every held-out seed by {who}"
+        value = self.words.amount(number(best))
+        return f"τ = {tau:g}: the {self.best_promise}, {value}, is reached on every held-out seed by {who}"
 
     def promise_title(self) -> str:
         """What final policies promise, compared with what can be promised."""
@@ -65,17 +92,19 @@ class StudyWords:
         for key in keys:
             values = []
             for tau in self.spec.levels:
-                own = float(np.mean([law.quantile(tau) for law in self.final_laws(key, tau)]))
-                values.append(f"{number(own, 3)} of {number(self.study.reference(tau).exact, 3)} (τ = {tau:g})")
+                mean = float(np.mean([law.quantile(tau) for law in self.final_laws(key, tau)]))
+                own, best = (self.words.amount(number(x, 3)) for x in (mean, self.study.reference(tau).optimum))
+                values.append(f"{own} where {best} is possible (τ = {tau:g})")
             parts.append(f"{self.labels[key]} {', '.join(values)}")
-        return f"Final policies promise, of what can be promised: {'; '.join(parts)}"
+        return f"Final policies promise: {'; '.join(parts)}"
 
     def policy_title(self, tau: float) -> str:
-        """What the final policy of a level does at its first stage."""
+        """What the final policy of a level does at its first stage, in the states that are shown."""
         mdp = self.study.problem()
-        shares = np.bincount(self.study.picked[tau].actions[0], minlength=mdp.A)
-        played = listed([mdp.action_label(a) for a in np.argsort(-shares, kind="stable").tolist() if shares[a]])
-        return f"τ = {tau:g}: the final policy plays {played} at the first stage, depending on the {self.state_title}"
+        shares = np.bincount(self.study.picked[tau].actions[0, shown_states(self.study)], minlength=mdp.A)
+        played = [mdp.action_label(a) for a in np.argsort(-shares, kind="stable").tolist() if shares[a]]
+        where = f"depending on the {self.state_title}" if len(played) > 1 else f"in every {self.state_title}"
+        return f"τ = {tau:g}: in the first {self.words.stage} the final policy plays {listed(played)}, {where}"
 
     def sentences(self) -> list[str]:
         """What a reader should not miss."""
@@ -83,10 +112,11 @@ class StudyWords:
         for tau in self.spec.levels:
             against = self.study.reference(tau)
             lines.append(f"{self.order(tau, 'exact')}.")
-            if against.capped is not None and abs(against.capped - against.exact) > 1e-9:
-                lines.append(
-                    f"τ = {tau:g}: the capped reference is {number(against.capped)}, the exact optimum {number(against.exact)}."
-                )
+            if against.capped is not None and abs(against.capped - against.optimum) > 1e-9:
+                capped, exact = (self.words.amount(number(x)) for x in (against.capped, against.optimum))
+                lines.append(f"τ = {tau:g}: the capped reference is {capped}, the {self.optimum} {exact}.")
+        if self.bracket:
+            lines.append(self.bracket)
         edges = [tuned.edge for tuned in self.study.tunings.values() if tuned.edge is not None]
         if edges:
             steep = sum(not flat for _, flat in edges)
@@ -102,11 +132,10 @@ class StudyWords:
         """Tables of the page, by name."""
         spec, shown, ranked = self.spec, self.study.shown, self.study.ranked
         further, held_out, each = len(spec.ranking_seeds()), len(spec.study.seeds), len(spec.study.variant_seeds)
-        found = {
-            "orderings": self._orderings(),
-            "further_seeds": self._ends(ranked, "", f"{further} seeds that no choice was made on"),
-            "held_out": self._ends(shown, "", f"the {held_out} held-out seeds"),
-        }
+        found = {"orderings": self._orderings()}
+        if spec.study.replication_seeds:
+            found["further_seeds"] = self._ends(ranked, "", f"{further} seeds that no choice was made on")
+        found["held_out"] = self._ends(shown, "", f"the {held_out} held-out seeds")
         for variant in spec.variants:
             found[f"variant_{variant}"] = self._ends(shown, variant, f"{each} seeds, {self.problem_title(variant)}")
         found["references"] = self._references()
@@ -117,11 +146,12 @@ class StudyWords:
     def _ends(self, part: Callable[[float, str], Experiment], variant: str, on: str) -> Table:
         rows, titles = [], {"measure": "measure", "learner": "learner"}
         for measure, (key, label) in product(self.spec.measures, self.labels.items()):
-            row: dict[str, Any] = {"measure": MEASURES[measure][0], "learner": label}
+            row: dict[str, Any] = {"measure": self.measure_name(measure), "learner": label}
             for tau in self.spec.levels:
                 name, values = f"tau{level_name(tau)}", part(tau, variant).values(key, measure)[:, -1]
                 row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
-                titles |= {f"{name}_mean": f"τ = {tau:g}, mean", f"{name}_std": f"τ = {tau:g}, standard deviation"}
+                both = {"mean": "mean", "std": "standard deviation"}
+                titles |= {f"{name}_{key}": self.words.titled(f"τ = {tau:g}, {what}") for key, what in both.items()}
             rows.append(row)
         return Table(rows, titles, f"Last cumulative values on {on}, mean and sample standard deviation.")
 
@@ -132,26 +162,27 @@ class StudyWords:
             for row in self.study.ranked(tau).order(measure):
                 text += f"{self.labels[row['learner']]} {fixed(row['mean'])}"
                 text += "" if row["clear"] is None else " < " if row["clear"] else " ≈ "
-            rows.append({"tau": tau, "measure": MEASURES[measure][0], "order": text})
+            rows.append({"tau": tau, "measure": self.measure_name(measure), "order": text})
         caption = (
             "Learners from the smallest mean on. <: the next mean is more than two standard errors larger, seed by seed;"
             " ≈: it is not."
         )
-        return Table(rows, {"tau": "τ", "measure": "measure", "order": "smallest first"}, caption)
+        return Table(rows, {"tau": "τ", "measure": "measure", "order": self.words.titled("smallest first")}, caption)
 
     def _references(self) -> Table:
         rows = [
-            {"problem": self.problem_title(variant), **asdict(self.study.reference(tau, variant))}
+            {"problem": self.problem_title(variant), **self.study.reference(tau, variant).row()}
             for variant, tau in self.study.experiments
         ]
         if "capped" not in self.spec.measures:
             rows = [{key: value for key, value in row.items() if key != "capped"} for row in rows]
-        titles = {"tau": "τ", "capped": "capped reference", "exact": "exact optimum", "best_mean": "best mean"}
+        amounts = {"capped": "capped reference", "exact": self.optimum, "best_mean": "best mean"}
+        titles = {"tau": "τ"} | {key: self.words.titled(title) for key, title in amounts.items()}
         caption = (
             "What gaps and regrets are measured against. The margin says how far the level lies above the probability of"
             " ending below the optimum; an optimum with a small margin is fragile."
         )
-        return Table(rows, titles, caption)
+        return Table(rows, titles, f"{caption} {self.bracket}".rstrip())
 
     def _tuning(self) -> Table:
         rows = [
@@ -172,7 +203,7 @@ class StudyWords:
             **self.versions,
             "runs": f"{session['runs']}: {made}",
             "episodes": session["episodes"],
-            "last session": f"{in_words(session['seconds'])} with {session['workers']} workers",
+            "last session": f"{in_words(session['seconds'])} with {self.words.count('worker', session['workers'])}",
             "compute time": f"{in_words(session['core_seconds'])} of one core in all",
             **{f"compute time, {part}": in_words(seconds) for part, seconds in by_part},
             **{f"milliseconds per episode, {key}": number(x, 3) for key, x in each},
@@ -221,6 +252,14 @@ class StudyWords:
             "versions": self.versions,
             "session": self.study.session,
         }
+
+
+def words_of(problem: Problem, mdp: MDP) -> Words:
+    """The words of the problem of a study: those of a named problem, else the unit of its model."""
+    if "form" in problem.identity:
+        return Words.of(mdp)
+    known = about(problem.name)
+    return Words(problem.name, known.unit, known.stage)
 
 
 def _params(params: Mapping[str, Any]) -> str:

@@ -32,11 +32,12 @@ from bqrl.results.estimates import estimate_view
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, curve_chart, law_chart, plan_charts, policy_chart
 from bqrl.results.plans import level_facts
 from bqrl.results.result import Table
-from bqrl.results.words import brief, displayed, order_of, runs
-from bqrl.study.scores import MEASURES, Experiment, evenly
+from bqrl.results.words import Words, brief, displayed, order_of, runs
+from bqrl.study.scores import Contender, Experiment, evenly
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
 MAX_PICTURE = 72_000  # bytes of a picture in a notebook
+POINTS = 100  # episodes of a learning curve in such a picture
 
 # -- charts ---------------------------------------------------------------------------------------------------------------
 
@@ -48,44 +49,59 @@ def draw(thing: Any) -> Any | None:
 
 
 draw.register(Estimate, estimate_view)
-draw.register(GuaranteeCurve, curve_chart)
+draw.register(GuaranteeCurve, lambda curve: curve_chart(curve, words=Words.of(curve.mdp)))
 draw.register(Law, lambda law: law_chart({0.0: law}, {}))
 
 
 @draw.register
 def plan_view(plan: Plan) -> Any:
     """Charts of a plan: the law of its return, and the guarantee curve beside it if the planner made one."""
-    return charts.joined("hconcat", *plan_charts([plan], plan.details.get("curve")).values())
+    return charts.joined("hconcat", *plan_charts([plan], plan.details.get("curve"), words=Words.of(plan)).values())
 
 
 @draw.register
 def record_view(record: Record) -> Any:
     """Chart of one run: what each evaluated policy promises, or the realised returns where no law is known."""
-    label = str(record.settings.get("learner", "learner"))
+    label, words = str(record.settings.get("learner", "learner")), Words.of(record.mdp)
+    colours = charts.learner_colours([Contender(label, label, record.settings.get("params", {}))])
     if record.optimum is None:
-        curve = charts.averaged_curve(label, record.returns[None, :])
-        return curves_chart([curve], title="Realised returns", y_title="mean return of a block of episodes")
+        curve, y_title = (
+            charts.averaged_curve(label, record.returns[None, :]),
+            words.axis("mean return of a block of episodes"),
+        )
+        return curves_chart([curve], title="Realised returns", y_title=y_title, colours=colours)
     values, best = record.quantile(record.tau), record.optimum.quantile(record.tau)
     return curves_chart(
         [Curve(label, np.arange(1.0, values.size + 1.0), values)],
         title="What the policy in force promises",
-        y_title=f"return reached in {runs(record.tau)}",
-        references=[("best possible", best)],
+        y_title=words.axis(f"return reached in {runs(record.tau)}"),
+        references=[("best possible, at least" if record.optimum.error else "best possible", best)],
+        note=words.bracket(record.optimum.error, record.score_error),
+        colours=colours,
+        step=True,
     )
 
 
 @draw.register
 def experiment_view(
-    experiment: Experiment, measure: str | None = None, points: int = charts.MAX_POINTS, show: Any = brief
+    experiment: Experiment,
+    measure: str | None = None,
+    points: int = charts.MAX_POINTS,
+    show: Any = brief,
+    colours: Mapping[str, str] | None = None,
+    words: Words | None = None,
 ) -> Any:
-    """Learning curves of an experiment with their bands; `measure` as in `Experiment.values`."""
-    measure = measure or ("gap" if experiment.exact else "return")
+    """Learning curves with their bands; `measure` as in `Experiment.values`, `colours` and `words` those of a study."""
+    words = Words.of(experiment.problem) if words is None else words
+    measure = measure or ("gap" if experiment.known else "return")
+    bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
     return curves_chart(
         [charts.mean_curve(one.label, experiment.values(one.label, measure), points) for one in experiment.learners],
-        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, show, title=True)}",
-        y_title=f"cumulative {MEASURES[measure][0]}",
+        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, show, title=True, words=words)}",
+        y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
         band=experiment.band if len(experiment.seeds) > 1 else "",
-        note=charts.thinning(experiment.episodes, points),
+        note=f"{charts.thinning(experiment.episodes, points)} {bracket}".strip(),
+        colours=colours or charts.learner_colours(experiment.learners),
     )
 
 
@@ -93,7 +109,7 @@ def experiment_view(
 def comparison_view(comparison: Comparison) -> Any:
     """Chart of the quantiles of several plans."""
     curves = [Steps.of(plan.law).curve(name) for name, plan in zip(_names(comparison), comparison.plans, strict=True)]
-    drawn = charts.lines(curves, LEVEL_TITLE, "quantile of the return", colours=charts.PALETTE, step=True)
+    drawn = charts.lines(curves, LEVEL_TITLE, Words.of(comparison.plans[0]).axis("quantile of the return"), step=True)
     return drawn.chart("What each plan promises at each level", "")
 
 
@@ -111,7 +127,9 @@ def mdp_view(mdp: MDP) -> Any:
     chart = chart.encode(
         x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axes, "labelAngle": 0}),
         y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axes),
-        color=alt.Color("reward:Q", title="reward", scale={"scheme": "viridis"}, legend={"orient": "right"}),
+        color=alt.Color(
+            "reward:Q", title=Words.of(mdp).axis("reward"), scale={"scheme": "viridis"}, legend={"orient": "right"}
+        ),
     )
     note = f"{len(states)} of {mdp.S} states." if len(states) < mdp.S else ""
     return charts.with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
@@ -129,7 +147,7 @@ def policy_view(policy: Policy) -> Any | None:
     note += f" {states.size} of {policy.S} states." if states.size < policy.S else ""
     played = np.eye(int(table.max()) + 1)[table[:, states]]
     names = [str(s) for s in states.tolist()]
-    return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note)
+    return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note, visits=False)
 
 
 def _actions(policy: Policy) -> IntArray | None:
@@ -166,8 +184,9 @@ def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
 
 def _record_facts(record: Record) -> dict[str, Any]:
     pairs = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}
-    pairs |= {"episodes": record.returns.size, "mean return": float(record.returns.mean())}
-    return pairs | ({} if record.optimum is None else {"cumulative gap": float(record.gap().sum())})
+    titled = Words.of(record.mdp).titled
+    pairs |= {"episodes": record.returns.size, titled("mean return"): float(record.returns.mean())}
+    return pairs | ({} if record.optimum is None else {titled("cumulative gap"): float(record.gap().sum())})
 
 
 FACTS: dict[type, Callable[[Any], Any]] = {  # what the small table of a class holds: a few facts, or rows
@@ -179,14 +198,14 @@ FACTS: dict[type, Callable[[Any], Any]] = {  # what the small table of a class h
     },
     Plan: lambda plan: {
         "objective": plan.objective, "value": plan.value, "upper bound": plan.upper, "certain": plan.certain,
-        "mean": plan.mean, "policy": plan.policy.kind, "meaning": level_facts(plan)["meaning"],
+        "mean": plan.mean, "policy": plan.policy.kind, "meaning": level_facts(plan, Words.of(plan))["meaning"],
     },
     Record: _record_facts,
     Estimate: lambda estimate: {key.replace("_", " "): value for key, value in estimate.coverage().items()}
     | {"confidence": estimate.confidence},
     Policy: lambda policy: {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"},
     GuaranteeCurve: lambda curve: [
-        {"level": tau, "best quantile": curve(tau)} for tau in (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
+        {"level": tau, Words.of(curve.mdp).titled("best quantile"): curve(tau)} for tau in (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
     ],
     Comparison: comparison_rows,
     Experiment: _experiment_rows,
@@ -207,10 +226,12 @@ def html(thing: Any) -> str:
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
     table = f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     try:
-        chart = draw(thing)
+        chart = experiment_view(thing, points=POINTS) if isinstance(thing, Experiment) else draw(thing)
         spec = {} if chart is None else chart.to_dict()
         svg = charts.image(spec | {"config": spec.get("config", {}) | {"aria": False}}, "svg") if spec else b""
     except ImportError:
         return table
+    if len(svg) > MAX_PICTURE:
+        return f"{table}<p>The chart is too large to be shown here; chart() returns it.</p>"
     source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
-    return f'{table}<img alt="chart" style="max-width:100%" src="{source}">' if 0 < len(svg) <= MAX_PICTURE else table
+    return f'{table}<img alt="chart" style="max-width:100%" src="{source}">' if svg else table

@@ -14,9 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import is_one_line, shown
+from bqrl.display import counted, plural
+from bqrl.errors import ArgumentError
 from bqrl.planners.plan import GAP_TOL
 from bqrl.results.result import Table
-from bqrl.study.scores import MEASURES, Experiment
+from bqrl.study.scores import PROVEN, Experiment
 
 SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
 SPOKEN = (3, 4, 5, 10, 20, 100)  # denominators that are easier to imagine than a percentage
@@ -32,15 +35,31 @@ class Words:
     """The words of a problem: its title, the unit of its returns, and what one stage is called.
 
     >>> words = Words("Treatment", unit="QALY", stage="year")
-    >>> words.amount("12.5"), words.returns, words.count("year", 2)
-    ('12.5 QALY', 'return (QALY)', '2 years')
-    >>> Words("Sale", unit="share of the best offer").amount("0.5")
-    '0.5'
+    >>> words.amount("12.5"), words.returns, words.count("year", 2), words.plural("year")
+    ('12.5 QALY', 'return (QALY)', '2 years', 'years')
+    >>> sale = Words("Sale", unit="share of the best offer")
+    >>> sale.amount("0.5"), sale.titled("mean"), sale.axis("mean")
+    ('0.5', 'mean', 'mean (share of the best offer)')
     """
 
     title: str
     unit: str = ""
     stage: str = "stage"
+
+    def __post_init__(self) -> None:
+        for option, text in (("title", self.title), ("unit", self.unit), ("stage_name", self.stage)):
+            if not is_one_line(text):
+                rule = "must be one line of text without control signs"
+                raise ArgumentError(f"{option} {rule}, got {shown(text)}; leave them out", name=option, value=text)
+
+    count = staticmethod(counted)  # "1 state", "3 states"
+    plural = staticmethod(plural)
+
+    @classmethod
+    def of(cls, model: Any) -> Words:
+        """The words of a model or of a plan: its unit, if it has one."""
+        unit = getattr(model, "units", None)
+        return cls("", unit if isinstance(unit, str) else "")
 
     def amount(self, text: str) -> str:
         """A number with its unit, unless that is a description of several words, which axes alone carry."""
@@ -53,18 +72,25 @@ class Words:
     @property
     def returns(self) -> str:
         """Title of an axis of returns."""
-        return f"return ({self.unit})" if self.unit else "return"
+        return self.axis("return")
+
+    def axis(self, title: str) -> str:
+        """Title of an axis of amounts."""
+        return f"{title} ({self.unit})" if self.unit else title
 
     def titled(self, title: str) -> str:
         """Title of a column of amounts."""
         return f"{title} ({self.unit})" if self._short else title
 
-    @staticmethod
-    def count(noun: str, number: int | None) -> str:
-        """A number of things: "1 state", "3 states"."""
-        if noun.endswith("s"):
-            return f"{number} × {noun}"  # noqa: RUF001
-        return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    def bracket(self, error: float, score_error: float = 0.0) -> str:
+        """How far the optimum, and the quantiles of policies if that is more, may lie above what is stated; "" if exact."""
+        most, more = (self.amount(number(1.005 * x, 3)) for x in (error, score_error))
+        said = f"The {PROVEN} is at most {most} below it." if error else ""
+        if score_error == math.inf:
+            said += " Quantiles of some policies are estimated from simulated episodes."
+        elif score_error > error:
+            said += f" Quantiles of policies are at most {more} below the true ones."
+        return said.strip()
 
 
 PLAIN = Words("")  # of a problem without a title
@@ -92,8 +118,8 @@ def apart(*values: float, digits: int = SENTENCE_DIGITS) -> list[str]:
     (['12.35', '12.4'], ['12.3456', '12.3459'])
     """
     texts: list[str] = []
-    for shown in range(digits, 10):
-        texts = [number(x, shown) for x in values]
+    for places in range(digits, 10):
+        texts = [number(x, places) for x in values]
         pairs = list(zip(texts, values, strict=True))
         if all(a != b or _equal(x, y) for a, x in pairs for b, y in pairs):
             break
@@ -243,18 +269,19 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
 
 
 def order_of(
-    experiment: Experiment, measure: str | None = None, show: Callable[[float], str] = brief, *, title: bool = False
-) -> str:
+    experiment: Experiment, measure: str | None = None, show: Callable[[float], str] = brief, *, title: bool = False,
+    words: Words = PLAIN,
+) -> str:  # fmt: skip
     """Which learners have the best mean after the last episode, which follow, and whether the distance is clear.
 
     Learners whose means print alike are called equal. The `title` of a chart leaves out what its axis and its note say.
     """
     rows, T, n = experiment.order(measure), Words.count("episode", experiment.episodes), len(experiment.seeds)
     best, what, when = "largest", "mean return", f"over the last tenth of {T}"
-    if measure or experiment.exact:
+    if measure or experiment.known:
         best = "largest" if measure == "return" else "smallest"
-        what, when = f"{'' if title else 'cumulative '}{MEASURES[measure or 'gap'][0]}", f"after {T}"
-    labels, means = [row["learner"] for row in rows], [show(row["mean"]) for row in rows]
+        what, when = f"{'' if title else 'cumulative '}{experiment.measure_name(measure or 'gap')}", f"after {T}"
+    labels, means = [row["learner"] for row in rows], [words.amount(show(row["mean"])) for row in rows]
     first = means.count(means[0])
     who = listed(labels[:first]) if first <= MAX_NAMES else f"{first} of {len(rows)} learners"
     mean = means[0] + (f" on average over {n} seeds" if n > 1 and not title else "")
@@ -267,6 +294,10 @@ def order_of(
     return f"{text}; then {', '.join(rest[:2])}" if rest else text
 
 
+def _bracket(document: Mapping[str, Any], words: Words) -> str:
+    return words.bracket(document["best"]["error"], document["best"]["score_error"])
+
+
 def attained(document: Mapping[str, Any], words: Words) -> str:
     """What the final policies of one learner promise, without a full stop; `document` is that of a learning run."""
     (learner,) = document["learners"]
@@ -274,19 +305,22 @@ def attained(document: Mapping[str, Any], words: Words) -> str:
     best, final = document["best"]["quantile"], learner["mean"]["quantile"]
     settled = [run["settled"] for run in learner["runs"] if run["settled"] is not None]
     top, value, short = map(words.amount, apart(best, final, best - final))
+    proven = f"the {PROVEN}" if document["best"]["error"] else ""
     after = f"After {words.count('episode', T)}"
     if len(settled) == n:
         if max(settled) <= LATE * T:
             after = f"From {'the first episode' if max(settled) == 0 else f'episode {max(settled) + 1}'} on"
         seeds = "" if n == 1 else f", with each of the {n} seeds"
-        return f"{after}, in {runs(tau)} you get at least {top}, the best that any policy can promise{seeds}"
+        return (
+            f"{after}, in {runs(tau)} you get at least {top}, {proven or 'the best that any policy can promise'}{seeds}"
+        )
     if settled:
         return (
-            f"{after}, {len(settled)} of {n} seeds end{'s' * (len(settled) == 1)} with the best promise of any policy, at least"
-            f" {top} in {runs(tau)}; the mean over seeds is {value}"
+            f"{after}, {len(settled)} of {n} seeds end{'s' * (len(settled) == 1)} with"
+            f" {proven or 'the best promise of any policy'}, at least {top} in {runs(tau)}; the mean over seeds is {value}"
         )
     mean = "" if n == 1 else " (mean over seeds)"
-    return f"{after}, in {runs(tau)} you get at least {value}{mean}, {short} less than the best promise, {top}"
+    return f"{after}, in {runs(tau)} you get at least {value}{mean}, {short} less than {proven or 'the best promise'}, {top}"
 
 
 def learned(document: Mapping[str, Any], words: Words) -> str:
@@ -301,9 +335,9 @@ def learned(document: Mapping[str, Any], words: Words) -> str:
         )
     cost = "No policy during learning fell short of it"
     if gap > GAP_TOL * T * max(1.0, abs(document["best"]["quantile"])):
-        each, total = number(gap / T, 3), number(gap, 4)
+        each, total = words.amount(number(gap / T, 3)), words.amount(number(gap, 4))
         cost = f"During learning the policies fell short of it by {each} per episode on average, {total} in total"
-    return f"{attained(document, words)}. {cost}.{_easy(document)}"
+    return f"{attained(document, words)}. {cost}.{_easy(document)} {_bracket(document, words)}".rstrip()
 
 
 def compared(document: Mapping[str, Any], order: str, words: Words) -> str:
@@ -312,7 +346,8 @@ def compared(document: Mapping[str, Any], order: str, words: Words) -> str:
         return f"{order}. {UNKNOWN}"
     best, random = document["best"]["quantile"], document["random"]["quantile"]
     top, chance = map(words.amount, apart(best, random))
-    return f"{order}. In {runs(document['tau'])} the best policy gives at least {top}, random play {chance}.{_easy(document)}"
+    promises = f"In {runs(document['tau'])} the best policy gives at least {top}, random play {chance}."
+    return f"{order}. {promises}{_easy(document)} {_bracket(document, words)}".rstrip()
 
 
 def _easy(document: Mapping[str, Any]) -> str:

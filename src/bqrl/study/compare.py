@@ -99,7 +99,7 @@ def compare(
         for label, batch in runs.items()
     ]
     try:
-        with Memory() if folder is None else Store(folder, watch.say) as store:
+        with Memory() if folder is None else Store(folder, watch) as store:
             Engine(jobs, store, workers, watch, strict=True).drive()
             records = {label: tuple(map(store.load, batch)) for label, batch in runs.items()}
     finally:

@@ -62,7 +62,7 @@ class Engine(Progress):
             self._advance(job)
         while self._queue or self._running:
             for note in self.workers.notes():
-                self.watch.say(note)
+                self.watch.say(note, detail=-1)
             while self._queue and len(self._running) < self.workers.capacity:
                 name = self._queue.popleft()
                 self._running[self.workers.submit(execute, self.used[name], self.store.packed)] = name

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import choice, whole
-from bqrl.display import Charted, views
+from bqrl.display import Charted, counted, views
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray, IntArray
 
@@ -31,6 +31,7 @@ MEASURES: dict[str, tuple[str, Callable[[Record, float], FloatArray]]] = {
     "expected": ("expected-return regret", lambda record, _: record.expected_regret()),
     "return": ("return", lambda record, _: record.returns),
 }
+PROVEN = "proven lower value of the optimum"  # what gaps are measured from where the optimum is a bracket
 MEASURES |= {"gap": MEASURES["exact"], "regret": MEASURES["expected"]}
 
 
@@ -130,8 +131,28 @@ class Experiment(Charted):
 
     @property
     def exact(self) -> bool:
-        """Whether every run was scored exactly: the kernel of the problem is known."""
+        """Whether every run was scored exactly, with neither rounding nor simulation."""
+        return all(record.scores == "exact" for runs in self.records.values() for record in runs)
+
+    @property
+    def known(self) -> bool:
+        """Whether the kernel of the problem is known, so that runs have gaps and regrets and not only returns."""
         return all(record.mdp is not None for runs in self.records.values() for record in runs)
+
+    @property
+    def error(self) -> float:
+        """How far the optimum may lie above the proven value that gaps are measured against; 0.0 if that is exact."""
+        every = [record.optimum for runs in self.records.values() for record in runs]
+        return max((optimum.error for optimum in every if optimum is not None), default=0.0)
+
+    @property
+    def score_error(self) -> float:
+        """How far quantiles and means of policies may lie below the true ones; see `Record.score_error`."""
+        return max((record.score_error for runs in self.records.values() for record in runs), default=0.0)
+
+    def measure_name(self, measure: str) -> str:
+        """A measure in words; a gap to a bracketed optimum is called so."""
+        return f"gap to the {PROVEN}" if measure in ("gap", "exact") and self.error > 0.0 else MEASURES[measure][0]
 
     @property
     def band(self) -> str:
@@ -204,19 +225,19 @@ class Experiment(Charted):
         Parameters
         ----------
         measure
-            As in `ends`; by default "gap", or "late_return" if runs are not scored exactly.
+            As in `ends`; by default "gap", or "late_return" if the kernel is not known.
 
         Returns
         -------
         Rows with learner, mean, the distance to the next learner with its standard error over the seeds, and whether it is
         clear: more than two standard errors.
         """
-        measure = measure or ("gap" if self.exact else "late_return")
+        measure = measure or ("gap" if self.known else "late_return")
         return in_order(self.ends(measure), largest="return" in measure)
 
     def beats(self) -> list[dict[str, Any]]:
         """For each pair of learners, the best first: the probability that a run of the first beats one of the other."""
-        measure, sign = ("gap", 1.0) if self.exact else ("late_return", -1.0)
+        measure, sign = ("gap", 1.0) if self.known else ("late_return", -1.0)
         losses = {label: sign * ends for label, ends in self.ends(measure).items()}
         return [
             {"learner": mine, "other": other, "probability": beats(losses[mine], losses[other])}
@@ -255,7 +276,7 @@ class Experiment(Charted):
         tenth of the episodes; for every other learner the probability that a run of this one beats a run of that one (ties
         count one half); and what the band is.
         """
-        measures = ("gap", "regret", "late_return") if self.exact else ("late_return",)
+        measures = ("gap", "regret", "late_return") if self.known else ("late_return",)
         ends = {measure: self.ends(measure) for measure in measures}
         order = [row["learner"] for row in self.order()]
         won = {(pair["learner"], pair["other"]): pair["probability"] for pair in self.beats()}
@@ -272,9 +293,9 @@ class Experiment(Charted):
         return rows
 
     def chart(self, measure: str | None = None) -> Any:
-        """Learning curves with their bands, as an Altair chart; the measure is "gap" where runs are scored exactly."""
+        """Learning curves with their bands, as an Altair chart; the measure is "gap" where the kernel is known."""
         return views().draw(self, measure)
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for one in self.learners)
-        return f"Experiment({names}; tau {self.tau:g}, {self.episodes} episodes, {len(self.seeds)} seeds)"
+        return f"Experiment({names}; tau {self.tau:g}, {counted('episode', self.episodes)}, {counted('seed', len(self.seeds))})"

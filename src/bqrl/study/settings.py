@@ -54,10 +54,11 @@ def read_settings(path: str | Path, kind: type[S], *, quick: bool = False) -> S:
         raise FileNotFoundError(f"there is no settings file {place}")
     try:
         tables = tomllib.loads(place.read_text(encoding="utf-8"))
+        found = settings_of(tables, kind, folder=place.parent, quick=quick)
         if "quick" in tables and not quick:  # its mistakes are found now, not before the first quick run
             with warnings.catch_warnings(action="ignore"):
                 settings_of(tables, kind, folder=place.parent, quick=True)
-        return settings_of(tables, kind, folder=place.parent, quick=quick)
+        return found
     except (ValueError, TypeError, OSError) as error:
         raise ValueError(f"{place.name}: {' '.join(str(error).split())}") from None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +17,7 @@ from bqrl.learners.record import Record
 from bqrl.mdp.files.atomic import drafts, write_whole
 from bqrl.mdp.model import MDP
 from bqrl.study.runs import RunSpec, Timing, from_bytes
+from bqrl.study.watch import Watch
 
 RUNS, TIMES, LOG = "runs", "times.jsonl", "study.log"
 BEGINS = {TIMES: re.compile(rb'\{"run": |$'), LOG: re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d |$")}
@@ -67,11 +67,11 @@ class Store(Memory):
 
     packed = True
 
-    def __init__(self, folder: str | Path, say: Callable[[str], None] = print) -> None:
+    def __init__(self, folder: str | Path, watch: Watch | None = None) -> None:
         self.folder = Path(folder)
         self.runs = self.folder / RUNS
-        self.say = say
-        for name in (RUNS, TIMES, LOG):
+        self.watch = Watch() if watch is None else watch
+        for name in (LOCK, RUNS, TIMES, LOG):
             if os.path.lexists(self.folder / name) and not self._is_ours(name):
                 raise FileExistsError(f"{self.folder / name} was not written by bqrl; move it or choose another folder")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -95,8 +95,8 @@ class Store(Memory):
         place = self.folder / name
         if place.is_symlink() or not (self.folder / LOCK).is_file():
             return False
-        if name == RUNS:
-            return place.is_dir()
+        if name in (LOCK, RUNS):
+            return name == LOCK or place.is_dir()
         if not place.is_file():
             return False
         with place.open("rb") as file:
@@ -114,7 +114,7 @@ class Store(Memory):
         try:
             from_bytes(run, path.read_bytes())
         except ValueError as error:
-            self.say(f"{RUNS}/{path.name}: {error}; the run is repeated")
+            self.watch.say(f"{RUNS}/{path.name}: {error}; the run is repeated", detail=-1)
             return False
         return True
 
@@ -130,7 +130,7 @@ class Store(Memory):
         except OSError as error:
             why = error.strerror or error
             raise OSError(
-                f"cannot write to {self.folder}: {why}; finished runs are kept, run the command again"
+                f"cannot write to {self.folder}: {why}; finished runs are kept; make room and run the command again"
             ) from None
 
     def load(self, run: RunSpec) -> Record:

@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Generator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -44,23 +44,25 @@ class Reference:
 
     tau: float
     capped: float | None  # the paper's numerical reference, where the study shows gaps to it
-    exact: float  # the true optimum of the quantile
+    optimum: float  # the best quantile of any policy
     best_mean: float
-    margin: float  # tau - P(G < exact) under the optimal policy: how far the level is from the next lower quantile
+    margin: float  # tau - P(G < optimum) under the optimal policy: how far the level is from the next lower quantile
+
+    def row(self) -> dict[str, float | None]:
+        """The numbers by the names that tables and files use."""
+        return {("exact" if name == "optimum" else name): value for name, value in asdict(self).items()}
 
 
 @per_model
 def reference(mdp: MDP, tau: float, capped: bool = True) -> Reference:
     """References of a model at one level; the capped one only on request, because it does not exist for every problem."""
     curve = guarantee_curve(mdp)
-    exact = float(curve(tau))
-    shortfall = np.maximum.accumulate(curve.shortfall)[int(np.searchsorted(curve.points, exact))]
     return Reference(
         tau=tau,
         capped=capped_reference(mdp, tau) if capped else None,
-        exact=exact,
+        optimum=float(curve(tau)),
         best_mean=best_mean(mdp)[0],
-        margin=tau - float(shortfall),
+        margin=curve.margin(tau).below,
     )
 
 
@@ -136,7 +138,7 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
         for (_, problem, _), tau in product(spec.problems(), spec.levels):  # one that fails must do so before the runs
             reference(problem.build(), tau, "capped" in spec.measures)
         with Store(folder) as store, _Log(Path(folder) / LOG, Watch() if watch is None else watch) as log:
-            store.say = log.say
+            store.watch = log
             jobs = []
             for entry in spec.entries:
                 for tau in spec.training_levels(entry):

@@ -37,7 +37,9 @@ from bqrl.mdp.policy import Policy
 from bqrl.planners.rational import read_rows
 from bqrl.theory.inputs import as_level, as_problem, columns_of, exact_curve, exact_law, reachable_outcomes, read_only
 
-SAME = 1e-14  # probabilities closer than this are one number
+# Sums of the same products in another order differ by less than this. It is below MASS_TOL, which decides every comparison
+# with tau, because numbers are merged at every stage and the differences add up.
+SAME = 1e-14
 MAX_VALUES = 200_000  # limit on the numbers stored per stage, and on those formed when two sets are added
 MAX_CELLS = 300_000  # limit on (stage, state, need) cells for which sets of probabilities are computed
 

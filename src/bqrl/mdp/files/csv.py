@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
+from bqrl.checks import is_one_line, shown
 from bqrl.errors import ArgumentError, FileFormatError, ModelError, ModelWarning
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import check_gaps
@@ -203,7 +203,7 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
 
 def _header(line: str, number: int) -> tuple[str, list[str]]:
     """The sign that separates the columns, and their names."""
-    if not line.replace("\t", " ").isprintable():
+    if not is_one_line(line.replace("\t", " ")):
         raise FileFormatError(f"line {number}: this is not text; {EXPECTED}", line=number)
     sign = max(SIGNS, key=line.count)
     cells = _cells(line, sign)

@@ -38,10 +38,11 @@ import numpy as np
 
 from bqrl.checks import nearest, shown
 from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import MAX_ID, Table, check_horizon, from_columns
 from bqrl.mdp.frozen import FrozenMDP
-from bqrl.mdp.noise import LAW_TOL, SharedNoise, shared_noise
+from bqrl.mdp.noise import SharedNoise, shared_noise
 from bqrl.mdp.validation import percentages
 
 KEYS = ("horizon", "discount", "start", "states", "actions", "known", "units", "transitions", "noise", "comment")
@@ -342,7 +343,7 @@ def _law(given: Any, where: str) -> tuple[tuple[str, ...], FloatArray, float]:
     else:
         p = [number_of(x, f"{where}, probabilities") for x in p]
         total = math.fsum(p)
-        if not (min(p) >= 0.0 and abs(total - 1.0) <= LAW_TOL):
+        if not (min(p) >= 0.0 and abs(total - 1.0) <= SUM_TOL):
             found = f"the sum {total:.12g}{percentages(total)}"
             raise FileFormatError(f"{where}, probabilities must be at least 0 and sum to 1, got {found}")
     return tuple(map(str, events)), np.array(p), number_of(given.get("cut", 0.0), f"{where}, cut")
