@@ -199,7 +199,7 @@ class WidthSearch:
         shortfall = self.sweeps[narrowest].root[: own.size] / narrowest
         rise = np.cumsum((self.tau - shortfall) * unit)
         shared = rise + np.minimum.accumulate(own - rise)
-        fall = np.arange(own.size) * ((self.tau - 1.0) * unit)
+        fall = np.arange(own.size, dtype=np.float64) * ((self.tau - 1.0) * unit)
         shared = fall + np.minimum.accumulate((shared - fall)[::-1])[::-1]
         ceiling = float(shared.max())
         column = np.where(shared >= ceiling - 0.1 * tolerance, own - shared, np.inf).argmin()
