@@ -60,7 +60,7 @@ LEARN_OR_COMPARE = {
     "no_module_here:Env-v0": "No module named 'no_module_here'",
     "CartPole-v1": "must have Discrete observations, got Box in CartPoleEnv",
     "Blackjack-v1": "must have Discrete observations, got Tuple in BlackjackEnv",
-    "tiny.json --tau 1.2": "tau must be a number in (0, 1], got 1.2",
+    "tiny.json --tau 1.2": "tau must be a number in (0, 1), got 1.2",
     "tiny.json --episodes 0": "at least 1, got 0",
     "tiny.json --seeds 0": "seeds must be a whole number from 1 to 1000000, got 0 (--seeds)",
     "tiny.json --seeds 1000000000000": "seeds must be a whole number from 1 to 1000000",

@@ -1,7 +1,14 @@
 """The search for the decisive width."""
 
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import small_mdps
+
 import bqrl
 from bqrl.mdp.find_grid import lattice
+from bqrl.planners.uncertain import half_radius
 from bqrl.planners.widths import WidthSearch
 
 
@@ -14,3 +21,22 @@ def test_tables_beyond_the_limit_are_forgotten_and_swept_for_again():
     tables = [sum(done.tables is not None for done in search.sweeps.values()) for search in (ample, short)]
     assert tables[1] < tables[0] == len(ample.sweeps)
     assert ample.policy(3.0, 19).law.mean() == short.policy(3.0, 19).law.mean()
+
+
+@given(small_mdps(), st.sampled_from([0.1, 0.4, 2.0]), st.sampled_from([(0.3, 0.1), (0.5, 0.5), (0.9, 0.2)]))
+def test_over_a_ball_the_law_of_the_best_kernel_attains_its_sweep_and_stays_below_the_others(mdp, radius, levels):
+    staged = mdp.staged()
+    grid = lattice(staged)
+    half = half_radius(mdp, np.full((mdp.H, mdp.S, mdp.A), radius))
+    search = WidthSearch(mdp=staged, grid=grid, tau=levels[0], beta=levels[1], half=half, refine=False)
+    last = int(grid.size[0]) - 1
+    every = np.array([search.bound(float(d)) for d in range(last + 1)])
+    for d in {1.0, float(max(1, last // 2)), float(max(1, last))} & search.sweeps.keys():
+        for column in {0, last // 2, last}:
+            mass = search._attained(d, column)
+            line = search.line(mass, column)
+            assert mass.min() >= 0.0
+            assert mass.sum() == pytest.approx(1.0)
+            assert np.all(line <= every[: column + 1, column] + 1e-9)
+            if d <= column:
+                assert line[int(d)] == pytest.approx(every[int(d), column], abs=1e-9)

@@ -15,8 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numba
-
 
 def drop_stale(package: Path) -> None:
     """Remove compiled loops older than the newest source of a loop; modification times in the future are ignored."""
@@ -30,8 +28,12 @@ def drop_stale(package: Path) -> None:
                     compiled.unlink()
 
 
-def cache_folder() -> Any:
+def cache_folder(package: Path) -> Any:
     """Return None if Numba has a place for compiled functions, else the temporary folder that it uses from now on."""
+    if os.access(package, os.W_OK):  # the usual case, in which Numba need not be loaded to find out
+        return None
+    import numba
+
     try:
         numba.njit(cache=True)(lambda: None)
     except RuntimeError:  # no place can be written to
@@ -42,5 +44,5 @@ def cache_folder() -> Any:
     return None
 
 
-TEMPORARY_CACHE = cache_folder()  # removed when the process ends
+TEMPORARY_CACHE = cache_folder(Path(__file__).parent)  # removed when the process ends
 drop_stale(Path(__file__).parents[1])

@@ -231,12 +231,12 @@ def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
 
 
 @njit(cache=True)
-def sweep_stages(stages, probability, ball, goal, work, extra, tables):
+def sweep_stages(stages, probability, ball, goal, work, extra, tables, stored):
     """Sweep all stages of a uniform grid in one call; return the row of `work` that holds the first stage.
 
     ball.half (H*S*A,), if there is a ball, and goal.mean_reward (H, S*A) hold all stages. `work` (2, cells) holds the
     terminal values, followed by the means, in its first row. `tables` receives the actions; if its buffer is empty,
-    only values are computed.
+    only values are computed. `stored`, unless empty, receives the values of the stages 0 to H - 1, one after the other.
     """
     H, S = stages.size.size - 1, stages.mu.size
     per_stage = S * stages.A
@@ -274,6 +274,8 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables):
                 sweep_state(s, rows, moves, stage_ball, rule, pages, scratch)
             else:
                 leave_out(s, here, action)
+        if stored.size > 0:
+            stored[tables.begin[h] : tables.begin[h + 1]].reshape(S, n)[:] = here[:, :n]
         now = 1 - now
     return now
 

@@ -63,8 +63,10 @@ class Replanner:
     On a problem without a lattice of moderate size, returns are rounded down to a grid of 2,000 points: the learner then
     plans for slightly smaller rewards than it collects.
 
-    The search over widths ends once value and bound of a plan are within `tolerance` of each other, relative to the range of
-    the returns. Both remain valid: the value is that of the policy, and no policy exceeds the bound.
+    Without a ball the search over widths ends once the bound exceeds that of `solve`, or the value of a policy found, by at
+    most `tolerance`, relative to the range of the returns. Value and bound remain valid: the value is that of the policy, no
+    policy exceeds the bound, and the value of `solve` exceeds that of the policy by at most the difference of the two. Over
+    a ball the bound is the lowest over all lattice widths.
     """
 
     def __init__(self, model: MDP, tolerance: float = PLAN_TOL) -> None:

@@ -5,6 +5,7 @@ from numba import njit, prange
 
 from bqrl.kernels.backward import ball_end, column_after
 from bqrl.kernels.l1 import l1_expectation, l1_moved, sorted_by_value
+from bqrl.kernels.layout import Stages
 
 
 @njit(cache=True)
@@ -18,6 +19,55 @@ def push_needs(rows, moves, action, mass, out):
                 q = s * A + action[s, c]
                 for i in range(rows.start[q], rows.start[q + 1]):
                     out[rows.successor[i], column_after(c, i, moves, n_next)] += rows.probability[i] * mass[s, c]
+
+
+@njit(cache=True)
+def push_optimistic(group, lowest, count, probability, half, values, flat, begin, target, work):
+    """Return the law of the return under a sweep's policy and the kernel of the ball that attains the sweep's value.
+
+    This is `push_stages`, but the row played at a need moves within its ball so that the expectation of the values after it
+    is least. `half` (H*S*A,) holds half the radius of every row, `values` the values of the stages 0 to H, one after the other.
+    """
+    stages = Stages(*group)
+    H, S, rows = stages.size.size - 1, stages.mu.size, stages.mu.size * stages.A
+    extra = (begin[1] - begin[0]) // S - stages.size[0]
+    most = np.max(np.diff(stages.start))
+    places, reached, moved = np.empty(most, np.int64), np.empty(most), np.empty(most)
+    work[0] = 0.0
+    for s in range(S):
+        work[0, s, 0] = stages.mu[s]
+    for h in range(H):
+        here, after = work[h % 2], work[1 - h % 2]
+        after[:, : count[h + 1]] = 0.0
+        base = 0 if stages.start.size - 1 == rows else h * rows
+        first, columns, n_next = stages.start[base], stages.size[h] + extra, stages.size[h + 1] + extra
+        rise = lowest[h] - lowest[h + 1]
+        highest = target - lowest[h] - stages.lowest[h]  # column of the sum 0
+        for s in range(S):
+            row, order = -1, places[:0]
+            for g in range(count[h]):
+                if here[s, g] == 0.0:
+                    continue
+                c = min(max(highest - g, 0), columns - 1)
+                a = flat[begin[h] + s * columns + c]
+                i, end = stages.start[base + s * stages.A + a], stages.start[base + s * stages.A + a + 1]
+                if row != a:
+                    row, order = a, places[: end - i]
+                    for j in range(order.size):
+                        order[j] = j
+                for j in range(order.size):
+                    to = min(max(c + stages.shift[h, i + j - first], 0), n_next - 1)
+                    reached[j] = values[begin[h + 1] + stages.successor[i + j] * n_next + to]
+                sorted_by_value(order, reached, 1.0)
+                l1_moved(order, probability[i:end], half[h * rows + s * stages.A + a], moved[: order.size])
+                for j in range(order.size):
+                    to = g + rise + stages.gain[h, i + j - first]
+                    after[stages.successor[i + j], to] += here[s, g] * moved[j]
+    law, first = np.zeros(stages.size[0]), lowest[H] - stages.lowest[0]
+    for s in range(S):
+        for g in range(count[H]):
+            law[first + g] += work[H % 2, s, g]
+    return law
 
 
 @njit(cache=True)

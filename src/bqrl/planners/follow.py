@@ -26,7 +26,8 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.sums import SumRange, Sums, sums_of
 from bqrl.mdp.unroll import check_played, moves_from
-from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, by_products, row_shift
+from bqrl.planners.ball_loops import push_optimistic
+from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, Sweep, by_products, row_shift
 
 
 class Follower:
@@ -68,6 +69,16 @@ class Follower:
         kernel = self._kernel if probability is None else probability
         stages, tables = tuple(self.layout.stages), self._tables(policy)
         mass: FloatArray = push_stages(stages, *self._sums, kernel, *tables, self._work)
+        return mass
+
+    def optimistic_law(self, done: Sweep, target: float, half: FloatArray, probability: FloatArray) -> FloatArray:
+        """Return the law of a policy under the kernel of the ball with which it attains the value of an optimistic sweep."""
+        assert done.values is not None
+        stages, tables = tuple(self.layout.stages), self._tables(done.policy(target))
+        values = np.concatenate([stage.reshape(-1) for stage in done.values])
+        mass: FloatArray = push_optimistic(
+            stages, *self._sums, probability, half.reshape(-1), values, *tables, self._work
+        )
         return mass
 
     def play(

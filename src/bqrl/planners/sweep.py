@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -195,10 +196,10 @@ def sweep(
     if half is not None:
         ball = Ball(half=half, sense=sense, order=NO_ORDER, values=NO_TABLE, missing=lost)
     widest = (int(grid.size.max()) if layout is None else layout.widest) + extra
-    if isinstance(grid, Lattice) and second is None and not keep and tick is None:
+    if isinstance(grid, Lattice) and second is None and not (keep and layout is None) and tick is None:
         if fits_one_call(mdp, widest) or (layout is not None and layout.in_one_call(widest)):
             layout = Layout(mdp, grid) if layout is None else layout
-            return _in_one_call(layout, kernel, cost, extra, rule, policy, ball)
+            return _in_one_call(layout, kernel, cost, extra, rule, policy, ball, keep)
     layers = 2 if policy else 1  # values of all columns, then their means
     work = np.empty((2, mdp.S * layers * widest))  # this stage and the next take turns
     after = _terminal(work, mdp.S, cost, layers, second)
@@ -240,8 +241,9 @@ def _terminal(work: FloatArray, S: int, cost: FloatArray, layers: int, second: F
 
 
 def _in_one_call(
-    layout: Layout, kernel: FloatArray, cost: FloatArray, extra: int, rule: Goal, policy: bool, ball: Ball | None
-) -> Sweep:
+    layout: Layout, kernel: FloatArray, cost: FloatArray, extra: int, rule: Goal, policy: bool, ball: Ball | None,
+    keep: bool,
+) -> Sweep:  # fmt: skip
     """Run all stages of a small problem in one compiled call."""
     mdp, grid, stages = layout.mdp, layout.grid, layout.stages
     layers, S = 2 if policy else 1, mdp.S
@@ -253,13 +255,17 @@ def _in_one_call(
         ball = ball._replace(half=ball.half.reshape(-1), missing=ball.missing.reshape(-1))
     goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
     writeable = kernel if kernel.flags.writeable else kernel.copy()  # read-only arrays would compile a second time
-    last = sweep_stages(stages, writeable, ball, goal, work, extra, tables)
+    values = np.empty(int(begin[-1]) + S * cost.size if keep else 0)
+    values[begin[-1] :].reshape(-1, cost.size)[:] = cost
+    last = sweep_stages(stages, writeable, ball, goal, work, extra, tables, values)
+    ends = [*begin.tolist(), values.size]
+    stored = tuple(values[i:j].reshape(S, -1) for i, j in pairwise(ends)) if keep else None
     columns = int(grid.size[0]) + extra
     root = mdp.mu @ work[last, : S * layers * columns].reshape(S, -1)
     if not policy:
-        return Sweep(grid=grid, extra=extra, root=root)
+        return Sweep(grid=grid, extra=extra, root=root, values=stored)
     tables.flat.flags.writeable = False
-    return Sweep(grid=grid, extra=extra, root=root[:columns], mean=root[columns:], tables=tables)
+    return Sweep(grid=grid, extra=extra, root=root[:columns], mean=root[columns:], tables=tables, values=stored)
 
 
 class _Stage:

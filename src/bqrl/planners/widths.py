@@ -8,8 +8,11 @@ one target also bounds its neighbours; a sweep at width 1, where J equals W, mak
 stated tolerance in place of rounding error and start at the width at which their last search ended; one to four sweeps are
 then enough.
 
-Over an l1 ball the law of a policy says little about F. There the search moves on the lattice of widths until both
-neighbours of the best width have been swept, and then refines between them. Any set of widths gives a valid bound.
+Over an l1 ball J_d(z) is the least cost over policies and kernels of the ball, so the law of a policy under its best kernel
+takes the place of F_pi. Learners search on the lattice of widths in this way, without a tolerance, and at first close to the
+width at which their last search ended. Where such a law is not available (robust plans) or where widths between lattice
+points matter (`solve`), the search moves on the lattice until both neighbours of the best width have been swept, and then
+refines between them. Any set of widths gives a valid bound.
 
 A policy that attains F at the (z, d) of the bound may itself have a value far below it, so every policy found is evaluated.
 """
@@ -33,6 +36,7 @@ from bqrl.planners.sweep import OPTIMISTIC, Layout, Sweep, fits_one_call, sweep
 from bqrl.planners.target import MAX_BYTES
 
 SHORTFALLS_AFTER = 2  # after this many sweeps, one at width 1 computes the shortfalls W
+SHORTFALLS_AFTER_BALL = 4  # the same over a ball, where the last width is a better start
 LINE_TOL = 1e-12  # bounds closer than this, relative to the size of the returns, count as equal in the search
 
 
@@ -65,12 +69,13 @@ class WidthSearch:
     layout: Layout | None = None  # prepared by an earlier search on the same problem and grid
     follower: Follower | None = None
     begin: float | None = None  # the width at which an earlier search ended
-    refine: bool = True  # over a ball: also sweep between lattice widths, for a tighter bound
+    refine: bool = True  # over a ball: also sweep between lattice widths, for a tighter bound; otherwise search by laws
     max_bytes: int = MAX_BYTES  # limit on stored action tables; a sweep is repeated if its tables were dropped
     targets: FloatArray = field(init=False)  # every target z of the grid
     sweeps: dict[float, Sweep] = field(default_factory=dict)
     bounds: dict[float, FloatArray] = field(default_factory=dict)
     found: dict[tuple[float, int], Found] = field(default_factory=dict)
+    laws: dict[tuple[float, int], FloatArray] = field(default_factory=dict)  # over a ball, by width and column
 
     def __post_init__(self) -> None:
         self.targets = self.grid.points(0) if self.layout is None else self.layout.points
@@ -94,16 +99,32 @@ class WidthSearch:
         cost = clipped(d)
         return sweep(
             self.mdp, self.grid, cost, extra=cost.size - 1, half=self.half, sense=self.sense,
-            probability=self.probability, layout=self.layout,
+            keep=self._by_laws, probability=self.probability, layout=self.layout,
         )  # fmt: skip
+
+    @property
+    def _by_laws(self) -> bool:
+        """Whether a search over a ball uses laws: under the best kernel of the ball, on lattice widths only."""
+        return self.half is not None and self.sense == OPTIMISTIC and not self.refine and self.follower is not None
+
+    def _attained(self, d: float, column: int) -> FloatArray:
+        """Return the law whose cost is J_d(z) at the target of `column`: of a policy and, over a ball, of its best kernel."""
+        if self.half is None:
+            return self.policy(d, column).mass
+        if (d, column) not in self.laws:
+            assert self.follower is not None
+            done = self.sweeps[d] if self.sweeps[d].tables is not None else self._sweep(d)
+            kernel = self.mdp.probability if self.probability is None else self.probability
+            self.laws[d, column] = self.follower.optimistic_law(done, float(self.targets[column]), self.half, kernel)
+        return self.laws[d, column]
 
     def _drop_tables(self) -> None:
         """Drop the oldest action tables beyond `max_bytes`; the bounds stay."""
         stored = 0
         for d, done in reversed(self.sweeps.items()):
-            stored += sum(table.nbytes for table in done.tables or ())
+            stored += sum(table.nbytes for table in (*(done.tables or ()), *(done.values or ())))
             if stored > self.max_bytes:
-                self.sweeps[d] = replace(done, tables=None)
+                self.sweeps[d] = replace(done, tables=None, values=None)
 
     def policy(self, d: float, column: int) -> Found:
         """Return the policy that attains J_d(z) at the target of `column`, with its law on the grid."""
@@ -120,12 +141,12 @@ class WidthSearch:
             self.found[d, column] = Found(policy=policy, points=self.targets, mass=mass, value=value)
         return self.found[d, column]
 
-    def line(self, found: Found, column: int) -> FloatArray:
-        """Return F_pi(z, d) / beta of one policy at the widths d = 0, 1, ..., column steps; it never exceeds F(z, .).
+    def line(self, mass: FloatArray, column: int) -> FloatArray:
+        """Return F_pi(z, d) / beta of the law of one policy at the widths d = 0, 1, ..., column steps; it never exceeds F(z, .).
 
         E[clip(z - G, 0, d)] is the sum of P(G < z - w) over w = 0, 1, ..., d - 1.
         """
-        below = np.cumsum(found.mass[:column])[::-1]  # P(G < z - w) for w = 0, 1, ...
+        below = np.cumsum(mass[:column])[::-1]  # P(G < z - w) for w = 0, 1, ...
         short = np.concatenate(([0.0], np.cumsum(below)))
         widths = np.arange(column + 1.0)
         return self.targets[column] + ((self.tau - self.beta) * widths - short) * (self.grid.step / self.beta)
@@ -133,9 +154,9 @@ class WidthSearch:
     def upper(self, tolerance: float | None = None) -> tuple[float, int, float]:
         """Return U, its target column and its width; U exceeds min_d F(z, d) or a policy's value by at most `tolerance`.
 
-        The default tolerance is rounding error. Over a ball the search over lattice widths ignores the tolerance.
+        The default tolerance is rounding error. Over a ball the search over lattice widths uses no larger one.
         """
-        if tolerance is None:
+        if tolerance is None or self._by_laws:
             tolerance = LINE_TOL * size_of(self.targets[[0, -1]])
         longest = float(max(self.targets.size - 1, 1))
         first = math.sqrt(longest) if self.begin is None else self.begin
@@ -143,37 +164,42 @@ class WidthSearch:
         while True:
             widths = sorted(self.bounds)
             table = np.array([self.bounds[d] for d in widths])
-            ceiling, column = self._ceiling(table, tolerance)
+            own = table.min(axis=0)
+            ceiling, column = float(own.max()), int(own.argmax())
             best = widths[int(table[:, column].argmin())]
-            enough = ceiling - tolerance
+            if self._by_laws and self._neighbour(best, column) is None:
+                return ceiling, column, best
+            if self.half is None or self._by_laws:
+                ceiling, column = self._ceiling(own, tolerance)
+                best = widths[int(table[:, column].argmin())]
             if self.half is None:
-                following = self._lowest(column, enough)
+                following = self._lowest(column, ceiling - tolerance)
                 if following is not None and len(self.sweeps) == SHORTFALLS_AFTER and 1.0 not in self.sweeps:
                     following = 1.0
+            elif self._by_laws:
+                ceiling = float(own[column])
+                following = self._step(best, self._lowest(column, ceiling - tolerance))
             else:
                 following = self._neighbour(best, column)
                 if following is None and self.refine:
-                    following = self._between(best, column, enough)
+                    following = self._between(best, column, ceiling - tolerance)
             if following is None or any(abs(following - d) < 1e-9 for d in widths):
                 return ceiling, column, best
             self.bound(following)
 
-    def _ceiling(self, table: FloatArray, tolerance: float) -> tuple[float, int]:
-        """Return the largest of the lowest bounds of all targets, and the target to refine.
+    def _ceiling(self, own: FloatArray, tolerance: float) -> tuple[float, int]:
+        """Return the largest of the lowest bounds `own` of all targets, and the target to refine.
 
         A bound at one target also holds at its neighbours, with an allowance: E[clip(z + 1 - G, 0, d + 1)] exceeds
         E[clip(z - G, 0, d)] by P(G < z + 1), which lies between W(z + 1) and 1, and W(z) is at least J_d(z) / d. Without this,
         each target between two atoms of a law would need its own sweep. Among the targets whose bound is nearly the
         largest, the one whose own bound is tightest is refined, because the bounds of the others derive from it.
         """
-        own = table.min(axis=0)
-        if self.half is not None:
-            return float(own.max()), int(own.argmax())
         unit, narrowest = self.grid.step / self.beta, min(self.sweeps)
         shortfall = self.sweeps[narrowest].root[: own.size] / narrowest
         rise = np.cumsum((self.tau - shortfall) * unit)
         shared = rise + np.minimum.accumulate(own - rise)
-        fall = np.arange(own.size) * ((self.tau - 1.0) * unit)
+        fall = np.arange(own.size, dtype=np.float64) * ((self.tau - 1.0) * unit)
         shared = fall + np.minimum.accumulate((shared - fall)[::-1])[::-1]
         ceiling = float(shared.max())
         column = np.where(shared >= ceiling - 0.1 * tolerance, own - shared, np.inf).argmin()
@@ -183,21 +209,31 @@ class WidthSearch:
         """Return the width at which the maximum of F_pi(z, .) over the policies found is lowest.
 
         None if that maximum, or the value of a policy found, is at least `enough`. Between lattice widths the functions are
-        linear, so the minimum lies on the lattice or at an intersection of two lines.
+        linear, so the minimum lies on the lattice or at an intersection of two lines; over a ball the lattice is enough.
         """
-        tried = [self.policy(d, column) for d in self.sweeps]
-        if max(found.value for found in self.found.values()) >= enough:
+        lines = np.array([self.line(self._attained(d, column), column) for d in self.sweeps])
+        if self.half is None and max(found.value for found in self.found.values()) >= enough:
             return None
-        lines = np.array([self.line(found, column) for found in tried])
         envelope = lines.max(axis=0)
         i = int(envelope.argmin())
         lowest, place = float(envelope[i]), float(i)
         for cell in (i - 1, i):
-            if 0 <= cell < column:
+            if 0 <= cell < column and self.half is None:
                 d, value = _lowest_of_lines(lines[:, cell : cell + 2])
                 if value < lowest:
                     lowest, place = value, cell + d
         return place if lowest < enough else None
+
+    def _step(self, best: float, wanted: float | None) -> float | None:
+        """Return the next width of a search over a ball by laws: a warm search first tries widths close to the last one."""
+        count = len(self.sweeps)
+        if wanted is None or count > SHORTFALLS_AFTER_BALL:
+            return wanted
+        if count == SHORTFALLS_AFTER_BALL:
+            return wanted if 1.0 in self.sweeps else 1.0
+        reach = np.inf if self.begin is None else 2.0 ** (count - 1)
+        near = min(max(wanted, best - reach), best + reach)
+        return wanted if near in self.sweeps else near
 
     def _between(self, best: float, column: int, enough: float) -> float | None:
         """Return, as `_lowest` does, a width in the two cells next to the best one, from the policies found there."""
@@ -205,7 +241,7 @@ class WidthSearch:
         for cell in {int(np.floor(best)), int(np.ceil(best)) - 1}:
             inside = [d for d in self.sweeps if cell <= d <= cell + 1]
             if 0 <= cell < column and inside:
-                lines = np.array([self.line(self.policy(d, column), column)[cell : cell + 2] for d in inside])
+                lines = np.array([self.line(self.policy(d, column).mass, column)[cell : cell + 2] for d in inside])
                 d, value = _lowest_of_lines(lines)
                 if value < lowest:
                     lowest, place = value, cell + d
@@ -296,7 +332,7 @@ def best_deterministic(
 def best_mix(search: WidthSearch, column: int) -> tuple[MixturePolicy | TargetPolicy, float]:
     """Return the mixture of at most two policies with the target of `column` that attains the upper bound, and its value."""
     parts = [found for (_, c), found in search.found.items() if c == column]
-    lines = np.array([search.line(found, column) for found in parts])
+    lines = np.array([search.line(found.mass, column) for found in parts])
     best, chosen = -np.inf, (0, 0, 1.0)
     for i in range(len(parts)):
         for j in range(i + 1):
