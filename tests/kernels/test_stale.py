@@ -47,8 +47,10 @@ def test_a_folder_without_sources_is_left_alone(tmp_path):
 
 def test_compiled_loops_go_to_a_temporary_folder_where_no_other_can_be_written_to():
     script = (
+        "import os\n"
         "from numba.core.caching import CacheImpl\n"
         "del CacheImpl._locator_classes[1:]\n"  # as if the package and the home could not be written to
+        "os.access = lambda *_: False\n"
         "import bqrl, bqrl.kernels\n"
         "print(bqrl.solve(bqrl.MDP([[[1.0]]], [[2.0]], horizon=3), 0.5).value, bqrl.kernels.TEMPORARY_CACHE.name)\n"
     )
