@@ -22,13 +22,14 @@ def push_needs(rows, moves, action, mass, out):
 
 
 @njit(cache=True)
-def push_optimistic(group, lowest, count, probability, half, values, flat, begin, target, work):
+def push_optimistic(group, sums, probability, half, values, tables, target, work):
     """Return the law of the return under a sweep's policy and the kernel of the ball that attains the sweep's value.
 
     This is `push_stages`, but the row played at a need moves within its ball so that the expectation of the values after it
-    is least. `half` (H*S*A,) holds half the radius of every row, `values` the values of the stages 0 to H, one after the other.
+    is least. `half` (H*S*A,) holds half the radius of every row, `values` the values of the stages 0 to H, one after the other;
+    `sums` are lowest and count, `tables` are flat and begin, as there.
     """
-    stages = Stages(*group)
+    stages, (lowest, count), (flat, begin) = Stages(*group), sums, tables
     H, S, rows = stages.size.size - 1, stages.mu.size, stages.mu.size * stages.A
     extra = (begin[1] - begin[0]) // S - stages.size[0]
     most = np.max(np.diff(stages.start))

@@ -74,10 +74,10 @@ class Follower:
     def optimistic_law(self, done: Sweep, target: float, half: FloatArray, probability: FloatArray) -> FloatArray:
         """Return the law of a policy under the kernel of the ball with which it attains the value of an optimistic sweep."""
         assert done.values is not None
-        stages, tables = tuple(self.layout.stages), self._tables(done.policy(target))
+        stages, (*tables, steps) = tuple(self.layout.stages), self._tables(done.policy(target))
         values = np.concatenate([stage.reshape(-1) for stage in done.values])
         mass: FloatArray = push_optimistic(
-            stages, *self._sums, probability, half.reshape(-1), values, *tables, self._work
+            stages, self._sums, probability, half.reshape(-1), values, tuple(tables), steps, self._work
         )
         return mass
 
