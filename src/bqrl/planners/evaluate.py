@@ -9,9 +9,8 @@ the pass runs over their (finitely many) memories.
 """
 
 # Forward passes, and why each is needed:
-# - `follow.push_forward`: the law under a Markov or target policy, stage by stage over arrays (state, sum); `Follower.law`
-#   makes the same pass in one compiled call, for learners, which evaluate a small problem after every episode.
-# - `follow.target_masses`: yields the array of every stage, for tables of decisions and occupancies of target policies.
+# - `follow.stage_masses`: a Markov or target policy, stage by stage over arrays (state, sum): laws, tables of decisions and
+#   occupancies; `Follower.law` makes the same pass in one compiled call, for learners, which evaluate after every episode.
 # - `follow._of_markov`: the occupancy of a Markov policy does not depend on sums, so states suffice.
 # - `_own_support`: where no grid fits, the list of the policy's own returns.
 # - `moves_from` in mdp/unroll.py: any other policy, pair by pair over (state, memory); `_walk_memories` carries the law of

@@ -97,9 +97,19 @@ def sums_on(mdp: MDP, columns: Grid) -> Sums:
 
 def push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -> tuple[FloatArray, FloatArray]:
     """Return the final sums and their masses under a policy that depends on the state and the sum only."""
+    for values, mass in stage_masses(mdp, policy, columns):  # noqa: B007  (the last ones are meant)
+        pass
+    return values, mass.sum(axis=0)
+
+
+def stage_masses(
+    mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the possible sums before each stage and at the end, each with the probability (S, sums) of state and sum."""
     sums = sums_on(mdp, columns) if columns.exact else sums_of(mdp, columns)  # a rounded grid is used once
     mass = mdp.mu[:, None].copy()
     for h in range(mdp.H):
+        yield sums.values(h), mass
         stage = mdp.stage(h)
         action, column = _actions_by_sum(policy, h, sums)
         if action.max() >= mdp.A or not stage.available.all():
@@ -117,7 +127,7 @@ def push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -
             else:
                 push_mass(rows, moves, action, column, mass, out, 0, out.shape[1])
         mass = out
-    return sums.values(mdp.H), mass.sum(axis=0)
+    yield sums.values(mdp.H), mass
 
 
 def law_on_points(mdp: MDP, policy: TargetPolicy, columns: Lattice) -> FloatArray:
@@ -193,18 +203,8 @@ def target_masses(mdp: MDP, policy: TargetPolicy) -> Iterator[tuple[int, FloatAr
     columns = policy.grid
     if columns.exact and not columns.units.size:  # a saved policy does not hold the rewards of its problem
         columns = grid(mdp) or columns
-    sums = sums_on(mdp, columns)
-    mass = mdp.mu[:, None].copy()
-    for h in range(mdp.H):
-        stage, values = mdp.stage(h), sums.values(h)
+    for h, (values, mass) in zip(range(mdp.H), stage_masses(mdp, policy, columns), strict=False):
         yield h, values, mass
-        column = policy.column(h, policy.target - values)
-        met, place = np.nonzero(mass)
-        check_played(mdp, h, met, policy.actions[h][met, column[place]])
-        out = np.zeros((mdp.S, sums.count(h + 1)))
-        rows = Rows(stage.row_start, stage.successor, stage.probability)
-        push_mass(rows, sums.moves(h), policy.actions[h], column, mass, out, 0, out.shape[1])
-        mass = out
 
 
 def _of_memories(mdp: MDP, policy: Policy) -> FloatArray:
