@@ -32,6 +32,12 @@ def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
     assert "planning" in err
 
 
+def test_warnings_are_shown_without_a_terminal(capsys):
+    with ProgressBar() as watch:
+        watch.say("runs/x.npz: the file is damaged; the run is repeated", detail=-1)
+    assert capsys.readouterr().err == "runs/x.npz: the file is damaged; the run is repeated\n"
+
+
 def test_json_keeps_stdout_pure_while_stderr_shows_progress(cli, tiny, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")

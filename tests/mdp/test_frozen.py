@@ -79,3 +79,11 @@ def test_values_of_states_survive_every_copy():
     assert all(twin.state_values == mdp.state_values for twin in copies)
     with pytest.raises(AttributeError, match="frozen"):
         mdp.state_values = ()
+
+
+@pytest.mark.parametrize("place", [(-1, 0, 0), (3, 0, 0), (0, 2, 0), (0, 0, 1)])
+def test_rows_outside_the_model_are_refused(place):
+    mdp = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
+    assert mdp.outcomes(2, 1, 0)[0].tolist() == [1]
+    with pytest.raises(IndexError, match=r"must be below \(3, 2, 1\), got"):
+        mdp.outcomes(*place)
