@@ -69,7 +69,10 @@ def compare_checkouts(other: Path, episodes: int, rounds: int = 3) -> None:
             done = subprocess.run(call, capture_output=True, text=True, env={**os.environ, **paths})
             least[place] = min(least[place], float(done.stdout) if done.returncode == 0 else float("inf"))
         title = learner + (f" ({params['planner']})" if params else "")
-        print(f"{title:28}{least[other]:9.3f}{least[ROOT]:9.3f}{least[ROOT] / least[other]:14.2f}", flush=True)
+        before, ratio = "-", "-"  # of a learner that the other checkout does not have
+        if least[other] < float("inf"):
+            before, ratio = f"{least[other]:.3f}", f"{least[ROOT] / least[other]:.2f}"
+        print(f"{title:28}{before:>9}{least[ROOT]:9.3f}{ratio:>14}", flush=True)
 
 
 def peer_python(name: str) -> Path | None:

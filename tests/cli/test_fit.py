@@ -89,3 +89,7 @@ def test_the_unit_and_the_name_of_a_stage(cli, log):
 )
 def test_bad_input_is_one_line(cli, log, options, words):
     assert_refused(cli("fit", log, "--tau", 0.1, *options), words)
+
+
+def test_the_level_is_checked_before_the_log_is_read(cli):
+    assert_refused(cli("fit", "absent.csv", "--tau", "nan"), "tau must be a number in (0, 1], got nan (--tau)")

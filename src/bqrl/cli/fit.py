@@ -12,6 +12,7 @@ from bqrl.cli.output import Json, Note, Out, StageName, Title, Unit, conclude
 from bqrl.cli.params import column_names, read_value
 from bqrl.cli.problem import given_words
 from bqrl.logs.fit import fit as estimate_from
+from bqrl.planners.plan import check_levels
 from bqrl.results.estimates import FILES, fit_document, fit_result
 from bqrl.results.result import check_folder
 from bqrl.results.words import PLAIN, Words
@@ -40,6 +41,7 @@ def fit(
 ) -> None:
     """Find a policy from logged episodes, and what it guarantees with a stated confidence."""
     words = given_words(title or log.name, unit, stage_name, PLAIN)
+    check_levels(tau, 0.0)  # before the log is read
     check_folder(out, FILES)
     asked: dict[str, Any] = {
         "columns": column_names(columns), "horizon": horizon, "discount": discount, "start": start, "stationary": stationary,

@@ -134,7 +134,9 @@ class FrozenMDP(Tabular):
     def outcomes(self, h: int, s: int, a: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
         """Successors, probabilities and rewards of one row."""
         if not (0 <= h < self.H and 0 <= s < self.S and 0 <= a < self.A):
-            raise IndexError(f"stage, state and action must be below {(self.H, self.S, self.A)}, got {(h, s, a)}")
+            raise IndexError(
+                f"stage, state and action must not be negative and must be below {(self.H, self.S, self.A)}, got {(h, s, a)}"
+            )
         q = ((0 if self.stationary else h) * self.S + s) * self.A + a
         here = slice(self.row_start[q], self.row_start[q + 1])
         rewards = self.reward

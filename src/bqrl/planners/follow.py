@@ -9,7 +9,7 @@ A target policy reads its need, target - g, off the sum, so one pass serves Mark
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,8 +97,7 @@ def sums_on(mdp: MDP, columns: Grid) -> Sums:
 
 def push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -> tuple[FloatArray, FloatArray]:
     """Return the final sums and their masses under a policy that depends on the state and the sum only."""
-    for values, mass in stage_masses(mdp, policy, columns):  # noqa: B007  (the last ones are meant)
-        pass
+    ((values, mass),) = deque(stage_masses(mdp, policy, columns), maxlen=1)
     return values, mass.sum(axis=0)
 
 

@@ -98,7 +98,7 @@ def _sentences(content: Mapping[str, Any], words: Words) -> list[str]:
     found.append(
         f"Coverage: {words.count('episode', seen['episodes'])}, {words.count('step', seen['steps'])}, "
         f"{seen['rows_seen']} of {seen['rows']} rows seen, "
-        f"median {seen['median_visits']:g} visits."
+        f"median visits {seen['median_visits']:g}."
     )
     return found
 

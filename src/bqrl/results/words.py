@@ -49,8 +49,8 @@ class Words:
     def __post_init__(self) -> None:
         for option, text in (("title", self.title), ("unit", self.unit), ("stage_name", self.stage)):
             if not is_one_line(text):
-                rule = "must be one line of text without control signs"
-                raise ArgumentError(f"{option} {rule}, got {shown(text)}; leave them out", name=option, value=text)
+                rule = "must be one line of text without control characters"
+                raise ArgumentError(f"{option} {rule}, got {shown(text)}; remove them", name=option, value=text)
 
     count = staticmethod(counted)  # "1 state", "3 states"
     plural = staticmethod(plural)

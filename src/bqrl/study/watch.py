@@ -14,7 +14,7 @@ class Watch:
     """Listens to studies, comparisons and theory experiments."""
 
     def say(self, text: str, detail: int = 0) -> None:
-        """A line on the progress (0), that replaces a live display where there is none (1), or for the log (2); -1: a warning."""
+        """Report a line: a warning (-1), progress (0), progress where there is no live display (1), or for the log (2)."""
 
     def phase(self, text: str, total: int | None = None) -> None:
         """What is being done now, and in how many steps."""
