@@ -49,6 +49,16 @@ def test_known_rows_have_radius_zero_and_need_no_visits():
         fit(two_steps(), reward_range=(0, 5), known=[("t", "new", "s", 0.5, 3.0)])
 
 
+def test_known_rows_are_checked_where_the_log_does_not_tell_the_successor():
+    log = two_steps()
+    del log["next_state"]  # the last step of an episode has none
+    for stationary in (False, True):
+        with pytest.raises(FileFormatError, match="known says that this outcome is impossible") as caught:
+            fit(log, reward_range=(0, 9), known=[("t", "old", "s", 1.0, 9.0)], stationary=stationary)
+        assert caught.value.column == "reward"
+        assert fit(log, reward_range=(0, 9), known=[("t", "old", "s", 1.0, 1.0)], stationary=stationary).steps == 800
+
+
 def test_support_lists_what_is_possible():
     support = [(s, a, u) for s, u in (("s", "t"), ("t", "s")) for a in ("old", "new")]
     estimate = fit(two_steps(), support=support)

@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 
 import bqrl
 from bqrl import MDP, evaluate, simulate, solve
+from bqrl.errors import ArgumentError
 from bqrl.mdp.build import from_columns
 from bqrl.mdp.find_grid import lattice
 from bqrl.planners.sweep import ROBUST, sweep
@@ -224,6 +225,9 @@ def test_missing_mass_against_a_linear_programme(monkeypatch, path, seed):
     assert found.root == pytest.approx(mdp.mu @ value, abs=1e-9)
     plan = bqrl.solve(mdp, 0.3, radius=2 * half.reshape(H, S, A), attitude="robust", missing=missing.reshape(H, S, A))
     assert plan.value == columns.points(0)[np.flatnonzero((mdp.mu @ value)[:-1] < 0.3)[-1]]
+    with pytest.raises(ArgumentError, match="missing must be None") as caught:
+        bqrl.solve(mdp, 0.3, radius=0.1, attitude="optimistic", missing=missing.reshape(H, S, A))
+    assert caught.value.name == "missing"
 
 
 def zero_model(rows, S, A, H):

@@ -83,7 +83,8 @@ class _Listed:
         if not self.counts.any():
             raise log.error(0, "no step has a known successor; add the column next_state", "next_state")
         k = 0 if self.pooled else log.stage
-        row = (k * self.S + log.state) * self.A + log.action
+        self.row_of_step = row = (k * self.S + log.state) * self.A + log.action
+        self.after = np.where(final & (not self.pooled), UNKNOWN, successor)  # what a step says about its successor
         self._check_range()
         if self.by_row:
             self._check_row_rewards(row)
@@ -157,14 +158,17 @@ class _Listed:
             for s_next, p, r in outcomes:
                 self._add(row, s_next, p, r)
             self.known[row], self.outcomes[row] = True, len(outcomes)
-        possible = {(row, s_next, r) for row, outcomes in parts.items() for s_next, p, r in outcomes if p > 0}
-        for i in np.flatnonzero(self.known[self.row]):
-            if not self.pooled and self.row[i] // (self.S * self.A) == self.H - 1:
-                continue  # the log says nothing about what follows the last stage
-            if (self.row[i], self.successor[i], self.reward[i]) not in possible:
-                raise self.log.error(
-                    self.first[i], "known says that this outcome is impossible; correct known or the log", "next_state"
-                )
+        possible = {
+            (row, after, r)
+            for row, outcomes in parts.items()
+            for s_next, p, r in outcomes
+            for after in (s_next, UNKNOWN)
+            if p > 0
+        }
+        for i in np.flatnonzero(self.known[self.row_of_step]):  # also steps that do not count
+            if (self.row_of_step[i], self.after[i], self.log.reward[i]) not in possible:
+                fault = "known says that this outcome is impossible; correct known or the log"
+                raise self.log.error(i, fault, "reward" if self.after[i] == UNKNOWN else "next_state")
 
     def add_seen(self) -> None:
         """Add the outcomes that the log shows, and one unseen outcome per row."""
