@@ -196,9 +196,8 @@ def sweep(
     if half is not None:
         ball = Ball(half=half, sense=sense, order=NO_ORDER, values=NO_TABLE, missing=lost)
     widest = (int(grid.size.max()) if layout is None else layout.widest) + extra
-    if isinstance(grid, Lattice) and second is None and not (keep and layout is None) and tick is None:
-        if fits_one_call(mdp, widest) or (layout is not None and layout.in_one_call(widest)):
-            layout = Layout(mdp, grid) if layout is None else layout
+    if layout is not None and second is None and tick is None:  # for one sweep, compiling this would take too long
+        if fits_one_call(mdp, widest) or layout.in_one_call(widest):
             return _in_one_call(layout, kernel, cost, extra, rule, policy, ball, keep)
     layers = 2 if policy else 1  # values of all columns, then their means
     work = np.empty((2, mdp.S * layers * widest))  # this stage and the next take turns
