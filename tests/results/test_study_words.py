@@ -63,12 +63,22 @@ def test_titles_and_sentences_of_a_study_have_units(study, monkeypatch):
     assert tables["orderings"].titles["order"] == "smallest first (EUR)"
     assert tables["references"].titles["exact"] == "exact optimum (EUR)"
     assert " EUR on average over" in view.order(0.5, "exact")
-    assert " EUR" in view.laws_title(0.5)
-    assert " EUR where " in view.promise_title()
+    assert " EUR, is reached " in view.reached(0.5)
     assert "in the first week" in view.policy_title(0.5)
     best = study.reference(0.5)
     monkeypatch.setattr(Study, "reference", lambda *_: replace(best, capped=0.25, optimum=0.5))
     assert "τ = 0.5: the capped reference is 0.25 EUR, the exact optimum 0.5 EUR." in view.sentences()
+
+
+def test_the_optimum_is_reached_by_those_whose_final_policies_all_promise_it(study, view):
+    best = study.reference(0.5).optimum
+    for key, label in view.labels.items():
+        promises = [record.quantile(0.5)[-1] for record in study.shown(0.5).records[key]]
+        assert (label in view.reached(0.5)) == (min(promises) >= best - 1e-9)
+    unreachable = replace(study.reference(0.5), optimum=2.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Study, "reference", lambda *_: unreachable)
+        assert view.reached(0.5) == "τ = 0.5: the exact optimum, 2, is reached by no learner on every held-out seed"
 
 
 def test_a_policy_that_plays_one_action_depends_on_nothing(study):
@@ -107,7 +117,7 @@ def test_a_study_says_where_its_optimum_is_a_bracket(study):
     assert said in view.sentences()
     assert view.tables()["references"].caption.endswith(said)
     assert view.tables()["references"].titles["exact"] == "proven lower value of the optimum"
-    assert "exact optimum" not in str(view.tables()) + str(view.sentences()) + view.laws_title(0.5)
+    assert "exact optimum" not in str(view.tables()) + str(view.sentences()) + view.reached(0.5)
 
 
 def test_the_settings_name_every_learner_and_what_is_tuned(study, view):

@@ -121,17 +121,20 @@ def test_charts_hold_the_numbers_of_the_tables(finished, view):
     assert drawn == {seed: pytest.approx(value, rel=1e-4) for seed, value in ends.items()}
 
 
-def test_every_view_of_the_seeds_has_a_published_value_or_an_invisible_one(view):
+def test_published_values_share_the_layer_of_the_seeds(view):
     """A layer without rows has no extent, of which the page once warned in its console."""
     spec = view.charts()["seeds"].to_dict()
-    tables = [list(csv.DictReader(table.splitlines())) for table in spec["datasets"].values()]
-    (crosses,) = [rows for rows in tables if "size" in rows[0]]
-    views = {(str(level), str(measure)) for level in range(2) for measure in range(3)}
-    assert {(row["level"], row["measure"]) for row in crosses} == views
-    seen = [row for row in crosses if row["size"] != "0"]
-    assert [(row["level"], row["measure"], row["k"], float(row["value"])) for row in seen] == [
+    marks, means = spec["layer"]
+    assert [layer["mark"]["type"] for layer in (marks, means)] == ["point", "tick"]
+    (table,) = spec["datasets"].values()
+    rows = list(csv.DictReader(table.splitlines()))
+    crosses = [row for row in rows if row["kind"] == "2"]
+    assert [(row["level"], row["measure"], row["k"], float(row["value"])) for row in crosses] == [
         (str(i), str(j), str(k), value) for i, j, k, value in view.published()
     ]
+    assert len(crosses) == 2
+    views = {(str(level), str(measure)) for level in range(2) for measure in range(3)}
+    assert {(row["level"], row["measure"]) for row in rows if row["kind"] == "0"} == views  # dots, also for the means
 
 
 SOURCE = r"""
