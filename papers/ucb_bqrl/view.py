@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from bqrl.learners.record import Record
 from bqrl.mdp.policy import MarkovPolicy
@@ -45,19 +45,11 @@ TITLES = {
 class Printed(Settings):
     """A number that the paper prints: a measure at the last episode, or the threshold of a final policy."""
 
-    what: Literal["end", "threshold"] = "end"
     level: Level
     value: float
     where: str = ""
-    learner: str | None = None
-    among: tuple[str, ...] = ()  # without a learner: the smallest of these
-    measure: Literal["capped", "exact", "expected"] = "capped"
-
-    @model_validator(mode="after")
-    def _check(self) -> Printed:
-        if (self.learner is None) == (not self.among):
-            raise ValueError("must name either a learner or, with among, several of them")
-        return self
+    learners: Annotated[tuple[str, ...], Field(min_length=1)]  # of several the one with the smallest measure
+    measure: Literal["capped", "exact", "expected", "threshold"] = "capped"
 
 
 class PrintedNumbers(Settings):
@@ -83,7 +75,7 @@ class View(StudyView):
         self.comparison = [
             self._compared(one)
             for one in (read_printed() if printed is None else printed)
-            if one.level in self.spec.levels and {one.learner, *one.among} - {None} <= self.labels.keys()
+            if one.level in self.spec.levels and self.labels.keys() >= set(one.learners)
         ]
 
     def problem_title(self, variant: str) -> str:
@@ -144,14 +136,16 @@ class View(StudyView):
 
     def _compared(self, one: Printed) -> dict[str, Any]:
         """A printed number beside ours, with a verdict and what is known about the difference."""
-        ends = self.study.shown(one.level).ends(one.measure)
-        key = one.learner or min(one.among, key=lambda key: (float(ends[key].mean()), key))
-        found = self._threshold(one, key) if one.what == "threshold" else self._end(one, key)
+        key = one.learners[0]
+        if len(one.learners) > 1:
+            ends = self.study.shown(one.level).ends(one.measure)
+            key = min(one.learners, key=lambda key: (float(ends[key].mean()), key))
+        found = self._threshold(one, key) if one.measure == "threshold" else self._end(one, key)
         found |= {
             "where": one.where,
             "level": one.level,
             "learner": key,
-            "label": self.labels[key] + (", smallest of the rest" if one.among else ""),
+            "label": self.labels[key] + (", smallest of the rest" if len(one.learners) > 1 else ""),
             "printed": one.value,
             "difference": None if found["ours"] is None else found["ours"] - one.value,
         }

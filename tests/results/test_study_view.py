@@ -105,9 +105,9 @@ def test_every_choice_of_the_selectors_has_its_own_title(view):
     assert spec["usermeta"]["selectors"] == ["level", "measure", "problem"]
     titles = spec["usermeta"]["titles"]
     assert titles[1][0][1] == view.order(0.5, "exact", "geometric", shown=True, title=True)
-    strip = view.strip(["geometric"], ("exact", "expected")).to_dict()
-    assert strip["usermeta"]["selectors"] == ["level", "measure"]
-    assert strip["usermeta"]["titles"][0][1] == view.order(0.2, "expected", "geometric", title=True)
+    ends = view.last_values(["geometric"]).to_dict()
+    assert ends["usermeta"]["selectors"] == ["level", "measure", "problem"]
+    assert ends["usermeta"]["titles"][0][2][0] == view.order(0.2, "expected", "geometric", title=True)
 
 
 def test_without_altair_the_study_has_no_charts_and_says_why(view, monkeypatch):

@@ -37,7 +37,7 @@ def test_every_file_of_the_paper_is_checked_for_before_the_work(view, folder):
 def test_the_printed_numbers_are_the_papers():
     numbers = paper_view().read_printed()
     assert len(numbers) == 12
-    assert [(one.level, one.value) for one in numbers if one.learner == "ucb_bqrl" and one.what == "end"] == [
+    assert [(one.level, one.value) for one in numbers if one.learners == ("ucb_bqrl",) and one.measure != "threshold"] == [
         (0.1, 229.0), (0.5, 1.15), (0.9, 0.79),
     ]  # fmt: skip
 
@@ -70,14 +70,14 @@ def test_printed_numbers_stand_beside_ours(view):
 
 def test_a_printed_number_equal_to_ours_is_called_equal(finished, view):
     ours = view.comparison[0]["ours"]
-    same = paper_view().View(finished[0], [printed(level=0.5, learner="eps_q", value=round(ours, 2))])
+    same = paper_view().View(finished[0], [printed(level=0.5, learners=("eps_q",), value=round(ours, 2))])
     assert same.comparison[0]["verdict"] == "equal"
     assert same.comparison[0]["reason"].startswith("Equal in all printed digits.")
 
 
-def test_a_printed_number_needs_a_learner_or_several():
-    with pytest.raises(ValueError, match="either a learner or"):
-        printed(level=0.5, value=1.0)
+def test_a_printed_number_needs_a_learner():
+    with pytest.raises(ValueError, match="learners"):
+        printed(level=0.5, value=1.0, learners=())
 
 
 def test_the_final_policy_is_a_table_of_stop_and_continue_by_offer(folder):
@@ -128,13 +128,13 @@ def test_published_values_share_the_layer_of_the_seeds(view):
     assert [layer["mark"]["type"] for layer in (marks, means)] == ["point", "tick"]
     (table,) = spec["datasets"].values()
     rows = list(csv.DictReader(table.splitlines()))
-    crosses = [row for row in rows if row["kind"] == "2"]
+    crosses = [row for row in rows if row["kind"] == "published value"]
     assert [(row["level"], row["measure"], row["k"], float(row["value"])) for row in crosses] == [
         (str(i), str(j), str(k), value) for i, j, k, value in view.published()
     ]
     assert len(crosses) == 2
     views = {(str(level), str(measure)) for level in range(2) for measure in range(3)}
-    assert {(row["level"], row["measure"]) for row in rows if row["kind"] == "0"} == views  # dots, also for the means
+    assert {(row["level"], row["measure"]) for row in rows if row["kind"] == "one seed"} == views  # the bars have means
 
 
 SOURCE = r"""

@@ -168,7 +168,8 @@ def main_table(found: Learned, document: Mapping[str, Any]) -> Table:
         rows += [{"seed": "mean"} | {key: learner["mean"].get(key) for key in titles}] if seeds > 1 else []
         caption = "One row per seed."
         if best is not None:
-            caption += f" Quantile, {_best_name(document)}: {found.words.amount(number(best['quantile']))}."
+            value = found.words.amount(number(best["quantile"]))
+            caption += f" The best quantile of any policy is {'at least ' if best['error'] else ''}{value}."
         return Table(rows, {"seed": "seed", **titles}, caption)
     for label in (place["learner"] for place in found.experiment.order()):
         one, row = learners[label], {"learner": label}

@@ -25,8 +25,8 @@ from bqrl.study.tables import KINDS, file_name, level_name, policy_table, shown_
 
 POINTS = 80  # episodes of a curve that are drawn
 FIGURES = "figures/"
-DOT, RING, CROSS = 0, 1, 2  # marks of last values: seeds that orders are decided on, held-out seeds, published values
-WHOSE = ["seed ", "held-out seed ", "published"]
+SEED, HELD_OUT, PUBLISHED = "one seed", "held-out seed", "published value"  # marks of last values
+MARKS = {SEED: "circle", HELD_OUT: "diamond", PUBLISHED: "cross"}
 SYMLOG: dict[str, Any] = {"type": "symlog", "constant": 1}
 
 
@@ -49,10 +49,13 @@ class StudyView(StudyWords):
         found += [f"{table}.csv" for table in (*tables, *(f"variant_{variant}" for variant in spec.variants))]
         shown = "" if spec.final_policy is None else spec.final_policy.learner.upper()
         found += [f"{name}_{level}_{kind}.csv" for level in levels for kind in ("plot", f"{shown}_final_policy")]
-        parts = {measure: KINDS[measure] for measure in spec.measures}
-        parts |= {"replications": "ends", "laws": "final_laws"}
+        parts = [
+            *((measure, KINDS[measure]) for measure in spec.measures),
+            ("replications", "ends"),
+            ("laws", "final_laws"),
+        ]
         for place in ("", *(f"{variant}/" for variant in spec.variants)):
-            found += [f"{place}{part}/{name}_{level}_{kind}.csv" for part, kind in parts.items() for level in levels]
+            found += [f"{place}{part}/{name}_{level}_{kind}.csv" for part, kind in parts for level in levels]
             found.append(f"{place}laws/{name}_best_quantile.csv")
         trained = ((entry.key, tau) for entry in spec.entries for tau in spec.training_levels(entry))
         return found + [f"tuning/{key}_tau{level_name(tau)}.csv" for key, tau in trained]
@@ -64,13 +67,6 @@ class StudyView(StudyWords):
         if chosen is not None and None in policies:
             left_out = [f"the final policy of {chosen.learner} is not written: it depends on more than the state"]
         mark = " (quick run)" if self.spec.quick else ""
-
-        def marked() -> dict[str, Any]:
-            found = self.charts()
-            for chart in found.values() if mark else ():
-                chart.title.subtitle = [*chart.title.subtitle, QUICK]
-            return found
-
         result = Result(
             kind="study",
             title=(self.spec.study.title or self.spec.name) + mark,
@@ -82,7 +78,7 @@ class StudyView(StudyWords):
             files=study_tables(self.study) | dict(filter(None, policies)),
             left_out=left_out,
         )
-        return charts.with_charts(result, marked, FIGURES, images)
+        return charts.with_charts(result, self.charts, FIGURES, images)
 
     def charts(self) -> dict[str, Any]:
         """Charts of the page, by name."""
@@ -93,79 +89,75 @@ class StudyView(StudyWords):
             figure = experiment_view(shown, measure, POINTS, fixed, colours=self.colours, words=self.words)
             found[f"figure{i}_tau{level_name(tau)}"] = figure
         found |= {f"final_policy_tau{level_name(tau)}": self.policy_map(tau) for tau in spec.levels if tau in picked}
-        found["every_measure"] = self.every_measure()
-        found["seeds"] = self.strip([""], self.measures, self.published())
-        found["promises"] = self.promises()
-        found["return_laws"] = self.return_laws()
-        if spec.variants:
-            found["variants"] = self.strip(list(spec.variants), ("exact", "expected"))
-        return found | ({"tuning": self.tuning()} if self.study.tunings else {})
+        found |= {"every_measure": self.every_measure(), "seeds": self.last_values([""])}
+        found |= {"promises": self.promises(), "return_laws": self.return_laws()}
+        found |= {"variants": self.last_values(list(spec.variants))} if spec.variants else {}
+        found |= {"tuning": self.tuning()} if self.study.tunings else {}
+        for chart in found.values() if spec.quick else ():
+            chart.title.subtitle = [*chart.title.subtitle, QUICK]
+        return found
 
     def published(self) -> Sequence[Sequence[float]]:
         """Published last values, as (level, measure, learner, value) with indices."""
         return []
 
-    def _selectors(self, measures: Sequence[str] = (), variants: Sequence[str] = ()) -> list[Selector]:
-        """The lists of levels, of several measures and of several variants."""
-        found = [Selector("level", "level", [f"τ = {tau:g}" for tau in self.spec.levels], self.spec.levels)]
-        if len(measures) > 1:
-            found.append(Selector("measure", "measure", [*map(self.measure_name, measures)], measures))
-        if len(variants) > 1:
-            found.append(Selector("problem", "problem", [*map(self.problem_title, variants)], variants))
-        return found
+    def _selectors(self, variants: Sequence[str] = ("",)) -> list[Selector]:
+        """The lists of levels, of measures and of variants."""
+        return [
+            Selector("level", "level", [f"τ = {tau:g}" for tau in self.spec.levels], self.spec.levels),
+            Selector("measure", "measure", [*map(self.measure_name, self.measures)], self.measures),
+            Selector("problem", "problem", [*map(self.problem_title, variants)], variants),
+        ]
 
     def every_measure(self) -> Any:
         """Every measure of every learner at every level, on every variant of the problem."""
         spec, variants, curves = self.spec, ["", *self.spec.variants], []
-        selectors = self._selectors(self.measures, variants)
         cases = product(enumerate(variants), enumerate(spec.levels), enumerate(self.measures), self.labels.items())
         for (v, variant), (i, tau), (j, measure), (key, label) in cases:
             values = self.study.shown(tau, variant).values(key, measure)
-            curves.append(charts.mean_curve(label, values, POINTS, (i, j, v)[: len(selectors)]))
-        y_title, scales = self.words.axis("cumulative measure"), {"y": SYMLOG}
-        drawn = lines(curves, "episode", y_title, selectors=selectors, scales=scales, colours=self.colours)
+            curves.append(charts.mean_curve(label, values, POINTS, (i, j, v)))
+        drawn = lines(
+            curves, "episode", self.words.axis("cumulative measure"), selectors=self._selectors(variants),
+            scales={"y": SYMLOG}, colours=self.colours,
+        )  # fmt: skip
         band = BAND.format(seeds=len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
         note = f"Band: {band}. {charts.thinning(spec.episodes, POINTS)}"
         return drawn.chart(partial(self.order, shown=True, title=True), note)
 
-    def strip(self, variants: Sequence[str], measures: Sequence[str], published: Sequence[Sequence[float]] = ()) -> Any:
-        """Last values of every run: one row per learner, one mark per seed; crosses mark what was `published`."""
+    def last_values(self, variants: Sequence[str]) -> Any:
+        """Last values of every run on variants of the problem: one row per learner, one mark per seed."""
         alt, spec, labels = altair(), self.spec, list(self.labels.values())
-        selectors, rows = self._selectors(measures, variants), [[0, *one, CROSS, None, 0] for one in published]
-        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(measures))
+        selectors, rows = self._selectors(variants), []
+        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(self.measures))
         for (v, variant), (i, tau), (j, measure) in cases:
             experiment, ranking = self.study.experiments[variant, tau], spec.ranking_seeds(variant)
             for k, ends in enumerate(experiment.ends(measure).values()):
                 runs = enumerate(zip(experiment.seeds, ends.tolist(), strict=True))
-                rows += [[v, i, j, k, x, DOT if seed in ranking else RING, seed, n] for n, (seed, x) in runs]
+                rows += [[v, i, j, k, x, SEED if seed in ranking else HELD_OUT, seed, n] for n, (seed, x) in runs]
+        rows += [[0, *one, PUBLISHED, "", 0] for one in self.published() if "" in variants]
         label, colour = by_label(labels, self.colours)
         colour.legend = None
-        base = alt.Chart(csv_data(["problem", "level", "measure", "k", "value", "kind", "seed", "n"], rows))
-        base = base.transform_filter(chosen(selectors)).transform_calculate(
-            line=label,
-            sway=f"datum.kind == {DOT} ? sin(2.4 * datum.n) : 0",
-            what=f"{WHOSE}[datum.kind] + (datum.seed || '')",
-        )
+        columns = ["problem", "level", "measure", "k", "value", "kind", "seed", "n"]
+        base = alt.Chart(csv_data(columns, rows, texts=("kind", "seed"))).transform_filter(chosen(selectors))
+        base = base.transform_calculate(line=label, sway=f"datum.kind == '{SEED}' ? sin(2.4 * datum.n) : 0")
         y = alt.Y("line:N", title=None, sort=labels, axis={"labelLimit": 170})
         x = alt.X("value:Q", title=self.words.axis("cumulative measure at the end"), scale=SYMLOG)
-        kinds = {"domain": [DOT, RING, CROSS]}
+        shown = [kind for kind in MARKS if any(row[5] == kind for row in rows)]
+        shapes = {"domain": shown, "range": [MARKS[kind] for kind in shown]}
         # One layer holds all kinds of marks: a layer of which a view has none has no extent, and Vega warns of that.
-        marks = base.mark_point(angle=45, opacity=0.7, strokeWidth=2).encode(
+        marks = base.mark_point(filled=True, size=40, opacity=0.7).encode(
             x=x, y=y, yOffset=alt.YOffset("sway:Q", scale={"domain": [-3, 3]}),
-            color=alt.condition(f"datum.kind == {CROSS}", alt.value(charts.RED), colour),
-            shape=alt.Shape("kind:O", legend=None, scale=kinds | {"range": ["circle", "circle", "cross"]}),
-            size=alt.Size("kind:O", legend=None, scale=kinds | {"range": [4, 60, 60]}),
-            tooltip=tips(("line:N", "learner"), ("what:N", "run"), ("value:Q", "value", ".5~g")),
+            color=alt.condition(f"datum.kind == '{PUBLISHED}'", alt.value(charts.RED), colour),
+            shape=alt.Shape("kind:N", title=None, scale=shapes, legend={"symbolFillColor": charts.GREY}),
+            tooltip=tips(("line:N", "learner"), ("kind:N", "kind"), ("seed:N", "seed"), ("value:Q", "value", ".5~g")),
         )  # fmt: skip
-        dots = base.transform_filter(f"datum.kind == {DOT}")
-        means = dots.mark_tick(thickness=2.5, size=20).encode(x=alt.X("mean(value):Q"), y=y, color=colour)
-        note = f"After {spec.episodes} episodes. Dots: one seed each; bar: their mean"
-        note += "; rings: held-out seeds" if any(row[5] == RING for row in rows) else ""
-        note += "; red cross: the published value, if there is one, a mean over the held-out seeds" if published else ""
+        means = base.transform_filter(f"datum.kind == '{SEED}'").mark_tick(thickness=2.5, size=20)
+        means = means.encode(x=alt.X("mean(value):Q"), y=y, color=colour)
+        note = f"After {spec.episodes} episodes. Bar: the mean of the circles."
+        note += " A published value is a mean over the held-out seeds." if PUBLISHED in shown else ""
         title = partial(self.order, title=True)
-        title = partial(title, variant=variants[0]) if len(variants) == 1 else title
-        return with_title(alt.layer(marks, means), title, f"{note}.", 30 * len(labels) + 20, selectors)
+        return with_title(alt.layer(marks, means), title, note, 30 * len(labels) + 20, selectors)
 
     def policy_map(self, tau: float) -> Any:
         """The final policy of a level: states by stages, one colour per action."""
@@ -179,7 +171,7 @@ class StudyView(StudyWords):
 
     def return_laws(self) -> Any:
         """Distribution functions of the return if the final policy of a held-out seed, drawn at random, is played."""
-        selectors, curves = self._selectors(), []
+        selectors, curves = self._selectors()[:1], []
         for (i, tau), (key, label) in product(enumerate(self.spec.levels), self.labels.items()):
             laws = self.final_laws(key, tau)
             law = Law.mixture(laws, np.full(len(laws), 1.0 / len(laws)))
