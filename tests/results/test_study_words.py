@@ -63,7 +63,7 @@ def test_titles_and_sentences_of_a_study_have_units(study, monkeypatch):
     assert tables["orderings"].titles["order"] == "smallest first (EUR)"
     assert tables["references"].titles["exact"] == "exact optimum (EUR)"
     assert " EUR on average over" in view.order(0.5, "exact")
-    assert " EUR, is reached " in view.reached(0.5)
+    assert " EUR)" in view.reached(0.5)
     assert "in the first week" in view.policy_title(0.5)
     best = study.reference(0.5)
     monkeypatch.setattr(Study, "reference", lambda *_: replace(best, capped=0.25, optimum=0.5))
@@ -78,7 +78,8 @@ def test_the_optimum_is_reached_by_those_whose_final_policies_all_promise_it(stu
     unreachable = replace(study.reference(0.5), optimum=2.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Study, "reference", lambda *_: unreachable)
-        assert view.reached(0.5) == "τ = 0.5: the exact optimum, 2, is reached by no learner on every held-out seed"
+        none = "no learner at τ = 0.2 (2); no learner at τ = 0.5 (2)"
+        assert view.reached(0.2, 0.5) == f"The exact optimum is reached on every held-out seed by {none}"
 
 
 def test_a_policy_that_plays_one_action_depends_on_nothing(study):

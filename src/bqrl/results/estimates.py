@@ -145,12 +145,11 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
         value, ends = row["value"], (row["lower"], row["upper"])
         if value is not None and math.isfinite(value):
             low, high = (value if x is None or not math.isfinite(x) else x for x in ends)
-            rows.append([f"{row['policy']}|{row['meaning']}", row["policy"], row["meaning"], value, low, high])
-    data = csv_data(["label", "policy", "meaning", "value", "low", "high"], rows, texts=("label", "policy", "meaning"))
-    axis = {"labelLimit": 220, "labelExpr": "split(datum.label, '|')"}
-    base = alt.Chart(data).encode(y=alt.Y("label:N", title=None, sort=[row[0] for row in rows], axis=axis))
+            rows.append([row["policy"], row["meaning"], value, low, high])
+    data = csv_data(["policy", "meaning", "value", "low", "high"], rows, texts=("policy", "meaning"))
+    base = alt.Chart(data).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
     x = alt.X("value:Q", title=title, scale={"zero": False, "padding": 12})
-    colour = coloured("meaning:N", COLOURS, shown=False)
+    colour = coloured("meaning:N", COLOURS)
     shown = tips(("policy:N", "policy"), ("value:Q", "value", ".6~g"), ("meaning:N", "meaning"))
     chart = alt.layer(
         base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
@@ -159,7 +158,7 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
     )
     said = "Only the promise holds with the stated confidence. The plug-in plan takes the frequencies as the truth."
     said += f" Line: {interval}."
-    if all(row[2] != PROMISE for row in rows):
+    if all(row[1] != PROMISE for row in rows):
         said += " No promise is possible with this log."
     return with_title(chart, "What the log promises", said, 40 * len(rows) + 20)
 

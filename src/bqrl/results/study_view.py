@@ -181,9 +181,7 @@ class StudyView(StudyWords):
         best = [[i, self.study.reference(tau).optimum, tau] for i, tau in enumerate(self.spec.levels)]
         marks = altair().Chart(csv_data(["level", "x", "y"], best)).transform_filter(chosen(selectors))
         rule = marks.mark_rule(strokeDash=[3, 3], color=charts.GREY)
-        note = (
-            f"Final policies of the held-out seeds, each seed equally likely. Dotted: the level and the {self.optimum}."
-        )
+        note = f"Final policies of the held-out seeds, all equally likely. Dotted: the level and the {self.optimum}."
         return drawn.chart(self.reached, note, rule.encode(x=drawn.x), rule.encode(y=drawn.y))
 
     def promises(self) -> Any:
@@ -201,8 +199,7 @@ class StudyView(StudyWords):
         points = dots.mark_point(filled=True, size=50, opacity=0.8)
         points = points.encode(x=drawn.x, y=drawn.y, color=colour, tooltip=shown)
         note = f"Grey: the {self.optimum}. Dots: final policies of the held-out seeds, beside their level."
-        title = "; ".join(map(self.reached, self.spec.levels))
-        return drawn.chart(title, note, points).resolve_scale(color="independent")
+        return drawn.chart(self.reached(*self.spec.levels), note, points).resolve_scale(color="independent")
 
     def tuning(self) -> Any:
         """The criterion over each grid, rung by rung."""

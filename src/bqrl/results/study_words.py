@@ -57,14 +57,17 @@ class StudyWords:
         part = (self.study.shown if shown else self.study.ranked)(tau, variant, self.labels)
         return f"τ = {tau:g}: {order_of(part, measure, fixed, title=title, words=self.words)}"
 
-    def reached(self, tau: float) -> str:
-        """What the optimum is, and whose final policies reach it."""
-        best, reach = self.study.reference(tau).optimum, []
-        for key, label in self.labels.items():
-            if all(law.quantile(tau) >= best - 1e-9 for law in self.final_laws(key, tau)):
-                reach.append(label)
-        who = f"{listed(reach or ['no learner'])} on every held-out seed"
-        return f"τ = {tau:g}: the {self.optimum}, {self.words.amount(number(best))}, is reached by {who}"
+    def reached(self, *levels: float) -> str:
+        """Whose final policies all reach the optimum at each level."""
+        parts = []
+        for tau in levels:
+            best = self.study.reference(tau).optimum
+            promises = {
+                label: [law.quantile(tau) for law in self.final_laws(key, tau)] for key, label in self.labels.items()
+            }
+            reach = [label for label, some in promises.items() if min(some) >= best - 1e-9]
+            parts.append(f"{listed(reach or ['no learner'])} at τ = {tau:g} ({self.words.amount(number(best))})")
+        return f"The {self.optimum} is reached on every held-out seed by {'; '.join(parts)}"
 
     def policy_title(self, tau: float) -> str:
         """What the final policy of a level does at its first stage, in the states that are shown."""
