@@ -118,19 +118,10 @@ class View(StudyView):
         """With the printed numbers."""
         return {"comparison": self.comparison, **super().details()}
 
-    def published(self) -> Sequence[Sequence[float]]:
+    def published(self) -> list[tuple[float, str, str, float]]:
         """The printed last values."""
-        levels, keys = self.spec.levels, list(self.labels)
         ends = [row for row in self.comparison if row["measure"] in self.measures]
-        return [
-            [
-                levels.index(row["level"]),
-                self.measures.index(row["measure"]),
-                keys.index(row["learner"]),
-                row["printed"],
-            ]
-            for row in ends
-        ]
+        return [(row["level"], row["measure"], row["learner"], row["printed"]) for row in ends]
 
     # -- printed numbers --------------------------------------------------------------------------------------------------
 

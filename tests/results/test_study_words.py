@@ -82,16 +82,14 @@ def test_the_optimum_is_reached_by_those_whose_final_policies_all_promise_it(stu
         assert view.reached(0.2, 0.5) == f"The exact optimum is reached on every held-out seed by {none}"
 
 
-def test_a_policy_that_plays_one_action_depends_on_nothing(study):
-    """Once "plays Run at the first stage, depending on the state" where only Run was played."""
-
+def test_the_title_of_a_policy_lists_what_it_plays_first_in_the_states_that_are_shown(study):
     def title(first):
         picked = replace(study.picked[0.5], actions=np.array([first] * 4))
         return StudyWords(replace(study, picked={0.5: picked})).policy_title(0.5)
 
-    assert title([1] * 7) == "τ = 0.5: in the first stage the final policy plays Continue, in every state"
-    assert title([1] * 6 + [0]).endswith("plays Continue, in every state")  # "sold" is not shown
-    assert title([1] * 5 + [0, 0]).endswith("plays Continue and Stop, depending on the state")
+    assert title([1] * 7) == "τ = 0.5: in the first stage the final policy plays Continue"
+    assert title([1] * 6 + [0]).endswith("plays Continue")  # "sold" is not shown
+    assert title([1] * 5 + [0, 0]).endswith("plays Continue and Stop")
 
 
 def test_held_out_seeds_are_not_called_seeds_that_no_choice_was_made_on(tmp_path):

@@ -18,9 +18,9 @@ from bqrl.results.words import PLAIN, Words, number, percent
 from bqrl.study.scores import evenly
 
 MAX_ROWS = 1000  # points of the chart of rows
-TABLES = ("policies", "gains", "limits", "projection", "rows", "policy")
 CHARTS = ("promise", "coverage")
-FILES = (*(f"{name}.csv" for name in TABLES), "estimate.npz", "policy.npz", *chart_files(CHARTS))
+TABLES = ("policies.csv", "gains.csv", "limits.csv", "projection.csv", "rows.csv", "policy.csv")
+FILES = (*TABLES, "estimate.npz", "policy.npz", *chart_files(CHARTS))
 PROMISE, CLAIM, LOGGED, LATER = "promise", "not a promise", "estimate with an interval", "projection"
 COLOURS = {PROMISE: charts.BLUE, CLAIM: charts.ORANGE, LOGGED: charts.GREY, LATER: charts.SKY}
 LIMITING, OTHER = "limits the promise", "other rows"

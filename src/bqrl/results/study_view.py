@@ -97,8 +97,8 @@ class StudyView(StudyWords):
             chart.title.subtitle = [*chart.title.subtitle, QUICK]
         return found
 
-    def published(self) -> Sequence[Sequence[float]]:
-        """Published last values, as (level, measure, learner, value) with indices."""
+    def published(self) -> list[tuple[float, str, str, float]]:
+        """Published last values: level, measure, key of the learner, value."""
         return []
 
     def _selectors(self, variants: Sequence[str] = ("",)) -> list[Selector]:
@@ -135,7 +135,9 @@ class StudyView(StudyWords):
             for k, ends in enumerate(experiment.ends(measure).values()):
                 runs = enumerate(zip(experiment.seeds, ends.tolist(), strict=True))
                 rows += [[v, i, j, k, x, SEED if seed in ranking else HELD_OUT, seed, n] for n, (seed, x) in runs]
-        rows += [[0, *one, PUBLISHED, "", 0] for one in self.published() if "" in variants]
+        for tau, measure, key, x in self.published() if "" in variants else ():
+            place = spec.levels.index(tau), self.measures.index(measure), list(self.labels).index(key)
+            rows.append([0, *place, x, PUBLISHED, "", 0])
         label, colour = by_label(labels, self.colours)
         colour.legend = None
         columns = ["problem", "level", "measure", "k", "value", "kind", "seed", "n"]

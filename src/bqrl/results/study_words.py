@@ -33,9 +33,7 @@ class StudyWords:
     def __init__(self, study: Study) -> None:
         self.study, self.spec, self.labels = study, study.spec, {entry.key: entry.label for entry in study.spec.entries}
         self.colours = learner_colours(study.shown(study.spec.levels[0], names=self.labels).learners)  # in all charts
-        self.measures = sorted(
-            study.spec.measures, key=("exact", "capped", "expected").index
-        )  # in the order of selectors
+        self.measures = [name for name in ("exact", "capped", "expected") if name in study.spec.measures]  # as listed
         self.versions = versions() | {"code": fingerprint()}
         self.words = words_of(study.spec.problem, study.problem())
         widest = max(study.experiments.values(), key=lambda one: one.error)
@@ -61,11 +59,10 @@ class StudyWords:
         """Whose final policies all reach the optimum at each level."""
         parts = []
         for tau in levels:
-            best = self.study.reference(tau).optimum
-            promises = {
-                label: [law.quantile(tau) for law in self.final_laws(key, tau)] for key, label in self.labels.items()
-            }
-            reach = [label for label, some in promises.items() if min(some) >= best - 1e-9]
+            best, reach = self.study.reference(tau).optimum, []
+            for key, label in self.labels.items():
+                if min(law.quantile(tau) for law in self.final_laws(key, tau)) >= best - 1e-9:
+                    reach.append(label)
             parts.append(f"{listed(reach or ['no learner'])} at τ = {tau:g} ({self.words.amount(number(best))})")
         return f"The {self.optimum} is reached on every held-out seed by {'; '.join(parts)}"
 
@@ -74,8 +71,7 @@ class StudyWords:
         mdp = self.study.problem()
         shares = np.bincount(self.study.picked[tau].actions[0, shown_states(self.study)], minlength=mdp.A)
         played = [mdp.action_label(a) for a in np.argsort(-shares, kind="stable").tolist() if shares[a]]
-        where = f"depending on the {self.state_title}" if len(played) > 1 else f"in every {self.state_title}"
-        return f"τ = {tau:g}: in the first {self.words.stage} the final policy plays {listed(played)}, {where}"
+        return f"τ = {tau:g}: in the first {self.words.stage} the final policy plays {listed(played)}"
 
     def sentences(self) -> list[str]:
         """What a reader should not miss."""
