@@ -33,9 +33,7 @@ class StudyWords:
     def __init__(self, study: Study) -> None:
         self.study, self.spec, self.labels = study, study.spec, {entry.key: entry.label for entry in study.spec.entries}
         self.colours = learner_colours(study.shown(study.spec.levels[0], names=self.labels).learners)  # in all charts
-        self.measures: list[str] = [
-            name for name in ("exact", "capped", "expected") if name in study.spec.measures
-        ]  # as listed
+        self.measures: list[str] = [name for name in ("exact", "capped", "expected") if name in study.spec.measures]
         self.versions = versions() | {"code": fingerprint()}
         self.words = words_of(study.spec.problem, study.problem())
         widest = max(study.experiments.values(), key=lambda one: one.error)
