@@ -148,10 +148,11 @@ class StudyView(StudyWords):
         shown = [kind for kind in MARKS if any(row[5] == kind for row in rows)]
         shapes = {"domain": shown, "range": [MARKS[kind] for kind in shown]}
         # One layer holds all kinds of marks: a layer of which a view has none has no extent, and Vega warns of that.
-        marks = base.mark_point(filled=True, size=40, opacity=0.7).encode(
+        marks = base.mark_point(filled=True, opacity=0.7).encode(
             x=x, y=y, yOffset=alt.YOffset("sway:Q", scale={"domain": [-3, 3]}),
-            color=alt.condition(f"datum.kind == '{PUBLISHED}'", alt.value(charts.RED), colour),
+            color=colour,
             shape=alt.Shape("kind:N", title=None, scale=shapes, legend={"symbolFillColor": charts.GREY}),
+            size=alt.condition(f"datum.kind == '{PUBLISHED}'", alt.value(150), alt.value(40)),
             tooltip=tips(("line:N", "learner"), ("kind:N", "kind"), ("seed:N", "seed"), ("value:Q", "value", ".5~g")),
         )  # fmt: skip
         means = base.transform_filter(f"datum.kind == '{SEED}'").mark_tick(thickness=2.5, size=20)
