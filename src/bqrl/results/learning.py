@@ -201,14 +201,22 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
         said = "The probability that a run of the first learner beats a run of the other; ties count one half."
         tables["beats"] = Table(document["beats"], {"other": "other learner"}, said)
     if document["best"] is not None:
-        tables["curves"] = _curve_table(experiment, words)
+        names, ends = ("gap", "regret"), ("mean", "low", "high")
+        rows = [
+            {"learner": both[0]["learner"], "episode": both[0]["episode"]}
+            | {f"{name}_{key}": row[key] for name, row in zip(names, both, strict=True) for key in ends}
+            for both in zip(*(experiment.curves(name, MAX_ROWS) for name in names), strict=True)
+        ]
+        titles = {f"{name}_{key}": words.titled(f"cumulative {name}, {key}") for name in names for key in ends}
+        said = f"Low and high: {experiment.band}. {thinning(experiment.episodes, MAX_ROWS)}"
+        tables["curves"] = Table(rows, titles, said.strip())
     if found.alone and document["best"] is not None:
-        rows = document["learners"][0]["runs"]
-        chosen = max(range(len(rows)), key=lambda i: (rows[i]["quantile"], rows[i]["mean"], -rows[i]["gap"]))
-        record = experiment.records[experiment.learners[0].label][chosen]
+        runs = document["learners"][0]["runs"]
+        best = max(runs, key=lambda run: (run["quantile"], run["mean"], -run["gap"]))
+        record = experiment.records[experiment.learners[0].label][runs.index(best)]
         assert record.final_policy is not None
         assert record.mdp is not None
-        name, caption = f"policy_tau{level_name(experiment.tau)}", f"seed {rows[chosen]['seed']}: "
+        name, caption = f"policy_tau{level_name(experiment.tau)}", f"seed {best['seed']}: "
         left_out = policy_files(record.final_policy, record.mdp, words, name, caption, tables, attached)
     result = Result(
         kind="learning" if found.alone else "comparison",
@@ -222,19 +230,6 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
         left_out=left_out,
     )
     return with_charts(result, lambda: learning_charts(found, document))
-
-
-def _curve_table(experiment: Experiment, words: Words) -> Table:
-    """The cumulative measures by episode."""
-    names, ends = ("gap", "regret"), ("mean", "low", "high")
-    rows = [
-        {"learner": both[0]["learner"], "episode": both[0]["episode"]}
-        | {f"{name}_{key}": row[key] for name, row in zip(names, both, strict=True) for key in ends}
-        for both in zip(*(experiment.curves(name, MAX_ROWS) for name in names), strict=True)
-    ]
-    titles = {f"{name}_{key}": words.titled(f"cumulative {name}, {key}") for name in names for key in ends}
-    said = f"Low and high: {experiment.band}. {thinning(experiment.episodes, MAX_ROWS)}"
-    return Table(rows, titles, said.strip())
 
 
 def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, Any]:
