@@ -8,7 +8,7 @@ from small_study import Heard
 from bqrl.study.problems import problem_of
 from bqrl.study.runner import Batch, Engine, FailedRunsError
 from bqrl.study.runs import RunSpec
-from bqrl.study.store import Memory
+from bqrl.study.store import Store
 from bqrl.study.time_left import Job
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LostWorkersError, Workers
@@ -29,11 +29,11 @@ def job(learner, *batches):
         return f"{learner} is over"
 
     runs = sum(map(len, batches))
-    return Job(learner, learner, steps(), runs, 10 * runs)
+    return Job(label=learner, steps=steps(), total_runs=runs, total_episodes=10 * runs)
 
 
-def engine_of(*jobs, workers=None, watch=None, **options):
-    return Engine(jobs, Memory(), workers or Workers(), watch or Watch(), **options)
+def engine_of(*jobs, store=None, workers=None, watch=None, **options):
+    return Engine(jobs, store, workers or Workers(), watch or Watch(), **options)
 
 
 def test_jobs_proceed_batch_by_batch_and_share_runs():
@@ -45,11 +45,11 @@ def test_jobs_proceed_batch_by_batch_and_share_runs():
     assert any(line.startswith("sarsa: finished") for line in heard.lines)
 
 
-def test_stored_runs_are_skipped():
-    store = Memory()
-    Engine([job("sarsa", [1, 2])], store, Workers(), Watch()).drive()
-    again = Engine([job("sarsa", [1, 2, 3])], store, Workers(), Watch())
-    again.drive()
+def test_stored_runs_are_skipped(tmp_path):
+    with Store(tmp_path) as store:
+        engine_of(job("sarsa", [1, 2]), store=store).drive()
+        again = engine_of(job("sarsa", [1, 2, 3]), store=store)
+        again.drive()
     assert (again.made, again.skipped) == (1, 2)
 
 

@@ -16,7 +16,7 @@ def spec(learner, seed):
 
 
 def job(learner, seeds):
-    return Job(learner, learner, iter(()), len(seeds), 10 * len(seeds))
+    return Job(label=learner, steps=iter(()), total_runs=len(seeds), total_episodes=10 * len(seeds))
 
 
 class Playing(Workers):
@@ -32,9 +32,9 @@ def test_the_time_left_knows_the_cost_of_each_learner():
     cheap, dear = job("sarsa", range(4)), job("psrl", range(2))
     progress = Progress([cheap, dear], Playing())
     assert progress.seconds_left() is None  # no evidence yet
-    progress.count(cheap, spec("sarsa", 0), Timing(9.0, 9.0, 0.1))
+    cheap.count(spec("sarsa", 0), Timing(9.0, 9.0, 0.1))
     assert progress.seconds_left() is None  # nothing is known about the other learner
-    progress.count(dear, spec("psrl", 0), Timing(9.0, 9.0, 2.0))
+    dear.count(spec("psrl", 0), Timing(9.0, 9.0, 2.0))
     assert progress.seconds_left() == pytest.approx((30 * 0.1 + 10 * 2.0) / 2)
     progress.workers.episodes = 5
     assert progress.seconds_left() == pytest.approx((30 * 0.1 + 10 * 2.0 - 5 * 0.1) / 2)

@@ -71,7 +71,7 @@ class StudyView(StudyWords):
         tables = {name: replace(table, caption=table.caption + mark) for name, table in self.tables().items()}
         result = Result(
             kind="study",
-            title=(self.spec.study.title or self.spec.name) + mark,
+            title=(self.spec.study.title or self.spec.study.name) + mark,
             settings=self.settings(),
             tables=tables,
             charts={},

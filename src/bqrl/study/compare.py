@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from bqrl.study.problems import source_of
 from bqrl.study.runner import Batch, Engine
 from bqrl.study.runs import RunSpec
 from bqrl.study.scores import Contender, Experiment
-from bqrl.study.store import Memory, Store
+from bqrl.study.store import Store
 from bqrl.study.time_left import Job
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
@@ -94,21 +94,16 @@ def compare(
             _check_stored(one.label, runs[one.label][0])
         elif isinstance(workers, LocalWorkers):
             _check_portable(one.label, (problem, one.learner, one.params))
-    watch = Watch() if watch is None else watch
+    watch, total = Watch() if watch is None else watch, len(chosen) * first.total
     jobs = [
-        Job(
-            label=label,
-            kind=label,
-            steps=(one for one in [Batch("learning", batch)]),
-            total_runs=len(batch),
-            total_episodes=len(batch) * first.total,
-        )
+        Job(label=label, steps=(b for b in [Batch("learning", batch)]), total_runs=len(chosen), total_episodes=total)
         for label, batch in runs.items()
     ]
     try:
-        with Memory() if folder is None else Store(folder, watch) as store:
-            Engine(jobs, store, workers, watch, strict=True).drive()
-            records = {label: tuple(map(store.load, batch)) for label, batch in runs.items()}
+        with nullcontext() if folder is None else Store(folder, watch) as store:
+            engine = Engine(jobs, store, workers, watch, strict=True)
+            engine.drive()
+            records = {label: tuple(map(engine.load, batch)) for label, batch in runs.items()}
     finally:
         workers.close()
     for record in chain.from_iterable(records.values()):

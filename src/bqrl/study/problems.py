@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,13 +22,14 @@ from bqrl.mdp.model import MDP
 from bqrl.study.settings import try_all
 from bqrl.theory import hard_instance
 
-# The forms of a problem in a settings file: the key that selects one, and its parameters; builders check theirs themselves.
+# The forms of a problem in a settings file: the key that selects one, and its parameters; a named builder checks its own.
 FORMS: dict[str, tuple[str, ...]] = {
     "file": ("horizon", "start", "discount"),
     "hard": ("tau", "rho", "actions", "horizon", "best"),
     "transitions": ("transitions", "rewards", "horizon", "start", "discount"),
     "name": (),
 }
+NESTED = {"hard": "hard", "name": "params"}  # tables in which parameters may stand
 
 _built: dict[str, MDP] = {}
 
@@ -56,7 +57,10 @@ class Problem:
         key = canonical(self.identity)
         if key in _built:
             return _built[key]
-        check_names(self.given, self.identity.get("form", "name"))
+        known = FORMS[self.identity.get("form", "name")]
+        for name in self.given:
+            if known and name not in known:
+                raise ValueError(f"{name} is not a setting{nearest(name, (*known, 'name', 'label'))}")
         made = self.maker(**self.given)
         if isinstance(made, MDP) and self.identity:
             if "source" in self.identity:  # of the models that a user gives, which may be large, only the last is kept
@@ -86,72 +90,57 @@ def source_of(problem: Any) -> Problem:
 
 def problem_of(table: Any, folder: Path = Path()) -> Problem:
     """The problem that a table of a settings file describes; parameters may stand in the table itself."""
-    given = _table(table, "")
-    form = next((form for form in FORMS if form in given), None)
+    if not isinstance(table, Mapping):
+        raise ValueError(f"must be a table, got {shown(table)}")
+    form = next((form for form in FORMS if form in table), None)
     if form is None:
-        raise ValueError(f"needs one of {', '.join(FORMS)}, got {', '.join(map(str, given)) or 'nothing'}")
+        raise ValueError(f"needs one of {', '.join(FORMS)}, got {', '.join(map(str, table)) or 'nothing'}")
+    given = dict(table)
     name, label = given.pop("name", ""), given.pop("label", "")
     if not isinstance(label, str) or not isinstance(name, str) or not (name or form != "name"):
         raise ValueError(f"name and label must be texts, got {shown(name)} and {shown(label)}")
-    fixed: dict[str, Any] = {} if form == "name" else {"form": form}
-    maker: Callable[..., Any] = MDP
+    inner = given.pop(NESTED.get(form, ""), {})
+    if not isinstance(inner, Mapping):
+        raise ValueError(f"{NESTED[form]} must be a table, got {shown(inner)}")
+    given |= inner
+    fixed = {} if form == "name" else {"form": form}
+    makers: dict[str, Callable[..., Any]] = {"hard": _hard, "transitions": MDP, "name": partial(make, name)}
     if form == "file":
         path = folder / str(given.pop("file"))
         if not path.is_file():
             raise ValueError(f"there is no file {path}")
-        name, fixed["content"] = name or path.stem, sha256_of(path)  # a file is known by its content, not by its place
-        maker = partial(_load, str(path.resolve()), fixed["content"])
-    elif form == "hard":
-        given |= _table(given.pop("hard"), "hard ")
-        maker = _hard
-    elif form == "name":
-        given |= _table(given.pop("params", {}), "params ")
-        maker = partial(make, name)
-    check_names(given, form)
+        name, fixed["content"] = name or path.stem, _sha256(path)  # a file is known by its content, not by its place
+        makers["file"] = partial(_load, path.resolve(), fixed["content"])
     identity = {"name": name or "problem", "params": given, **fixed}
-    return Problem(name=identity["name"], label=label or name, identity=identity, maker=maker)
+    return Problem(name=name or "problem", label=label or name, identity=identity, maker=makers[form])
 
 
-def _problem(table: Any, info: ValidationInfo) -> Problem:
+def _checked(table: Any, info: ValidationInfo) -> Problem:
     """The problem of a table, built now so that a mistake is reported before the first run."""
     problem = problem_of(table, (info.context or {}).get("folder", Path()))
     try_all([("", problem.build)])
     return problem
 
 
-ProblemField = Annotated[Problem, PlainValidator(_problem)]  # of a settings file
-
-
-def check_names(given: Iterable[str], form: str) -> None:
-    """Raise ValueError unless a problem of that form has these parameters; builders of named ones check theirs themselves."""
-    for key in given:
-        if FORMS[form] and key not in FORMS[form]:
-            raise ValueError(f"{key} is not a setting{nearest(key, (*FORMS[form], 'name', 'label'))}")
-
-
-def _table(value: Any, name: str) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{name}must be a table, got {shown(value)}")
-    return dict(value)
+ProblemField = Annotated[Problem, PlainValidator(_checked)]  # of a settings file
 
 
 def _itself(problem: Any) -> Any:
     return problem
 
 
-def _load(file: str, content: str, **given: Any) -> MDP:
-    if sha256_of(file) != content:
-        raise ValueError(f"{file} has changed since the study began; start the command again")
-    return load(file, **given)
+def _load(path: Path, content: str, **given: Any) -> MDP:
+    if _sha256(path) != content:
+        raise ValueError(f"{path} has changed since the study began; start the command again")
+    return load(path, **given)
 
 
 def _hard(tau: float, rho: float, actions: int = 2, horizon: int = 2, best: int = 0) -> MDP:
     return hard_instance(tau, rho, actions, horizon, best)
 
 
-def sha256_of(path: str | Path) -> str:
-    """sha256 of a file."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def canonical(value: Any) -> str:

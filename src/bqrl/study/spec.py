@@ -30,7 +30,7 @@ T = TypeVar("T", bound=Collection[Any])
 
 def _different(given: T) -> T:
     """Refuse a list with equal entries, or a table with names that some file systems do not tell apart."""
-    if len({entry.lower() if isinstance(entry, str) else entry for entry in given}) < len(given):
+    if len({str(entry).lower() for entry in given}) < len(given):
         how = "names must differ in more than case" if isinstance(given, dict) else "entries must differ"
         raise ValueError(f"{how}, got {', '.join(map(str, given))}")
     return given
@@ -39,6 +39,7 @@ def _different(given: T) -> T:
 Different = AfterValidator(_different)
 Levels = Annotated[tuple[Level, ...], Field(min_length=1), Different]
 Seeds = Annotated[tuple[Seed, ...], Different]
+Measure = Literal["capped", "exact", "expected"]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*$")]  # names columns and files
 
 
@@ -73,14 +74,12 @@ class Entry(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> Entry:
-        tuned = getattr(find_learner(self.learner), "tuned", None)
+        find_learner(self.learner)
         if self.grid is not None:
             if not self.grid[0] < self.grid[1]:
                 raise ValueError(f"grid must be [lowest, highest], got {list(self.grid)}")
-            if tuned is None:
-                raise ValueError(f"grid must be absent: {self.learner} has no parameter to tune")
-            if tuned in self.params:
-                raise ValueError(f"{tuned} is both in params and tuned; drop it from params")
+            if self.tuned is None or self.tuned in self.params:
+                raise ValueError(f"grid must be absent: {self.learner} has no parameter to tune beside those in params")
         return self
 
     @property
@@ -105,9 +104,7 @@ class StudyTable(Settings):
     name: Text
     title: str = ""
     levels: Levels
-    plot: tuple[
-        Literal["capped", "exact", "expected"], ...
-    ] = ()  # measure of the main table of each level; else "exact"
+    plot: tuple[Measure, ...] = ()  # of the main table of each level; else "exact"
     episodes: Count
     delta: Level = 0.05
     seeds: Annotated[Seeds, Field(min_length=2)]  # held out: tables and figures
@@ -170,11 +167,6 @@ class Spec(Settings):
         return self
 
     @property
-    def name(self) -> str:
-        """Name of the study."""
-        return self.study.name
-
-    @property
     def levels(self) -> tuple[float, ...]:
         """Quantile levels."""
         return self.study.levels
@@ -198,10 +190,6 @@ class Spec(Settings):
     def entries(self) -> tuple[Entry, ...]:
         """The learners in the order of the file."""
         return tuple(self.learners.values())
-
-    def entry(self, key: str) -> Entry:
-        """The learner of that key."""
-        return self.learners[key]
 
     def training_levels(self, entry: Entry) -> tuple[float, ...]:
         """Levels that the learner is trained for: each, or one that stands for all."""
@@ -229,10 +217,6 @@ class Spec(Settings):
         yield "", self.problem, self.study.seeds + self.study.replication_seeds
         for name, change in self.variants.items():
             yield name, self.problem.changed(change), self.study.variant_seeds
-
-    def shown_seeds(self, variant: str = "") -> tuple[int, ...]:
-        """Seeds whose curves are in the tables."""
-        return self.study.variant_seeds if variant else self.study.seeds
 
     def ranking_seeds(self, variant: str = "") -> tuple[int, ...]:
         """Seeds that decide orderings: those that no choice was made on, where there are such."""

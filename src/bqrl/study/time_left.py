@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +13,11 @@ from bqrl.study.workers import Workers
 EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace says something
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Job:
     """A generator of batches of runs, and how far it is."""
 
     label: str
-    kind: str  # jobs of the same kind have the same cost per episode
     steps: Generator[Any, None, Any]
     total_runs: int
     total_episodes: int
@@ -27,10 +25,20 @@ class Job:
     best: str = ""
     runs: int = 0  # finished ones
     episodes: int = 0  # of finished runs
+    timed: int = 0  # episodes whose cost is known
+    seconds: float = 0.0  # of these episodes, without compilation
     missing: set[str] = field(default_factory=set)  # names of the runs that it waits for
     outcome: Any = None  # what the generator returned
     over: bool = False
     failed: bool = False
+
+    def count(self, run: RunSpec, timing: Timing | None) -> None:
+        """Take note of a finished run, and of its time if that is known."""
+        self.runs += 1
+        self.episodes += run.episodes
+        if timing is not None:
+            self.timed += run.episodes
+            self.seconds += timing.episode * run.episodes
 
 
 class Progress:
@@ -38,15 +46,6 @@ class Progress:
 
     def __init__(self, jobs: Iterable[Job], workers: Workers) -> None:
         self.jobs, self.workers, self.start = list(jobs), workers, time.perf_counter()
-        self._cost: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])  # by kind: seconds, episodes
-
-    def count(self, job: Job, run: RunSpec, timing: Timing | None) -> None:
-        """Take note of a finished run of a job, and of its time if that is known."""
-        job.runs += 1
-        job.episodes += run.episodes
-        if timing is not None:
-            self._cost[job.kind][0] += timing.episode * run.episodes
-            self._cost[job.kind][1] += run.episodes
 
     @property
     def seconds(self) -> float:
@@ -61,16 +60,16 @@ class Progress:
     def seconds_left(self) -> float | None:
         """Forecast of the remaining time; None as long as the finished work says nothing about the rest.
 
-        Every kind of learner has its own cost per episode, measured without compilation. Before the first run of the only
-        kind is finished, the pace of its unfinished runs stands in.
+        Every job has its own cost per episode. Before the first run of the only job is finished, the pace of its unfinished
+        runs stands in.
         """
         rest = [job for job in self.jobs if not (job.over or job.failed)]
-        played = self.workers.played()
-        if all(job.kind in self._cost for job in rest):
-            cost = {job.kind: self._cost[job.kind][0] / self._cost[job.kind][1] for job in rest}
-            left = sum((job.total_episodes - job.episodes) * cost[job.kind] for job in rest)
-            ahead = played * min(cost.values(), default=0.0)  # which of the kinds is being played is not known
-            return max(0.0, left - ahead) / self.workers.size
-        if len({job.kind for job in rest}) == 1 and played and self.seconds > EVIDENCE_SECONDS:
-            return (sum(job.total_episodes - job.episodes for job in rest) - played) * self.seconds / played
+        left, played = [job.total_episodes - job.episodes for job in rest], self.workers.played()
+        if all(job.timed for job in rest):
+            costs = [job.seconds / job.timed for job in rest]
+            total = sum(episodes * cost for episodes, cost in zip(left, costs, strict=True))
+            ahead = played * min(costs, default=0.0)  # which of the jobs is being played is not known
+            return max(0.0, total - ahead) / self.workers.size
+        if len(rest) == 1 and played and self.seconds > EVIDENCE_SECONDS:
+            return (left[0] - played) * self.seconds / played
         return None
