@@ -108,7 +108,10 @@ def test_processes_have_one_thread_and_ignore_ctrl_c(workers, monkeypatch):
 def test_episodes_of_all_processes_are_counted_while_they_are_played(workers):
     problem = problem_of({"name": "AssetSelling"})
     assert workers.played() == 0
-    runs = [RunSpec(problem, "sarsa", {}, 0.5, 15_000, 0.05, seed) for seed in range(2)]
+    runs = [
+        RunSpec(problem=problem, learner="sarsa", params={}, tau=0.5, episodes=15_000, delta=0.05, seed=seed)
+        for seed in range(2)
+    ]
     calls = [workers.submit(execute, run) for run in runs]
     counts = []
     while not all(call.done() for call in calls):

@@ -69,19 +69,12 @@ class ClusterWorkers(Workers):
             threads = self._client.nthreads()
         except (OSError, TimeoutError):
             return []  # the scheduler may come back; the client gives up by itself
-        count = len(threads)
-        if count == self._reported:
+        if len(threads) == self._reported:
             return []
-        self.size, self._reported = max(1, count), count
-        if not count:
-            return [f"the cluster at {self.address} has no workers; add one with `dask worker {self.address}`"]
-        idle = sum(threads.values()) - count
-        hint = f"; {idle} of their threads stay idle: start workers with --nthreads 1 --nworkers N" if idle else ""
-        return [f"the cluster at {self.address} has {count} workers{hint}"]
-
-    def played(self) -> int:
-        """Unknown: the scheduler does not tell."""
-        return 0
+        self._reported = len(threads)
+        self.size = max(1, self._reported)
+        add = "" if threads else f"; add one with `dask worker {self.address} --nthreads 1`"
+        return [f"the cluster at {self.address} has {self._reported or 'no'} workers{add}"]
 
     def close(self) -> None:
         """Drop unfinished calls and disconnect; the cluster keeps running."""

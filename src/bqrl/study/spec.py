@@ -197,20 +197,11 @@ class Spec(Settings):
             return self.levels
         return (self.tuning.level if self.tuning is not None else self.levels[0],)
 
-    def run(
-        self, entry: Entry, tau: float, seed: int, *, value: float | None = None, episodes: int | None = None,
-        problem: Problem | None = None,
-    ) -> RunSpec:  # fmt: skip
-        """One run of a learner; `value` is that of its tuned parameter."""
-        return RunSpec(
-            problem=self.problem if problem is None else problem,
-            learner=entry.learner,
-            params=entry.params if value is None else {**entry.params, str(entry.tuned): value},
-            tau=tau,
-            episodes=self.episodes if episodes is None else episodes,
-            delta=self.study.delta,
-            seed=seed,
-        )
+    def run(self, entry: Entry, tau: float, seed: int, *, value: float | None = None, **changes: Any) -> RunSpec:
+        """One run of a learner; `value` is that of its tuned parameter, `changes` are another problem or length."""
+        params = entry.params if value is None else {**entry.params, str(entry.tuned): value}
+        fixed = {"problem": self.problem, "episodes": self.episodes, "delta": self.study.delta, **changes}
+        return RunSpec(learner=entry.learner, params=params, tau=tau, seed=seed, **fixed)
 
     def problems(self) -> Iterator[tuple[str, Problem, tuple[int, ...]]]:
         """The problem under the empty name, then its variants, each with the seeds of its final runs."""

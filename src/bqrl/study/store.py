@@ -25,10 +25,9 @@ BEGINS = {LOCK: rb"", TIMES: rb'\{"run": |$', LOG: rb"\d{4}-\d\d-\d\d \d\d:\d\d:
 
 
 class Store:
-    """The finished runs of a study in a folder; the folder is locked while the store is open.
+    """The finished runs of a study in a folder, which is locked while the store is open, so that one process alone writes.
 
-    The lock is taken before anything else, also before the drafts of a killed process are removed, so two processes never
-    write to one folder. The lock file stays behind after release; the lock itself ends with its process.
+    The lock file stays behind after release; the lock itself ends with its process.
     """
 
     def __init__(self, folder: str | Path, watch: Watch | None = None) -> None:

@@ -1,9 +1,6 @@
 """A whole study: tune every learner, then run the winners on held-out seeds, on further seeds, and on variants.
 
-One job is one learner trained for one level, or once for all levels if its training does not depend on the level:
-
-    tuning        successive halving on the validation seeds
-    final runs    the winner on the held-out seeds, on further seeds, and on every variant of the problem
+One job is one learner trained for one level, or once for all levels if its training does not depend on the level.
 """
 
 from __future__ import annotations
@@ -27,12 +24,11 @@ from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.confidence import log_buffer
 from bqrl.planners.expected import best_mean
 from bqrl.planners.solve import guarantee_curve
-from bqrl.study.runner import Batch, Engine
+from bqrl.study.runner import Batch, Engine, Job
 from bqrl.study.runs import RunSpec, Timing
 from bqrl.study.scores import Contender, Experiment, late_return
 from bqrl.study.spec import Entry, Spec
 from bqrl.study.store import LOG, Store
-from bqrl.study.time_left import Job, Progress
 from bqrl.study.tune import Tuned, halving
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
@@ -119,20 +115,8 @@ class Study:
 def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, watch: Watch | None = None) -> Study:
     """Carry out what is missing of a study and score it.
 
-    Parameters
-    ----------
-    spec
-        The study.
-    folder
-        Stores every finished run, so that a second call continues.
-    workers
-        Who carries out the runs; processes on all cores by default. They are closed in any case.
-    watch
-        Who is informed of the progress.
-
-    Returns
-    -------
-    The finished study. Raises FailedRunsError if runs failed; all others are stored.
+    The folder stores every finished run, so that a second call continues. The workers, by default processes on all cores, are
+    closed in any case. Raises FailedRunsError if runs failed; all others are stored.
     """
     workers = LocalWorkers() if workers is None else workers
     try:
@@ -140,11 +124,16 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
             reference(problem.build(), tau, "capped" in spec.measures)
         log = _Log(Path(folder) / LOG, Watch() if watch is None else watch)
         with Store(folder, log) as store:
-            jobs = [_job(spec, entry, tau, store) for entry in spec.entries for tau in spec.training_levels(entry)]
-            runs, episodes = (sum(getattr(job, total) for job in jobs) for total in ("total_runs", "total_episodes"))
-            quick = " (quick run)" if spec.quick else ""
-            log.say(f"{spec.study.name}{quick}: {runs} runs, {episodes} episodes, {workers.size} at a time")
-            engine = Engine(jobs, store, workers, log)
+            jobs = []
+            for entry in spec.entries:
+                runs, episodes = spec.workload(entry)
+                for tau in spec.training_levels(entry):
+                    label = f"{entry.label}, tau {tau:g}" if entry.per_level else entry.label
+                    steps = _steps(spec, entry, tau, store)
+                    jobs.append(Job(label=label, steps=steps, total_runs=runs, total_episodes=episodes))
+            engine, quick = Engine(jobs, store, workers, log), " (quick run)" if spec.quick else ""
+            total = f"{sum(job.total_runs for job in jobs)} runs, {engine.episodes()[1]} episodes"
+            log.say(f"{spec.study.name}{quick}: {total}, {workers.size} at a time")
             engine.drive()
             log.say(f"{engine.made} runs made, {engine.skipped} skipped because they were finished before")
             return _study(spec, [job.outcome for job in jobs], _session(spec, engine, store.times()))
@@ -152,14 +141,8 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
         workers.close()
 
 
-def _job(spec: Spec, entry: Entry, tau: float, store: Store) -> Job:
-    """A learner trained for one level."""
-    runs, episodes = spec.workload(entry)
-    label = f"{entry.label}, tau {tau:g}" if entry.per_level else entry.label
-    return Job(label=label, steps=_steps(spec, entry, tau, store), total_runs=runs, total_episodes=episodes)
-
-
 def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batch, None, Final]:
+    """Tune the learner, then run the winner."""
     tuned, value, best, plan = None, None, "", spec.tuning
     tried: dict[float, list[Record]] = {}
     if plan is not None and entry.tuned is not None:
@@ -277,5 +260,5 @@ class _Log(Watch):
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
         self.inner.say(text, detail)
 
-    def show(self, state: Progress) -> None:
-        self.inner.show(state)
+    def show(self, engine: Engine) -> None:
+        self.inner.show(engine)

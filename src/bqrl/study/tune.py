@@ -73,8 +73,8 @@ class Tuned:
     def edge(self) -> tuple[str, bool | None] | None:
         """For a winner at an edge of the grid: "lowest" or "highest", and whether the criterion is flat there; else None.
 
-        Flat means that in the last rung with the neighbouring value the mean difference seed by seed (the seeds are common)
-        is at most two of its standard errors. None: the two were never compared.
+        Flat: the winner's neighbour did as well in their last common rung, up to two standard errors of the difference seed
+        by seed. None: the two were never compared.
         """
         place = self.winner.place
         if 0 < place < len(self.values) - 1:
