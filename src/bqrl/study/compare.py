@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +103,11 @@ def compare(
             records = {label: tuple(map(engine.load, batch)) for label, batch in runs.items()}
     finally:
         workers.close()
-    experiment = Experiment(
+    for record in chain.from_iterable(records.values()):
+        record.mdp = first.mdp
+    return Experiment(
         problem=problem, tau=tau, episodes=first.total, seeds=chosen, learners=tuple(contenders), records=records
     )
-    for record in experiment.runs:
-        record.mdp = first.mdp
-    return experiment
 
 
 def _check_stored(label: str, run: RunSpec) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,7 +40,7 @@ class Problem:
     name: str
     label: str
     identity: dict[str, Any]  # what fixes the problem; empty if nothing does
-    maker: Callable[..., Any] = field(compare=False)  # takes the parameters in `identity`
+    source: Any = field(default=None, compare=False)  # the model or environment itself, or the path of a file
 
     @property
     def given(self) -> dict[str, Any]:
@@ -57,11 +56,20 @@ class Problem:
         key = canonical(self.identity)
         if key in _built:
             return _built[key]
-        known = FORMS[self.identity.get("form", "name")]
-        for name in self.given:
-            if known and name not in known:
-                raise ValueError(f"{name} is not a setting{nearest(name, (*known, 'name', 'label'))}")
-        made = self.maker(**self.given)
+        form, given = self.identity.get("form", "name"), self.given
+        for name in given:
+            if FORMS[form] and name not in FORMS[form]:
+                raise ValueError(f"{name} is not a setting{nearest(name, (*FORMS[form], 'name', 'label'))}")
+        if "name" not in self.identity:
+            made = self.source
+        elif form == "file":
+            if _sha256(self.source) != self.identity["content"]:
+                raise ValueError(f"{self.source} has changed since the study began; start the command again")
+            made = load(self.source, **given)
+        elif form == "hard":
+            made = hard_instance(**{{"actions": "A", "horizon": "H"}.get(key, key): x for key, x in given.items()})
+        else:
+            made = MDP(**given) if form == "transitions" else make(self.name, **given)
         if isinstance(made, MDP) and self.identity:
             if "source" in self.identity:  # of the models that a user gives, which may be large, only the last is kept
                 _built.clear()
@@ -85,7 +93,7 @@ def source_of(problem: Any) -> Problem:
         with suppress(TypeError, ValueError):  # arguments of the environment that have no spelling
             if not spec.additional_wrappers:
                 key = f"gymnasium {gymnasium.__version__} {spec.id} {canonical(spec.kwargs)}"
-    return Problem(name=name, label=name, identity={"source": key} if key else {}, maker=partial(_itself, problem))
+    return Problem(name=name, label=name, identity={"source": key} if key else {}, source=problem)
 
 
 def problem_of(table: Any, folder: Path = Path()) -> Problem:
@@ -103,16 +111,15 @@ def problem_of(table: Any, folder: Path = Path()) -> Problem:
     if not isinstance(inner, Mapping):
         raise ValueError(f"{NESTED[form]} must be a table, got {shown(inner)}")
     given |= inner
-    fixed = {} if form == "name" else {"form": form}
-    makers: dict[str, Callable[..., Any]] = {"hard": _hard, "transitions": MDP, "name": partial(make, name)}
+    path, fixed = None, {} if form == "name" else {"form": form}
     if form == "file":
         path = folder / str(given.pop("file"))
         if not path.is_file():
             raise ValueError(f"there is no file {path}")
-        name, fixed["content"] = name or path.stem, _sha256(path)  # a file is known by its content, not by its place
-        makers["file"] = partial(_load, path.resolve(), fixed["content"])
+        path, name = path.resolve(), name or path.stem
+        fixed["content"] = _sha256(path)  # a file is known by its content, not by its place
     identity = {"name": name or "problem", "params": given, **fixed}
-    return Problem(name=name or "problem", label=label or name, identity=identity, maker=makers[form])
+    return Problem(name=name or "problem", label=label or name, identity=identity, source=path)
 
 
 def _checked(table: Any, info: ValidationInfo) -> Problem:
@@ -123,20 +130,6 @@ def _checked(table: Any, info: ValidationInfo) -> Problem:
 
 
 ProblemField = Annotated[Problem, PlainValidator(_checked)]  # of a settings file
-
-
-def _itself(problem: Any) -> Any:
-    return problem
-
-
-def _load(path: Path, content: str, **given: Any) -> MDP:
-    if _sha256(path) != content:
-        raise ValueError(f"{path} has changed since the study began; start the command again")
-    return load(path, **given)
-
-
-def _hard(tau: float, rho: float, actions: int = 2, horizon: int = 2, best: int = 0) -> MDP:
-    return hard_instance(tau, rho, actions, horizon, best)
 
 
 def _sha256(path: Path) -> str:

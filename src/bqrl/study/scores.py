@@ -119,29 +119,28 @@ class Experiment(Charted):
     _cumulative: dict[tuple[Record, str], FloatArray] = field(default_factory=dict, repr=False)  # shared with parts
 
     @property
-    def runs(self) -> list[Record]:
-        """The records of all learners."""
+    def _runs(self) -> list[Record]:
         return [record for records in self.records.values() for record in records]
 
     @property
     def exact(self) -> bool:
         """Whether every run was scored exactly, with neither rounding nor simulation."""
-        return all(record.scores == "exact" for record in self.runs)
+        return all(record.scores == "exact" for record in self._runs)
 
     @property
     def known(self) -> bool:
         """Whether the kernel of the problem is known, so that runs have gaps and regrets and not only returns."""
-        return all(record.mdp is not None for record in self.runs)
+        return all(record.mdp is not None for record in self._runs)
 
     @property
     def error(self) -> float:
         """How far the optimum may lie above the proven value that gaps are measured against; 0.0 if that is exact."""
-        return max((record.optimum.error for record in self.runs if record.optimum is not None), default=0.0)
+        return max((record.optimum.error for record in self._runs if record.optimum is not None), default=0.0)
 
     @property
     def score_error(self) -> float:
         """How far quantiles and means of policies may lie below the true ones; see `Record.score_error`."""
-        return max((record.score_error for record in self.runs), default=0.0)
+        return max((record.score_error for record in self._runs), default=0.0)
 
     def measure_name(self, measure: str) -> str:
         """A measure in words; a gap to a bracketed optimum is called so."""

@@ -1,13 +1,4 @@
-"""What a study is: every setting of a study file as a frozen `Spec`.
-
-[study]            name, title, levels, episodes, delta, seeds, replication_seeds, variant_seeds, plot
-[problem]          name and the builder's parameters; or file with horizon, start, discount
-[tuning]           points, rungs, seeds, level, tail
-[learners.KEY]     learner, label, per_level, params, grid, plot, open; KEY names the columns of the tables
-[variants.KEY]     parameters of the problem to change; the final configurations run there, too
-[final_policy]     learner, leave_out: whose final policy is written, and which states are left out
-[quick.study]      settings that a quick run replaces; [quick.tuning] likewise
-"""
+"""What a study is: every setting of a study file as a frozen `Spec`. The file papers/ucb_bqrl/study.toml is an example."""
 
 from __future__ import annotations
 

@@ -1,12 +1,4 @@
-"""The tables of a study as CSV files; none of them holds a clock time.
-
-    NAME_tau0p1_plot.csv                        what the main figure of the level shows, by episode
-    NAME_tau0p1_LEARNER_final_policy.csv        the final policy that is shown: one row per state, one column per stage
-    exact/  expected/  capped/                  gaps against either reference and expected regret, every learner and level
-    replications/                               last values by seed, held-out and further ones
-    laws/                                       return laws of the final policies; the best achievable quantile by level
-    tuning/                                     every configuration of every rung
-    VARIANT/                                    the same for a variant of the problem
+"""The tables of a study as CSV files, which papers/ucb_bqrl/README.md lists; none of them holds a clock time.
 
 Values are cumulative; `_mean` and `_std` (of the sample) are over seeds. A quick run adds the column `quick`.
 """

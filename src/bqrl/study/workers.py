@@ -71,8 +71,10 @@ class LocalWorkers(Workers):
         self.size = available_cores() if size is None else whole(size, "workers", 1)
         self.capacity = 2 * self.size  # the processes proceed while the caller stores results
         self._threads = ThreadPoolExecutor(self.size, initializer=_block_interrupts)
-        self._own, self._starting = threading.local(), threading.Lock()
-        self._counts: dict[ProcessPoolExecutor, Any] = {}  # episodes that each process has counted
+        self._pools: dict[
+            int, tuple[ProcessPoolExecutor, Any]
+        ] = {}  # by thread: its process, and the episodes it counted
+        self._starting = threading.Lock()
         self._notes: list[str] = []
         self._deaths_in_a_row = 0  # since the last result
         self._closed = False
@@ -94,7 +96,7 @@ class LocalWorkers(Workers):
             if not isinstance(error, BrokenExecutor):
                 self._deaths_in_a_row = 0
                 return call.result()
-            self._counts.pop(self._own.__dict__.pop("pool"), None)
+            self._pools.pop(threading.get_ident(), None)
             self._deaths_in_a_row += 1
             if self._deaths_in_a_row > MAX_DEATHS_IN_A_ROW:
                 raise error
@@ -105,16 +107,16 @@ class LocalWorkers(Workers):
         with self._starting:
             if self._closed:
                 raise CancelledError
-            if hasattr(self._own, "pool"):
-                return self._own.pool.submit(function, *arguments)
+            if threading.get_ident() in self._pools:
+                return self._pools[threading.get_ident()][0].submit(function, *arguments)
             context = multiprocessing.get_context("spawn")
             count = context.RawValue("q", 0)  # one process writes it
-            self._own.pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(count,))
-            self._counts[self._own.pool] = count
+            pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(count,))
+            self._pools[threading.get_ident()] = pool, count
             before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
             os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # the process inherits it
             try:
-                return self._own.pool.submit(function, *arguments)
+                return pool.submit(function, *arguments)
             finally:
                 for name in ONE_THREAD:
                     del os.environ[name]
@@ -127,20 +129,20 @@ class LocalWorkers(Workers):
 
     def played(self) -> int:
         """Episodes that the processes have counted."""
-        return sum(int(count.value) for count in list(self._counts.values()))
+        return sum(int(count.value) for _, count in list(self._pools.values()))
 
     def close(self) -> None:
         """Kill the processes. Results travel through the parent, so nothing is left half written."""
         with self._starting:
             self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for pool in list(self._counts):
+        for pool, _ in list(self._pools.values()):
             processes = list((pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
             pool.shutdown(wait=False, cancel_futures=True)
             for process in processes:
                 process.kill()
                 process.join()
-        self._counts = {}
+        self._pools = {}
 
 
 def available_cores() -> int:
