@@ -16,7 +16,7 @@ from worker_calls import die, die_once, double, environment, fail
 
 from bqrl.study.problems import problem_of
 from bqrl.study.runs import RunSpec, execute
-from bqrl.study.workers import MAX_DEATHS, LocalWorkers, available_cores
+from bqrl.study.workers import MAX_DEATHS, LocalWorkers
 
 WAIT = 120.0  # seconds that a call may take
 BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]
@@ -144,8 +144,10 @@ def test_workers_end_with_their_parent(tmp_path):
         time.sleep(0.05)
 
 
-def test_there_is_a_core():
-    assert 1 <= available_cores() <= os.cpu_count()
+def test_all_cores_are_used_unless_a_number_is_given():
+    workers = LocalWorkers()
+    workers.close()
+    assert 1 <= workers.size <= os.cpu_count()
 
 
 @pytest.mark.slow

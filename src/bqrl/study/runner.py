@@ -11,7 +11,7 @@ import traceback
 from collections import deque
 from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bqrl.learners.record import Record
@@ -46,7 +46,7 @@ class Job:
     episodes: int = 0  # of finished runs
     timed: int = 0  # episodes whose cost is known
     seconds: float = 0.0  # of these episodes, without compilation
-    missing: set[str] = field(default_factory=set)  # names of the runs that it waits for
+    missing: int = 0  # runs that it waits for
     outcome: Any = None  # what the generator returned
     over: bool = False
     failed: bool = False
@@ -85,6 +85,7 @@ class Engine:
         self._start = time.perf_counter()
         self._failures: dict[str, str] = {}  # messages by the name of the run
         self._times = {} if store is None else store.times()
+        self._waiting: dict[str, list[Job]] = {}  # by the name of the run that they wait for
         self._queue: deque[str] = deque()
         self._running: dict[Future[Any], str] = {}
 
@@ -158,18 +159,20 @@ class Engine:
         self.used[name] = run
         if name in self._failures:
             job.failed = True
-        elif any(name in other.missing for other in self.jobs):
-            job.missing.add(name)
+        elif name in self._waiting:
+            self._waiting[name].append(job)
+            job.missing += 1
         elif name in self.records or (self.store is not None and self.store.has(run)):
             self.skipped += 1
             job.count(run, self._times.get(name))
         else:  # the first run of each job comes first, so that the cost of all is soon known
             (self._queue.appendleft if first else self._queue.append)(name)
-            job.missing.add(name)
+            self._waiting[name] = [job]
+            job.missing += 1
 
     def _take(self, name: str, call: Future[Any]) -> None:
         """Store what a call returned, and resume the jobs that waited for it."""
-        run, timing, waiting = self.used[name], None, [job for job in self.jobs if name in job.missing]
+        run, timing, waiting = self.used[name], None, self._waiting.pop(name)
         try:
             content, timing = call.result()
         except (BrokenExecutor, CancelledError):
@@ -189,7 +192,7 @@ class Engine:
             self.made += 1
             self.watch.say(f"done in {timing.wall:.2f} s: {run}", detail=2)
         for job in waiting:
-            job.missing.remove(name)
+            job.missing -= 1
             job.failed |= name in self._failures
             job.count(run, timing)
         for job in waiting:

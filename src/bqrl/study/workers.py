@@ -68,7 +68,8 @@ class LocalWorkers(Workers):
     )
 
     def __init__(self, size: int | None = None) -> None:
-        self.size = available_cores() if size is None else whole(size, "workers", 1)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.size = cores if size is None else whole(size, "workers", 1)
         self.capacity = 2 * self.size  # the processes proceed while the caller stores results
         self._threads = ThreadPoolExecutor(self.size, initializer=_block_interrupts)
         self._pools: dict[
@@ -145,14 +146,6 @@ class LocalWorkers(Workers):
         self._pools = {}
 
 
-def available_cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
-
-
 def _block_interrupts() -> None:
     """Start of a thread: the processes that it starts do not receive SIGINT from their first moment on."""
     if hasattr(signal, "pthread_sigmask"):  # not on Windows
@@ -161,13 +154,12 @@ def _block_interrupts() -> None:
 
 def _begin(count: Any) -> None:
     """Start of a worker process: it ignores SIGINT and ends with its parent, even if that is killed."""
-    PLAYED.count = count
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
+    PLAYED.count, parent = count, multiprocessing.parent_process()
     assert parent is not None
-    parent.join()
-    os._exit(1)
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()
