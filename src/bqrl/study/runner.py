@@ -150,7 +150,7 @@ class Engine:
                     self._ask(job, run)
                 stored = f", {self.skipped - before} of them finished before" if self.skipped > before else ""
                 said = f"{job.phase}, {len(runs)} runs{stored}"
-            said += f"; best so far: {job.best}" if job.best else ""
+            said += f"; best: {job.best}" if job.best else ""
             self.watch.say(f"{job.label}: {said} ({clock(self.seconds, self.seconds_left())})", detail=1)
 
     def _ask(self, job: Job, run: RunSpec) -> None:

@@ -72,9 +72,7 @@ class LocalWorkers(Workers):
         self.size = cores if size is None else whole(size, "workers", 1)
         self.capacity = 2 * self.size  # the processes proceed while the caller stores results
         self._threads = ThreadPoolExecutor(self.size, initializer=_block_interrupts)
-        self._pools: dict[
-            int, tuple[ProcessPoolExecutor, Any]
-        ] = {}  # by thread: its process, and the episodes it counted
+        self._pools: dict[int, tuple[ProcessPoolExecutor, Any]] = {}  # by thread: its process and that one's counter
         self._starting = threading.Lock()
         self._notes: list[str] = []
         self._deaths_in_a_row = 0  # since the last result
