@@ -182,7 +182,7 @@ class View(StudyView):
         """What print leaves open, and which of the tuned values would have come nearest to the printed number."""
         final = self.study.finals[key, one.level]
         name = final.tuned.parameter if final.tuned else ""
-        left = "; ".join(filter(None, (self.spec.entry(key).open, name and f"the range of the grid for {name}")))
+        left = "; ".join(filter(None, (self.spec.learners[key].open, name and f"the range of the grid for {name}")))
         text = f"The cause is not known{f'; left open in print: {left}' if left else ''}."
         if final.tuned is None or not final.tried:
             return text

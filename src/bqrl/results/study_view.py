@@ -69,7 +69,7 @@ class StudyView(StudyWords):
         mark = " (quick run)" if self.spec.quick else ""
         result = Result(
             kind="study",
-            title=(self.spec.study.title or self.spec.name) + mark,
+            title=(self.spec.study.title or self.spec.study.name) + mark,
             settings=self.settings(),
             tables={name: replace(table, caption=table.caption + mark) for name, table in self.tables().items()},
             charts={},

@@ -169,7 +169,7 @@ class StudyWords:
         """Every setting that matters to the numbers."""
         spec, table = self.spec, self.spec.study
         found: dict[str, Any] = {
-            "study": spec.name, "quick": spec.quick, "problem": f"{spec.problem.name}{_params(dict(spec.problem.given))}",
+            "study": table.name, "quick": spec.quick, "problem": f"{spec.problem.name}{_params(dict(spec.problem.given))}",
             **{f"variant {name}": _params(change).strip(" ()") for name, change in spec.variants.items()},
             "levels": list(spec.levels), "episodes": spec.episodes, "delta": table.delta, "held-out seeds": list(table.seeds),
             "further seeds": list(table.replication_seeds), "seeds on variants": list(table.variant_seeds),
