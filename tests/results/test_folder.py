@@ -176,7 +176,7 @@ def test_a_link_in_place_of_a_file_is_refused(tmp_path):
 
 
 def test_subfolders_are_ours_only_if_they_are_folders(tmp_path):
-    inside = Result("plan", "t", {}, {}, {}, [], files={"figures/law.png": b"x"})
+    inside = Result(kind="plan", title="t", files={"figures/law.png": b"x"})
     write(inside, tmp_path / "r")
     assert read(tmp_path / "r").files == inside.files
     (tmp_path / "elsewhere").mkdir()

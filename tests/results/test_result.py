@@ -25,12 +25,12 @@ def test_a_result_survives_the_folder(tmp_path):
 @pytest.mark.parametrize("name", ["../x", "a/../../b", "/a", "a//b", "manifest.json", "RESULT.json", ".hidden", ""])
 def test_names_of_files_stay_inside_the_folder(tmp_path, name):
     with pytest.raises(ArgumentError, match="cannot be the name of a file"):
-        write(Result("plan", "t", {}, {}, {}, [], files={name: b""}), tmp_path)
+        write(Result(kind="plan", title="t", files={name: b""}), tmp_path)
 
 
 def test_columns_keep_their_types(tmp_path):
     rows = [{"flag": True, "count": 3, "share": 1.0, "code": "1.0"}, {"flag": None, "count": 4, "share": 2, "code": ""}]
-    write(Result("plan", "t", {}, {"all": Table(rows)}, {}, []), tmp_path)
+    write(Result(kind="plan", title="t", tables={"all": Table(rows)}), tmp_path)
     back = read(tmp_path).tables["all"].rows
     assert back == [rows[0], rows[1] | {"code": None}]  # an empty text is an empty field
     assert [type(value) for value in back[0].values()] == [bool, int, float, str]

@@ -19,7 +19,6 @@ from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
 from bqrl.results.result import Result
 from bqrl.results.study_words import QUICK, StudyWords
 from bqrl.results.views import experiment_view
-from bqrl.results.words import fixed
 from bqrl.study.scores import BAND
 from bqrl.study.spec import Spec
 from bqrl.study.tables import KINDS, file_name, level_name, policy_table, shown_states, study_tables
@@ -128,7 +127,7 @@ class StudyView(StudyWords):
         """The main figure of a level."""
         names = {entry.key: entry.label for entry in self.spec.entries if entry.plot}
         shown = self.study.shown(tau, names=names)
-        return experiment_view(shown, measure, POINTS, fixed, colours=self.colours, words=self.words)
+        return experiment_view(shown, measure, POINTS, colours=self.colours, words=self.words)
 
     def every_measure(self) -> Any:
         """Every measure of every learner at every level, on every variant of the problem."""

@@ -69,7 +69,7 @@ class StudyWords:
     def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False, title: bool = False) -> str:
         """Which learner ends lowest, on the seeds of the curves that are `shown` or on those that no choice was made on."""
         part = (self.study.shown if shown else self.study.ranked)(tau, variant, self.labels)
-        return f"τ = {tau:g}: {order_of(part, measure, fixed, title=title, words=self.words)}"
+        return f"τ = {tau:g}: {order_of(part, measure, title=title, words=self.words)}"
 
     def laws_title(self, tau: float) -> str:
         """Whose final policies reach the best promise."""

@@ -32,7 +32,7 @@ from bqrl.results.estimates import estimate_view
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, curve_chart, law_chart, plan_charts, policy_chart
 from bqrl.results.plans import level_facts
 from bqrl.results.result import Table
-from bqrl.results.words import Words, brief, displayed, order_of, runs
+from bqrl.results.words import Words, displayed, order_of, runs
 from bqrl.study.scores import Contender, Experiment, evenly
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
@@ -87,7 +87,6 @@ def experiment_view(
     experiment: Experiment,
     measure: str | None = None,
     points: int = charts.MAX_POINTS,
-    show: Any = brief,
     colours: Mapping[str, str] | None = None,
     words: Words | None = None,
 ) -> Any:
@@ -97,7 +96,7 @@ def experiment_view(
     bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
     return curves_chart(
         [charts.mean_curve(one.label, experiment.values(one.label, measure), points) for one in experiment.learners],
-        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, show, title=True, words=words)}",
+        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, title=True, words=words)}",
         y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
         band=experiment.band if len(experiment.seeds) > 1 else "",
         note=f"{charts.thinning(experiment.episodes, points)} {bracket}".strip(),
