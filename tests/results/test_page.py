@@ -368,7 +368,9 @@ def test_charts_on_logarithmic_axes_are_quiet_in_a_browser(browser, tmp_path):
 def test_published_values_in_some_views_are_quiet_in_a_browser(browser, study, tmp_path):
     view = paper_view().View(study, [printed(**one) for one in PRINTED])
     assert view.published()[0][:2] != [0, 0]  # the first view has none
-    (tmp_path / PAGE).write_text(page(Result(kind="study", title="t", charts={"seeds": view.charts()["seeds"].to_dict()})))
+    (tmp_path / PAGE).write_text(
+        page(Result(kind="study", title="t", charts={"seeds": view.charts()["seeds"].to_dict()}))
+    )
     open_page(browser, tmp_path / PAGE, 1280)
     assert len(browser.find_elements("css selector", ".mark-symbol path")) > 9
     check_quiet(browser)

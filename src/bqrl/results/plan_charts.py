@@ -6,7 +6,6 @@ MAX_BARS bars, maps with MAX_STATES by MAX_STAGES cells; the subtitle says so.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -221,12 +220,11 @@ def policy_chart(
     maps = [(tau, "best", share) for tau, share in shares.items()]
     maps += [] if neutral is None else [(next(iter(shares)), "risk-neutral", neutral)]
     met = np.sum([share.sum(axis=2) for _, _, share in maps], axis=0)  # (H, S)
-    H, places = met.shape[0], np.flatnonzero(met.any(axis=0))
+    places, stages = np.flatnonzero(met.any(axis=0)), evenly(len(met), MAX_STAGES)
     if places.size > MAX_STATES:
         note += f" The {MAX_STATES} states met most often of {places.size}."
         places = np.sort(np.argsort(-met.sum(axis=0), kind="stable")[:MAX_STATES])
-    stages = evenly(H, MAX_STAGES)
-    note += f" {MAX_STAGES} of {words.count(words.stage, H)}." if stages.size < H else ""
+    note += f" {MAX_STAGES} of {words.count(words.stage, len(met))}." if stages.size < len(met) else ""
     rows = [
         [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], float(share[h, s].max() / total), total]
         for tau, policy, share in maps
@@ -234,27 +232,21 @@ def policy_chart(
         for s in places.tolist()
         if (total := float(share[h, s].sum())) > 0.0
     ]
-    counts = Counter(row[4] for row in rows)
-    played = [name for name in actions if name in counts]
-    numbers = sum(states[s].lstrip("-").replace(".", "", 1).isdigit() for s in places.tolist())
-    order = places[::-1].tolist() if 2 * numbers > places.size else places.tolist()  # numbers grow upwards
-    colours = {"range": list(PALETTE[: len(played)])} if len(played) <= len(PALETTE) else {"scheme": "viridis"}
     data = csv_data(["tau", "policy", "h", "s", "a", "part", "met"], rows, texts=("policy", "s", "a"))
     cells = alt.Chart(data).transform_filter("datum.policy == policy && (policy != 'best' || datum.tau == tau)")
-    across, down = {"domain": (stages + 1).tolist()}, {"domain": [states[s] for s in order]}
-    kinds: dict[str, Any] = {"domain": played, **colours}
-    legend: dict[str, Any] = {"symbolLimit": MAX_LEGEND}
-    if len(played) > MAX_LEGEND:
-        legend["values"] = sorted((name for name, _ in counts.most_common(MAX_LEGEND)), key=played.index)
-        note += f" The legend has the {MAX_LEGEND} most frequent of {len(played)} actions."
-    often = [("part:Q", "share of visits", ".3~%"), ("met:Q", "probability of a visit", ".3~%")] if visits else []
+    names = [states[s] for s in places.tolist()]
+    if 2 * sum(name.lstrip("-").replace(".", "", 1).isdigit() for name in names) > len(names):
+        names.reverse()  # numbers grow upwards
+    played = [name for name in actions if any(row[4] == name for row in rows)]
+    colours = {"range": PALETTE[: len(played)]} if len(played) <= len(PALETTE) else {"scheme": "viridis"}
+    shown = [("h:O", words.stage), ("s:N", state), ("a:N", "most often played" if visits else "action")]
+    often = [("part:Q", "share of visits", ".3~%"), ("met:Q", "probability of a visit", ".3~%")]
+    axis = {"labelOverlap": True, "labelLimit": 110}
     chart = cells.mark_rect().encode(
-        x=alt.X("h:O", title=words.stage, scale=across, axis={"labelAngle": 0, "labelOverlap": True}),
-        y=alt.Y("s:N", title=state, scale=down, axis={"labelLimit": 110, "labelOverlap": True}),
-        color=alt.Color("a:N", title="action", scale=kinds, legend=legend),
+        x=alt.X("h:O", title=words.stage, scale={"domain": (stages + 1).tolist()}, axis={**axis, "labelAngle": 0}),
+        y=alt.Y("s:N", title=state, scale={"domain": names}, axis=axis),
+        color=alt.Color("a:N", title="action", scale={"domain": played, **colours}, legend={"symbolLimit": MAX_LEGEND}),
         opacity=alt.Opacity("part:Q", scale={"domain": [0, 1], "range": [0.1, 1]}, legend=None),
-        tooltip=tips(
-            ("h:O", words.stage), ("s:N", state), ("a:N", "most often played" if visits else "action"), *often
-        ),
+        tooltip=tips(*shown, *(often if visits else ())),
     )
     return with_title(followed(chart, shares), title, note, int(min(420, max(90, 17 * places.size))))

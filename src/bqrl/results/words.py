@@ -251,9 +251,7 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
     return sentence("; ".join(parts))
 
 
-def order_of(
-    experiment: Experiment, measure: str | None = None, *, title: bool = False, words: Words = PLAIN
-) -> str:
+def order_of(experiment: Experiment, measure: str | None = None, *, title: bool = False, words: Words = PLAIN) -> str:
     """Which learners have the best mean after the last episode, which follow, and whether the distance is clear.
 
     Learners whose means print alike are called equal. The `title` of a chart leaves out what its axis and its note say.
