@@ -42,7 +42,7 @@ def test_a_new_kind_of_result_needs_no_page_of_its_own():
     html = page(result)
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S).group(1))
     assert data["charts"][0]["data"]["values"] == [{"x": "</script><b>"}]
-    assert data["tables"][0]["csv"].count("\n") == 301
+    assert data["tables"]["answers"].count("\n") == 301
     visible = html.split('<script type="application/json"')[0]
     assert NASTY not in visible
     assert "&lt;script&gt;" in visible

@@ -46,7 +46,8 @@ class Folder:
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             found = json.loads((self.path / MANIFEST).read_bytes())
             if found["format"] == FORMAT and found["status"] in (COMPLETE, INTERRUPTED):
-                self.digests = {str(name): [*map(str, some)] for name, some in found["files"].items()}
+                files = found["files"].items()
+                self.digests = {name: [*map(str, some)] for name, some in files if NAME.fullmatch(name)}
                 self.status = found["status"]
 
     def check(self, names: Iterable[str]) -> None:
@@ -91,19 +92,18 @@ class Folder:
             with FileLock(self.path / LOCK, timeout=LOCK_SECONDS):
                 now = Folder(self.path)  # another process may have written
                 now.check(contents)
-                listed = {name: some for name, some in now.digests.items() if NAME.fullmatch(name)}
-                for name in (MANIFEST, *contents, *listed):
+                old, new = now.digests, {name: [_digest(content)] for name, content in contents.items()}
+                for name in (MANIFEST, *old, *new):
                     for draft in drafts(self.path / name):  # what a killed process was writing
                         draft.unlink(missing_ok=True)
-                new = {name: [_digest(content)] for name, content in contents.items()}
-                both = {name: [*new.get(name, ()), *listed.get(name, ())] for name in {**listed, **new}}
+                both = {name: [*new.get(name, ()), *old.get(name, ())] for name in {**old, **new}}
                 now.write_manifest(INTERRUPTED, both)
                 for name, content in contents.items():
                     now._put(name, content)
-                for name in listed:
+                for name in old:
                     if not keep and name not in new and now._holds(name):
                         (self.path / name).unlink()
-                now.write_manifest(COMPLETE, {**listed, **new} if keep else new)
+                now.write_manifest(COMPLETE, {**old, **new} if keep else new)
         except Timeout:
             raise OSError(f"another process is writing to {self.path}; wait for it or choose another folder") from None
         except FileExistsError:

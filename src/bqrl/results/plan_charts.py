@@ -17,8 +17,21 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve, best_steps
-from bqrl.results import charts
-from bqrl.results.charts import BLUE, ORANGE, PALETTE, RED, Curve, altair, coloured, csv_data, lines, tips, with_title
+from bqrl.results.charts import (
+    BLUE,
+    BROWN,
+    GREY,
+    ORANGE,
+    PALETTE,
+    RED,
+    Curve,
+    altair,
+    coloured,
+    csv_data,
+    lines,
+    tips,
+    with_title,
+)
 from bqrl.results.words import PLAIN, Words, number
 from bqrl.study.scores import evenly
 
@@ -60,8 +73,8 @@ def plan_charts(
     """
     others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
     drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, others, words)}
-    laws, bracketed = {plan.tau: plan.law for plan in plans}, any(plan.law_upper is not None for plan in plans)
-    return drawn | {"return_law": law_chart(laws, _promises(plans), neutral=neutral, bracketed=bracketed, words=words)}
+    laws, rounded = {plan.tau: plan.law for plan in plans}, any(plan.law_upper is not None for plan in plans)
+    return drawn | {"return_law": law_chart(laws, _promises(plans), neutral=neutral, rounded=rounded, words=words)}
 
 
 def _promises(plans: Sequence[Plan]) -> dict[float, float]:
@@ -88,20 +101,15 @@ def curve_chart(
             steps = best_steps(first.policy.grid.points(0), np.asarray(first.details["shortfall"]))
             others = {f"{kernel} in the ball": Steps(*steps), **others}
     best, upper = Steps(*curve.steps), None if curve.optimistic is None else Steps(*best_steps(*curve.optimistic))
-    ends = [steps.at([OUTSIDE, 1.0 - OUTSIDE]) for steps in (best, *others.values())]
-    shown = np.concatenate([*ends, list(promises.values())])
-    low, high = float(shown.min()), float(shown.max())
-    room = 0.05 * ((high - low) or 1.0)
     curves = [best.curve(f"{name} {where}", upper), *(steps.curve(label) for label, steps in others.items())]
-    drawn = lines(
-        curves,
-        LEVEL_TITLE,
-        words.axis("guaranteed return"),
-        scales={"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}},
-        colours=dict(zip([one.label for one in curves], (BLUE, charts.GREY, charts.BROWN), strict=False)),
-        step=True,
-        dashed=True,
-    )
+    shown = [*promises.values()]  # with the curves, except for their rare ends, within the axis
+    for steps in (best, *others.values()):
+        shown += steps.at([OUTSIDE, 1.0 - OUTSIDE]).tolist()
+    room = 0.05 * (max(shown) - min(shown) or 1.0)
+    scales = {"x": {"domain": [0, 1]}, "y": {"domain": [min(shown) - room, max(shown) + room]}}
+    colours = dict(zip([one.label for one in curves], (BLUE, GREY, BROWN), strict=False))
+    titles = LEVEL_TITLE, words.axis("guaranteed return")
+    drawn = lines(curves, *titles, scales=scales, colours=colours, step=True, dashed=True)
     mark = alt.Chart(csv_data(["tau", "x", "y"], [[tau, tau, y] for tau, y in promises.items()]))
     mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
     side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
@@ -119,49 +127,42 @@ def curve_chart(
 
 
 def law_chart(
-    laws: Mapping[float, Law],
-    promises: Mapping[float, float],
-    *,
-    neutral: Law | None = None,
-    bracketed: bool = False,
-    words: Words = PLAIN,
-) -> Any:
+    laws: Mapping[float, Law], promises: Mapping[float, float], *,
+    neutral: Law | None = None, rounded: bool = False, words: Words = PLAIN,
+) -> Any:  # fmt: skip
     """The probability of each return by level, the part below the promise, if there is one, in another colour.
 
-    The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy. The subtitle says if the
-    laws are `bracketed`, that is, proven lower ends.
+    The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy. The subtitle says if
+    returns are `rounded` down.
     """
     alt, promises = altair(), {tau: x for tau, x in promises.items() if x > -np.inf}
     edges, width, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])
-    shown = [*edges.tolist(), *promises.values()]
     rows = []
     for tau, own in laws.items():
         for policy, law in (("best", own), ("risk-neutral", neutral)):
             rows += [] if law is None else [[tau, policy, *bar] for bar in _bars(law, edges, promises.get(tau))]
     data = csv_data(["tau", "policy", "kind", "from", "to", "share"], rows, texts=("policy", "kind"))
+    shown = [*edges.tolist(), *promises.values()]
+    scale = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
+    x = alt.X("from:Q", title=words.returns, scale=scale)
     bars = alt.Chart(data).transform_filter("datum.tau == tau && datum.policy == policy")
-    ends = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
-    x = alt.X("from:Q", title=words.returns, scale=ends)
-    layers = [
-        bars.mark_bar(stroke=None, binSpacing=1).encode(
-            x=x,
-            x2="to:Q",
-            y=alt.Y("sum(share):Q", title="share of runs", axis={"format": ".0~%"}),
-            color=coloured("kind:N", {BELOW: ORANGE, REACHED: BLUE}, bool(promises)),
-            order=alt.Order("kind:N", sort="ascending"),
-            tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
-        )
-    ]
+    bars = bars.mark_bar(stroke=None, binSpacing=1).encode(
+        x=x,
+        x2="to:Q",
+        y=alt.Y("sum(share):Q", title="share of runs", axis={"format": ".0~%"}),
+        color=coloured("kind:N", {BELOW: ORANGE, REACHED: BLUE}, bool(promises)),
+        order=alt.Order("kind:N", sort="ascending"),
+        tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
+    )
+    layers, said = [bars], ""
     if promises:
         line = alt.Chart(csv_data(["tau", "from"], list(promises.items()))).transform_filter("datum.tau == tau")
         layers.append(line.mark_rule(color=RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
-    said = [
-        "Dashed line: the promise." if promises else "",
-        "Returns are rounded down." if bracketed else "",
-        f"Each bar is {words.amount(number(width, 3))} wide." if width else "",
-        "The first and the last bar hold all rarer returns." if left_out else "",
-    ]
-    return with_title(followed(alt.layer(*layers), laws), "How the return is distributed", " ".join(filter(None, said)))
+        said += "Dashed line: the promise."
+    said += " Returns are rounded down." if rounded else ""
+    said += f" Each bar is {words.amount(number(width, 3))} wide." if width else ""
+    said += " The first and the last bar hold all rarer returns." if left_out else ""
+    return with_title(followed(alt.layer(*layers), laws), "How the return is distributed", said.strip())
 
 
 def followed(chart: Any, levels: Iterable[float]) -> Any:
