@@ -8,7 +8,7 @@ import bqrl
 from bqrl.planners.follow import play_shares
 from bqrl.planners.target import risk_neutral
 from bqrl.results.plans import Solved, level_table, plan_document, plan_files, plan_result, solved_charts
-from bqrl.results.result import file_names, saved
+from bqrl.results.result import contents, saved
 from bqrl.results.words import Words
 
 MODEL = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
@@ -29,7 +29,7 @@ def solved(taus=(0.2, 0.5), others=(0.8,), **options):
 def test_a_result_writes_only_files_that_were_announced():
     result = plan_result(solved())
     assert result.left_out == []
-    assert set(file_names(result)) - {"result.json", "manifest.json"} <= set(plan_files([0.2, 0.5]))
+    assert set(contents(result)) - {"result.json"} <= set(plan_files([0.2, 0.5]))
     assert result.settings == {"size": "7 states, 2 actions, 4 weeks, start 2", "tau": [0.2, 0.5]}
     assert list(result.charts) == ["guarantee_curve", "return_law", "policy_map"]
 

@@ -1,20 +1,21 @@
 # ruff: noqa: E501  (a case and its sentence stay on one line)
 
-import doctest
-
 import numpy as np
 import pytest
 
 import bqrl
-from bqrl import display
 from bqrl.errors import ArgumentError
-from bqrl.results import charts, estimates, learning, result, words
+from bqrl.results.result import Table
 from bqrl.results.words import (
     Words,
     apart,
+    brief,
     cell,
     compared,
+    displayed,
+    fixed,
     learned,
+    listed,
     meaning,
     number,
     order_of,
@@ -36,17 +37,13 @@ LEVEL = {
 }
 
 
-@pytest.mark.parametrize("module", [charts, display, estimates, learning, result, words])
-def test_doctests(module):
-    result = doctest.testmod(module)
-    assert result.attempted
-    assert not result.failed
-
-
 @pytest.mark.parametrize(
     ("x", "text"),
-    [(0.1, "0.1"), (-12.0, "-12"), (1e6, "1000000"), (123456.789, "123457"), (1e-5, "1e-05"), (1 / 3, "0.333333")],
-)
+    [
+        (0.1, "0.1"), (-12.0, "-12"), (1e6, "1000000"), (123456.789, "123457"), (1e-5, "1e-05"), (1 / 3, "0.333333"),
+        (19 / 24, "0.791667"), (1234567.0, "1234567"), (-0.0, "0"), (2e-7, "2e-07"),
+    ],
+)  # fmt: skip
 def test_numbers_read_as_people_write_them(x, text):
     assert number(x) == text
 
@@ -58,6 +55,8 @@ def test_missing_and_infinite_numbers():
 
 def test_different_numbers_look_different():
     assert apart(1.0, 1.0) == ["1", "1"]
+    assert apart(12.345, 12.40) == ["12.35", "12.4"]
+    assert apart(12.34561, 12.34589) == ["12.3456", "12.3459"]
     assert apart(1000.001, 1000.002) == ["1000.001", "1000.002"]
 
 
@@ -88,7 +87,28 @@ def test_shares_of_runs(tau, text):
 def test_percent():
     assert percent(0.1 - 0.03) == "7 %"
     assert percent(1.0) == "100 %"
+    assert percent(0.123) == "12.3 %"
     assert percent(1 - 1e-9) == "99.9999999 %"
+    assert percent(1 - 1e-12) == "99.9999999999 %"
+
+
+def test_numbers_and_names_in_sentences():
+    assert (fixed(1.149), fixed(-0.0001), fixed(-2.0)) == ("1.15", "0.00", "\N{MINUS SIGN}2.00")
+    assert (brief(12.3456), brief(1e-13)) == ("12.35", "0")
+    assert (listed(["a"]), listed(["a", "b", "c"])) == ("a", "a, b and c")
+
+
+def test_units_of_several_words_stand_on_axes_alone():
+    words, sale = Words("Treatment", unit="QALY", stage="year"), Words("Sale", unit="share of the best offer")
+    assert (words.amount("12.5"), words.returns, words.titled("mean")) == ("12.5 QALY", "return (QALY)", "mean (QALY)")
+    assert (sale.amount("0.5"), sale.titled("mean")) == ("0.5", "mean")
+    assert sale.axis("mean") == "mean (share of the best offer)"
+
+
+def test_cells_of_tables():
+    assert (cell(0.7916666), cell(float("-inf")), cell(None), cell("a")) == ("0.791667", "-∞", "\N{EN DASH}", "a")
+    table = Table([{"gap": 12.3456, "gap_std": 0.5}], {"gap": "cumulative gap"})
+    assert displayed(table) == (["cumulative gap"], [["12.35 ± 0.5"]])
 
 
 @pytest.mark.parametrize(
@@ -281,6 +301,7 @@ def test_plurals():
         "weeks", "days", "studies", "matches", "boxes", "months", "four hours",
     ]  # fmt: skip
     assert (Words.count("study", 1), Words.count("study", 2)) == ("1 study", "2 studies")
+    assert Words.count("four hours", 3) == "3 \N{MULTIPLICATION SIGN} four hours"
 
 
 def test_the_unit_of_a_model_or_plan():

@@ -12,6 +12,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from itertools import cycle, product
 from textwrap import wrap
@@ -52,9 +53,7 @@ def extra(module: str, needed: str = "charts need Altair and vl-convert") -> Mod
         raise ImportError(f'{needed}; install them with: pip install "bqrl[plots]"') from None
 
 
-def altair() -> ModuleType:
-    """The module altair; ImportError with the remedy if it is not installed."""
-    return extra("altair")
+altair = partial(extra, "altair")
 
 
 def image(chart: Any, kind: str) -> bytes:
@@ -82,9 +81,6 @@ def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:
 
     A learner with its planner has one colour everywhere. Further variants and other learners have colours that belong to
     no learner, until these are used up.
-
-    >>> learner_colours([Contender("a", "psrl"), Contender("b", "ucb-bqrl"), Contender("c", "psrl", {"prior": 2.0})])
-    {'a': '#7B5EA7', 'b': '#0072B2', 'c': '#D81B60'}
     """
     found: dict[str, str] = {}
     others = []

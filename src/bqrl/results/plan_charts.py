@@ -98,15 +98,15 @@ def curve_chart(
         where, first = "in the model as given", plans[0]
         if isinstance(first.policy, TargetPolicy) and "shortfall" in first.details:
             kernel = "under every kernel" if first.attitude == "robust" else "with the best kernel"
-            steps = best_steps(first.policy.grid.points(0), np.asarray(first.details["shortfall"]))
-            others = {f"{kernel} in the ball": Steps(*steps), **others}
+            over = best_steps(first.policy.grid.points(0), np.asarray(first.details["shortfall"]))
+            others = {f"{kernel} in the ball": Steps(*over), **others}
     best, upper = Steps(*curve.steps), None if curve.optimistic is None else Steps(*best_steps(*curve.optimistic))
     curves = [best.curve(f"{name} {where}", upper), *(steps.curve(label) for label, steps in others.items())]
-    shown = [*promises.values()]  # with the curves, except for their rare ends, within the axis
-    for steps in (best, *others.values()):
-        shown += steps.at([OUTSIDE, 1.0 - OUTSIDE]).tolist()
-    room = 0.05 * (max(shown) - min(shown) or 1.0)
-    scales = {"x": {"domain": [0, 1]}, "y": {"domain": [min(shown) - room, max(shown) + room]}}
+    ends = [steps.at([OUTSIDE, 1.0 - OUTSIDE]) for steps in (best, *others.values())]
+    shown = np.concatenate([*ends, list(promises.values())])  # within the axis
+    low, high = float(shown.min()), float(shown.max())
+    room = 0.05 * (high - low or 1.0)
+    scales: dict[str, Any] = {"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}}
     colours = dict(zip([one.label for one in curves], (BLUE, GREY, BROWN), strict=False))
     titles = LEVEL_TITLE, words.axis("guaranteed return")
     drawn = lines(curves, *titles, scales=scales, colours=colours, step=True, dashed=True)

@@ -69,12 +69,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a plan, a learning run, a comparison or an experiment has to show, as plain data.
-
-    >>> result = Result(kind="plan", title="Two stages", tables={"levels": Table([{"tau": 0.1, "value": 3.0}])})
-    >>> result.tables["levels"].columns
-    ['tau', 'value']
-    """
+    """What a plan, a learning run, a comparison or an experiment has to show, as plain data."""
 
     kind: str  # one word: "plan", "learning", "comparison", "study", "theory"
     title: str  # of the page
@@ -106,11 +101,7 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Any, indent: int | None = 2) -> str:
-    """Standard JSON of plain data, arrays and NumPy scalars included; numbers that are not finite become null.
-
-    >>> to_json({"gap": float("inf")}, indent=None)
-    '{"gap": null}'
-    """
+    """Standard JSON of plain data, arrays and NumPy scalars included; numbers that are not finite become null."""
     return json.dumps(plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
@@ -156,7 +147,7 @@ def check_folder(folder: str | Path | None, names: Iterable[str] = ()) -> None:
 
 def write(result: Result, folder: str | Path) -> None:
     """Write the result in place of the one that the folder holds; files that bqrl did not write stay as they are."""
-    Folder(folder).replace(_contents(result))
+    Folder(folder).replace(contents(result))
 
 
 def add_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
@@ -166,13 +157,8 @@ def add_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
     place.replace(files, keep=True)
 
 
-def file_names(result: Result) -> list[str]:
-    """Names of the files that `write` writes for this result, the manifest included."""
-    return [*_contents(result), MANIFEST]
-
-
-def _contents(result: Result) -> dict[str, bytes]:
-    """The files of a result by name."""
+def contents(result: Result) -> dict[str, bytes]:
+    """The files of a result by name, without the manifest."""
     tables = {name: {"caption": table.caption, "columns": _columns(table)} for name, table in result.tables.items()}
     head = {
         "format": FORMAT, "version": VERSION, "kind": result.kind, "title": result.title, "settings": result.settings,

@@ -31,15 +31,7 @@ CLEAR = {True: " (more than two standard errors away)", False: " (within two sta
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of a problem: its title, the unit of its returns, and what one stage is called.
-
-    >>> words = Words("Treatment", unit="QALY", stage="year")
-    >>> words.amount("12.5"), words.returns, words.count("year", 2), words.plural("year")
-    ('12.5 QALY', 'return (QALY)', '2 years', 'years')
-    >>> sale = Words("Sale", unit="share of the best offer")
-    >>> sale.amount("0.5"), sale.titled("mean"), sale.axis("mean")
-    ('0.5', 'mean', 'mean (share of the best offer)')
-    """
+    """The words of a problem: its title, the unit of its returns, and what one stage is called."""
 
     title: str
     unit: str = ""
@@ -96,11 +88,7 @@ PLAIN = Words("")  # of a problem without a title
 
 
 def number(x: float | None, digits: int = TABLE_DIGITS) -> str:
-    """`x` with about `digits` significant digits, without an exponent where it can be read without.
-
-    >>> number(19 / 24), number(1234567.0), number(-0.0), number(2e-7)
-    ('0.791667', '1234567', '0', '2e-07')
-    """
+    """`x` with about `digits` significant digits, without an exponent where it can be read without."""
     if x is None or math.isnan(x):
         return DASH
     if x == 0.0 or math.isinf(x) or not 1e-4 <= abs(x) < 1e15:
@@ -111,11 +99,7 @@ def number(x: float | None, digits: int = TABLE_DIGITS) -> str:
 
 
 def apart(*values: float, digits: int = SENTENCE_DIGITS) -> list[str]:
-    """The values with the fewest digits, from `digits` up, that keep different values different.
-
-    >>> apart(12.345, 12.40), apart(12.34561, 12.34589)
-    (['12.35', '12.4'], ['12.3456', '12.3459'])
-    """
+    """The values with the fewest digits, from `digits` up, that keep different values different."""
     texts: list[str] = []
     for places in range(digits, 10):
         texts = [number(x, places) for x in values]
@@ -126,21 +110,13 @@ def apart(*values: float, digits: int = SENTENCE_DIGITS) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage; only 1 is shown as 100 %.
-
-    >>> percent(0.1), percent(0.123), percent(1 - 1e-12), percent(1.0)
-    ('10 %', '12.3 %', '99.9999999999 %', '100 %')
-    """
+    """A share as a percentage, such as "12.3 %"; only 1 is shown as 100 %."""
     close = share < 1.0 and number(100.0 * share) == "100"
     return f"{number(100.0 * share, 15 if close else TABLE_DIGITS)} %"
 
 
 def runs(tau: float) -> str:
-    """The share 1 - tau of runs in words.
-
-    >>> runs(0.1), runs(0.05), runs(0.5), runs(0.35), runs(1e-12)
-    ('9 of 10 runs', '19 of 20 runs', 'half of all runs', '65 % of runs', 'all but 1e-10 % of runs')
-    """
+    """The share 1 - tau of runs in words, such as "9 of 10 runs" or "all but 1e-10 % of runs"."""
     share = 1.0 - tau
     exact = Fraction(share).limit_denominator(100)
     if abs(float(exact) - share) < 1e-12:
@@ -155,39 +131,23 @@ def runs(tau: float) -> str:
 
 
 def fixed(x: float) -> str:
-    """A number with two decimals.
-
-    >>> fixed(1.149), fixed(-0.0001)
-    ('1.15', '0.00')
-    """
+    """A number with two decimals and a true minus sign."""
     text = f"{x:.2f}"
     return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
 
 
 def brief(x: float) -> str:
-    """A number in a sentence; rounding errors are zero.
-
-    >>> brief(12.3456), brief(1e-13)
-    ('12.35', '0')
-    """
+    """A number in a sentence; rounding errors are zero."""
     return number(round(x, 9), SENTENCE_DIGITS)
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence.
-
-    >>> listed(["a"]), listed(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
+    """Names in a sentence, such as "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def cell(value: Any) -> str:
-    """A cell of a table as people read it.
-
-    >>> cell(True), cell(0.7916666), cell(float("-inf"))
-    ('yes', '0.791667', '-∞')
-    """
+    """A cell of a table as people read it."""
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if value is None:
@@ -198,11 +158,7 @@ def cell(value: Any) -> str:
 
 
 def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Titles and cells of a table as people read it; a column `x_std` is shown within x, as "mean ± deviation".
-
-    >>> displayed(Table([{"gap": 12.3456, "gap_std": 0.5}], {"gap": "cumulative gap"}))
-    (['cumulative gap'], [['12.35 ± 0.5']])
-    """
+    """Titles and cells of a table as people read it; a column `x_std` is shown within x, as "mean ± deviation"."""
     keys = [key for key in table.columns if not (key.endswith("_std") and key[:-4] in table.columns)]
     rows = []
     for row in table.rows:
