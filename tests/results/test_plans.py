@@ -7,7 +7,7 @@ import pytest
 import bqrl
 from bqrl.planners.follow import play_shares
 from bqrl.planners.target import risk_neutral
-from bqrl.results.plans import Solved, level_table, plan_document, plan_files, plan_result, solved_charts
+from bqrl.results.plans import Solved, level_table, plan_document, plan_files, plan_result
 from bqrl.results.result import contents, saved
 from bqrl.results.words import Words
 
@@ -42,10 +42,9 @@ def test_every_level_of_the_slider_has_its_sentence_its_law_and_its_mark(embedde
     for plan in given.all:
         (said,) = [line.text for line in result.lines if line.when.get("tau") == plan.tau]
         assert f"you get at least {plan.value:.4g} EUR" in said
-        charts = {name: chart.to_dict() for name, chart in solved_charts(given).items()}
-        (mark,) = [row for row in embedded(charts["guarantee_curve"], "tau") if float(row["tau"]) == plan.tau]
+        (mark,) = [row for row in embedded(result.charts["guarantee_curve"], "tau") if float(row["tau"]) == plan.tau]
         assert float(mark["y"]) == pytest.approx(plan.value, rel=1e-5)
-        bars = [row for row in embedded(charts["return_law"], "share") if float(row["tau"]) == plan.tau]
+        bars = [row for row in embedded(result.charts["return_law"], "share") if float(row["tau"]) == plan.tau]
         for policy in ("best", "risk-neutral"):
             assert sum(float(row["share"]) for row in bars if row["policy"] == policy) == pytest.approx(1.0, abs=1e-4)
         short = sum(

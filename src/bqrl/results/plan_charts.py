@@ -67,10 +67,7 @@ class Steps:
 def plan_charts(
     plans: Sequence[Plan], curve: GuaranteeCurve | None, neutral: Law | None = None, words: Words = PLAIN
 ) -> dict[str, Any]:
-    """The charts of plans by name: the guarantee curve, if there is one, and the laws of the returns.
-
-    `neutral` is the law of the risk-neutral policy.
-    """
+    """The guarantee curve, if there is one, and the laws of the returns; `neutral` is that of the risk-neutral policy."""
     others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
     drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, others, words)}
     laws, rounded = {plan.tau: plan.law for plan in plans}, any(plan.law_upper is not None for plan in plans)
@@ -132,8 +129,7 @@ def law_chart(
 ) -> Any:  # fmt: skip
     """The probability of each return by level, the part below the promise, if there is one, in another colour.
 
-    The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy. The subtitle says if
-    returns are `rounded` down.
+    The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy.
     """
     alt, promises = altair(), {tau: x for tau, x in promises.items() if x > -np.inf}
     edges, width, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])

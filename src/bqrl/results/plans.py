@@ -107,6 +107,14 @@ def plan_result(solved: Solved) -> Result:
                 tables[f"overview_{level}"] = Table(overview, {}, f"The action by state and {words.stage}.")
         left_out += policy_files(plan.policy, mdp, words, f"policy_{level}", f"{plan.objective}: ", tables, files)
     sentences, choices = _sentences(solved)
+
+    def charts() -> dict[str, Any]:
+        drawn = plan_charts(solved.all, solved.curve, None if solved.neutral is None else solved.neutral[1], words)
+        if solved.shares:
+            names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
+            drawn["policy_map"] = policy_chart(solved.shares, *names, neutral=solved.neutral_shares, words=words)
+        return drawn
+
     result = Result(
         kind="plan",
         title=words.title,
@@ -118,17 +126,7 @@ def plan_result(solved: Solved) -> Result:
         files=files,
         left_out=left_out,
     )
-    return with_charts(result, lambda: solved_charts(solved))
-
-
-def solved_charts(solved: Solved) -> dict[str, Any]:
-    """The charts of the page by name."""
-    words, mdp = solved.words, solved.mdp
-    drawn = plan_charts(solved.all, solved.curve, None if solved.neutral is None else solved.neutral[1], words)
-    if solved.shares:
-        names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
-        drawn["policy_map"] = policy_chart(solved.shares, *names, neutral=solved.neutral_shares, words=words)
-    return drawn
+    return with_charts(result, charts)
 
 
 def policy_files(

@@ -159,19 +159,24 @@ def add_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
 
 def contents(result: Result) -> dict[str, bytes]:
     """The files of a result by name, without the manifest."""
-    tables = {name: {"caption": table.caption, "columns": _columns(table)} for name, table in result.tables.items()}
+    tables: dict[str, Any] = {}
+    for name, table in result.tables.items():
+        tables[name] = {"caption": table.caption, "columns": []}
+        for key in table.columns:
+            types = {type(np.asarray(row[key]).item()) for row in table.rows} - {type(None)}
+            kind = next((kind for kind, (some, _) in COLUMN_TYPES.items() if types and types <= some), "text")
+            tables[name]["columns"].append({"key": key, "title": table.titles.get(key, key), "type": kind})
     head = {
         "format": FORMAT, "version": VERSION, "kind": result.kind, "title": result.title, "settings": result.settings,
         "sentences": result.lines, "tables": tables, "charts": list(result.charts), "choices": result.choices,
         "details": result.details, "left_out": result.left_out,
     }  # fmt: skip
-    parts = [
+    found = {RESULT: (to_json(head) + "\n").encode()}
+    for name, content in (
         *((f"{name}.csv", to_csv(table)) for name, table in result.tables.items()),
         *((f"{name}.vl.json", to_json(spec, indent=None).encode()) for name, spec in result.charts.items()),
         *result.files.items(),
-    ]
-    found = {RESULT: (to_json(head) + "\n").encode()}
-    for name, content in parts:
+    ):
         if not NAME.fullmatch(name) or name == MANIFEST or name.lower() in map(str.lower, found):
             raise ArgumentError(f"{name!r} cannot be the name of a file of a result; choose another", value=name)
         found[name] = content
@@ -180,14 +185,21 @@ def contents(result: Result) -> dict[str, bytes]:
 
 def read(folder: str | Path) -> Result:
     """Read the result of a folder, attached files included, and check that each file is as it was written."""
-    files = Folder(folder).read()
+    files, tables = Folder(folder).read(), dict[str, Table]()
     try:
         head = json.loads(files.pop(RESULT))
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise ValueError(f"version {head['version']} is not {VERSION}")
+        for name, table in head["tables"].items():
+            parse = {column["key"]: COLUMN_TYPES[column["type"]][1] for column in table["columns"]}
+            lines = csv.DictReader(io.StringIO(files.pop(f"{name}.csv").decode(), newline=""))
+            rows = [{key: parse[key](text) if text else None for key, text in line.items()} for line in lines]
+            tables[name] = Table(
+                rows, {column["key"]: column["title"] for column in table["columns"]}, table["caption"]
+            )
         return Result(
             **{key: head[key] for key in ("kind", "title", "settings", "details")},
-            tables={name: _table(files.pop(f"{name}.csv"), **table) for name, table in head["tables"].items()},
+            tables=tables,
             charts={name: json.loads(files.pop(f"{name}.vl.json")) for name in head["charts"]},
             sentences=[Sentence(**line) for line in head["sentences"]],
             choices=[Choice(**choice) for choice in head["choices"]],
@@ -196,23 +208,3 @@ def read(folder: str | Path) -> Result:
         )
     except (KeyError, TypeError, ValueError) as fault:
         raise FileFormatError(f"{Path(folder) / RESULT} cannot be read: {fault}; run the command again") from None
-
-
-def _columns(table: Table) -> list[dict[str, str]]:
-    """Key, title and type of every column."""
-    found = []
-    for key in table.columns:
-        types = {type(np.asarray(row[key]).item()) for row in table.rows} - {type(None)}
-        kind = next((kind for kind, (some, _) in COLUMN_TYPES.items() if types and types <= some), "text")
-        found.append({"key": key, "title": table.titles.get(key, key), "type": kind})
-    return found
-
-
-def _table(content: bytes, caption: str, columns: Sequence[Mapping[str, str]]) -> Table:
-    """The table of a CSV file whose columns are described as `_columns` does."""
-    parse = {column["key"]: COLUMN_TYPES[column["type"]][1] for column in columns}
-    rows = [
-        {key: parse[key](text) if text else None for key, text in row.items()}
-        for row in csv.DictReader(io.StringIO(content.decode(), newline=""))
-    ]
-    return Table(rows, {column["key"]: column["title"] for column in columns}, caption)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from bqrl.results.result import Table
 from bqrl.study.scores import PROVEN, Experiment
 
 SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
-SPOKEN = (3, 4, 5, 10, 20, 100)  # denominators that are easier to imagine than a percentage
 DASH = "\N{EN DASH}"
 UNKNOWN = "The environment does not expose its kernel, so no exact promises and no gaps are known."
 WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "under every kernel in the ball, "}
@@ -56,22 +56,22 @@ class Words:
         """A number with its unit, unless that is a description of several words, which axes alone carry."""
         return f"{text} {self.unit}" if self._short else text
 
-    @property
-    def _short(self) -> bool:
-        return 0 < len(self.unit.split()) <= 2
+    def titled(self, title: str) -> str:
+        """Title of a column of amounts, under the same rule."""
+        return self.axis(title) if self._short else title
+
+    def axis(self, title: str) -> str:
+        """Title of an axis of amounts."""
+        return f"{title} ({self.unit})" if self.unit else title
 
     @property
     def returns(self) -> str:
         """Title of an axis of returns."""
         return self.axis("return")
 
-    def axis(self, title: str) -> str:
-        """Title of an axis of amounts."""
-        return f"{title} ({self.unit})" if self.unit else title
-
-    def titled(self, title: str) -> str:
-        """Title of a column of amounts."""
-        return f"{title} ({self.unit})" if self._short else title
+    @property
+    def _short(self) -> bool:
+        return 0 < len(self.unit.split()) <= 2
 
     def bracket(self, error: float, score_error: float = 0.0) -> str:
         """How far the optimum, and the quantiles of policies if that is more, may lie above what is stated; "" if exact."""
@@ -98,13 +98,12 @@ def number(x: float | None, digits: int = TABLE_DIGITS) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def apart(*values: float, digits: int = SENTENCE_DIGITS) -> list[str]:
-    """The values with the fewest digits, from `digits` up, that keep different values different."""
-    texts: list[str] = []
-    for places in range(digits, 10):
-        texts = [number(x, places) for x in values]
-        pairs = list(zip(texts, values, strict=True))
-        if all(a != b or _equal(x, y) for a, x in pairs for b, y in pairs):
+def apart(*values: float) -> list[str]:
+    """The values with the fewest digits, but at least SENTENCE_DIGITS, that keep different values different."""
+    for digits in range(SENTENCE_DIGITS, 10):
+        texts = [number(x, digits) for x in values]
+        pairs = combinations(zip(texts, values, strict=True), 2)
+        if all(a != b or _equal(x, y) for (a, x), (b, y) in pairs):
             break
     return texts
 
@@ -118,13 +117,13 @@ def percent(share: float) -> str:
 def runs(tau: float) -> str:
     """The share 1 - tau of runs in words, such as "9 of 10 runs" or "all but 1e-10 % of runs"."""
     share = 1.0 - tau
-    exact = Fraction(share).limit_denominator(100)
-    if abs(float(exact) - share) < 1e-12:
-        if exact == Fraction(1, 2):
+    ratio = Fraction(share).limit_denominator(100)
+    count, of = ratio.numerator, ratio.denominator
+    if abs(count / of - share) < 1e-12:
+        if of == 2:
             return "half of all runs"
-        lone = min(exact.numerator, exact.denominator - exact.numerator) == 1
-        if exact.denominator in SPOKEN and (lone or exact.denominator <= 10):
-            return f"{exact.numerator} of {exact.denominator} runs"
+        if of in (3, 4, 5, 10) or (of in (20, 100) and count in (1, of - 1)):  # easier to imagine than a percentage
+            return f"{count} of {of} runs"
     if number(100.0 * share) == "100":
         return f"all but {number(100.0 * tau, RARE_DIGITS)} % of runs"
     return f"{number(100.0 * share, TABLE_DIGITS if share >= 1e-4 else RARE_DIGITS)} % of runs"
@@ -159,16 +158,15 @@ def cell(value: Any) -> str:
 
 def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
     """Titles and cells of a table as people read it; a column `x_std` is shown within x, as "mean ± deviation"."""
-    keys = [key for key in table.columns if not (key.endswith("_std") and key[:-4] in table.columns)]
-    rows = []
-    for row in table.rows:
-        cells = []
-        for key in keys:
-            spread = row.get(f"{key}_std")
-            text = cell(row[key]) if f"{key}_std" not in row else number(row[key], SENTENCE_DIGITS)
-            cells.append(f"{text} ± {number(spread, 2)}" if spread else text)
-        rows.append(cells)
-    return [table.titles.get(key, key) for key in keys], rows
+
+    def shown_cell(row: Mapping[str, Any], key: str) -> str:
+        if f"{key}_std" not in row:
+            return cell(row[key])
+        spread = row[f"{key}_std"]
+        return number(row[key], SENTENCE_DIGITS) + (f" ± {number(spread, 2)}" if spread else "")
+
+    keys = [key for key in table.columns if key.removesuffix("_std") not in table.columns or not key.endswith("_std")]
+    return [table.titles.get(key, key) for key in keys], [[shown_cell(row, key) for key in keys] for row in table.rows]
 
 
 def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
