@@ -165,10 +165,7 @@ def joined(how: str, *parts: Any) -> Any:
 
 
 def thinned(x: FloatArray, y: FloatArray, size: int = MAX_POINTS) -> IntArray:
-    """Indices of at most `size` vertices of a line: its ends, and pairs of neighbours spread evenly along both axes.
-
-    Where the line jumps, both ends of the jump are among them.
-    """
+    """Indices of at most `size` vertices of a line: its ends and pairs of neighbours, as at a jump, evenly along both axes."""
     if x.size <= size:
         return np.arange(x.size)
     along = np.abs(np.diff(x)) / max(float(np.ptp(x)), 1e-300) + np.abs(np.diff(y)) / max(float(np.ptp(y)), 1e-300)
@@ -197,8 +194,7 @@ def mean_curve(label: str, values: FloatArray, points: int = MAX_POINTS, view: t
 
 def averaged_curve(label: str, values: FloatArray) -> Curve:
     """The same of values averaged over MAX_BLOCKS blocks of episodes, each at its last episode."""
-    T = values.shape[1]
-    ends = np.unique(np.linspace(0, T, min(T, MAX_BLOCKS) + 1).round().astype(np.int64))[1:]
+    ends = evenly(values.shape[1] + 1, MAX_BLOCKS + 1)[1:]
     total = np.cumsum(values, axis=1)[:, ends - 1]
     return _banded(label, ends.astype(np.float64), np.diff(total, axis=1, prepend=0.0) / np.diff(ends, prepend=0))
 
@@ -266,7 +262,7 @@ def lines(
         low, high = (curve.y if end is None else end for end in (curve.low, curve.high))
         columns = np.array([curve.x, curve.y, low, high])
         if step:  # a line of steps needs its ends and where it changes
-            corner = np.r_[True, (np.diff(columns[1:]) != 0.0).any(axis=0)]
+            corner = np.r_[True, (columns[1:, 1:] != columns[1:, :-1]).any(axis=0)]
             corner[-1] = True
             columns = columns[:, corner]
         at = thinned(columns[0], columns[1])
@@ -301,10 +297,7 @@ def curves_chart(
     alt, drawn, layers = altair(), lines(curves, "episode", y_title, colours=colours, step=step), []
     if references:
         rows = [[value, f"{name}: {number(value, 5)}"] for name, value in references]
-        marks = alt.Chart(csv_data(["y", "name"], rows, texts=("name",)))
+        marks = alt.Chart(csv_data(["y", "name"], rows, texts=("name",))).encode(y=drawn.y)
         text = marks.mark_text(align="right", dy=-6, color=GREY, fontWeight="bold")
-        layers = [
-            marks.mark_rule(strokeDash=[5, 3], color=GREY).encode(y=drawn.y),
-            text.encode(y=drawn.y, x=alt.value("width"), text="name:N"),
-        ]
-    return drawn.chart(title, " ".join(filter(None, (f"Band: {band}." if band else "", note))), *layers)
+        layers = [marks.mark_rule(strokeDash=[5, 3], color=GREY), text.encode(x=alt.value("width"), text="name:N")]
+    return drawn.chart(title, f"{f'Band: {band}.' if band else ''} {note}".strip(), *layers)
