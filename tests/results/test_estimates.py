@@ -20,7 +20,7 @@ from bqrl.results.estimates import (
     gain_sentence,
     promise_chart,
 )  # fmt: skip
-from bqrl.results.result import file_names
+from bqrl.results.result import contents
 from bqrl.results.words import Words
 
 
@@ -47,7 +47,7 @@ def test_a_result_writes_the_files_that_were_announced(estimate):
     result = fit_result(fit_document(estimate, plan), Words("title"), {"tau": 0.1, "start": None}, estimate, plan)
     assert result.left_out == []
     assert set(result.charts) == set(CHARTS)
-    assert set(file_names(result)) - {"result.json", "manifest.json"} == set(FILES)
+    assert set(contents(result)) - {"result.json"} == set(FILES)
     assert "start" not in result.settings
     assert any("with the declaration stationary and" in str(line) for line in result.sentences)
     plain = fit_result(fit_document(estimate, plan), Words("title"), {}, estimate, plan, draw=False)

@@ -18,7 +18,7 @@ from bqrl.results.learning import (
     main_table,
     optimal_after,
 )
-from bqrl.results.result import file_names
+from bqrl.results.result import contents
 from bqrl.results.words import Words
 from bqrl.study.scores import beats
 
@@ -130,7 +130,7 @@ def test_a_result_writes_only_files_that_were_announced(found, document):
     stems = [
         file_stem(one.learner, one.params, seed, alone=False) for one in found.experiment.learners for seed in range(3)
     ]
-    assert set(file_names(result)) - {"result.json", "manifest.json"} <= set(learning_files(0.3, stems))
+    assert set(contents(result)) - {"result.json"} <= set(learning_files(0.3, stems))
     for spec in result.charts.values():
         said = " ".join(spec["title"]["subtitle"])
         assert said == "Band: 95 % confidence band of the mean, percentile bootstrap over 3 seeds."

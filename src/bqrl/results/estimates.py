@@ -76,7 +76,6 @@ def fit_result(
         title=words.title,
         settings=asked_for(settings),
         tables=tables,
-        charts={},
         sentences=sentences,
         details={**content, "settings": dict(settings)},
         files=files,

@@ -223,7 +223,6 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
         title=words.title,
         settings={"size": in_one_line(found.model, words)} | asked_for(found.settings),
         tables=tables,
-        charts={},
         sentences=[document["meaning"]],
         details=document,
         files=attached,

@@ -18,7 +18,6 @@ from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
 from bqrl.results.result import Result
 from bqrl.results.study_words import QUICK, StudyWords
 from bqrl.results.views import experiment_view
-from bqrl.results.words import fixed
 from bqrl.study.scores import BAND
 from bqrl.study.spec import Spec
 from bqrl.study.tables import KINDS, file_name, level_name, policy_table, shown_states, study_tables
@@ -72,7 +71,6 @@ class StudyView(StudyWords):
             title=(self.spec.study.title or self.spec.study.name) + mark,
             settings=self.settings(),
             tables={name: replace(table, caption=table.caption + mark) for name, table in self.tables().items()},
-            charts={},
             sentences=self.sentences(),
             details=self.details(),
             files=study_tables(self.study) | dict(filter(None, policies)),
@@ -86,7 +84,7 @@ class StudyView(StudyWords):
         plotted = {entry.key: entry.label for entry in spec.entries if entry.plot}
         for i, (tau, measure) in enumerate(zip(spec.levels, spec.plot, strict=True), start=1):
             shown = self.study.shown(tau, names=plotted)
-            figure = experiment_view(shown, measure, POINTS, fixed, colours=self.colours, words=self.words)
+            figure = experiment_view(shown, measure, POINTS, colours=self.colours, words=self.words)
             found[f"figure{i}_tau{level_name(tau)}"] = figure
         found |= {f"final_policy_tau{level_name(tau)}": self.policy_map(tau) for tau in spec.levels if tau in picked}
         found |= {"every_measure": self.every_measure(), "seeds": self.last_values([""])}

@@ -53,7 +53,7 @@ class StudyWords:
     def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False, title: bool = False) -> str:
         """Which learner ends lowest, on the seeds of the curves that are `shown` or on those that no choice was made on."""
         part = (self.study.shown if shown else self.study.ranked)(tau, variant, self.labels)
-        return f"τ = {tau:g}: {order_of(part, measure, fixed, title=title, words=self.words)}"
+        return f"τ = {tau:g}: {order_of(part, measure, title=title, words=self.words)}"
 
     def reached(self, *levels: float) -> str:
         """Whose final policies all reach the optimum at each level."""
