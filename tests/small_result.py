@@ -14,7 +14,7 @@ def make(value: float, tables: int = 2, files: int = 1) -> Result:
         tables={f"table_{i}": Table(rows, {"value": "Value (€)"}, "caption") for i in range(tables)},
         charts={"law": {"mark": "bar", "data": {"values": [{"x": value}]}}},
         sentences=["always", Sentence("at 0.1", {"tau": 0.1})],
-        choices=[Choice("tau", "Level", [0.1, 0.2], ["10 %", "20 %"], 1)],
+        choices=[Choice(name="tau", title="Level", values=[0.1, 0.2], labels=["10 %", "20 %"], start=1)],
         details={"value": value},
         files={f"policy_{i}.npz": bytes([i, int(value)]) for i in range(files)},
     )

@@ -76,9 +76,9 @@ def printed(**number):
 
 
 PRINTED = [
-    {"level": 0.5, "learner": "eps_q", "value": 7.0},
-    {"level": 0.5, "among": ("eps_q", "ucb_bqrl"), "value": 1.0},
-    {"level": 0.2, "what": "threshold", "learner": "ucb_bqrl", "value": 3.0},
+    {"level": 0.5, "learners": ("eps_q",), "value": 7.0},
+    {"level": 0.5, "learners": ("eps_q", "ucb_bqrl"), "value": 1.0},
+    {"level": 0.2, "measure": "threshold", "learners": ("ucb_bqrl",), "value": 3.0},
 ]
 
 

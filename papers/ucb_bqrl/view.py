@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from bqrl.learners.record import Record
 from bqrl.mdp.policy import MarkovPolicy
@@ -35,24 +35,21 @@ VERDICTS = {
     "apart": "further away than that",
     "none": "without a number of ours",
 }
+COLUMNS = "where level what label printed ours ours_std difference further_mean further_std reason".split()
+TITLES = {
+    "level": "τ", "label": "learner", "ours_std": "standard deviation", "further_mean": "further seeds, mean",
+    "further_std": "further seeds, standard deviation",
+}  # fmt: skip
 
 
 class Printed(Settings):
     """A number that the paper prints: a measure at the last episode, or the threshold of a final policy."""
 
-    what: Literal["end", "threshold"] = "end"
     level: Level
     value: float
     where: str = ""
-    learner: str | None = None
-    among: tuple[str, ...] = ()  # without a learner: the smallest of these
-    measure: Literal["capped", "exact", "expected"] = "capped"
-
-    @model_validator(mode="after")
-    def _check(self) -> Printed:
-        if (self.learner is None) == (not self.among):
-            raise ValueError("must name either a learner or, with among, several of them")
-        return self
+    learners: Annotated[tuple[str, ...], Field(min_length=1)]  # of several the one with the smallest measure
+    measure: Literal["capped", "exact", "expected", "threshold"] = "capped"
 
 
 class PrintedNumbers(Settings):
@@ -75,46 +72,43 @@ class View(StudyView):
 
     def __init__(self, study: Study, printed: Sequence[Printed] | None = None) -> None:
         super().__init__(study)
-        known = {entry.key for entry in study.spec.entries}
-        given = read_printed() if printed is None else printed
-        self.printed = [
-            one for one in given if one.level in study.spec.levels and {one.learner, *one.among} - {None} <= known
+        self.comparison = [
+            self._compared(one)
+            for one in (read_printed() if printed is None else printed)
+            if one.level in self.spec.levels and self.labels.keys() >= set(one.learners)
         ]
-        self.comparison = [self._compared(one) for one in self.printed]
 
     def problem_title(self, variant: str) -> str:
         """Offers of the paper, or the changed ones."""
         return f"{variant.replace('_', ' ')} offers" if variant else "offers as in the paper"
 
+    def policy_title(self, tau: float) -> str:
+        """Up to which offer the policy continues at the first stage."""
+        rule = self._first_stage(self.study.picked[tau].actions)
+        does = "has no threshold rule" if rule is None else f"continues up to offer {rule}"
+        return f"τ = {tau:g}: the final policy {does} at the first stage"
+
     def sentences(self) -> list[str]:
         """How many printed numbers agree, then what every study says."""
-        lines = super().sentences()
-        if self.comparison and not self.spec.quick:
-            kinds = [row["verdict"] for row in self.comparison]
+        kinds, found = [row["verdict"] for row in self.comparison], super().sentences()
+        if kinds and not self.spec.quick:
             counts = [f"{kinds.count(kind)} {words}" for kind, words in VERDICTS.items() if kind in kinds]
-            lines.insert(0, f"Of {len(kinds)} printed numbers, {', '.join(counts)}.")
+            found.insert(0, f"Of {len(kinds)} printed numbers, {', '.join(counts)}.")
         if self.spec.variants:
-            lines.append(
+            found.append(
                 "Uniform offers are what every learner assumes before it has seen any; on the other offers the same final"
                 " configurations run without new tuning."
             )
-        return lines
+        return found
 
     def tables(self) -> dict[str, Table]:
         """The printed numbers first."""
-        if not self.comparison:
-            return super().tables()
-        names = "where level what label printed ours ours_std difference further_mean further_std reason".split()
-        titles = {
-            "level": "τ", "label": "learner", "ours_std": "standard deviation", "further_mean": "further seeds, mean",
-            "further_std": "further seeds, standard deviation",
-        }  # fmt: skip
         caption = (
             "Printed numbers and ours. Ours: mean and sample standard deviation over"
             f" {len(self.spec.study.seeds)} held-out seeds; further seeds: the same over {len(self.spec.ranking_seeds())} others."
         )
-        rows = [{name: row.get(name) for name in names} for row in self.comparison]
-        return {"printed_numbers": Table(rows, titles, caption), **super().tables()}
+        rows = [{name: row.get(name) for name in COLUMNS} for row in self.comparison]
+        return ({"printed_numbers": Table(rows, TITLES, caption)} if rows else {}) | super().tables()
 
     def charts(self) -> dict[str, Any]:
         """The charts of every study and the appendix figure of the paper."""
@@ -124,66 +118,49 @@ class View(StudyView):
         """With the printed numbers."""
         return {"comparison": self.comparison, **super().details()}
 
-    def published(self) -> Sequence[Sequence[float]]:
+    def published(self) -> list[tuple[float, str, str, float]]:
         """The printed last values."""
-        levels, keys = self.spec.levels, list(self.labels)
-        return [
-            [
-                levels.index(row["level"]),
-                self.measures.index(row["measure"]),
-                keys.index(row["learner"]),
-                row["printed"],
-            ]
-            for row in self.comparison
-            if row["measure"] in self.measures
-        ]
-
-    def policy_title(self, tau: float) -> str:
-        """Up to which offer the policy continues at the first stage."""
-        rule = self._first_stage(self.study.picked[tau].actions)
-        does = "has no threshold rule" if rule is None else f"continues up to offer {rule}"
-        return f"τ = {tau:g}: the final policy {does} at the first stage"
+        ends = [row for row in self.comparison if row["measure"] in self.measures]
+        return [(row["level"], row["measure"], row["learner"], row["printed"]) for row in ends]
 
     # -- printed numbers --------------------------------------------------------------------------------------------------
 
     def _compared(self, one: Printed) -> dict[str, Any]:
         """A printed number beside ours, with a verdict and what is known about the difference."""
-        ends = self.study.shown(one.level).ends(one.measure)
-        key = one.learner or min(one.among, key=lambda key: (float(ends[key].mean()), key))
-        found = self._threshold(one, key) if one.what == "threshold" else self._end(one, key)
-        ours = found["ours"]
+        key = one.learners[0]
+        if len(one.learners) > 1:
+            ends = self.study.shown(one.level).ends(one.measure)
+            key = min(one.learners, key=lambda key: (float(ends[key].mean()), key))
+        found = self._threshold(one, key) if one.measure == "threshold" else self._end(one, key)
         found |= {
             "where": one.where,
             "level": one.level,
             "learner": key,
-            "label": self.labels[key] + (", smallest of the rest" if one.among else ""),
+            "label": self.labels[key] + (", smallest of the rest" if len(one.learners) > 1 else ""),
             "printed": one.value,
-            "difference": None if ours is None else ours - one.value,
+            "difference": None if found["ours"] is None else found["ours"] - one.value,
         }
-        return found | ({"verdict": "none"} if ours is None or self.spec.quick else {})
+        return found | ({"verdict": "none"} if found["ours"] is None or self.spec.quick else {})
 
     def _end(self, one: Printed, key: str) -> dict[str, Any]:
         """A cumulative measure at the last episode."""
-        held_out, others = self.study.shown(one.level), self.study.ranked(one.level)
-        ours, further = held_out.ends(one.measure)[key], others.ends(one.measure)[key]
-        mean, std = float(further.mean()), float(further.std(ddof=1))
-        spread = std * np.sqrt(1.0 / ours.size + 1.0 / further.size)
+        held_out, further = (part(one.level).ends(one.measure)[key] for part in (self.study.shown, self.study.ranked))
+        ours, mean, std = float(held_out.mean()), float(further.mean()), float(further.std(ddof=1))
+        spread = std * np.sqrt(1.0 / held_out.size + 1.0 / further.size)
         apart = abs(one.value - mean) / spread if spread > 0.0 else np.inf
-        usual = f"{fixed(mean)} with a standard deviation of {fixed(std / np.sqrt(ours.size))}"
-        on = f"on {further.size} other seeds a mean of {ours.size} runs is {usual}"
-        if abs(float(ours.mean()) - one.value) < DIGITS:
+        usual = f"{fixed(mean)} with a standard deviation of {fixed(std / np.sqrt(held_out.size))}"
+        on = f"on {further.size} other seeds a mean of {held_out.size} runs is {usual}"
+        if abs(ours - one.value) < DIGITS:
             verdict, reason = "equal", "Equal in all printed digits."
         elif apart <= ERRORS:
             verdict, reason = "chance", f"Consistent with the variation between seeds: {on}."
         else:
             far = f"{apart:.1f} standard errors" if np.isfinite(apart) else "outside of any spread"
-            verdict, reason = (
-                "apart",
-                f"Not explained by the variation between seeds ({far}): {on}. {self._unknown(one, key)}",
-            )
+            verdict, reason = "apart", f"Not explained by the variation between seeds ({far}): {on}."
+            reason += f" {self._unknown(one, key)}"
         against = self.study.reference(one.level)
         if one.measure == "capped" and against.capped is not None and abs(against.capped - against.optimum) > 1e-9:
-            exact = float(held_out.ends("exact")[key].mean())
+            exact = float(self.study.shown(one.level).ends("exact")[key].mean())
             reason += (
                 f" The capped reference is {against.capped:.6g} by the printed rules (its value is not printed); the exact"
                 f" optimum is {against.optimum:.6g}, and against it ours is {exact:.2f}."
@@ -193,8 +170,8 @@ class View(StudyView):
         return {
             "what": f"cumulative {MEASURES[one.measure][0]} after {self.spec.episodes} episodes",
             "measure": one.measure,
-            "ours": float(ours.mean()),
-            "ours_std": float(ours.std(ddof=1)),
+            "ours": ours,
+            "ours_std": float(held_out.std(ddof=1)),
             "further_mean": mean,
             "further_std": std,
             "verdict": verdict,
@@ -205,9 +182,9 @@ class View(StudyView):
         """What print leaves open, and which of the tuned values would have come nearest to the printed number."""
         final = self.study.finals[key, one.level]
         name = final.tuned.parameter if final.tuned else ""
-        left = "; ".join(filter(None, (self.spec.entry(key).open, name and f"the range of the grid for {name}")))
+        left = "; ".join(filter(None, (self.spec.learners[key].open, name and f"the range of the grid for {name}")))
         text = f"The cause is not known{f'; left open in print: {left}' if left else ''}."
-        if final.tuned is None:
+        if final.tuned is None or not final.tried:
             return text
         text += f" Ours is {final.tuned.winner.value:g}."
         by_episode = MEASURES[one.measure][1]
@@ -215,8 +192,6 @@ class View(StudyView):
             value: float(np.mean([by_episode(record, one.level).sum() for record in records]))
             for value, records in final.tried.items()
         }
-        if not ends:
-            return text
         value = min(ends, key=lambda value: (abs(ends[value] - one.value), value))
         among = f"{len(ends)} values that were tried over {self.spec.episodes} episodes"
         if max(ends.values()) - min(ends.values()) < DIGITS:

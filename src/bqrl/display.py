@@ -20,11 +20,7 @@ def views() -> ModuleType:
 
 
 def plural(noun: str) -> str:
-    """Several of what a noun names; a noun that ends in s is taken as it is.
-
-    >>> plural("year"), plural("study"), plural("batch"), plural("four hours")
-    ('years', 'studies', 'batches', 'four hours')
-    """
+    """Several of what a noun names; a noun that ends in s is taken as it is."""
     if noun.endswith("s"):
         return noun
     if re.search("(x|z|ch|sh)$", noun):
@@ -33,11 +29,7 @@ def plural(noun: str) -> str:
 
 
 def counted(noun: str, number: int | None) -> str:
-    """A number of things.
-
-    >>> counted("state", 1), counted("state", 3)
-    ('1 state', '3 states')
-    """
+    """A number of things, such as "1 state" or "3 states"."""
     if noun.endswith("s"):
         return f"{number} \N{MULTIPLICATION SIGN} {noun}"
     return f"{number} {noun if number == 1 else plural(noun)}"

@@ -48,7 +48,7 @@ def test_one_thing_is_not_called_several(cli, tmp_path):
 
 
 def test_a_command_ends_with_its_folder_its_text_and_what_was_left_out(capsys, tmp_path):
-    result = Result("plan", "t", {}, {}, {}, [], left_out=["no charts"])
+    result = Result(kind="plan", title="t", left_out=["no charts"])
     shown = {"header": "Head", "table": Table([{"n": 1}]), "lines": ["One.", Note("a remark")]}
     conclude({"n": 1}, lambda _: result, tmp_path / "o", as_json=False, **shown)
     out, err = capsys.readouterr()
@@ -65,7 +65,7 @@ def test_a_command_ends_with_its_folder_its_text_and_what_was_left_out(capsys, t
 def test_nothing_is_printed_if_the_folder_cannot_be_written(capsys, tmp_path):
     (tmp_path / "result.json").write_text("mine")
     with pytest.raises(FileExistsError, match="was not written by bqrl"):
-        conclude({}, lambda _: Result("plan", "t", {}, {}, {}, []), tmp_path, as_json=True)
+        conclude({}, lambda _: Result(kind="plan", title="t"), tmp_path, as_json=True)
     assert capsys.readouterr() == ("", "")
 
 

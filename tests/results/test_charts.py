@@ -74,6 +74,8 @@ def test_the_colour_of_a_learner_depends_neither_on_its_name_nor_on_the_others()
         assert learner_colours([Contender("x", one.learner, one.params)]) == {"x": together[one.label]}
     target = Contender("x", "ucb-bqrl", {"planner": "target", "stationary": False})
     assert learner_colours([target]) == {"x": together["our ucb-bqrl"]}
+    three = [Contender("a", "psrl"), Contender("b", "ucb-bqrl"), Contender("c", "psrl", {"prior": 2.0})]
+    assert learner_colours(three) == {"a": "#7B5EA7", "b": "#0072B2", "c": "#D81B60"}
     assert learner_colours([Contender("x", LEARNERS["psrl"])]) == {"x": together["our psrl"]}
 
 

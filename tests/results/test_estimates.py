@@ -20,7 +20,7 @@ from bqrl.results.estimates import (
     gain_sentence,
     promise_chart,
 )  # fmt: skip
-from bqrl.results.result import file_names
+from bqrl.results.result import contents
 from bqrl.results.words import Words
 
 
@@ -47,9 +47,9 @@ def test_a_result_writes_the_files_that_were_announced(estimate):
     result = fit_result(fit_document(estimate, plan), Words("title"), {"tau": 0.1, "start": None}, estimate, plan)
     assert result.left_out == []
     assert set(result.charts) == set(CHARTS)
-    assert set(file_names(result)) - {"result.json", "manifest.json"} == set(FILES)
+    assert set(contents(result)) - {"result.json"} == set(FILES)
     assert "start" not in result.settings
-    assert any("Declaring stationary raises the promise" in str(line) for line in result.sentences)
+    assert any("with the declaration stationary and" in str(line) for line in result.sentences)
     plain = fit_result(fit_document(estimate, plan), Words("title"), {}, estimate, plan, draw=False)
     assert plain.charts == {}
 
@@ -59,7 +59,7 @@ def test_amounts_and_stages_of_a_fit_are_in_the_words_of_the_problem(estimate):
     result = fit_result(fit_document(estimate, plan, words), words, {}, estimate, plan)
     said = " ".join(line.text for line in result.lines)
     assert f"you get at least {plan.value:.6g} EUR, assuming" in said
-    assert re.search(r"raises the promise from (none|[-.\d]+ EUR) to [-.\d]+ EUR", said)
+    assert re.search(r"is [-.\d]+ EUR with the declaration \S+ and (none|[-.\d]+ EUR) without", said)
     tables = result.tables
     assert tables["policies"].titles["value"] == tables["projection"].titles["value"] == "0.1-quantile (EUR)"
     assert (tables["policies"].titles["lower"], tables["gains"].titles["value"]) == ("lower (EUR)", "promise (EUR)")
@@ -99,19 +99,11 @@ def test_the_reason_is_a_sentence_of_the_result():
     assert "gains" not in result.tables
 
 
-@pytest.mark.parametrize(
-    ("without", "value", "words"),
-    [
-        (14.0, 16.0, "raises the promise from 14 to 16."),
-        (-np.inf, 16.0, "raises the promise from none to 16."),
-        (16.0, 16.0, "does not change the promise (16)."),
-        (16.0, 14.0, "lowers the promise from 16 to 14."),
-    ],
-)
-def test_gains_in_words(without, value, words):
-    gain = {"declaration": "support", "without": without, "value": value, "note": ""}
-    assert gain_sentence(gain) == f"Declaring support {words}"
-    assert gain_sentence(gain | {"without": None, "note": "x"}) == "The promise without support cannot be computed: x."
+def test_gains_in_words():
+    gain = {"declaration": "support", "without": -np.inf, "value": 16.0, "note": ""}
+    assert gain_sentence(gain) == "The promise is 16 with the declaration support and none without it."
+    unknown = gain_sentence(gain | {"without": None, "note": "x"})
+    assert unknown == "The promise without the declaration support cannot be computed: x."
 
 
 def test_the_chart_of_promises_leaves_out_what_is_not_finite():
@@ -119,7 +111,8 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
         {"policy": "logging policy", "value": 1.0, "lower": -np.inf, "upper": 2.0, "meaning": "estimate with an interval"},
         {"policy": "robust plan", "value": -np.inf, "lower": None, "upper": None, "meaning": "promise"},
     ]  # fmt: skip
-    spec = promise_chart(rows, [{"factor": 2, "episodes": 8, "value": 3.0}], "0.1-quantile", "an interval").to_dict()
+    content = {"policies": rows, "projection": [{"factor": 2, "episodes": 8, "value": 3.0}]}
+    spec = promise_chart(content, "0.1-quantile", "an interval").to_dict()
     assert [(row["policy"], row["low"], row["high"]) for row in chart_values(spec, 0)] == [
         ("logging policy", 1.0, 2.0),
         ("2 times the data", 3.0, 3.0),

@@ -9,7 +9,7 @@ from small_result import make
 
 from bqrl.errors import FileFormatError
 from bqrl.results import folder as module
-from bqrl.results.result import Result, add_files, check_folder, file_names, read, write
+from bqrl.results.result import Result, add_files, check_folder, contents, read, write
 
 
 class Killed(BaseException):
@@ -98,7 +98,7 @@ def test_a_kill_at_every_operation_leaves_the_old_the_new_or_an_interrupted_fold
         rerun = third if n % 2 else new  # a rerun may differ: timings are part of a result
         write(rerun, folder)
         assert same(folder, rerun)
-        assert {*os.listdir(folder)} == {*file_names(rerun), "notes.txt", module.LOCK}
+        assert {*os.listdir(folder)} == {*contents(rerun), module.MANIFEST, "notes.txt", module.LOCK}
         assert (folder / "notes.txt").read_text() == "mine"
         if finished:
             assert count() < n
@@ -120,7 +120,7 @@ def test_a_kill_during_the_second_of_two_interrupted_runs_is_completed_by_the_th
                     pass
         write(make(4.0, 1), folder)
         assert same(folder, make(4.0, 1))
-        assert {*os.listdir(folder)} == {*file_names(make(4.0, 1)), module.LOCK}
+        assert {*os.listdir(folder)} == {*contents(make(4.0, 1)), module.MANIFEST, module.LOCK}
 
 
 def test_files_of_others_are_never_touched_and_refused_before_work(tmp_path):
@@ -176,7 +176,7 @@ def test_a_link_in_place_of_a_file_is_refused(tmp_path):
 
 
 def test_subfolders_are_ours_only_if_they_are_folders(tmp_path):
-    inside = Result("plan", "t", {}, {}, {}, [], files={"figures/law.png": b"x"})
+    inside = Result(kind="plan", title="t", files={"figures/law.png": b"x"})
     write(inside, tmp_path / "r")
     assert read(tmp_path / "r").files == inside.files
     (tmp_path / "elsewhere").mkdir()

@@ -36,13 +36,13 @@ def test_a_new_kind_of_result_needs_no_page_of_its_own():
         tables={"answers": Table([{"who": NASTY, "share": 0.25, "share_std": 0.01}] * 300, {"who": "<who>"}, NASTY)},
         charts={"bars": SPEC},
         sentences=["Always.", Sentence("Only at 0.2.", {"level": 0.2}), Sentence("Only at 0.1.", {"level": 0.1})],
-        choices=[Choice("level", "Level", [0.1, 0.2, 0.3], ["a", "b", "c"], 1)],
+        choices=[Choice(name="level", title="Level", values=[0.1, 0.2, 0.3], labels=["a", "b", "c"], start=1)],
         details={"versions": {"bqrl": "1"}, "seconds": 2.0},
     )
     html = page(result)
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S).group(1))
     assert data["charts"][0]["data"]["values"] == [{"x": "</script><b>"}]
-    assert data["tables"][0]["csv"].count("\n") == 301
+    assert data["tables"]["answers"].count("\n") == 301
     visible = html.split('<script type="application/json"')[0]
     assert NASTY not in visible
     assert "&lt;script&gt;" in visible
@@ -59,16 +59,16 @@ def test_a_new_kind_of_result_needs_no_page_of_its_own():
 
 
 def test_a_result_without_charts_carries_no_library():
-    html = page(Result("plan", "t", {}, {}, {}, ["One sentence."]))
+    html = page(Result(kind="plan", title="t", sentences=["One sentence."]))
     assert len(html) < 20_000
     assert '<div class="card" id="sentences" aria-live="polite"><p>One sentence.</p></div>' in html
 
 
 def test_a_page_has_no_empty_box_and_no_empty_heading():
-    html = page(Result("problems", "t", {}, {"a": Table([{"x": 1}])}, {}, []))
+    html = page(Result(kind="problems", title="t", tables={"a": Table([{"x": 1}])}))
     assert 'class="card"' not in html
     assert "<h2>Settings</h2>" not in html
-    assert "<h2>Settings</h2>" in page(Result("problems", "t", {"a": 1}, {}, {}, []))
+    assert "<h2>Settings</h2>" in page(Result(kind="problems", title="t", settings={"a": 1}))
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def test_the_page_on_a_phone(browser, report, dark):
 def test_marks_without_a_colour_can_be_read_in_the_dark(browser, tmp_path, dark):
     marks = [{"mark": "rule"}, {"mark": "text", "encoding": {"text": {"field": "x"}}}, {"mark": "point"}]
     spec = {"data": {"values": [{"x": 1}, {"x": 2}]}, "layer": marks, "encoding": {"x": QUANTITY}, "title": "t"}
-    (tmp_path / PAGE).write_text(page(Result("plan", "t", {}, {}, {"a": spec}, [])))
+    (tmp_path / PAGE).write_text(page(Result(kind="plan", title="t", charts={"a": spec})))
     open_page(browser, tmp_path / PAGE, 1280, dark)
     inks = browser.execute_script(
         "return [...document.querySelectorAll('.view text')].map(t => getComputedStyle(t).fill)"
@@ -274,7 +274,7 @@ def test_no_legend_is_cut(browser, tmp_path):
         seen = {"x": QUANTITY, "y": beside, "color": colour}
         values = [{"x": n, "who": label} for n, label in enumerate(labels)]
         charts[key] = {"data": {"values": values}, "mark": "point", "encoding": seen, "config": STYLE, "height": 300}
-    (tmp_path / PAGE).write_text(page(Result("plan", "t", {}, {}, charts, [])))
+    (tmp_path / PAGE).write_text(page(Result(kind="plan", title="t", charts=charts)))
     for width in (1280, 390):
         open_page(browser, tmp_path / PAGE, width)
         for svg, labels in zip(browser.find_elements("css selector", ".view svg"), names.values(), strict=True):
@@ -358,7 +358,7 @@ def test_charts_on_logarithmic_axes_are_quiet_in_a_browser(browser, tmp_path):
     charts = {}
     for name in ("bounds", "hard"):
         charts |= {stem: chart.to_dict() for stem, chart in EXPERIMENTS[name].charts(small_theory(name), "t").items()}
-    (tmp_path / PAGE).write_text(page(Result("theory", "t", {}, {}, charts, [])))
+    (tmp_path / PAGE).write_text(page(Result(kind="theory", title="t", charts=charts)))
     open_page(browser, tmp_path / PAGE, 1280)
     assert len(browser.find_elements("css selector", ".view svg")) == 3
     check_quiet(browser)
@@ -367,8 +367,10 @@ def test_charts_on_logarithmic_axes_are_quiet_in_a_browser(browser, tmp_path):
 @pytest.mark.slow
 def test_published_values_in_some_views_are_quiet_in_a_browser(browser, study, tmp_path):
     view = paper_view().View(study, [printed(**one) for one in PRINTED])
-    assert view.published()[0][:2] != [0, 0]  # the first view has none
-    (tmp_path / PAGE).write_text(page(Result("study", "t", {}, {}, {"seeds": view.charts()["seeds"].to_dict()}, [])))
+    assert all(level != view.spec.levels[0] for level, *_ in view.published())  # the first view has none
+    (tmp_path / PAGE).write_text(
+        page(Result(kind="study", title="t", charts={"seeds": view.charts()["seeds"].to_dict()}))
+    )
     open_page(browser, tmp_path / PAGE, 1280)
     assert len(browser.find_elements("css selector", ".mark-symbol path")) > 9
     check_quiet(browser)
@@ -377,4 +379,4 @@ def test_published_values_in_some_views_are_quiet_in_a_browser(browser, study, t
 def test_the_page_names_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=r'the page needs Jinja2; install them with: pip install "bqrl\[plots\]"'):
-        page(Result("plan", "t", {}, {}, {}, []))
+        page(Result(kind="plan", title="t"))

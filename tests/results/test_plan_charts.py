@@ -144,12 +144,7 @@ def test_the_legend_of_a_map_has_the_actions_of_its_cells():
     stages = (["a"], [str(a) for a in range(50)])
     color = policy_chart({0.1: shares[:20]}, *stages).to_dict()["encoding"]["color"]
     assert color["scale"]["domain"] == [str(a) for a in range(20)]
-    assert "values" not in color["legend"]
-    both = np.concatenate([shares[:1], shares], axis=0)[:30]
-    spec = policy_chart({0.1: both, 0.2: shares[10:40]}, *stages).to_dict()
-    legend = spec["encoding"]["color"]["legend"]
-    assert (len(legend["values"]), legend["symbolLimit"]) == (MAX_LEGEND, MAX_LEGEND)
-    assert "The legend has the 30 most frequent of 40 actions." in " ".join(spec["title"]["subtitle"])
+    assert color["legend"]["symbolLimit"] == MAX_LEGEND  # Vega says how many entries are left out
 
 
 def test_the_map_shows_the_action_played_most_often():

@@ -7,8 +7,8 @@ import pytest
 import bqrl
 from bqrl.planners.follow import play_shares
 from bqrl.planners.target import risk_neutral
-from bqrl.results.plans import Solved, level_table, plan_document, plan_files, plan_result, solved_charts
-from bqrl.results.result import file_names, saved
+from bqrl.results.plans import Solved, level_table, plan_document, plan_files, plan_result
+from bqrl.results.result import contents, saved
 from bqrl.results.words import Words
 
 MODEL = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
@@ -21,14 +21,15 @@ def solved(taus=(0.2, 0.5), others=(0.8,), **options):
     policy, law, _ = risk_neutral(MODEL, 0)
     shares = {plan.tau: play_shares(MODEL, plan.policy) for plan in [*plans, *more]}
     return Solved(
-        WORDS, MODEL, tuple(plans), tuple(more), (policy, law, law), {"tau": list(taus), "gap": None}, curve, shares
-    )
+        words=WORDS, mdp=MODEL, plans=tuple(plans), others=tuple(more), neutral=(policy, law, law),
+        settings={"tau": list(taus), "gap": None}, curve=curve, shares=shares,
+    )  # fmt: skip
 
 
 def test_a_result_writes_only_files_that_were_announced():
     result = plan_result(solved())
     assert result.left_out == []
-    assert set(file_names(result)) - {"result.json", "manifest.json"} <= set(plan_files([0.2, 0.5]))
+    assert set(contents(result)) - {"result.json"} <= set(plan_files([0.2, 0.5]))
     assert result.settings == {"size": "7 states, 2 actions, 4 weeks, start 2", "tau": [0.2, 0.5]}
     assert list(result.charts) == ["guarantee_curve", "return_law", "policy_map"]
 
@@ -39,13 +40,11 @@ def test_every_level_of_the_slider_has_its_sentence_its_law_and_its_mark(embedde
     tau = result.choices[0]
     assert (tau.values, tau.values[tau.start]) == ([0.2, 0.5, 0.8], 0.2)
     for plan in given.all:
-        texts = {line.when["policy"]: line.text for line in result.lines if line.when["tau"] == plan.tau}
-        assert set(texts) == {"best", "risk-neutral"}
-        assert texts["risk-neutral"].startswith("Shown: the risk-neutral policy.")
-        charts = {name: chart.to_dict() for name, chart in solved_charts(given).items()}
-        (mark,) = [row for row in embedded(charts["guarantee_curve"], "tau") if float(row["tau"]) == plan.tau]
+        (said,) = [line.text for line in result.lines if line.when.get("tau") == plan.tau]
+        assert f"you get at least {plan.value:.4g} EUR" in said
+        (mark,) = [row for row in embedded(result.charts["guarantee_curve"], "tau") if float(row["tau"]) == plan.tau]
         assert float(mark["y"]) == pytest.approx(plan.value, rel=1e-5)
-        bars = [row for row in embedded(charts["return_law"], "share") if float(row["tau"]) == plan.tau]
+        bars = [row for row in embedded(result.charts["return_law"], "share") if float(row["tau"]) == plan.tau]
         for policy in ("best", "risk-neutral"):
             assert sum(float(row["share"]) for row in bars if row["policy"] == policy) == pytest.approx(1.0, abs=1e-4)
         short = sum(
@@ -56,19 +55,21 @@ def test_every_level_of_the_slider_has_its_sentence_its_law_and_its_mark(embedde
 
 def test_the_sentence_beside_the_risk_neutral_policy_says_whose_promise_it_is():
     (plan,) = (given := solved((0.2,), ())).plans
-    own, neutral = (line.text for line in plan_result(given).lines)
-    assert neutral == f"Shown: the risk-neutral policy. With the planned policy, in{own[2:]}"
-    assert f"you get at least {plan.value:.4g} EUR" in neutral
+    neutral, own = plan_result(given).lines
+    assert neutral.when == {"policy": "risk-neutral"}
+    assert neutral.text == "Shown: the risk-neutral policy. The sentence below is about the planned policy."
+    assert own.when == {"tau": 0.2}  # with either policy
+    assert f"you get at least {plan.value:.4g} EUR" in own.text
 
 
 def test_over_a_ball_the_promise_is_said_once():
     result = plan_result(solved((0.2,), (), radius=0.1, attitude="robust"))
-    own = result.lines[0].text
+    own = result.lines[1].text
     assert own.startswith("Under every kernel in the ball, in 4 of 5 runs you get at least ")
     assert own.count("in the ball") == 1
     given = solved((0.2,), ())
     noted = replace(given, plans=tuple(replace(plan, notes=("a note",)) for plan in given.plans))
-    assert plan_result(noted).lines[0].text == f"{plan_result(given).lines[0].text} A note."
+    assert plan_result(noted).lines[1].text == f"{plan_result(given).lines[1].text} A note."
 
 
 @pytest.mark.parametrize(

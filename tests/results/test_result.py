@@ -1,13 +1,15 @@
 """The files of a result hold all of it, and their names stay inside the folder."""
 
 import os
+from types import MappingProxyType
 
+import numpy as np
 import pytest
 from small_result import make
 
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.results.folder import Folder
-from bqrl.results.result import Result, Sentence, Table, file_names, read, write
+from bqrl.results.result import Result, Sentence, Table, contents, read, to_json, write
 
 
 def test_a_result_survives_the_folder(tmp_path):
@@ -19,18 +21,30 @@ def test_a_result_survives_the_folder(tmp_path):
     assert (back.charts, back.files, back.choices) == (given.charts, given.files, given.choices)
     assert back.settings == {"tau": 0.1, "gap": None, "start": 3}
     assert back.sentences == [Sentence("always"), Sentence("at 0.1", {"tau": 0.1})]
-    assert set(file_names(given)) == {name for name in os.listdir(tmp_path / "new" / "folder") if name[0] != "."}
+    written = {name for name in os.listdir(tmp_path / "new" / "folder") if name[0] != "."}
+    assert {*contents(given), "manifest.json"} == written
+
+
+def test_json_holds_plain_values():
+    class Thing:
+        def __str__(self):
+            return "a thing"
+
+    given = {"inf": np.inf, "array": np.array([1.5, np.nan]), "flag": np.bool_(True), 1: (Thing(), Sentence("a"))}
+    text = '{"inf": null, "array": [1.5, null], "flag": true, "1": ["a thing", {"text": "a", "when": {"x": 1}}]}'
+    given[1][1].when["x"] = np.int64(1)
+    assert to_json(MappingProxyType(given), indent=None) == text
 
 
 @pytest.mark.parametrize("name", ["../x", "a/../../b", "/a", "a//b", "manifest.json", "RESULT.json", ".hidden", ""])
 def test_names_of_files_stay_inside_the_folder(tmp_path, name):
     with pytest.raises(ArgumentError, match="cannot be the name of a file"):
-        write(Result("plan", "t", {}, {}, {}, [], files={name: b""}), tmp_path)
+        write(Result(kind="plan", title="t", files={name: b""}), tmp_path)
 
 
 def test_columns_keep_their_types(tmp_path):
     rows = [{"flag": True, "count": 3, "share": 1.0, "code": "1.0"}, {"flag": None, "count": 4, "share": 2, "code": ""}]
-    write(Result("plan", "t", {}, {"all": Table(rows)}, {}, []), tmp_path)
+    write(Result(kind="plan", title="t", tables={"all": Table(rows)}), tmp_path)
     back = read(tmp_path).tables["all"].rows
     assert back == [rows[0], rows[1] | {"code": None}]  # an empty text is an empty field
     assert [type(value) for value in back[0].values()] == [bool, int, float, str]

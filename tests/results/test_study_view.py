@@ -24,7 +24,7 @@ def numbers(rows, *keys, **where):
 
 
 def test_the_main_figure_draws_the_mean_and_the_bootstrap_band_of_the_held_out_seeds(study, view, embedded):
-    spec = view.figure(0.5, "capped").to_dict()
+    spec = view.charts()["figure2_tau0p5"].to_dict()
     drawn = numbers(embedded(spec, "low"), "x", "y", "low", "high", k=0)
     curves = study.experiments["", 0.5].part((1, 2)).values("ucb_bqrl", "capped")
     assert curves.shape == (2, 60)
@@ -48,7 +48,7 @@ def test_every_chart_with_a_band_says_that_it_is_a_bootstrap_band(view):
 
 def test_long_curves_are_thinned_and_say_to_how_many_points(view, monkeypatch, embedded):
     monkeypatch.setattr(study_view, "POINTS", 10)
-    spec = view.figure(0.5, "capped").to_dict()
+    spec = view.charts()["figure2_tau0p5"].to_dict()
     assert len(numbers(embedded(spec, "low"), "x", k=0)) == 10
     assert "Drawn through 10 of 60 episodes." in " ".join(spec["title"]["subtitle"])
     assert study_view.POINTS < MAX_POINTS
@@ -65,7 +65,7 @@ def test_a_learner_has_one_colour_in_all_charts_of_a_study(study):
     charts = view.charts()
     for name in ("figure1_tau0p2", "figure2_tau0p5", "every_measure", "seeds", "promises", "return_laws", "variants"):
         drawn = colours_of(charts[name].to_dict())
-        drawn.pop("best promise", None)
+        drawn.pop("exact optimum", None)
         assert drawn.items() <= expected.items(), name
         assert len(drawn) == (2 if name.startswith("figure") else 3), name
 
@@ -105,9 +105,9 @@ def test_every_choice_of_the_selectors_has_its_own_title(view):
     assert spec["usermeta"]["selectors"] == ["level", "measure", "problem"]
     titles = spec["usermeta"]["titles"]
     assert titles[1][0][1] == view.order(0.5, "exact", "geometric", shown=True, title=True)
-    strip = view.strip(["geometric"], ("exact", "expected")).to_dict()
-    assert strip["usermeta"]["selectors"] == ["level", "measure"]
-    assert strip["usermeta"]["titles"][0][1] == view.order(0.2, "expected", "geometric", title=True)
+    ends = view.last_values(["geometric"]).to_dict()
+    assert ends["usermeta"]["selectors"] == ["level", "measure", "problem"]
+    assert ends["usermeta"]["titles"][0][2][0] == view.order(0.2, "expected", "geometric", title=True)
 
 
 def test_without_altair_the_study_has_no_charts_and_says_why(view, monkeypatch):

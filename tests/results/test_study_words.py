@@ -7,6 +7,7 @@ import pytest
 from small_study import SMALL, make
 
 from bqrl.results.study_words import StudyWords, words_of
+from bqrl.results.words import brief
 from bqrl.study.problems import problem_of
 from bqrl.study.study import Study
 
@@ -38,8 +39,9 @@ def test_the_order_of_shown_curves_is_that_of_the_held_out_seeds(study, view):
     text = view.order(0.5, "exact", shown=True)
     assert text.startswith("τ = 0.5: ")
     first = text.split(" have " if " have " in text else " has ")[0]
-    assert all((label in first) == (ends[key].mean() - least < 0.005) for key, label in view.labels.items())
-    assert f"after 60 episodes, {least:.2f} on average over 2 seeds" in text
+    for key, label in view.labels.items():
+        assert (label in first) == (brief(ends[key].mean()) == brief(least))
+    assert f"after 60 episodes, {brief(least)} on average over 2 seeds" in text
     assert "on average over 3 seeds" in view.order(0.5, "exact")
     assert "on average over 2 seeds" in view.order(0.5, "exact", "geometric")
 
@@ -63,24 +65,33 @@ def test_titles_and_sentences_of_a_study_have_units(study, monkeypatch):
     assert tables["orderings"].titles["order"] == "smallest first (EUR)"
     assert tables["references"].titles["exact"] == "exact optimum (EUR)"
     assert " EUR on average over" in view.order(0.5, "exact")
-    assert " EUR" in view.laws_title(0.5)
-    assert " EUR where " in view.promise_title()
+    assert " EUR)" in view.reached(0.5)
     assert "in the first week" in view.policy_title(0.5)
     best = study.reference(0.5)
     monkeypatch.setattr(Study, "reference", lambda *_: replace(best, capped=0.25, optimum=0.5))
     assert "τ = 0.5: the capped reference is 0.25 EUR, the exact optimum 0.5 EUR." in view.sentences()
 
 
-def test_a_policy_that_plays_one_action_depends_on_nothing(study):
-    """Once "plays Run at the first stage, depending on the state" where only Run was played."""
+def test_the_optimum_is_reached_by_those_whose_final_policies_all_promise_it(study, view):
+    best = study.reference(0.5).optimum
+    for key, label in view.labels.items():
+        promises = [record.quantile(0.5)[-1] for record in study.shown(0.5).records[key]]
+        assert (label in view.reached(0.5)) == (min(promises) >= best - 1e-9)
+    unreachable = replace(study.reference(0.5), optimum=2.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Study, "reference", lambda *_: unreachable)
+        none = "no learner at τ = 0.2 (2); no learner at τ = 0.5 (2)"
+        assert view.reached(0.2, 0.5) == f"The exact optimum is reached on every held-out seed by {none}"
 
+
+def test_the_title_of_a_policy_lists_what_it_plays_first_in_the_states_that_are_shown(study):
     def title(first):
         picked = replace(study.picked[0.5], actions=np.array([first] * 4))
         return StudyWords(replace(study, picked={0.5: picked})).policy_title(0.5)
 
-    assert title([1] * 7) == "τ = 0.5: in the first stage the final policy plays Continue, in every state"
-    assert title([1] * 6 + [0]).endswith("plays Continue, in every state")  # "sold" is not shown
-    assert title([1] * 5 + [0, 0]).endswith("plays Continue and Stop, depending on the state")
+    assert title([1] * 7) == "τ = 0.5: in the first stage the final policy plays Continue"
+    assert title([1] * 6 + [0]).endswith("plays Continue")  # "sold" is not shown
+    assert title([1] * 5 + [0, 0]).endswith("plays Continue and Stop")
 
 
 def test_held_out_seeds_are_not_called_seeds_that_no_choice_was_made_on(tmp_path):
@@ -107,7 +118,7 @@ def test_a_study_says_where_its_optimum_is_a_bracket(study):
     assert said in view.sentences()
     assert view.tables()["references"].caption.endswith(said)
     assert view.tables()["references"].titles["exact"] == "proven lower value of the optimum"
-    assert "exact optimum" not in str(view.tables()) + str(view.sentences()) + view.laws_title(0.5)
+    assert "exact optimum" not in str(view.tables()) + str(view.sentences()) + view.reached(0.5)
 
 
 def test_the_settings_name_every_learner_and_what_is_tuned(study, view):

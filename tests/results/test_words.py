@@ -1,22 +1,21 @@
 # ruff: noqa: E501  (a case and its sentence stay on one line)
 
-import doctest
-
 import numpy as np
 import pytest
 
 import bqrl
-from bqrl import display
 from bqrl.errors import ArgumentError
-from bqrl.results import charts, estimates, learning, result, words
+from bqrl.results.result import Table
 from bqrl.results.words import (
     Words,
     apart,
-    attained,
+    brief,
     cell,
     compared,
+    displayed,
     fixed,
     learned,
+    listed,
     meaning,
     number,
     order_of,
@@ -38,17 +37,13 @@ LEVEL = {
 }
 
 
-@pytest.mark.parametrize("module", [charts, display, estimates, learning, result, words])
-def test_doctests(module):
-    result = doctest.testmod(module)
-    assert result.attempted
-    assert not result.failed
-
-
 @pytest.mark.parametrize(
     ("x", "text"),
-    [(0.1, "0.1"), (-12.0, "-12"), (1e6, "1000000"), (123456.789, "123457"), (1e-5, "1e-05"), (1 / 3, "0.333333")],
-)
+    [
+        (0.1, "0.1"), (-12.0, "-12"), (1e6, "1000000"), (123456.789, "123457"), (1e-5, "1e-05"), (1 / 3, "0.333333"),
+        (19 / 24, "0.791667"), (1234567.0, "1234567"), (-0.0, "0"), (2e-7, "2e-07"),
+    ],
+)  # fmt: skip
 def test_numbers_read_as_people_write_them(x, text):
     assert number(x) == text
 
@@ -60,6 +55,8 @@ def test_missing_and_infinite_numbers():
 
 def test_different_numbers_look_different():
     assert apart(1.0, 1.0) == ["1", "1"]
+    assert apart(12.345, 12.40) == ["12.35", "12.4"]
+    assert apart(12.34561, 12.34589) == ["12.3456", "12.3459"]
     assert apart(1000.001, 1000.002) == ["1000.001", "1000.002"]
 
 
@@ -90,7 +87,28 @@ def test_shares_of_runs(tau, text):
 def test_percent():
     assert percent(0.1 - 0.03) == "7 %"
     assert percent(1.0) == "100 %"
+    assert percent(0.123) == "12.3 %"
     assert percent(1 - 1e-9) == "99.9999999 %"
+    assert percent(1 - 1e-12) == "99.9999999999 %"
+
+
+def test_numbers_and_names_in_sentences():
+    assert (fixed(1.149), fixed(-0.0001), fixed(-2.0)) == ("1.15", "0.00", "\N{MINUS SIGN}2.00")
+    assert (brief(12.3456), brief(1e-13)) == ("12.35", "0")
+    assert (listed(["a"]), listed(["a", "b", "c"])) == ("a", "a, b and c")
+
+
+def test_units_of_several_words_stand_on_axes_alone():
+    words, sale = Words("Treatment", unit="QALY", stage="year"), Words("Sale", unit="share of the best offer")
+    assert (words.amount("12.5"), words.returns, words.titled("mean")) == ("12.5 QALY", "return (QALY)", "mean (QALY)")
+    assert (sale.amount("0.5"), sale.titled("mean")) == ("0.5", "mean")
+    assert sale.axis("mean") == "mean (share of the best offer)"
+
+
+def test_cells_of_tables():
+    assert (cell(0.7916666), cell(float("-inf")), cell(None), cell("a")) == ("0.791667", "-∞", "\N{EN DASH}", "a")
+    table = Table([{"gap": 12.3456, "gap_std": 0.5}], {"gap": "cumulative gap"})
+    assert displayed(table) == (["cumulative gap"], [["12.35 ± 0.5"]])
 
 
 @pytest.mark.parametrize(
@@ -103,8 +121,8 @@ def test_percent():
         ),
         (
             {"risk_neutral": {"value": 19 / 24, "upper": 19 / 24, "mean": 0.8}},
-            "In 9 of 10 runs you get at least 0.7917, the best that any policy can promise; the risk-neutral policy gives the"
-            " same.",
+            "In 9 of 10 runs you get at least 0.7917, the best that any policy can promise; the risk-neutral policy gives"
+            " 0.7917.",
         ),
         (
             {"beta": 0.1, "policy": "mixture", "risk_neutral": None},
@@ -114,8 +132,8 @@ def test_percent():
         ({"upper": None, "risk_neutral": None}, "In 9 of 10 runs you get at least 0.7917."),
         (
             {"value": 12.0, "upper": 12.5, "exact": False, "risk_neutral": {"value": 9.0, "upper": 9.5, "mean": 9.0}},
-            "In 9 of 10 runs you get at least 12; no policy can promise more than 12.5; the risk-neutral policy gives between 9"
-            " and 9.5.",
+            "In 9 of 10 runs you get at least 12; no policy can promise more than 12.5; the risk-neutral policy gives at"
+            " least 9.",
         ),
         (
             {"value": 12.0, "upper": 12.5, "exact": False, "risk_neutral": {"value": 12.0, "upper": 12.0, "mean": 9.0}},
@@ -136,12 +154,12 @@ def test_percent():
         ),
         (
             {"attitude": "robust", "value": 0.75, "nominal": 0.77},
-            "Under every kernel in the ball, in 9 of 10 runs you get at least 0.75. In the model as given it gives 0.77; the"
-            " risk-neutral policy gives 0.7083 there.",
+            "Under every kernel in the ball, in 9 of 10 runs you get at least 0.75; in the model as given the plan gives"
+            " 0.77; the risk-neutral policy gives 0.7083 there.",
         ),
         (
             {"attitude": "robust", "value": -float("inf"), "risk_neutral": None},  # once "gives the same" in the model
-            "Under every kernel in the ball, no return is guaranteed in 9 of 10 runs. In the model as given it gives 0.7917.",
+            "Under every kernel in the ball, no return is guaranteed in 9 of 10 runs; in the model as given the plan gives 0.7917.",
         ),
         (
             {"attitude": "optimistic", "upper": 0.9, "risk_neutral": None},
@@ -183,21 +201,21 @@ def document(*learners, best=BEST, random=2.0):
     }
 
 
-BEST_POLICY = "in 9 of 10 runs you get at least 10, the best that any policy can promise"
+REACHED = "the best promise of any policy is reached"
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (("A", [0.0, 0.0], [0, 0]), f"From the first episode on, {BEST_POLICY}, with each of the 2 seeds"),
-        (("A", [9.0], [40]), f"From episode 41 on, {BEST_POLICY}"),
-        (("A", [9.0], [95]), f"After 100 episodes, {BEST_POLICY}"),
-        (("A", [9.0, 9.0], [40, None]), "After 100 episodes, 1 of 2 seeds ends with the best promise of any policy, at least 10 in 9 of 10 runs; the mean over seeds is 9"),
-        (("A", [9.0, 9.0], [None, None]), "After 100 episodes, in 9 of 10 runs you get at least 9 (mean over seeds), 1 less than the best promise, 10"),
+        (("A", [0.0, 0.0], [0, 0]), f"10 (mean over 2 seeds); {REACHED} with 2 of 2 seeds from episode 1 on"),
+        (("A", [9.0], [40]), f"10; {REACHED} from episode 41 on"),
+        (("A", [9.0, 9.0], [40, None]), f"9 (mean over 2 seeds); {REACHED} with 1 of 2 seeds from episode 41 on"),
+        (("A", [9.0, 9.0], [None, None]), "9 (mean over 2 seeds)"),
     ],
-)  # fmt: skip
+)
 def test_the_best_promise_is_claimed_only_where_it_was_kept(given, text):
-    assert attained(document(given), Words("x")) == text
+    said = learned(document(given), Words("x"))
+    assert said.startswith(f"After 100 episodes, in 9 of 10 runs you get at least {text}. During learning ")
 
 
 class Ends(Experiment):
@@ -225,7 +243,7 @@ GAP = "cumulative gap to the exact optimum after 100 episodes"
         ({"A": [1.0, 9.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 5 on average over 2 seeds; then B 8.5 (within two standard errors)"),
         ({"B": [8.0], "A": [0.0], "C": [9.0], "D": [10.0]}, f"A has the smallest {GAP}, 0; then B 8, C 9"),
         ({"A": [0.0], "B": [1e-13]}, f"A and B have the smallest {GAP}, 0"),
-        ({label: [1.0] for label in "ABCDE"}, f"5 of 5 learners have the smallest {GAP}, 1"),
+        ({label: [1.0] for label in "ABCDE"}, f"A, B, C, D and E have the smallest {GAP}, 1"),
         ({"A": [3.0]}, "A has a cumulative gap to the exact optimum of 3 after 100 episodes"),
     ],
 )  # fmt: skip
@@ -252,10 +270,12 @@ def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     """Once "the best that any policy can promise" and "gap to the exact optimum", with no word of the bracket."""
     words, best = Words("x", unit="EUR"), BEST | {"error": 0.01861}
     done, half = (document(("A", [9.0, 9.0], some), best=best) for some in ([40, 40], [40, None]))
-    assert f"at least 10 EUR, {PROVEN}, with each" in attained(done, words)
-    assert f"1 of 2 seeds ends with {PROVEN}, at least 10 EUR" in attained(half, words)
-    assert f"1 EUR less than {PROVEN}, 10 EUR" in attained(document(("A", [9.0], [None]), best=best), words)
-    assert learned(done, words).endswith(f" {BRACKET}")
+    for some in (done, half, document(("A", [9.0], [None]), best=best)):
+        said = learned(some, words)
+        assert f"fell short of {PROVEN} by " in said
+        assert "best promise" not in said
+        assert said.endswith(f" {BRACKET}")
+    assert f"; {PROVEN} is reached with 1 of 2 seeds from episode 41 on" in learned(half, words)
     assert compared(half, "A leads", words).endswith(f" {BRACKET}")
     wider = document(("A", [9.0, 9.0], [40, 40]), best=best | {"score_error": 0.1})
     assert learned(wider, words).endswith(f"{BRACKET} Quantiles of policies are at most 0.1 EUR below the true ones.")
@@ -281,6 +301,7 @@ def test_plurals():
         "weeks", "days", "studies", "matches", "boxes", "months", "four hours",
     ]  # fmt: skip
     assert (Words.count("study", 1), Words.count("study", 2)) == ("1 study", "2 studies")
+    assert Words.count("four hours", 3) == "3 \N{MULTIPLICATION SIGN} four hours"
 
 
 def test_the_unit_of_a_model_or_plan():
@@ -293,36 +314,32 @@ def test_the_unit_of_a_model_or_plan():
 def test_the_largest_return_leads():
     ends = Ends(None, 0.1, 100, (0, 1), (), {"a": [1.0, 2.0], "b": [8.0, 9.0]})
     assert order_of(ends, "return", title=True) == "b has the largest return after 100 episodes, 8.5; then a 1.5"
-    text = order_of(ends, "return", fixed)
-    assert text == (
-        "b has the largest cumulative return after 100 episodes, 8.50 on average over 2 seeds; then a 1.50 (more than two"
+    assert order_of(ends, "return") == (
+        "b has the largest cumulative return after 100 episodes, 8.5 on average over 2 seeds; then a 1.5 (more than two"
         " standard errors away)"
     )
 
 
-def test_what_runs_mean_and_nothing_to_learn_is_said_only_of_learners_that_end_at_the_optimum():
-    words = Words("x", unit="EUR")
+def test_a_run_is_compared_with_the_best_policy_and_with_random_play():
+    words, possible = Words("x", unit="EUR"), "In 9 of 10 runs the best policy gives at least 10 EUR, random play"
     assert learned(document(("A", [50.0], [40])), words) == (
-        "From episode 41 on, in 9 of 10 runs you get at least 10 EUR, the best that any policy can promise. During learning"
-        " the policies fell short of it by 0.5 EUR per episode on average, 50 EUR in total."
+        f"After 100 episodes, in 9 of 10 runs you get at least 10 EUR; {REACHED} from episode 41 on. During learning the"
+        " policies fell short of the best promise of any policy by 0.5 EUR per episode on average, 50 EUR in total."
+        f" {possible} 2 EUR."
     )
-    assert learned(document(("A", [0.0], [0]), random=10.0), words).endswith("there is nothing to learn.")
-    short = learned(document(("A", [9.0], [None]), random=10.0), words)
-    assert short.endswith("Random play makes the best promise, so the learned policy is worse than random play.")
-    some = learned(document(("A", [0.0, 9.0, 9.0], [0, None, None]), random=10.0), words)
-    assert some.endswith("so 2 of 3 learned policies are worse than random play.")
-    assert "nothing to learn" not in short + some
-    assert "does not expose its kernel" in learned(document(("A", [0.0], [0]), best=None), words)
+    easy = learned(document(("A", [1e-13], [0]), random=10.0), words)
+    assert easy.endswith(f"by 0 EUR per episode on average, 0 EUR in total. {possible} 10 EUR.")
     both = document(("A", [1.0], [None]), ("B", [8.0], [None]))
-    assert compared(both, "A leads", words).startswith("A leads. In 9 of 10 runs ")
-    assert compared(document(("A", [1.0], [0]), best=None), "A leads", words).endswith("no gaps are known.")
-    assert compared(both, "", words).endswith(
-        "In 9 of 10 runs the best policy gives at least 10 EUR, random play 2 EUR."
+    assert compared(both, "A leads", words) == f"A leads. {possible} 2 EUR."
+
+
+def test_without_a_kernel_only_returns_are_known():
+    unknown = document(("A", [0.0], [0]), best=None)
+    assert learned(unknown, Words("x", unit="EUR")).startswith(
+        "After 100 episodes the mean return is 4 EUR over the last tenth of them and 3 EUR over all. The environment"
     )
-    easy = document(("A", [0.0], [0]), ("B", [0.0], [0]), random=10.0)
-    assert compared(easy, "", words).endswith("Random play promises as much: at this level there is nothing to learn.")
-    hard = document(("A", [0.0], [0]), ("B", [8.0], [None]), random=10.0)
-    assert compared(hard, "", words).endswith("so 1 of 2 learned policies are worse than random play.")
+    for said in (learned(unknown, Words("x")), compared(unknown, "A leads", Words("x"))):
+        assert said.endswith("does not expose its kernel, so no exact promises and no gaps are known.")
 
 
 def test_flags_of_numpy_read_as_words():

@@ -116,30 +116,20 @@ def test_a_cluster_out_of_reach_is_one_line(monkeypatch):
     assert "\n" not in str(error.value)
 
 
-MALFORMED = {
-    "": ("host", ""), "nonsense": ("port", ""), "tcp://": ("host", ""), "tcp://host": ("port", ""),
-    "tcp://host:": ("port", ""), "tcp://host:0": ("port", "0"), "tcp://host:port": ("port", "port"),
-    "tcp://host:65536": ("port", "65536"), "tcp://host:99999999": ("port", "99999999"), "tcp://:8786": ("host", ""),
-    "tcp://[::1:8786": ("host", "["), "tcp://a b:8786": ("host", "a b"), "tcp:/host:8786": ("port", "/host:8786"),
-    "http://host:8786": ("protocol", "http"), "://host:8786": ("protocol", ""), "inproc://x:1": ("protocol", "inproc"),
-    "tcp://host:8786/path": ("port", "8786/path"), "tcp://user@host:8786": ("host", "user@host"),
-    "tcp://[::1]8786": ("port", "8786"),
-}  # fmt: skip
-RULES = {
-    "protocol": "one of tcp, tls, ws, wss, ucx, ucxx",
-    "host": "a name, an IPv4 address or an IPv6 address in brackets",
-    "port": "a whole number from 1 to 65535",
-}
+MALFORMED = (
+    "", "nonsense", "tcp://", "tcp://host", "tcp://host:", "tcp://host:0", "tcp://host:port", "tcp://host:65536",
+    "tcp://host:99999999", "tcp://:8786", "tcp://[::1:8786", "tcp://a b:8786", "tcp:/host:8786", "http://host:8786",
+    "://host:8786", "inproc://x:1", "tcp://host:8786/path", "tcp://user@host:8786", "tcp://[::1]8786",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("address", MALFORMED)
-def test_a_malformed_address_is_one_line_that_names_its_part(address, capsys, study_file, tmp_path):
+def test_a_malformed_address_is_one_line(address, capsys, study_file, tmp_path):
     begun = time.monotonic()
     code = run(["reproduce", "--study", str(study_file), "--out", str(tmp_path / "out"), "--cluster", address])
-    part, given = MALFORMED[address]
     assert (code, *capsys.readouterr()) == (2, "", (
-        f"bqrl: the {part} of the cluster's address must be {RULES[part]}, got {given!r} in {address!r};"
-        " write for example tcp://10.0.0.5:8786 (--cluster)\n"
+        "bqrl: cluster must be PROTOCOL://HOST:PORT with one of the protocols tcp, tls, ws, wss, ucx, ucxx,"
+        f" got {address!r}; write for example tcp://10.0.0.5:8786 (--cluster)\n"
     ))  # fmt: skip
     assert time.monotonic() - begun < 5.0
     assert not (tmp_path / "out").exists()

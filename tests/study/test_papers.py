@@ -37,7 +37,7 @@ def test_every_file_of_the_paper_is_checked_for_before_the_work(view, folder):
 def test_the_printed_numbers_are_the_papers():
     numbers = paper_view().read_printed()
     assert len(numbers) == 12
-    assert [(one.level, one.value) for one in numbers if one.learner == "ucb_bqrl" and one.what == "end"] == [
+    assert [(one.level, one.value) for one in numbers if one.learners == ("ucb_bqrl",) and one.measure != "threshold"] == [
         (0.1, 229.0), (0.5, 1.15), (0.9, 0.79),
     ]  # fmt: skip
 
@@ -70,14 +70,14 @@ def test_printed_numbers_stand_beside_ours(view):
 
 def test_a_printed_number_equal_to_ours_is_called_equal(finished, view):
     ours = view.comparison[0]["ours"]
-    same = paper_view().View(finished[0], [printed(level=0.5, learner="eps_q", value=round(ours, 2))])
+    same = paper_view().View(finished[0], [printed(level=0.5, learners=("eps_q",), value=round(ours, 2))])
     assert same.comparison[0]["verdict"] == "equal"
     assert same.comparison[0]["reason"].startswith("Equal in all printed digits.")
 
 
-def test_a_printed_number_needs_a_learner_or_several():
-    with pytest.raises(ValueError, match="either a learner or"):
-        printed(level=0.5, value=1.0)
+def test_a_printed_number_needs_a_learner():
+    with pytest.raises(ValueError, match="learners"):
+        printed(level=0.5, value=1.0, learners=())
 
 
 def test_the_final_policy_is_a_table_of_stop_and_continue_by_offer(folder):
@@ -121,17 +121,20 @@ def test_charts_hold_the_numbers_of_the_tables(finished, view):
     assert drawn == {seed: pytest.approx(value, rel=1e-4) for seed, value in ends.items()}
 
 
-def test_every_view_of_the_seeds_has_a_published_value_or_an_invisible_one(view):
+def test_published_values_share_the_layer_of_the_seeds(view):
     """A layer without rows has no extent, of which the page once warned in its console."""
     spec = view.charts()["seeds"].to_dict()
-    tables = [list(csv.DictReader(table.splitlines())) for table in spec["datasets"].values()]
-    (crosses,) = [rows for rows in tables if "size" in rows[0]]
+    marks, means = spec["layer"]
+    assert [layer["mark"]["type"] for layer in (marks, means)] == ["point", "tick"]
+    (table,) = spec["datasets"].values()
+    rows = list(csv.DictReader(table.splitlines()))
+    crosses = [row for row in rows if row["kind"] == "published value"]
+    assert view.published() == [(0.5, "capped", "eps_q", 7.0), (0.5, "capped", "ucb_bqrl", 1.0)]
+    assert [(row["level"], row["measure"], row["k"], row["value"]) for row in crosses] == [
+        ("1", "1", "1", "7"), ("1", "1", "0", "1"),
+    ]  # fmt: skip
     views = {(str(level), str(measure)) for level in range(2) for measure in range(3)}
-    assert {(row["level"], row["measure"]) for row in crosses} == views
-    seen = [row for row in crosses if row["size"] != "0"]
-    assert [(row["level"], row["measure"], row["k"], float(row["value"])) for row in seen] == [
-        (str(i), str(j), str(k), value) for i, j, k, value in view.published()
-    ]
+    assert {(row["level"], row["measure"]) for row in rows if row["kind"] == "one seed"} == views  # the bars have means
 
 
 SOURCE = r"""

@@ -70,7 +70,7 @@ def test_models_are_built_once():
 )
 def test_mistakes_are_named(table, message):
     with pytest.raises(ValueError, match=message):
-        problem_of(table)
+        problem_of(table).build()
 
 
 def test_a_model_has_the_same_key_in_every_process():

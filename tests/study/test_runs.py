@@ -12,7 +12,7 @@ from bqrl.study.runs import RunSpec, complete, execute
 from bqrl.study.workers import PLAYED
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
-RUN = RunSpec(PROBLEM, "q-learning", {}, 0.5, 20, 0.05, 7)
+RUN = RunSpec(problem=PROBLEM, learner="q-learning", params={}, tau=0.5, episodes=20, delta=0.05, seed=7)
 
 
 def test_a_run_is_what_learn_makes_and_its_times_are_positive():
@@ -28,8 +28,7 @@ def test_callbacks_receive_every_episode():
     assert seen == list(enumerate(record.returns.tolist()))
 
 
-def test_episodes_are_counted_while_a_run_is_played(monkeypatch):
-    monkeypatch.setattr(runs, "TICK_SECONDS", -1.0)
+def test_episodes_are_counted_while_a_run_is_played():
     counts = []
     complete(RUN.start(), lambda t, numbers: counts.append(PLAYED.count.value))
     assert counts == list(range(20))
@@ -66,7 +65,16 @@ def test_names_of_stored_runs_stay_as_they_are(table, digest, tmp_path):
     """Other names would make the stored runs of every user useless."""
     (tmp_path / "m.csv").write_bytes(b"content")
     problem = problem_of(table, tmp_path)
-    run = RunSpec(problem, "ucb-bqrl", {"planner": "greedy"}, 0.5, 20, 0.05, 7, code="code")
+    run = RunSpec(
+        problem=problem,
+        learner="ucb-bqrl",
+        params={"planner": "greedy"},
+        tau=0.5,
+        episodes=20,
+        delta=0.05,
+        seed=7,
+        code="code",
+    )
     assert run.name == f"ucb-bqrl_20_7_{digest}"
 
 

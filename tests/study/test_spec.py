@@ -139,8 +139,8 @@ def test_a_study_counts_its_runs_beforehand(study_file):
     spec = read_spec(study_file)
     loads = [spec.workload(entry) for entry in spec.entries for _ in spec.training_levels(entry)]
     assert sum(runs for runs, _ in loads) == RUNS
-    assert spec.workload(spec.entry("eps_q")) == (12 + 7, 2 * (4 * 30 + 2 * 60) + 7 * 60)
-    assert spec.workload(spec.entry("target")) == (7, 420)
+    assert spec.workload(spec.learners["eps_q"]) == (12 + 7, 2 * (4 * 30 + 2 * 60) + 7 * 60)
+    assert spec.workload(spec.learners["target"]) == (7, 420)
 
 
 def test_the_paper_study_is_its_protocol():
@@ -153,6 +153,6 @@ def test_the_paper_study_is_its_protocol():
     names = ["ucb_bqrl", "ucbvi", "eps_q", "sarsa", "thompson", "ppo", "trpo"]
     assert [entry.key for entry in spec.entries if entry.plot] == names
     assert [entry.key for entry in spec.entries if entry.per_level] == ["ucb_bqrl", "ucb_bqrl_target"]
-    assert spec.entry("ucb_bqrl_target").grid is None
+    assert spec.learners["ucb_bqrl_target"].grid is None
     tuned = sum(spec.workload(entry)[1] - 43 * 2000 for entry in spec.entries for _ in spec.training_levels(entry))
     assert tuned == 9 * 3 * 64_000

@@ -16,7 +16,7 @@ from bqrl.study.runs import RunSpec, Timing, execute
 from bqrl.study.store import Store
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
-RUN = RunSpec(PROBLEM, "q-learning", {}, 0.5, 20, 0.05, 7)
+RUN = RunSpec(problem=PROBLEM, learner="q-learning", params={}, tau=0.5, episodes=20, delta=0.05, seed=7)
 OTHERS = [
     replace(RUN, seed=8),
     replace(RUN, tau=0.4),
@@ -169,7 +169,8 @@ from bqrl.study.runs import RunSpec, Timing, complete, to_bytes
 from bqrl.study.store import Store
 
 problem = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
-runs = [RunSpec(problem, "q-learning", {}, 0.5, 3, 0.05, seed) for seed in range(20)]
+common = {"problem": problem, "learner": "q-learning", "params": {}, "tau": 0.5, "episodes": 3, "delta": 0.05}
+runs = [RunSpec(seed=seed, **common) for seed in range(20)]
 contents = [to_bytes(run, complete(run.start())[0]) for run in runs]
 done = 0
 while done < 200:

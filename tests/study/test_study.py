@@ -8,6 +8,7 @@ from bqrl.study.papers import paper_file
 from bqrl.study.runner import FailedRunsError
 from bqrl.study.runs import digest_of, execute
 from bqrl.study.spec import read_spec
+from bqrl.study.store import Store
 from bqrl.study.study import reference
 from bqrl.study.workers import Workers
 
@@ -225,3 +226,18 @@ def test_only_a_study_that_shows_the_capped_reference_needs_it(tmp_path):
     header, _ = read_table(tmp_path / "own" / "replications" / "model_tau0p2_ends.csv")
     assert header == ["learner", "seed", "held_out", "exact_gap", "expected_regret"]
     assert "capped" not in (tmp_path / "own" / "references.csv").read_text()
+
+
+def test_the_criterion_of_a_tuning_is_the_gap_and_then_the_return_of_the_last_episodes(finished):
+    study, folder = finished
+    spec, entry, tuned = study.spec, study.spec.learners["eps_q"], study.tunings["eps_q", 0.5]
+    assert spec.measures[0] == "capped"
+    with Store(folder) as store:
+        for rung in tuned.rungs:
+            for trial in rung.trials:
+                runs = [spec.run(entry, 0.5, seed, value=trial.value, episodes=rung.episodes) for seed in (10, 11)]
+                records = [store.load(run) for run in runs]
+                last = rung.episodes // 10
+                assert trial.scores == tuple(
+                    (record.gap(0.5, "capped").sum(), record.returns[-last:].mean()) for record in records
+                )

@@ -31,7 +31,7 @@ def test_main_tables_have_the_columns_and_the_episodes(made, level):
 def test_tables_hold_the_mean_and_sample_deviation_of_the_held_out_runs(finished, made):
     study, _ = finished
     spec, tuned = study.spec, study.finals["eps_q", 0.5].tuned
-    runs = [spec.run(spec.entry("eps_q"), 0.5, seed, value=tuned.winner.value) for seed in spec.study.seeds]
+    runs = [spec.run(spec.learners["eps_q"], 0.5, seed, value=tuned.winner.value) for seed in spec.study.seeds]
     with Store(made) as store:
         records = [store.load(run) for run in runs]
     regrets = np.array([np.cumsum(record.expected_regret()) for record in records])

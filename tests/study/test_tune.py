@@ -1,7 +1,6 @@
 import pytest
 
-import bqrl
-from bqrl.study.tune import Rung, Score, Trial, Tuned, halving
+from bqrl.study.tune import Rung, Trial, Tuned, halving
 
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 RUNGS = ((8, 10), (4, 20), (2, 40))
@@ -15,7 +14,7 @@ def drive(values, rungs, gap, tail=lambda value, episodes, seed: 0.0, seeds=(0, 
         values,
         rungs,
         lambda value, episodes: [(value, episodes, seed) for seed in seeds],
-        lambda run: Score(gap(*run), tail(*run)),
+        lambda run: (gap(*run), tail(*run)),
     )
     while True:
         try:
@@ -24,14 +23,6 @@ def drive(values, rungs, gap, tail=lambda value, episodes, seed: 0.0, seeds=(0, 
             return end.value, asked
         asked.append((batch.phase, [value for value, _, seed in batch.runs if seed == seeds[0]], batch.best))
         assert len(batch.runs) == len(seeds) * len(asked[-1][1])
-
-
-@pytest.mark.parametrize("reference", ["exact", "capped"])
-def test_the_criterion_is_the_gap_to_a_reference_and_the_return_of_the_last_episodes(reference):
-    record = bqrl.learn(bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2), "q-learning", 0.3, 50, 1)
-    score = Score.of(record, 0.3, 0.2, reference)
-    assert score.gap == pytest.approx(record.gap(0.3, reference).sum())
-    assert score.tail == pytest.approx(record.returns[-10:].mean())
 
 
 def test_the_better_half_goes_on_and_the_best_wins():
@@ -83,7 +74,7 @@ def test_flat_at_an_edge_means_that_the_neighbour_did_as_well():
 
 
 def test_flatness_is_unknown_where_the_two_never_met():
-    rungs = (Rung(5, (Trial(0, 1.0, (Score(1.0, 0.0),)), Trial(2, 4.0, (Score(2.0, 0.0),)))),)
-    tuned = Tuned("x", (1.0, 2.0, 4.0), rungs)
+    trials = Trial(place=0, value=1.0, scores=((1.0, 0.0),)), Trial(place=2, value=4.0, scores=((2.0, 0.0),))
+    tuned = Tuned(parameter="x", values=(1.0, 2.0, 4.0), rungs=(Rung(episodes=5, trials=trials),))
     assert tuned.edge == ("lowest", None)
     assert "dropped before they could be compared" in tuned.verdict()

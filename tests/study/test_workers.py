@@ -16,7 +16,7 @@ from worker_calls import die, die_once, double, environment, fail
 
 from bqrl.study.problems import problem_of
 from bqrl.study.runs import RunSpec, execute
-from bqrl.study.workers import MAX_DEATHS, LocalWorkers, available_cores
+from bqrl.study.workers import MAX_DEATHS, LocalWorkers
 
 WAIT = 120.0  # seconds that a call may take
 BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]
@@ -108,7 +108,10 @@ def test_processes_have_one_thread_and_ignore_ctrl_c(workers, monkeypatch):
 def test_episodes_of_all_processes_are_counted_while_they_are_played(workers):
     problem = problem_of({"name": "AssetSelling"})
     assert workers.played() == 0
-    runs = [RunSpec(problem, "sarsa", {}, 0.5, 15_000, 0.05, seed) for seed in range(2)]
+    runs = [
+        RunSpec(problem=problem, learner="sarsa", params={}, tau=0.5, episodes=15_000, delta=0.05, seed=seed)
+        for seed in range(2)
+    ]
     calls = [workers.submit(execute, run) for run in runs]
     counts = []
     while not all(call.done() for call in calls):
@@ -141,8 +144,10 @@ def test_workers_end_with_their_parent(tmp_path):
         time.sleep(0.05)
 
 
-def test_there_is_a_core():
-    assert 1 <= available_cores() <= os.cpu_count()
+def test_all_cores_are_used_unless_a_number_is_given():
+    workers = LocalWorkers()
+    workers.close()
+    assert 1 <= workers.size <= os.cpu_count()
 
 
 @pytest.mark.slow

@@ -103,10 +103,9 @@ def run_learners(
         )  # fmt: skip
         watch.phase("comparing with the optimum and with random play")
         found = learning.Learned(
-            experiment,
-            problem.words,
-            problem.sizes(),
-            problem.mdp,
+            experiment=experiment,
+            words=problem.words,
+            model=problem.sizes(),
             settings=asked.settings() | dict(settings),
             seconds=time.perf_counter() - begun,
             alone=alone,

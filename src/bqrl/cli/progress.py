@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar as Bar
 from rich.table import Table
 from rich.text import Text
 
-from bqrl.study.time_left import Progress
+from bqrl.study.runner import Engine
 from bqrl.study.watch import Watch, clock
 
 QUIET_SECONDS = 2.0  # before the display appears
@@ -51,18 +51,18 @@ class ProgressBar(Watch):
 
     def phase(self, text: str, total: int | None = None) -> None:
         """What is being done now, and in how many steps."""
-        self.engine: Progress | None = None
+        self.engine: Engine | None = None
         self.text, self.total, self.done, self.begun = text, total, 0, time.monotonic()
 
     def tick(self, *_: object) -> None:
         """One more step is done."""
         self.done += 1
 
-    def show(self, state: Progress) -> None:
+    def show(self, engine: Engine) -> None:
         """What is being done now: the runs of an engine, whose progress the display looks up by itself."""
         while self.notices:
             typer.echo(f"bqrl: {self.notices.pop(0)}", err=True)
-        self.engine = state
+        self.engine = engine
 
     def _render(self) -> Group:
         if self.engine is not None:
@@ -73,7 +73,7 @@ class ProgressBar(Watch):
         return _with_bar(f"{self.text}, {clock(elapsed, left)}", self.done, self.total)
 
 
-def engine_display(state: Progress) -> Group:
+def engine_display(state: Engine) -> Group:
     """The progress of an engine: a bar that counts episodes and, if there are several jobs, a table of them."""
     done, total = state.episodes()
     head = f"{100 * done / max(1, total):.0f} % of {total} episodes, {clock(state.seconds, state.seconds_left())}"

@@ -12,6 +12,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from itertools import cycle, product
 from textwrap import wrap
@@ -52,9 +53,7 @@ def extra(module: str, needed: str = "charts need Altair and vl-convert") -> Mod
         raise ImportError(f'{needed}; install them with: pip install "bqrl[plots]"') from None
 
 
-def altair() -> ModuleType:
-    """The module altair; ImportError with the remedy if it is not installed."""
-    return extra("altair")
+altair = partial(extra, "altair")
 
 
 def image(chart: Any, kind: str) -> bytes:
@@ -82,20 +81,17 @@ def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:
 
     A learner with its planner has one colour everywhere. Further variants and other learners have colours that belong to
     no learner, until these are used up.
-
-    >>> learner_colours([Contender("a", "psrl"), Contender("b", "ucb-bqrl"), Contender("c", "psrl", {"prior": 2.0})])
-    {'a': '#7B5EA7', 'b': '#0072B2', 'c': '#D81B60'}
     """
     found: dict[str, str] = {}
     others = []
     for one in contenders:
         name = one.learner if isinstance(one.learner, str) else getattr(one.learner, "name", "")
         planner = one.params.get("planner", "target") if name == "ucb-bqrl" else None
-        colour = LEARNERS.get((name, planner))
-        if colour is None or colour in found.values():
-            others.append(one.label)
-        else:
+        colour = LEARNERS.get((name, planner), "")
+        if colour and colour not in found.values():
             found[one.label] = colour
+        else:
+            others.append(one.label)
     free = [colour for colour in (*SPARE, *PALETTE) if colour not in found.values()] or PALETTE
     return found | dict(zip(others, cycle(free), strict=False))
 
@@ -144,7 +140,7 @@ def with_title(chart: Any, title: Any, note: str, height: int | None = None, sel
 
     With selectors, `title` is a function of their values or a list nested in their order.
     """
-    alt, names = altair(), [one.name for one in selectors]
+    alt = altair()
     if callable(title):
         titles = [title(*values) for values in product(*(one.values for one in selectors))]
         title = np.array(titles, dtype=object).reshape([len(one.values) for one in selectors]).tolist()
@@ -153,10 +149,11 @@ def with_title(chart: Any, title: Any, note: str, height: int | None = None, sel
         labels = {"options": list(range(len(one.options))), "labels": list(one.options), "name": f"{one.title}: "}
         chart = chart.add_params(alt.param(name=one.name, value=0, bind=alt.binding_select(**labels)))
     if selectors:  # the page breaks the lines of the titles in `usermeta`
+        names = [one.name for one in selectors]
         chart = chart.properties(usermeta={"selectors": names, "titles": title})
         text = alt.ExprRef(json.dumps(text) + "".join(f"[{name}]" for name in names))
-    chart = chart if height is None else chart.properties(height=height)
-    return chart.properties(title=alt.TitleParams(text, subtitle=folded(note)), config=STYLE)
+    size = {} if height is None else {"height": height}
+    return chart.properties(title=alt.TitleParams(text, subtitle=folded(note)), config=STYLE, **size)
 
 
 def joined(how: str, *parts: Any) -> Any:
@@ -168,23 +165,13 @@ def joined(how: str, *parts: Any) -> Any:
 
 
 def thinned(x: FloatArray, y: FloatArray, size: int = MAX_POINTS) -> IntArray:
-    """Indices of at most `size` vertices of a line: its ends, and pairs of neighbours spread evenly along both axes.
-
-    Where the line jumps, both ends of the jump are among them.
-    """
+    """Indices of at most `size` vertices of a line: its ends and pairs of neighbours, as at a jump, evenly along both axes."""
     if x.size <= size:
         return np.arange(x.size)
     along = np.abs(np.diff(x)) / max(float(np.ptp(x)), 1e-300) + np.abs(np.diff(y)) / max(float(np.ptp(y)), 1e-300)
     travelled = np.r_[0.0, np.cumsum(along)]
     places = np.searchsorted(travelled, np.linspace(0.0, travelled[-1], size // 2 + 1)[1:-1])
     return np.unique(np.r_[0, places - 1, places, x.size - 1])
-
-
-def _corners(steps: FloatArray) -> IntArray:
-    """Indices at which one of several step functions changes, and both ends: all that a line of steps needs."""
-    found = np.r_[True, (steps[:, 1:] != steps[:, :-1]).any(axis=0)]
-    found[-1] = True
-    return np.flatnonzero(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,8 +194,7 @@ def mean_curve(label: str, values: FloatArray, points: int = MAX_POINTS, view: t
 
 def averaged_curve(label: str, values: FloatArray) -> Curve:
     """The same of values averaged over MAX_BLOCKS blocks of episodes, each at its last episode."""
-    T = values.shape[1]
-    ends = np.unique(np.linspace(0, T, min(T, MAX_BLOCKS) + 1).round().astype(np.int64))[1:]
+    ends = evenly(values.shape[1] + 1, MAX_BLOCKS + 1)[1:]
     total = np.cumsum(values, axis=1)[:, ends - 1]
     return _banded(label, ends.astype(np.float64), np.diff(total, axis=1, prepend=0.0) / np.diff(ends, prepend=0))
 
@@ -273,11 +259,14 @@ def lines(
     labels = list(dict.fromkeys(curve.label for curve in curves))
     rows, (longest, drawn) = [], (0, 0)
     for curve in curves:
-        head, low, high = [*curve.view, labels.index(curve.label)], curve.low, curve.high
-        columns = np.array([curve.x, curve.y, curve.y if low is None else low, curve.y if high is None else high])
-        columns = columns[:, _corners(columns[1:])] if step else columns
+        low, high = (curve.y if end is None else end for end in (curve.low, curve.high))
+        columns = np.array([curve.x, curve.y, low, high])
+        if step:  # a line of steps needs its ends and where it changes
+            corner = np.r_[True, (columns[1:, 1:] != columns[1:, :-1]).any(axis=0)]
+            corner[-1] = True
+            columns = columns[:, corner]
         at = thinned(columns[0], columns[1])
-        rows += [[*head, *row] for row in columns[:, at].T.tolist()]
+        rows += [[*curve.view, labels.index(curve.label), *row] for row in columns[:, at].T.tolist()]
         longest, drawn = max((longest, drawn), (columns.shape[1], at.size))
     label, colour = by_label(labels, colours)
     base = alt.Chart(csv_data([*(one.name for one in selectors), "k", "x", "y", "low", "high"], rows))
@@ -285,21 +274,19 @@ def lines(
     x = alt.X("x:Q", title=x_title, scale={"nice": False, **scales.get("x", {})})
     upright = dict(scales.get("y", {}))
     upright |= {} if upright.get("type") == "log" else {"zero": False}
-    y = alt.Y("y:Q", title=y_title, scale=upright)
+    y, low_end = (alt.Y(field, title=y_title, scale=upright) for field in ("y:Q", "low:Q"))
     shape = {"clip": True, "interpolate": "step-after" if step else "linear"}
-    layers = []
-    if any(curve.low is not None for curve in curves):
-        band = alt.Y("low:Q", title=y_title, scale=upright)
-        layers.append(base.mark_area(opacity=0.2, **shape).encode(x=x, y=band, y2="high:Q", color=colour))
+    shown = tips(("line:N", " "), ("x:Q", x_title, ".6~g"), ("y:Q", y_title, ".6~g"))
     line = base.mark_line(strokeWidth=2, point=points or longest == 1, **shape)
-    line = line.encode(
-        x=x, y=y, color=colour, tooltip=tips(("line:N", " "), ("x:Q", x_title, ".6~g"), ("y:Q", y_title, ".6~g"))
-    )
+    line = line.encode(x=x, y=y, color=colour, tooltip=shown)
     if dashed and len(labels) > 1:
         patterns = {"domain": labels, "range": [[1, 0], *[[6, 3]] * (len(labels) - 1)]}
         line = line.encode(strokeDash=alt.StrokeDash("line:N", title=None, scale=patterns))
+    layers = [line]
+    if any(curve.low is not None for curve in curves):
+        layers.insert(0, base.mark_area(opacity=0.2, **shape).encode(x=x, y=low_end, y2="high:Q", color=colour))
     note = f"Drawn through {drawn} of {longest} points." if longest > drawn else ""
-    return Lines([*layers, line], x, y, note, selectors)
+    return Lines(layers, x, y, note, selectors)
 
 
 def curves_chart(
@@ -310,10 +297,7 @@ def curves_chart(
     alt, drawn, layers = altair(), lines(curves, "episode", y_title, colours=colours, step=step), []
     if references:
         rows = [[value, f"{name}: {number(value, 5)}"] for name, value in references]
-        marks = alt.Chart(csv_data(["y", "name"], rows, texts=("name",)))
+        marks = alt.Chart(csv_data(["y", "name"], rows, texts=("name",))).encode(y=drawn.y)
         text = marks.mark_text(align="right", dy=-6, color=GREY, fontWeight="bold")
-        layers = [
-            marks.mark_rule(strokeDash=[5, 3], color=GREY).encode(y=drawn.y),
-            text.encode(y=drawn.y, x=alt.value("width"), text="name:N"),
-        ]
-    return drawn.chart(title, " ".join(filter(None, (f"Band: {band}." if band else "", note))), *layers)
+        layers = [marks.mark_rule(strokeDash=[5, 3], color=GREY), text.encode(x=alt.value("width"), text="name:N")]
+    return drawn.chart(title, f"{f'Band: {band}.' if band else ''} {note}".strip(), *layers)

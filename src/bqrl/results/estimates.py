@@ -18,9 +18,9 @@ from bqrl.results.words import PLAIN, Words, number, percent
 from bqrl.study.scores import evenly
 
 MAX_ROWS = 1000  # points of the chart of rows
-TABLES = ("policies", "gains", "limits", "projection", "rows", "policy")
 CHARTS = ("promise", "coverage")
-FILES = (*(f"{name}.csv" for name in TABLES), "estimate.npz", "policy.npz", *chart_files(CHARTS))
+TABLES = ("policies.csv", "gains.csv", "limits.csv", "projection.csv", "rows.csv", "policy.csv")
+FILES = (*TABLES, "estimate.npz", "policy.npz", *chart_files(CHARTS))
 PROMISE, CLAIM, LOGGED, LATER = "promise", "not a promise", "estimate with an interval", "projection"
 COLOURS = {PROMISE: charts.BLUE, CLAIM: charts.ORANGE, LOGGED: charts.GREY, LATER: charts.SKY}
 LIMITING, OTHER = "limits the promise", "other rows"
@@ -50,26 +50,33 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
 
 
 def fit_result(
-    content: Mapping[str, Any],
-    words: Words,
-    settings: Mapping[str, Any],
-    estimate: Estimate,
-    promise: Plan,
-    *,
+    content: Mapping[str, Any], words: Words, settings: Mapping[str, Any], estimate: Estimate, promise: Plan, *,
     draw: bool = True,
-) -> Result:
+) -> Result:  # fmt: skip
     """The result of a fit; `content` is what `fit_document` gives. Without `draw`, it has neither files nor charts."""
     tables, files, left_out = _tables(content, promise.tau, estimate, words), dict[str, bytes](), list[str]()
     if draw:
         files["estimate.npz"] = saved(estimate)
-        left_out = _add_policy(promise, estimate, words, tables, files)
+        caption = f"robust plan, {promise.objective}, with the frequencies of the log as probabilities: "
+        left_out = policy_files(promise.policy, estimate.mdp, words, "policy", caption, tables, files)
+    if "policy" in tables:  # without the states that the log does not show
+        added = {estimate.mdp.state_label(s) for s in estimate.added}
+        rows = [row for row in tables["policy"].rows if row["state"] not in added]
+        tables["policy"] = replace(tables["policy"], rows=rows)
+    seen, sentences = content["coverage"], [content["sentence"]]
+    if content["reason"] is not None:
+        sentences.append(f"No useful promise is possible: {content['reason']}.")
+    sentences += [gain_sentence(gain, words) for gain in content["gains"]]
+    sentences.append(
+        f"Coverage: {words.count('episode', seen['episodes'])}, {words.count('step', seen['steps'])}, "
+        f"{seen['rows_seen']} of {seen['rows']} rows seen, median visits {seen['median_visits']:g}."
+    )
     result = Result(
         kind="fit",
         title=words.title,
         settings=asked_for(settings),
         tables=tables,
-        charts={},
-        sentences=_sentences(content, words),
+        sentences=sentences,
         details={**content, "settings": dict(settings)},
         files=files,
         left_out=left_out,
@@ -77,48 +84,17 @@ def fit_result(
     return with_charts(result, lambda: fit_charts(content, estimate, promise.tau, words)) if draw else result
 
 
-def _add_policy(
-    promise: Plan, estimate: Estimate, words: Words, tables: dict[str, Table], files: dict[str, bytes]
-) -> list[str]:
-    """Add the robust policy and its decisions in the states of the log; one line if the table cannot be written."""
-    caption = f"robust plan, {promise.objective}, with the frequencies of the log as probabilities: "
-    left_out = policy_files(promise.policy, estimate.mdp, words, "policy", caption, tables, files)
-    if not left_out:
-        table, added = tables["policy"], {estimate.mdp.state_label(s) for s in estimate.added}
-        tables["policy"] = replace(table, rows=[row for row in table.rows if row["state"] not in added])
-    return left_out
-
-
-def _sentences(content: Mapping[str, Any], words: Words) -> list[str]:
-    """The promise, why it is useless, what the declarations add, and how much the log shows."""
-    found, seen = [content["sentence"]], content["coverage"]
-    if content["reason"] is not None:
-        found.append(f"No useful promise is possible: {content['reason']}.")
-    found += [gain_sentence(gain, words) for gain in content["gains"]]
-    found.append(
-        f"Coverage: {words.count('episode', seen['episodes'])}, {words.count('step', seen['steps'])}, "
-        f"{seen['rows_seen']} of {seen['rows']} rows seen, "
-        f"median visits {seen['median_visits']:g}."
-    )
-    return found
-
-
 def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
     """What one declaration adds to the promise.
 
     >>> gain_sentence({"declaration": "stationary", "without": 14.0, "value": 16.0, "note": ""})
-    'Declaring stationary raises the promise from 14 to 16.'
+    'The promise is 16 with the declaration stationary and 14 without it.'
     """
-    name = gain["declaration"]
+    name, ends = gain["declaration"], [gain["value"], gain["without"]]
     if gain["without"] is None:
-        return f"The promise without {name} cannot be computed: {gain['note']}."
-    without, value = (
-        "none" if x is None or x == -math.inf else words.amount(number(float(x), 6))
-        for x in (gain["without"], gain["value"])
-    )
-    if without == value:
-        return f"Declaring {name} does not change the promise ({value})."
-    return f"Declaring {name} {'lowers' if gain['value'] < gain['without'] else 'raises'} the promise from {without} to {value}."
+        return f"The promise without the declaration {name} cannot be computed: {gain['note']}."
+    value, without = ("none" if x == -math.inf else words.amount(number(x)) for x in ends)
+    return f"The promise is {value} with the declaration {name} and {without} without it."
 
 
 def _tables(content: Mapping[str, Any], tau: float, estimate: Estimate, words: Words) -> dict[str, Table]:
@@ -141,10 +117,8 @@ def _tables(content: Mapping[str, Any], tau: float, estimate: Estimate, words: W
 
 def _interval(estimate: Estimate) -> str:
     """What the interval of the logging policy is."""
-    return (
-        f"{percent(estimate.confidence)} confidence interval of the logging policy's quantile, from order statistics"
-        " of independent episodes"
-    )
+    method = "from order statistics of independent episodes"
+    return f"{percent(estimate.confidence)} confidence interval of the logging policy's quantile, {method}"
 
 
 def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
@@ -158,69 +132,58 @@ def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
 
 def fit_charts(content: Mapping[str, Any], estimate: Estimate, tau: float, words: Words) -> dict[str, Any]:
     """The charts of a fit by name; `content` is what `fit_document` gives."""
-    title = words.axis(f"{tau:g}-quantile of the return")
-    promise = promise_chart(content["policies"], content["projection"], title, _interval(estimate))
+    promise = promise_chart(content, words.axis(f"{tau:g}-quantile of the return"), _interval(estimate))
     return {"promise": promise, "coverage": coverage_chart(estimate, content["limits"], words)}
 
 
-def promise_chart(
-    policies: Sequence[Mapping[str, Any]], projection: Sequence[Mapping[str, Any]], title: str, interval: str
-) -> Any:
-    """The promise beside the logging policy, the plug-in plan and projections for more data; `interval` is the first one's."""
-    alt, rows = altair(), []
-    later = [
-        {"policy": f"{one['factor']} times the data", "value": one["value"], "meaning": LATER} for one in projection
-    ]
-    for row in [*policies, *later]:
-        value, ends = row["value"], (row.get("lower"), row.get("upper"))
+def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
+    """The promise beside the logging policy with its `interval`, the plug-in plan and projections for more data."""
+    alt, none, rows = altair(), {"lower": None, "upper": None, "meaning": LATER}, []
+    later = [{"policy": f"{one['factor']} times the data", **one, **none} for one in content["projection"]]
+    for row in [*content["policies"], *later]:
+        value, ends = row["value"], (row["lower"], row["upper"])
         if value is not None and math.isfinite(value):
             low, high = (value if x is None or not math.isfinite(x) else x for x in ends)
-            rows.append([f"{row['policy']}|{row['meaning']}", row["policy"], row["meaning"], value, low, high])
-    data = csv_data(["label", "policy", "meaning", "value", "low", "high"], rows, texts=("label", "policy", "meaning"))
-    axis = {"labelLimit": 220, "labelExpr": "split(datum.label, '|')"}
-    y = alt.Y("label:N", title=None, sort=[row[0] for row in rows], axis=axis)
+            rows.append([row["policy"], row["meaning"], value, low, high])
+    data = csv_data(["policy", "meaning", "value", "low", "high"], rows, texts=("policy", "meaning"))
+    base = alt.Chart(data).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
     x = alt.X("value:Q", title=title, scale={"zero": False, "padding": 12})
-    colour = coloured("meaning:N", COLOURS, shown=False)
+    colour = coloured("meaning:N", COLOURS)
     shown = tips(("policy:N", "policy"), ("value:Q", "value", ".6~g"), ("meaning:N", "meaning"))
-    base = alt.Chart(data).encode(y=y)
     chart = alt.layer(
         base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
         base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=shown),
         base.mark_text(dy=-12, fontSize=11).encode(x=x, text=alt.Text("value:Q", format=".5~g")),
     )
     said = "Only the promise holds with the stated confidence. The plug-in plan takes the frequencies as the truth."
-    said += f" Line: {interval}." if any(low < high for *_, low, high in rows) else ""
-    if all(row[2] != PROMISE for row in rows):
+    said += f" Line: {interval}."
+    if all(row[1] != PROMISE for row in rows):
         said += " No promise is possible with this log."
     return with_title(chart, "What the log promises", said, 40 * len(rows) + 20)
 
 
 def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]], words: Words = PLAIN) -> Any:
     """Visits and radii of the rows; those that limit the promise are marked."""
-    alt, place, kinds = altair(), itemgetter("stage", "state", "action"), {OTHER: charts.GREY, LIMITING: charts.RED}
+    alt, place = altair(), itemgetter("stage", "state", "action")
     said = "One point per row (state and action) that the log shows. Radius 2: nothing is known; 0: known exactly."
-    rows, listed = estimate.rows(), set(map(place, limits))
-    limiting = [row for row in rows if place(row) in listed]
-    others = sorted((row for row in rows if place(row) not in listed), key=itemgetter("visits"))
-    if len(rows) > MAX_ROWS:
-        said += f" {MAX_ROWS} of {len(rows)} rows."
-        others = [others[i] for i in evenly(len(others), MAX_ROWS - len(limiting))]
-    cells = [
-        [*place(row), row["visits"], row["radius"], kind]
-        for kind, some in ((OTHER, others), (LIMITING, limiting))
-        for row in some
+    limiting = set(map(place, limits))
+    rows = [
+        [*place(row), row["visits"], row["radius"], LIMITING if place(row) in limiting else OTHER]
+        for row in sorted(estimate.rows(), key=lambda row: (place(row) in limiting, row["visits"]))
     ]
+    if len(rows) > MAX_ROWS:  # those that limit the promise stay
+        said += f" {MAX_ROWS} of {len(rows)} rows."
+        others = sum(row[-1] == OTHER for row in rows)
+        rows = [rows[i] for i in evenly(others, MAX_ROWS - len(rows) + others)] + rows[others:]
     columns, texts = ("stage", "state", "action", "visits", "radius", "kind"), ("stage", "state", "action", "kind")
-    named = {"state": "state", "action": "action"} | ({} if estimate.mdp.stationary else {"stage": words.stage})
-    points = alt.Chart(csv_data(columns, cells, texts)).mark_point(filled=True, size=45, opacity=0.7)
+    stage = [] if estimate.mdp.stationary else [("stage:N", words.stage)]
+    points = alt.Chart(csv_data(columns, rows, texts)).mark_point(filled=True, size=45, opacity=0.7)
     chart = points.encode(
         x=alt.X("visits:Q", title="visits of the row", scale={"type": "log", "nice": False, "padding": 10}),
         y=alt.Y("radius:Q", title="l1 radius of its ball", scale={"domain": [0, 2]}),
-        color=coloured("kind:N", kinds, bool(limits)),
+        color=coloured("kind:N", {OTHER: charts.GREY, LIMITING: charts.RED}),
         tooltip=tips(
-            *((f"{key}:N", title) for key, title in named.items()),
-            ("visits:Q", "visits"),
-            ("radius:Q", "radius", ".3~g"),
+            *stage, ("state:N", "state"), ("action:N", "action"), ("visits:Q", "visits"), ("radius:Q", "radius", ".3~g")
         ),
     )
     return with_title(chart, "How well each row is known", said)

@@ -46,7 +46,8 @@ class Folder:
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             found = json.loads((self.path / MANIFEST).read_bytes())
             if found["format"] == FORMAT and found["status"] in (COMPLETE, INTERRUPTED):
-                self.digests = {str(name): [*map(str, some)] for name, some in found["files"].items()}
+                files = found["files"].items()
+                self.digests = {name: [*map(str, some)] for name, some in files if NAME.fullmatch(name)}
                 self.status = found["status"]
 
     def check(self, names: Iterable[str]) -> None:
@@ -64,18 +65,16 @@ class Folder:
 
     def check_writable(self) -> None:
         """Raise OSError if the folder cannot be made or written to."""
-        try:
-            if "\0" in str(self.path):
-                raise OSError("a name must not hold a zero byte; choose another folder")
-            nearest = self.path
-            while not os.path.lexists(nearest):
-                nearest = nearest.parent
-            if not nearest.is_dir():
-                raise NotADirectoryError(f"{nearest} is a file; name a folder")
-            if not os.access(nearest, os.W_OK | os.X_OK):
-                raise PermissionError(f"no permission to write to {nearest}; choose another folder")
-        except OSError as fault:
-            raise OSError(f"cannot write to the folder {self.path}: {fault.strerror or fault}") from None
+        nearest = next(filter(os.path.lexists, (self.path, *self.path.parents)), Path())
+        fault = ""
+        if "\0" in str(self.path):
+            fault = "a name must not hold a zero byte; choose another folder"
+        elif not os.path.isdir(nearest):
+            fault = f"{nearest} is a file; name a folder"
+        elif not os.access(nearest, os.W_OK | os.X_OK):
+            fault = f"no permission to write to {nearest}; choose another folder"
+        if fault:
+            raise OSError(f"cannot write to the folder {self.path}: {fault}")
 
     def write_one(self, name: str, content: bytes, same: int) -> None:
         """Write a file that no manifest lists; it may replace one that begins with the same bytes, `same` of them."""
@@ -93,17 +92,18 @@ class Folder:
             with FileLock(self.path / LOCK, timeout=LOCK_SECONDS):
                 now = Folder(self.path)  # another process may have written
                 now.check(contents)
-                now._remove_drafts([MANIFEST, *contents, *filter(NAME.fullmatch, now.digests)])
-                listed = {name: some for name, some in now.digests.items() if NAME.fullmatch(name)}
-                new = {name: [_digest(content)] for name, content in contents.items()}
-                both = {name: [*new.get(name, ()), *listed.get(name, ())] for name in {**listed, **new}}
+                old, new = now.digests, {name: [_digest(content)] for name, content in contents.items()}
+                for name in (MANIFEST, *old, *new):
+                    for draft in drafts(self.path / name):  # what a killed process was writing
+                        draft.unlink(missing_ok=True)
+                both = {name: [*new.get(name, ()), *old.get(name, ())] for name in {**old, **new}}
                 now.write_manifest(INTERRUPTED, both)
                 for name, content in contents.items():
                     now._put(name, content)
-                for name in listed:
+                for name in old:
                     if not keep and name not in new and now._holds(name):
                         (self.path / name).unlink()
-                now.write_manifest(COMPLETE, {**listed, **new} if keep else new)
+                now.write_manifest(COMPLETE, {**old, **new} if keep else new)
         except Timeout:
             raise OSError(f"another process is writing to {self.path}; wait for it or choose another folder") from None
         except FileExistsError:
@@ -140,12 +140,6 @@ class Folder:
         """Whether a file is as we wrote it."""
         place, digests = self.path / name, self.digests.get(name, ())
         return not place.is_symlink() and place.is_file() and _digest(place.read_bytes()) in digests
-
-    def _remove_drafts(self, names: Iterable[str]) -> None:
-        """Remove what a killed process was writing."""
-        for place in (self.path / name for name in names):
-            for draft in drafts(place):
-                draft.unlink(missing_ok=True)
 
     def _put(self, name: str, content: bytes) -> None:
         """Replace one file atomically."""

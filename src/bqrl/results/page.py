@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from bqrl.results.charts import extra
 from bqrl.results.result import Result, Table, plain, to_csv
-from bqrl.results.words import cell, displayed, number
+from bqrl.results.words import cell, displayed
 
 PAGE = "report.html"
 SHOWN_ROWS = 200  # of a table on the page; its CSV has all
@@ -32,21 +31,16 @@ def page(result: Result) -> str:
     chosen = {choice.name: choice.values[choice.start] for choice in choices}
     tables = [_table(name, table) for name, table in result.tables.items()]
     specs = [dict(spec) for spec in result.charts.values()]
-    titles = [_title(spec) for spec in specs]
-    data = {
-        "choices": [asdict(choice) for choice in choices],
-        "sentences": [asdict(line) for line in result.lines],
-        "charts": specs,
-        "tables": [{"name": table["name"], "csv": table["csv"]} for table in tables],
-    }
+    charts = [_title(spec) for spec in specs]
+    files = {table["name"]: table["csv"] for table in tables}
+    data = {"choices": choices, "sentences": result.lines, "charts": specs, "tables": files}
     html: str = template.render(
         result=result,
         shown=[line.text for line in result.lines if all(chosen.get(key, x) == x for key, x in line.when.items())],
         choices=choices,
-        charts=titles,
+        charts=charts,
         tables=tables,
         settings={key.replace("_", " "): _shown(x) for key, x in result.settings.items() if x is not None},
-        footer=_footer(result.details),
         data=json.dumps(plain(data), allow_nan=False).replace("<", "\\u003c"),
         library=library() if specs else "",
     )
@@ -64,12 +58,12 @@ def _title(spec: dict[str, Any]) -> dict[str, str]:
     """Take the title out of a chart: HTML breaks its lines, a chart does not."""
     title = spec.pop("title", "")
     parts = title if isinstance(title, Mapping) else {"text": title}
-    text, subtitle = parts.get("text", ""), parts.get("subtitle", "")
+    text = parts.get("text", "")
     if isinstance(text, Mapping):  # it follows the selectors of the chart; the script of the page does so, too
         text = spec["usermeta"]["titles"]
         while not isinstance(text, str):
             text = text[0]
-    lines = {"title": text, "subtitle": subtitle}
+    lines = {"title": text, "subtitle": parts.get("subtitle", "")}
     return {key: line if isinstance(line, str) else " ".join(line) for key, line in lines.items()}
 
 
@@ -98,10 +92,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_shown, value))
     return cell(value)
-
-
-def _footer(details: Mapping[str, Any]) -> str:
-    made = ", ".join(f"{name} {version}" for name, version in details.get("versions", {}).items())
-    seconds = details.get("seconds")
-    took = "" if seconds is None else f"Computed in {number(float(seconds), 3)} s"
-    return " with ".join(part for part in (took, made) if part)

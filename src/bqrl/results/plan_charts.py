@@ -6,7 +6,6 @@ MAX_BARS bars, maps with MAX_STATES by MAX_STAGES cells; the subtitle says so.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +17,21 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve, best_steps
-from bqrl.results import charts
-from bqrl.results.charts import BLUE, ORANGE, PALETTE, RED, Curve, altair, coloured, csv_data, lines, tips, with_title
+from bqrl.results.charts import (
+    BLUE,
+    BROWN,
+    GREY,
+    ORANGE,
+    PALETTE,
+    RED,
+    Curve,
+    altair,
+    coloured,
+    csv_data,
+    lines,
+    tips,
+    with_title,
+)
 from bqrl.results.words import PLAIN, Words, number
 from bqrl.study.scores import evenly
 
@@ -55,14 +67,11 @@ class Steps:
 def plan_charts(
     plans: Sequence[Plan], curve: GuaranteeCurve | None, neutral: Law | None = None, words: Words = PLAIN
 ) -> dict[str, Any]:
-    """The charts of plans by name: the guarantee curve, if there is one, and the laws of the returns.
-
-    `neutral` is the law of the risk-neutral policy.
-    """
+    """The guarantee curve, if there is one, and the laws of the returns; `neutral` is that of the risk-neutral policy."""
     others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
     drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, others, words)}
-    laws, bracketed = {plan.tau: plan.law for plan in plans}, any(plan.law_upper is not None for plan in plans)
-    return drawn | {"return_law": law_chart(laws, _promises(plans), neutral=neutral, bracketed=bracketed, words=words)}
+    laws, rounded = {plan.tau: plan.law for plan in plans}, any(plan.law_upper is not None for plan in plans)
+    return drawn | {"return_law": law_chart(laws, _promises(plans), neutral=neutral, rounded=rounded, words=words)}
 
 
 def _promises(plans: Sequence[Plan]) -> dict[float, float]:
@@ -86,23 +95,18 @@ def curve_chart(
         where, first = "in the model as given", plans[0]
         if isinstance(first.policy, TargetPolicy) and "shortfall" in first.details:
             kernel = "under every kernel" if first.attitude == "robust" else "with the best kernel"
-            steps = best_steps(first.policy.grid.points(0), np.asarray(first.details["shortfall"]))
-            others = {f"{kernel} in the ball": Steps(*steps), **others}
+            over = best_steps(first.policy.grid.points(0), np.asarray(first.details["shortfall"]))
+            others = {f"{kernel} in the ball": Steps(*over), **others}
     best, upper = Steps(*curve.steps), None if curve.optimistic is None else Steps(*best_steps(*curve.optimistic))
-    ends = [steps.at([OUTSIDE, 1.0 - OUTSIDE]) for steps in (best, *others.values())]
-    shown = np.concatenate([*ends, list(promises.values())])
-    low, high = float(shown.min()), float(shown.max())
-    room = 0.05 * ((high - low) or 1.0)
     curves = [best.curve(f"{name} {where}", upper), *(steps.curve(label) for label, steps in others.items())]
-    drawn = lines(
-        curves,
-        LEVEL_TITLE,
-        words.axis("guaranteed return"),
-        scales={"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}},
-        colours=dict(zip([one.label for one in curves], (BLUE, charts.GREY, charts.BROWN), strict=False)),
-        step=True,
-        dashed=True,
-    )
+    ends = [steps.at([OUTSIDE, 1.0 - OUTSIDE]) for steps in (best, *others.values())]
+    shown = np.concatenate([*ends, list(promises.values())])  # within the axis
+    low, high = float(shown.min()), float(shown.max())
+    room = 0.05 * (high - low or 1.0)
+    scales: dict[str, Any] = {"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}}
+    colours = dict(zip([one.label for one in curves], (BLUE, GREY, BROWN), strict=False))
+    titles = LEVEL_TITLE, words.axis("guaranteed return")
+    drawn = lines(curves, *titles, scales=scales, colours=colours, step=True, dashed=True)
     mark = alt.Chart(csv_data(["tau", "x", "y"], [[tau, tau, y] for tau, y in promises.items()]))
     mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
     side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
@@ -120,49 +124,41 @@ def curve_chart(
 
 
 def law_chart(
-    laws: Mapping[float, Law],
-    promises: Mapping[float, float],
-    *,
-    neutral: Law | None = None,
-    bracketed: bool = False,
-    words: Words = PLAIN,
-) -> Any:
+    laws: Mapping[float, Law], promises: Mapping[float, float], *,
+    neutral: Law | None = None, rounded: bool = False, words: Words = PLAIN,
+) -> Any:  # fmt: skip
     """The probability of each return by level, the part below the promise, if there is one, in another colour.
 
-    The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy. The subtitle says if the
-    laws are `bracketed`, that is, proven lower ends.
+    The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy.
     """
     alt, promises = altair(), {tau: x for tau, x in promises.items() if x > -np.inf}
     edges, width, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])
-    shown = [*edges.tolist(), *promises.values()]
     rows = []
     for tau, own in laws.items():
         for policy, law in (("best", own), ("risk-neutral", neutral)):
             rows += [] if law is None else [[tau, policy, *bar] for bar in _bars(law, edges, promises.get(tau))]
     data = csv_data(["tau", "policy", "kind", "from", "to", "share"], rows, texts=("policy", "kind"))
+    shown = [*edges.tolist(), *promises.values()]
+    scale = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
+    x = alt.X("from:Q", title=words.returns, scale=scale)
     bars = alt.Chart(data).transform_filter("datum.tau == tau && datum.policy == policy")
-    ends = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
-    x = alt.X("from:Q", title=words.returns, scale=ends)
-    layers = [
-        bars.mark_bar(stroke=None, binSpacing=1).encode(
-            x=x,
-            x2="to:Q",
-            y=alt.Y("sum(share):Q", title="share of runs", axis={"format": ".0~%"}),
-            color=coloured("kind:N", {BELOW: ORANGE, REACHED: BLUE}, bool(promises)),
-            order=alt.Order("kind:N", sort="ascending"),
-            tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
-        )
-    ]
+    bars = bars.mark_bar(stroke=None, binSpacing=1).encode(
+        x=x,
+        x2="to:Q",
+        y=alt.Y("sum(share):Q", title="share of runs", axis={"format": ".0~%"}),
+        color=coloured("kind:N", {BELOW: ORANGE, REACHED: BLUE}, bool(promises)),
+        order=alt.Order("kind:N", sort="ascending"),
+        tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
+    )
+    layers, said = [bars], ""
     if promises:
         line = alt.Chart(csv_data(["tau", "from"], list(promises.items()))).transform_filter("datum.tau == tau")
         layers.append(line.mark_rule(color=RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
-    said = [
-        "Dashed line: the promise." if promises else "",
-        "Returns are rounded down." if bracketed else "",
-        f"Each bar is {words.amount(number(width, 3))} wide." if width else "",
-        "The first and the last bar hold all rarer returns." if left_out else "",
-    ]
-    return with_title(followed(alt.layer(*layers), laws), "How the return is distributed", " ".join(filter(None, said)))
+        said += "Dashed line: the promise."
+    said += " Returns are rounded down." if rounded else ""
+    said += f" Each bar is {words.amount(number(width, 3))} wide." if width else ""
+    said += " The first and the last bar hold all rarer returns." if left_out else ""
+    return with_title(followed(alt.layer(*layers), laws), "How the return is distributed", said.strip())
 
 
 def followed(chart: Any, levels: Iterable[float]) -> Any:
@@ -221,12 +217,11 @@ def policy_chart(
     maps = [(tau, "best", share) for tau, share in shares.items()]
     maps += [] if neutral is None else [(next(iter(shares)), "risk-neutral", neutral)]
     met = np.sum([share.sum(axis=2) for _, _, share in maps], axis=0)  # (H, S)
-    H, places = met.shape[0], np.flatnonzero(met.any(axis=0))
+    places, stages = np.flatnonzero(met.any(axis=0)), evenly(len(met), MAX_STAGES)
     if places.size > MAX_STATES:
         note += f" The {MAX_STATES} states met most often of {places.size}."
         places = np.sort(np.argsort(-met.sum(axis=0), kind="stable")[:MAX_STATES])
-    stages = evenly(H, MAX_STAGES)
-    note += f" {MAX_STAGES} of {words.count(words.stage, H)}." if stages.size < H else ""
+    note += f" {MAX_STAGES} of {words.count(words.stage, len(met))}." if stages.size < len(met) else ""
     rows = [
         [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], float(share[h, s].max() / total), total]
         for tau, policy, share in maps
@@ -234,27 +229,21 @@ def policy_chart(
         for s in places.tolist()
         if (total := float(share[h, s].sum())) > 0.0
     ]
-    counts = Counter(row[4] for row in rows)
-    played = [name for name in actions if name in counts]
-    numbers = sum(states[s].lstrip("-").replace(".", "", 1).isdigit() for s in places.tolist())
-    order = places[::-1].tolist() if 2 * numbers > places.size else places.tolist()  # numbers grow upwards
-    colours = {"range": list(PALETTE[: len(played)])} if len(played) <= len(PALETTE) else {"scheme": "viridis"}
     data = csv_data(["tau", "policy", "h", "s", "a", "part", "met"], rows, texts=("policy", "s", "a"))
     cells = alt.Chart(data).transform_filter("datum.policy == policy && (policy != 'best' || datum.tau == tau)")
-    across, down = {"domain": (stages + 1).tolist()}, {"domain": [states[s] for s in order]}
-    kinds: dict[str, Any] = {"domain": played, **colours}
-    legend: dict[str, Any] = {"symbolLimit": MAX_LEGEND}
-    if len(played) > MAX_LEGEND:
-        legend["values"] = sorted((name for name, _ in counts.most_common(MAX_LEGEND)), key=played.index)
-        note += f" The legend has the {MAX_LEGEND} most frequent of {len(played)} actions."
-    often = [("part:Q", "share of visits", ".3~%"), ("met:Q", "probability of a visit", ".3~%")] if visits else []
+    names = [states[s] for s in places.tolist()]
+    if 2 * sum(name.lstrip("-").replace(".", "", 1).isdigit() for name in names) > len(names):
+        names.reverse()  # numbers grow upwards
+    played = [name for name in actions if any(row[4] == name for row in rows)]
+    colours = {"range": PALETTE[: len(played)]} if len(played) <= len(PALETTE) else {"scheme": "viridis"}
+    shown = [("h:O", words.stage), ("s:N", state), ("a:N", "most often played" if visits else "action")]
+    often = [("part:Q", "share of visits", ".3~%"), ("met:Q", "probability of a visit", ".3~%")]
+    axis = {"labelOverlap": True, "labelLimit": 110}
     chart = cells.mark_rect().encode(
-        x=alt.X("h:O", title=words.stage, scale=across, axis={"labelAngle": 0, "labelOverlap": True}),
-        y=alt.Y("s:N", title=state, scale=down, axis={"labelLimit": 110, "labelOverlap": True}),
-        color=alt.Color("a:N", title="action", scale=kinds, legend=legend),
+        x=alt.X("h:O", title=words.stage, scale={"domain": (stages + 1).tolist()}, axis={**axis, "labelAngle": 0}),
+        y=alt.Y("s:N", title=state, scale={"domain": names}, axis=axis),
+        color=alt.Color("a:N", title="action", scale={"domain": played, **colours}, legend={"symbolLimit": MAX_LEGEND}),
         opacity=alt.Opacity("part:Q", scale={"domain": [0, 1], "range": [0.1, 1]}, legend=None),
-        tooltip=tips(
-            ("h:O", words.stage), ("s:N", state), ("a:N", "most often played" if visits else "action"), *often
-        ),
+        tooltip=tips(*shown, *(often if visits else ())),
     )
     return with_title(followed(chart, shares), title, note, int(min(420, max(90, 17 * places.size))))

@@ -29,7 +29,7 @@ FILES = ("levels.csv", "return_laws.csv", "guarantee_curve.csv")
 CHARTS = ("guarantee_curve", "return_law", "policy_map")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Solved:
     """Plans of one problem at several levels, and what they are compared with."""
 
@@ -100,36 +100,33 @@ def plan_result(solved: Solved) -> Result:
         said = "The best quantile of any policy, from each level to the next."
         tables["guarantee_curve"] = Table(solved.curve.rows(), titles, said)
     for plan in solved.plans:
+        level = f"tau{level_name(plan.tau)}"
         if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
             with suppress(PolicyError):  # the action depends on more than the state
-                overview = Table(wide_rows(plan.policy, mdp), {}, f"The action by state and {words.stage}.")
-                tables[f"overview_tau{level_name(plan.tau)}"] = overview
-        name = f"policy_tau{level_name(plan.tau)}"
-        left_out += policy_files(plan.policy, mdp, words, name, f"{plan.objective}: ", tables, files)
+                overview = wide_rows(plan.policy, mdp)
+                tables[f"overview_{level}"] = Table(overview, {}, f"The action by state and {words.stage}.")
+        left_out += policy_files(plan.policy, mdp, words, f"policy_{level}", f"{plan.objective}: ", tables, files)
     sentences, choices = _sentences(solved)
+
+    def charts() -> dict[str, Any]:
+        drawn = plan_charts(solved.all, solved.curve, None if solved.neutral is None else solved.neutral[1], words)
+        if solved.shares:
+            names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
+            drawn["policy_map"] = policy_chart(solved.shares, *names, neutral=solved.neutral_shares, words=words)
+        return drawn
+
     result = Result(
         kind="plan",
         title=words.title,
         settings={"size": in_one_line(document["model"], words)} | asked_for(solved.settings),
         tables=tables,
-        charts={},
         sentences=sentences,
         choices=choices,
         details=document,
         files=files,
         left_out=left_out,
     )
-    return with_charts(result, lambda: solved_charts(solved))
-
-
-def solved_charts(solved: Solved) -> dict[str, Any]:
-    """The charts of the page by name."""
-    words, mdp = solved.words, solved.mdp
-    drawn = plan_charts(solved.all, solved.curve, None if solved.neutral is None else solved.neutral[1], words)
-    if solved.shares:
-        names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
-        drawn["policy_map"] = policy_chart(solved.shares, *names, neutral=solved.neutral_shares, words=words)
-    return drawn
+    return with_charts(result, charts)
 
 
 def policy_files(
@@ -137,16 +134,10 @@ def policy_files(
 ) -> list[str]:
     """Add a policy and its decisions, with titles in the problem's words; one line if the table cannot be written."""
     files[f"{name}.npz"] = saved(policy)
-    titles = {
-        "earned_from": words.titled("earned so far: from"),
-        "earned_to": words.titled("earned so far: to"),
-        "need_from": words.titled("still needed: from"),
-        "need_to": words.titled("still needed: to"),
-        "target": words.titled("target"),
-        "probability": "probability of meeting it",
-        "next_state": "next state",
-        "next_label": "next label",
-    }
+    ends = {"earned": "earned so far", "need": "still needed"}
+    titles = {f"{key}_{end}": words.titled(f"{title}: {end}") for key, title in ends.items() for end in ("from", "to")}
+    titles |= {"target": words.titled("target"), "probability": "probability of meeting it"}
+    titles |= {"next_state": "next state", "next_label": "next label"}
     said = sentence(f"{caption}what to do in each situation that can be met; {words.plural(words.stage)} count from 1")
     try:
         tables[name] = Table(decision_rows(policy, mdp, stage=words.stage), titles, said)
@@ -170,7 +161,7 @@ def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, La
 
 
 def level_table(document: Mapping[str, Any], words: Words) -> Table:
-    """One row per level: the value, its proof, the mean, and the risk-neutral policy."""
+    """One row per level: the value, its proof, the mean, and the risk-neutral policy; without columns that are empty."""
     levels: Sequence[Mapping[str, Any]] = document["levels"]
     rows = []
     for level in levels:
@@ -178,28 +169,22 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
         neutral = level["risk_neutral"] or {"value": None, "upper": None}
         other = {"neutral": neutral["value"], "neutral_upper": neutral["upper"]}
         rows.append({**level, **margins, **other, "level": level["tau"]})
-    kinds = {_kind(level) for level in levels}
-    # Margins measure how firm a quantile of the model as given is: a mean over levels, a ball or a bracket have none.
-    firm = kinds == {"quantile"} and all(level["attitude"] == "nominal" for level in levels)
-    proven = any(row["upper"] is not None for row in rows)
-    columns = [
-        ("level", "level", True),
-        ("value", words.titled(kinds.pop() if len(kinds) == 1 else "value"), True),
-        ("nominal", words.titled("in the model"), any(level["attitude"] == "robust" for level in levels)),
-        ("upper", words.titled("upper bound"), proven),
-        ("gap", words.titled("gap"), proven),
-        ("below", "margin below", firm),
-        ("above", "margin above", firm),
-        ("certain", "certain", True),
-        ("mean", words.titled("mean" if all(level["law_exact"] for level in levels) else "mean at least"), True),
-        ("neutral", words.titled("risk-neutral"), any(row["neutral"] is not None for row in rows)),
-        (
-            "neutral_upper",
-            words.titled("risk-neutral at most"),
-            any(row["neutral"] != row["neutral_upper"] for row in rows),
-        ),
-    ]
-    titles = {key: title for key, title, meaningful in columns if meaningful}
+    kinds, attitudes = {_kind(level) for level in levels}, {level["attitude"] for level in levels}
+    hidden = set() if "robust" in attitudes else {"nominal"}
+    if kinds != {"quantile"} or attitudes != {"nominal"}:
+        hidden |= {"below", "above"}  # a mean over levels, a ball or a bracket have no margins
+    if all(row["neutral"] == row["neutral_upper"] for row in rows):
+        hidden.add("neutral_upper")
+    exact = all(level["law_exact"] for level in levels)
+    amount = words.titled
+    titles = {
+        "level": "level", "value": amount(kinds.pop() if len(kinds) == 1 else "value"), "nominal": amount("in the model"),
+        "upper": amount("upper bound"), "gap": amount("gap"), "below": "margin below", "above": "margin above",
+        "certain": "certain", "mean": amount("mean" if exact else "mean at least"), "neutral": amount("risk-neutral"),
+        "neutral_upper": amount("risk-neutral at most"),
+    }  # fmt: skip
+    known = {key for row in rows for key, x in row.items() if x is not None}
+    titles = {key: title for key, title in titles.items() if key in known - hidden}
     return Table([{key: row[key] for key in titles} for row in rows], titles, "One row per level.")
 
 
@@ -212,25 +197,22 @@ def _kind(level: Mapping[str, Any]) -> str:
     return "CVaR" if level["beta"] == level["tau"] else "buffered quantile"
 
 
-def _sentences(solved: Solved) -> tuple[list[str | Sentence], list[Choice]]:
+def _sentences(solved: Solved) -> tuple[list[Sentence], list[Choice]]:
     """The sentence of every level, and the controls that choose between them."""
     plans = sorted(solved.all, key=lambda plan: plan.tau)
-    both = solved.neutral is not None
-    sentences: list[str | Sentence] = []
-    for plan in plans:
-        said = level_facts(plan, solved.words, solved.neutral)["meaning"]
-        notes = plan.notes if plan.attitude == "nominal" else ()  # over a ball the sentence has said it
-        text = " ".join([said, *map(sentence, notes)])
-        sentences.append(Sentence(text, {"tau": plan.tau} | ({"policy": "best"} if both else {})))
-        if both:
-            other = {"policy": "risk-neutral", "tau": plan.tau}
-            compared = f"With the planned policy, {said[0].lower()}{said[1:]}"
-            sentences.append(Sentence(f"Shown: the risk-neutral policy. {compared}", other))
     levels = [plan.tau for plan in plans]
     labels = [f"{percent(tau)} of runs may end below" for tau in levels]
-    choices = [Choice("tau", "Level τ", levels, labels, levels.index(solved.plans[0].tau))]
-    if both:
-        choices.append(Choice("policy", "Policy", ["best", "risk-neutral"], ["planned", "risk-neutral"]))
+    start = levels.index(solved.plans[0].tau)
+    sentences, choices = [], [Choice(name="tau", title="Level τ", values=levels, labels=labels, start=start)]
+    if solved.neutral is not None:
+        values, labels = ["best", "risk-neutral"], ["planned", "risk-neutral"]
+        choices.append(Choice(name="policy", title="Policy", values=values, labels=labels))
+        text = "Shown: the risk-neutral policy. The sentence below is about the planned policy."
+        sentences.append(Sentence(text, {"policy": "risk-neutral"}))
+    for plan in plans:
+        notes = plan.notes if plan.attitude == "nominal" else ()  # over a ball the sentence has said it
+        text = " ".join([level_facts(plan, solved.words, solved.neutral)["meaning"], *map(sentence, notes)])
+        sentences.append(Sentence(text, {"tau": plan.tau}))
     return sentences, choices
 
 

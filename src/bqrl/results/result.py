@@ -9,18 +9,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import platform
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from pydantic_core import to_jsonable_python
+
 import bqrl
 from bqrl.errors import ArgumentError, FileFormatError
-from bqrl.results.folder import COMPLETE, FORMAT, MANIFEST, NAME, VERSION, Folder
+from bqrl.results.folder import FORMAT, MANIFEST, NAME, VERSION, Folder
 
 RESULT = "result.json"
 # Types of columns in result.json: the Python types of their cells, and how a cell is read back from CSV.
@@ -51,7 +53,7 @@ class Sentence:
     when: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """A control of the page: a slider over numbers or a switch between two values.
 
@@ -65,21 +67,16 @@ class Choice:
     start: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a plan, a learning run, a comparison or an experiment has to show, as plain data.
-
-    >>> result = Result("plan", "Two stages", {"tau": 0.1}, {"levels": Table([{"tau": 0.1, "value": 3.0}])}, {}, ["x"])
-    >>> result.tables["levels"].columns
-    ['tau', 'value']
-    """
+    """What a plan, a learning run, a comparison or an experiment has to show, as plain data."""
 
     kind: str  # one word: "plan", "learning", "comparison", "study", "theory"
     title: str  # of the page
-    settings: Mapping[str, Any]  # what was asked for: JSON values by name
-    tables: Mapping[str, Table]
-    charts: Mapping[str, Mapping[str, Any]]  # Vega-Lite specifications as dicts
-    sentences: Sequence[str | Sentence]  # what was found, in words
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what was asked for: JSON values by name
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # Vega-Lite specifications as dicts
+    sentences: Sequence[str | Sentence] = ()  # what was found, in words
     choices: Sequence[Choice] = ()  # controls of the page
     details: Mapping[str, Any] = field(default_factory=dict)  # the whole result as JSON values, for programs
     files: Mapping[str, bytes] = field(default_factory=dict)  # further files of the folder, such as a policy as .npz
@@ -91,12 +88,20 @@ class Result:
         return [line if isinstance(line, Sentence) else Sentence(line) for line in self.sentences]
 
 
-def to_json(value: Any, indent: int | None = 2) -> str:
-    """Standard JSON of plain data, arrays and NumPy scalars included; numbers that are not finite become null.
+def plain(value: Any) -> Any:
+    """The value as dicts, lists, strings, numbers, booleans and None; numbers that are not finite become None."""
 
-    >>> to_json({"gap": float("inf")}, indent=None)
-    '{"gap": null}'
-    """
+    def convert(other: Any) -> Any:
+        """Arrays and NumPy scalars, mappings other than dicts, and the text of everything else."""
+        if hasattr(other, "tolist"):
+            return other.tolist()
+        return dict(other) if isinstance(other, Mapping) else str(other)
+
+    return to_jsonable_python(value, inf_nan_mode="null", fallback=convert)
+
+
+def to_json(value: Any, indent: int | None = 2) -> str:
+    """Standard JSON of plain data, arrays and NumPy scalars included; numbers that are not finite become null."""
     return json.dumps(plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
@@ -134,111 +139,72 @@ def versions() -> dict[str, str]:
     return {"bqrl": bqrl.__version__, "python": platform.python_version(), **libraries, "system": system}
 
 
-def file_names(result: Result) -> list[str]:
-    """Names of the files that `write` writes for this result, the manifest included."""
-    return [*_contents(result), MANIFEST]
-
-
 def check_folder(folder: str | Path | None, names: Iterable[str] = ()) -> None:
-    """Raise OSError with one line if a result with these files could not be written to the folder. Writes nothing.
-
-    Parameters
-    ----------
-    folder
-        Where the result will be written; it need not exist. None: the result will not be written.
-    names
-        Files to be written, beside `result.json` and `manifest.json`.
-    """
+    """Raise OSError with one line if a result with these files could not be written; None stands for no folder."""
     if folder is not None:
         Folder(folder).check([RESULT, *names])
 
 
 def write(result: Result, folder: str | Path) -> None:
     """Write the result in place of the one that the folder holds; files that bqrl did not write stay as they are."""
-    Folder(folder).replace(_contents(result))
+    Folder(folder).replace(contents(result))
 
 
 def add_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
     """Add files to a complete result folder, such as its page, or replace those that have these names."""
     place = Folder(folder)
-    if place.status != COMPLETE:
-        place.read()  # raises with the reason
+    place.read()  # raises with the reason if the folder is not whole
     place.replace(files, keep=True)
 
 
-def read(folder: str | Path) -> Result:
-    """Read the result of a folder, attached files included, and check that each file is as it was written."""
-    return _parse(Path(folder), Folder(folder).read())
-
-
-def _contents(result: Result) -> dict[str, bytes]:
-    """Files of a result by name."""
-    tables = {name: {"caption": table.caption, "columns": _columns(table)} for name, table in result.tables.items()}
+def contents(result: Result) -> dict[str, bytes]:
+    """The files of a result by name, without the manifest."""
+    tables: dict[str, Any] = {}
+    for name, table in result.tables.items():
+        tables[name] = {"caption": table.caption, "columns": []}
+        for key in table.columns:
+            types = {type(np.asarray(row[key]).item()) for row in table.rows} - {type(None)}
+            kind = next((kind for kind, (some, _) in COLUMN_TYPES.items() if types and types <= some), "text")
+            tables[name]["columns"].append({"key": key, "title": table.titles.get(key, key), "type": kind})
     head = {
         "format": FORMAT, "version": VERSION, "kind": result.kind, "title": result.title, "settings": result.settings,
-        "sentences": [asdict(line) for line in result.lines], "tables": tables, "charts": list(result.charts),
-        "choices": [asdict(choice) for choice in result.choices], "details": result.details, "left_out": result.left_out,
+        "sentences": result.lines, "tables": tables, "charts": list(result.charts), "choices": result.choices,
+        "details": result.details, "left_out": result.left_out,
     }  # fmt: skip
-    parts = [
+    found = {RESULT: (to_json(head) + "\n").encode()}
+    for name, content in (
         *((f"{name}.csv", to_csv(table)) for name, table in result.tables.items()),
         *((f"{name}.vl.json", to_json(spec, indent=None).encode()) for name, spec in result.charts.items()),
         *result.files.items(),
-    ]
-    found = {RESULT: (to_json(head) + "\n").encode()}
-    for name, content in parts:
+    ):
         if not NAME.fullmatch(name) or name == MANIFEST or name.lower() in map(str.lower, found):
             raise ArgumentError(f"{name!r} cannot be the name of a file of a result; choose another", value=name)
         found[name] = content
     return found
 
 
-def _parse(path: Path, contents: dict[str, bytes]) -> Result:
-    """The result of the files; what is not part of a table, a chart or the head is attached."""
+def read(folder: str | Path) -> Result:
+    """Read the result of a folder, attached files included, and check that each file is as it was written."""
+    files, tables = Folder(folder).read(), dict[str, Table]()
     try:
-        head = json.loads(contents.pop(RESULT))
+        head = json.loads(files.pop(RESULT))
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise ValueError(f"version {head['version']} is not {VERSION}")
+        for name, table in head["tables"].items():
+            parse = {column["key"]: COLUMN_TYPES[column["type"]][1] for column in table["columns"]}
+            lines = csv.DictReader(io.StringIO(files.pop(f"{name}.csv").decode(), newline=""))
+            rows = [{key: parse[key](text) if text else None for key, text in line.items()} for line in lines]
+            tables[name] = Table(
+                rows, {column["key"]: column["title"] for column in table["columns"]}, table["caption"]
+            )
         return Result(
             **{key: head[key] for key in ("kind", "title", "settings", "details")},
-            tables={name: _table(contents.pop(f"{name}.csv"), **table) for name, table in head["tables"].items()},
-            charts={name: json.loads(contents.pop(f"{name}.vl.json")) for name in head["charts"]},
+            tables=tables,
+            charts={name: json.loads(files.pop(f"{name}.vl.json")) for name in head["charts"]},
             sentences=[Sentence(**line) for line in head["sentences"]],
             choices=[Choice(**choice) for choice in head["choices"]],
-            files=contents,
+            files=files,
             left_out=head.get("left_out", ()),
         )
     except (KeyError, TypeError, ValueError) as fault:
-        raise FileFormatError(f"{path / RESULT} cannot be read: {fault}; run the command again") from None
-
-
-def _columns(table: Table) -> list[dict[str, str]]:
-    """Key, title and type of every column."""
-    found = []
-    for key in table.columns:
-        types = {type(plain(row[key], finite=False)) for row in table.rows} - {type(None)}
-        kind = next((kind for kind, (some, _) in COLUMN_TYPES.items() if types and types <= some), "text")
-        found.append({"key": key, "title": table.titles.get(key, key), "type": kind})
-    return found
-
-
-def _table(content: bytes, caption: str, columns: Sequence[Mapping[str, str]]) -> Table:
-    """The table of a CSV file whose columns are described as `_columns` does."""
-    parse = {column["key"]: COLUMN_TYPES[column["type"]][1] for column in columns}
-    rows = [
-        {key: parse[key](text) if text else None for key, text in row.items()}
-        for row in csv.DictReader(io.StringIO(content.decode(), newline=""))
-    ]
-    return Table(rows, {column["key"]: column["title"] for column in columns}, caption)
-
-
-def plain(value: Any, finite: bool = True) -> Any:
-    """The value as dicts, lists, strings, numbers, booleans and None; numbers that are not finite become None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item, finite) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item, finite) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist(), finite)
-    if isinstance(value, float) and finite and not math.isfinite(value):
-        return None
-    return value if isinstance(value, (str, int, float, type(None))) else str(value)
+        raise FileFormatError(f"{Path(folder) / RESULT} cannot be read: {fault}; run the command again") from None

@@ -1,4 +1,4 @@
-"""What a study says in the words of its problem: titles, sentences, tables, settings and numbers for programs."""
+"""What a study says in the words of its problem: sentences, tables, settings and numbers for programs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from bqrl.envs import about
 from bqrl.laws.law import Law
 from bqrl.mdp.model import MDP
+from bqrl.results.charts import learner_colours
 from bqrl.results.result import Table, versions
 from bqrl.results.words import Words, fixed, listed, number, order_of
 from bqrl.study.problems import Problem
@@ -19,7 +20,6 @@ from bqrl.study.runs import fingerprint
 from bqrl.study.scores import PROVEN, Experiment
 from bqrl.study.study import Study
 from bqrl.study.tables import level_name, shown_states
-from bqrl.study.watch import in_words
 
 QUICK = "Quick run: few episodes and seeds; these are not the numbers of the study."
 
@@ -32,34 +32,18 @@ class StudyWords:
 
     def __init__(self, study: Study) -> None:
         self.study, self.spec, self.labels = study, study.spec, {entry.key: entry.label for entry in study.spec.entries}
+        self.colours = learner_colours(study.shown(study.spec.levels[0], names=self.labels).learners)  # in all charts
+        self.measures: list[str] = [name for name in ("exact", "capped", "expected") if name in study.spec.measures]
         self.versions = versions() | {"code": fingerprint()}
         self.words = words_of(study.spec.problem, study.problem())
-        self._widest = max(study.experiments.values(), key=lambda one: one.error)  # bracket of the optimum
-        self.error = self._widest.error
+        widest = max(study.experiments.values(), key=lambda one: one.error)
+        self.measure_name = widest.measure_name
+        self.optimum = PROVEN if widest.error else "exact optimum"  # what gaps are measured against
+        self.bracket = self.words.bracket(widest.error, max(one.score_error for one in study.experiments.values()))
 
     def problem_title(self, variant: str) -> str:
         """Name of the problem or of one of its variants."""
         return variant.replace("_", " ") if variant else self.spec.problem.name
-
-    def measure_name(self, measure: str) -> str:
-        """A measure in words."""
-        return self._widest.measure_name(measure)
-
-    @property
-    def bracket(self) -> str:
-        """How far the optimum and the quantiles of policies may lie above what is stated."""
-        scored = max(one.score_error for one in self.study.experiments.values())
-        return self.words.bracket(self.error, scored)
-
-    @property
-    def optimum(self) -> str:
-        """What gaps are measured against, which is the lower end of a bracket where no exact grid of returns fits."""
-        return PROVEN if self.error else "exact optimum"
-
-    @property
-    def best_promise(self) -> str:
-        """What promises are compared with."""
-        return PROVEN if self.error else "best promise"
 
     def final_laws(self, key: str, tau: float) -> list[Law]:
         """Laws of the return under the policies of the last episode, one per held-out seed."""
@@ -69,62 +53,43 @@ class StudyWords:
     def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False, title: bool = False) -> str:
         """Which learner ends lowest, on the seeds of the curves that are `shown` or on those that no choice was made on."""
         part = (self.study.shown if shown else self.study.ranked)(tau, variant, self.labels)
-        return f"τ = {tau:g}: {order_of(part, measure, fixed, title=title, words=self.words)}"
+        return f"τ = {tau:g}: {order_of(part, measure, title=title, words=self.words)}"
 
-    def laws_title(self, tau: float) -> str:
-        """Whose final policies reach the best promise."""
-        best = self.study.reference(tau).optimum
-        reach = [
-            label
-            for key, label in self.labels.items()
-            if all(law.quantile(tau) >= best - 1e-9 for law in self.final_laws(key, tau))
-        ]
-        who = listed(reach) if reach else "no learner"
-        value = self.words.amount(number(best))
-        return f"τ = {tau:g}: the {self.best_promise}, {value}, is reached on every held-out seed by {who}"
-
-    def promise_title(self) -> str:
-        """What final policies promise, compared with what can be promised."""
-        chosen = self.spec.final_policy
-        keys = [chosen.learner if chosen else self.spec.entries[0].key]
-        keys += [entry.key for entry in self.spec.entries if not entry.plot]
+    def reached(self, *levels: float) -> str:
+        """Whose final policies all reach the optimum at each level."""
         parts = []
-        for key in keys:
-            values = []
-            for tau in self.spec.levels:
-                mean = float(np.mean([law.quantile(tau) for law in self.final_laws(key, tau)]))
-                own, best = (self.words.amount(number(x, 3)) for x in (mean, self.study.reference(tau).optimum))
-                values.append(f"{own} where {best} is possible (τ = {tau:g})")
-            parts.append(f"{self.labels[key]} {', '.join(values)}")
-        return f"Final policies promise: {'; '.join(parts)}"
+        for tau in levels:
+            best, reach = self.study.reference(tau).optimum, []
+            for key, label in self.labels.items():
+                if min(law.quantile(tau) for law in self.final_laws(key, tau)) >= best - 1e-9:
+                    reach.append(label)
+            parts.append(f"{listed(reach or ['no learner'])} at τ = {tau:g} ({self.words.amount(number(best))})")
+        return f"The {self.optimum} is reached on every held-out seed by {'; '.join(parts)}"
 
     def policy_title(self, tau: float) -> str:
         """What the final policy of a level does at its first stage, in the states that are shown."""
         mdp = self.study.problem()
         shares = np.bincount(self.study.picked[tau].actions[0, shown_states(self.study)], minlength=mdp.A)
         played = [mdp.action_label(a) for a in np.argsort(-shares, kind="stable").tolist() if shares[a]]
-        where = f"depending on the {self.state_title}" if len(played) > 1 else f"in every {self.state_title}"
-        return f"τ = {tau:g}: in the first {self.words.stage} the final policy plays {listed(played)}, {where}"
+        return f"τ = {tau:g}: in the first {self.words.stage} the final policy plays {listed(played)}"
 
     def sentences(self) -> list[str]:
         """What a reader should not miss."""
-        lines = [QUICK] if self.spec.quick else []
+        found = [QUICK] if self.spec.quick else []
         for tau in self.spec.levels:
             against = self.study.reference(tau)
-            lines.append(f"{self.order(tau, 'exact')}.")
+            found.append(f"{self.order(tau, 'exact')}.")
             if against.capped is not None and abs(against.capped - against.optimum) > 1e-9:
                 capped, exact = (self.words.amount(number(x)) for x in (against.capped, against.optimum))
-                lines.append(f"τ = {tau:g}: the capped reference is {capped}, the {self.optimum} {exact}.")
-        if self.bracket:
-            lines.append(self.bracket)
-        edges = [tuned.edge for tuned in self.study.tunings.values() if tuned.edge is not None]
-        if edges:
-            steep = sum(not flat for _, flat in edges)
-            lines.append(
-                f"{len(edges)} of {len(self.study.tunings)} winners of the tuning lie on an edge of their grid, {steep} of them"
-                " where the criterion is not known to be flat."
+                found.append(f"τ = {tau:g}: the capped reference is {capped}, the {self.optimum} {exact}.")
+        found += [self.bracket] if self.bracket else []
+        flat = [tuned.edge[1] for tuned in self.study.tunings.values() if tuned.edge is not None]
+        if flat:
+            found.append(
+                f"{len(flat)} of {len(self.study.tunings)} winners of the tuning lie on an edge of their grid,"
+                f" {len(flat) - flat.count(True)} of them where the criterion is not known to be flat."
             )
-        return lines
+        return found
 
     # -- tables -----------------------------------------------------------------------------------------------------------
 
@@ -141,19 +106,10 @@ class StudyWords:
         found["references"] = self._references()
         if self.study.tunings:
             found["tuning_winners"] = self._tuning()
-        return found | {"session": self._session()}
-
-    def _ends(self, part: Callable[[float, str], Experiment], variant: str, on: str) -> Table:
-        rows, titles = [], {"measure": "measure", "learner": "learner"}
-        for measure, (key, label) in product(self.spec.measures, self.labels.items()):
-            row: dict[str, Any] = {"measure": self.measure_name(measure), "learner": label}
-            for tau in self.spec.levels:
-                name, values = f"tau{level_name(tau)}", part(tau, variant).values(key, measure)[:, -1]
-                row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
-                both = {"mean": "mean", "std": "standard deviation"}
-                titles |= {f"{name}_{key}": self.words.titled(f"τ = {tau:g}, {what}") for key, what in both.items()}
-            rows.append(row)
-        return Table(rows, titles, f"Last cumulative values on {on}, mean and sample standard deviation.")
+        facts = self.versions | self.study.session
+        rows = [{"what": name.replace("_", " "), "value": _text(value)} for name, value in facts.items()]
+        session = Table(rows, {"what": "", "value": ""}, "How the study was made: versions, runs and times.")
+        return found | {"session": session}
 
     def _orderings(self) -> Table:
         rows = []
@@ -161,21 +117,33 @@ class StudyWords:
             text = ""
             for row in self.study.ranked(tau).order(measure):
                 text += f"{self.labels[row['learner']]} {fixed(row['mean'])}"
-                text += "" if row["clear"] is None else " < " if row["clear"] else " ≈ "
+                text += {True: " < ", False: " ≈ ", None: ""}[row["clear"]]
             rows.append({"tau": tau, "measure": self.measure_name(measure), "order": text})
         caption = (
             "Learners from the smallest mean on. <: the next mean is more than two standard errors larger, seed by seed;"
             " ≈: it is not."
         )
-        return Table(rows, {"tau": "τ", "measure": "measure", "order": self.words.titled("smallest first")}, caption)
+        return Table(rows, {"tau": "τ", "order": self.words.titled("smallest first")}, caption)
+
+    def _ends(self, part: Callable[[float, str], Experiment], variant: str, on: str) -> Table:
+        rows, titles = [], {}
+        for measure, (key, label) in product(self.spec.measures, self.labels.items()):
+            row: dict[str, Any] = {"measure": self.measure_name(measure), "learner": label}
+            for tau in self.spec.levels:
+                name, values = f"tau{level_name(tau)}", part(tau, variant).ends(measure)[key]
+                row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
+                titles[f"{name}_mean"] = self.words.titled(f"τ = {tau:g}, mean")
+                titles[f"{name}_std"] = self.words.titled(f"τ = {tau:g}, standard deviation")
+            rows.append(row)
+        return Table(rows, titles, f"Last cumulative values on {on}, mean and sample standard deviation.")
 
     def _references(self) -> Table:
         rows = [
             {"problem": self.problem_title(variant), **self.study.reference(tau, variant).row()}
             for variant, tau in self.study.experiments
         ]
-        if "capped" not in self.spec.measures:
-            rows = [{key: value for key, value in row.items() if key != "capped"} for row in rows]
+        for row in rows if "capped" not in self.spec.measures else ():
+            del row["capped"]
         amounts = {"capped": "capped reference", "exact": self.optimum, "best_mean": "best mean"}
         titles = {"tau": "τ"} | {key: self.words.titled(title) for key, title in amounts.items()}
         caption = (
@@ -195,29 +163,13 @@ class StudyWords:
         titles = {"tau": "tuned at τ", "lowest": "lowest value of the grid", "highest": "highest value"}
         return Table(rows, titles | {"verdict": "where it lies"}, "Winners of the tuning.")
 
-    def _session(self) -> Table:
-        session = self.study.session
-        made = f"{session['runs_made']} made in the last session, {session['runs_skipped']} before"
-        by_part, each = session["core_seconds_by_part"].items(), session["milliseconds_per_episode"].items()
-        facts = {
-            **self.versions,
-            "runs": f"{session['runs']}: {made}",
-            "episodes": session["episodes"],
-            "last session": f"{in_words(session['seconds'])} with {self.words.count('worker', session['workers'])}",
-            "compute time": f"{in_words(session['core_seconds'])} of one core in all",
-            **{f"compute time, {part}": in_words(seconds) for part, seconds in by_part},
-            **{f"milliseconds per episode, {key}": number(x, 3) for key, x in each},
-        }
-        rows = [{"what": name, "value": str(value)} for name, value in facts.items()]
-        return Table(rows, {"what": "", "value": ""}, "How the study was made: versions, runs and times.")
-
     # -- data -------------------------------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
         """Every setting that matters to the numbers."""
         spec, table = self.spec, self.spec.study
         found: dict[str, Any] = {
-            "study": spec.name, "quick": spec.quick, "problem": f"{spec.problem.name}{_params(dict(spec.problem.given))}",
+            "study": table.name, "quick": spec.quick, "problem": f"{spec.problem.name}{_params(dict(spec.problem.given))}",
             **{f"variant {name}": _params(change).strip(" ()") for name, change in spec.variants.items()},
             "levels": list(spec.levels), "episodes": spec.episodes, "delta": table.delta, "held-out seeds": list(table.seeds),
             "further seeds": list(table.replication_seeds), "seeds on variants": list(table.variant_seeds),
@@ -242,12 +194,10 @@ class StudyWords:
         for variant, tau in self.study.experiments:
             rows = {measure: self.study.ranked(tau, variant).order(measure) for measure in self.spec.measures}
             orderings.setdefault(self.problem_title(variant), {})[repr(tau)] = rows
-        policies = {}
-        for tau, one in self.study.picked.items():
-            policies[repr(tau)] = {"seed": one.seed, "errors": {str(seed): error for seed, error in one.errors.items()}}
+        picked = {repr(tau): {"seed": one.seed, "errors": one.errors} for tau, one in self.study.picked.items()}
         return {
             "orderings": orderings,
-            "final_policies": policies,
+            "final_policies": picked,
             "tuning": {f"{key} {tau!r}": asdict(tuned) for (key, tau), tuned in self.study.tunings.items()},
             "versions": self.versions,
             "session": self.study.session,
@@ -264,3 +214,10 @@ def words_of(problem: Problem, mdp: MDP) -> Words:
 
 def _params(params: Mapping[str, Any]) -> str:
     return f" ({', '.join(f'{key} = {value}' for key, value in params.items())})" if params else ""
+
+
+def _text(fact: Any) -> str:
+    """A version, a count, seconds, or several of them by name."""
+    if isinstance(fact, Mapping):
+        return ", ".join(f"{name}: {_text(value)}" for name, value in fact.items())
+    return number(fact, 4) if isinstance(fact, float) else str(fact)

@@ -1,15 +1,13 @@
 """What a notebook shows of the library's objects: charts, small HTML tables with a small picture, and data frames.
 
-A class needs one function that draws it, registered with `draw`, and one entry in FACTS, without which its table holds its
-rows. A picture is a static SVG within an image element, in which no script runs; without the extra "plots" the table stands
-alone.
+A class needs one entry in VIEWS: what draws it, and what its table holds. A picture is a static SVG within an image
+element, in which no script runs; without the extra "plots" the table stands alone.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from functools import singledispatch
 from html import escape
 from itertools import product
 from typing import Any
@@ -32,43 +30,29 @@ from bqrl.results.estimates import estimate_view
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, curve_chart, law_chart, plan_charts, policy_chart
 from bqrl.results.plans import level_facts
 from bqrl.results.result import Table
-from bqrl.results.words import Words, brief, displayed, order_of, runs
+from bqrl.results.words import Words, displayed, order_of, runs
 from bqrl.study.scores import Contender, Experiment, evenly
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
 MAX_PICTURE = 72_000  # bytes of a picture in a notebook
 POINTS = 100  # episodes of a learning curve in such a picture
+LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)  # of the table of a guarantee curve
 
 # -- charts ---------------------------------------------------------------------------------------------------------------
 
 
-@singledispatch
-def draw(thing: Any) -> Any | None:
-    """The Altair chart of an object; None if it has none."""
-    raise NotImplementedError(f"draw has no function for {type(thing).__name__}")
-
-
-draw.register(Estimate, estimate_view)
-draw.register(GuaranteeCurve, lambda curve: curve_chart(curve, words=Words.of(curve.mdp)))
-draw.register(Law, lambda law: law_chart({0.0: law}, {}))
-
-
-@draw.register
 def plan_view(plan: Plan) -> Any:
     """Charts of a plan: the law of its return, and the guarantee curve beside it if the planner made one."""
     return charts.joined("hconcat", *plan_charts([plan], plan.details.get("curve"), words=Words.of(plan)).values())
 
 
-@draw.register
 def record_view(record: Record) -> Any:
     """Chart of one run: what each evaluated policy promises, or the realised returns where no law is known."""
     label, words = str(record.settings.get("learner", "learner")), Words.of(record.mdp)
     colours = charts.learner_colours([Contender(label, label, record.settings.get("params", {}))])
     if record.optimum is None:
-        curve, y_title = (
-            charts.averaged_curve(label, record.returns[None, :]),
-            words.axis("mean return of a block of episodes"),
-        )
+        curve = charts.averaged_curve(label, record.returns[None, :])
+        y_title = words.axis("mean return of a block of episodes")
         return curves_chart([curve], title="Realised returns", y_title=y_title, colours=colours)
     values, best = record.quantile(record.tau), record.optimum.quantile(record.tau)
     return curves_chart(
@@ -82,12 +66,10 @@ def record_view(record: Record) -> Any:
     )
 
 
-@draw.register
 def experiment_view(
     experiment: Experiment,
     measure: str | None = None,
     points: int = charts.MAX_POINTS,
-    show: Any = brief,
     colours: Mapping[str, str] | None = None,
     words: Words | None = None,
 ) -> Any:
@@ -97,7 +79,7 @@ def experiment_view(
     bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
     return curves_chart(
         [charts.mean_curve(one.label, experiment.values(one.label, measure), points) for one in experiment.learners],
-        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, show, title=True, words=words)}",
+        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, title=True, words=words)}",
         y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
         band=experiment.band if len(experiment.seeds) > 1 else "",
         note=f"{charts.thinning(experiment.episodes, points)} {bracket}".strip(),
@@ -105,7 +87,6 @@ def experiment_view(
     )
 
 
-@draw.register
 def comparison_view(comparison: Comparison) -> Any:
     """Chart of the quantiles of several plans."""
     curves = [Steps.of(plan.law).curve(name) for name, plan in zip(_names(comparison), comparison.plans, strict=True)]
@@ -113,7 +94,6 @@ def comparison_view(comparison: Comparison) -> Any:
     return drawn.chart("What each plan promises at each level", "")
 
 
-@draw.register
 def mdp_view(mdp: MDP) -> Any:
     """Map of the mean reward by state and action at the first stage."""
     alt, states, actions = altair(), evenly(mdp.S, MAX_CELLS).tolist(), evenly(mdp.A, MAX_CELLS).tolist()
@@ -122,20 +102,17 @@ def mdp_view(mdp: MDP) -> Any:
         _, probability, reward = mdp.outcomes(0, s, a)
         if probability.size:
             rows.append([mdp.state_label(s), mdp.action_label(a), float(probability @ reward)])
-    axes = {"labelLimit": 110, "labelOverlap": True}
+    axis, scale, legend = {"labelLimit": 110, "labelOverlap": True}, {"scheme": "viridis"}, {"orient": "right"}
     chart = alt.Chart(charts.csv_data(["state", "action", "reward"], rows, texts=("state", "action"))).mark_rect()
     chart = chart.encode(
-        x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axes, "labelAngle": 0}),
-        y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axes),
-        color=alt.Color(
-            "reward:Q", title=Words.of(mdp).axis("reward"), scale={"scheme": "viridis"}, legend={"orient": "right"}
-        ),
+        x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axis, "labelAngle": 0}),
+        y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axis),
+        color=alt.Color("reward:Q", title=Words.of(mdp).axis("reward"), scale=scale, legend=legend),
     )
     note = f"{len(states)} of {mdp.S} states." if len(states) < mdp.S else ""
     return charts.with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
 
 
-@draw.register
 def policy_view(policy: Policy) -> Any | None:
     """Map of the actions by stage and state; None for labels, which have no such map."""
     table, note = _actions(policy), "States and actions by number."
@@ -165,15 +142,13 @@ def _actions(policy: Policy) -> IntArray | None:
 
 
 def _names(comparison: Comparison) -> list[str]:
-    return [f"{i + 1}. {plan.objective}" for i, plan in enumerate(comparison.plans)]
+    return [f"{i}. {plan.objective}" for i, plan in enumerate(comparison.plans, start=1)]
 
 
 def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """One row per statistic, one column per plan."""
-    names = _names(comparison)
-    return [
-        {"statistic": row["statistic"], **dict(zip(names, row["values"], strict=True))} for row in comparison.rows()
-    ]
+    columns = ("statistic", *_names(comparison))
+    return [dict(zip(columns, (row["statistic"], *row["values"]), strict=True)) for row in comparison.rows()]
 
 
 def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
@@ -183,39 +158,53 @@ def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
 
 
 def _record_facts(record: Record) -> dict[str, Any]:
-    pairs = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}
-    titled = Words.of(record.mdp).titled
-    pairs |= {"episodes": record.returns.size, titled("mean return"): float(record.returns.mean())}
-    return pairs | ({} if record.optimum is None else {titled("cumulative gap"): float(record.gap().sum())})
+    facts, titled = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}, Words.of(record.mdp).titled
+    facts |= {"episodes": record.returns.size, titled("mean return"): float(record.returns.mean())}
+    return facts | ({} if record.optimum is None else {titled("cumulative gap"): float(record.gap().sum())})
 
 
-FACTS: dict[type, Callable[[Any], Any]] = {  # what the small table of a class holds: a few facts, or rows
-    Law: lambda law: {"atoms": len(law), "mean": law.mean()}
-    | {f"{tau:g}-quantile": law.quantile(tau) for tau in (0.05, 0.1, 0.5, 0.9)},
-    MDP: lambda mdp: {
+# How a class is shown: its chart, which may be None, and what its small table holds: a few facts, or rows.
+VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
+    Law: (lambda law: law_chart({0.0: law}, {}), lambda law: {
+        "atoms": len(law), "mean": law.mean(), **{f"{tau:g}-quantile": law.quantile(tau) for tau in (0.05, 0.1, 0.5, 0.9)},
+    }),
+    MDP: (mdp_view, lambda mdp: {
         "states": mdp.S, "actions": mdp.A, "stages": mdp.H, "discount": mdp.discount,
         "transitions": int(mdp.successor.size),
-    },
-    Plan: lambda plan: {
+    }),
+    Policy: (policy_view, lambda policy: {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"}),
+    Plan: (plan_view, lambda plan: {
         "objective": plan.objective, "value": plan.value, "upper bound": plan.upper, "certain": plan.certain,
         "mean": plan.mean, "policy": plan.policy.kind, "meaning": level_facts(plan, Words.of(plan))["meaning"],
-    },
-    Record: _record_facts,
-    Estimate: lambda estimate: {key.replace("_", " "): value for key, value in estimate.coverage().items()}
-    | {"confidence": estimate.confidence},
-    Policy: lambda policy: {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"},
-    GuaranteeCurve: lambda curve: [
-        {"level": tau, Words.of(curve.mdp).titled("best quantile"): curve(tau)} for tau in (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
-    ],
-    Comparison: comparison_rows,
-    Experiment: _experiment_rows,
+    }),
+    GuaranteeCurve: (lambda curve: curve_chart(curve, words=Words.of(curve.mdp)), lambda curve: [
+        {"level": tau, Words.of(curve.mdp).titled("best quantile"): curve(tau)} for tau in LEVELS
+    ]),
+    Comparison: (comparison_view, comparison_rows),
+    Record: (record_view, _record_facts),
+    Experiment: (experiment_view, _experiment_rows),
+    Estimate: (estimate_view, lambda estimate: {
+        **{key.replace("_", " "): value for key, value in estimate.coverage().items()}, "confidence": estimate.confidence,
+    }),
 }  # fmt: skip
+
+
+def _view(thing: Any) -> tuple[Callable[..., Any], Callable[[Any], Any]]:
+    """The entry of an object's class."""
+    for each in type(thing).__mro__:
+        if each in VIEWS:
+            return VIEWS[each]
+    raise NotImplementedError(f"VIEWS has no entry for {type(thing).__name__}")
+
+
+def draw(thing: Any, *choice: Any) -> Any | None:
+    """The Altair chart of an object, of an experiment by measure, of an estimate by level; None if it has none."""
+    return _view(thing)[0](thing, *choice)
 
 
 def html(thing: Any) -> str:
     """A small table, of a long one the first rows, and a small picture below it."""
-    kind = next((each for each in type(thing).__mro__ if each in FACTS), None)
-    rows = thing.rows() if kind is None else FACTS[kind](thing)
+    rows, compact = _view(thing)[1](thing), (None, POINTS) if isinstance(thing, Experiment) else ()
     if isinstance(rows, Mapping):
         rows = [{"": key, type(thing).__name__: value} for key, value in rows.items()]
     caption = f"{thing!r}; low and high: {thing.band}." if isinstance(thing, Experiment) else ""
@@ -226,12 +215,14 @@ def html(thing: Any) -> str:
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
     table = f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     try:
-        chart = experiment_view(thing, points=POINTS) if isinstance(thing, Experiment) else draw(thing)
-        spec = {} if chart is None else chart.to_dict()
-        svg = charts.image(spec | {"config": spec.get("config", {}) | {"aria": False}}, "svg") if spec else b""
+        chart = draw(thing, *compact)
+        if chart is None:
+            return table
+        spec = chart.to_dict()
+        svg = charts.image(spec | {"config": spec.get("config", {}) | {"aria": False}}, "svg")
     except ImportError:
         return table
     if len(svg) > MAX_PICTURE:
         return f"{table}<p>The chart is too large to be shown here; chart() returns it.</p>"
     source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
-    return f'{table}<img alt="chart" style="max-width:100%" src="{source}">' if svg else table
+    return f'{table}<img alt="chart" style="max-width:100%" src="{source}">'

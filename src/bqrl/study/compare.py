@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,10 @@ from bqrl.checks import number, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.learners.run import Run
 from bqrl.study.problems import source_of
-from bqrl.study.runner import Batch, Engine
+from bqrl.study.runner import Batch, Engine, Job
 from bqrl.study.runs import RunSpec
 from bqrl.study.scores import Contender, Experiment
-from bqrl.study.store import Memory, Store
-from bqrl.study.time_left import Job
+from bqrl.study.store import Store
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
 
@@ -49,10 +48,8 @@ def compare(
     learners
         Names, learner classes or functions (task, rng) -> Learner; a pair (learner, parameters) or a triple (label, learner,
         parameters) sets parameters.
-    tau
-        Quantile level.
-    episodes
-        Episodes of every run.
+    tau, episodes
+        Quantile level, and episodes of every run.
     seeds
         The number of seeds, counted from 0, or the seeds themselves. The command line counts from --seed, which is 42:
         `bqrl compare` runs what `seeds=range(42, 62)` runs here.
@@ -81,34 +78,29 @@ def compare(
     chosen, contenders, source = _seeds(seeds), _contenders(learners), source_of(problem)
     if not isinstance(workers, Workers):
         workers = Workers() if whole(workers, "workers", 1) == 1 else LocalWorkers(workers)
-    runs: dict[str, list[RunSpec]] = {}
+    jobs, runs = [], dict[str, list[RunSpec]]()
     for i, one in enumerate(contenders):
         # A mistake in the last learner must not come out after the runs of the first.
         first = Run(source.build(), one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
-        common = (source, one.learner, one.params, tau, first.total, delta)
-        runs[one.label] = [
-            RunSpec(*common, seed, horizon=horizon, notes=True, key="" if folder is not None else f"{i} {seed}")
-            for seed in chosen
-        ]
-        if folder is not None:
-            _check_stored(one.label, runs[one.label][0])
-        elif isinstance(workers, LocalWorkers):
+        if folder is None and isinstance(workers, LocalWorkers):
             _check_portable(one.label, (problem, one.learner, one.params))
+        runs[one.label] = batch = [
+            RunSpec(
+                problem=source, learner=one.learner, params=one.params, tau=tau, episodes=first.total, delta=delta, seed=seed,
+                horizon=horizon, notes=True, key="" if folder is not None else f"{i} {seed}",
+            )
+            for seed in chosen
+        ]  # fmt: skip
+        if folder is not None:
+            _check_stored(one.label, batch[0])
+        steps, total = (wanted for wanted in [Batch("learning", batch)]), len(batch) * first.total
+        jobs.append(Job(label=one.label, steps=steps, total_runs=len(batch), total_episodes=total))
     watch = Watch() if watch is None else watch
-    jobs = [
-        Job(
-            label=label,
-            kind=label,
-            steps=(one for one in [Batch("learning", batch)]),
-            total_runs=len(batch),
-            total_episodes=len(batch) * first.total,
-        )
-        for label, batch in runs.items()
-    ]
     try:
-        with Memory() if folder is None else Store(folder, watch) as store:
-            Engine(jobs, store, workers, watch, strict=True).drive()
-            records = {label: tuple(map(store.load, batch)) for label, batch in runs.items()}
+        with nullcontext() if folder is None else Store(folder, watch) as store:
+            engine = Engine(jobs, store, workers, watch, strict=True)
+            engine.drive()
+            records = {label: tuple(map(engine.load, batch)) for label, batch in runs.items()}
     finally:
         workers.close()
     for record in chain.from_iterable(records.values()):
@@ -131,12 +123,13 @@ def _check_stored(label: str, run: RunSpec) -> None:
 
 
 def _check_portable(label: str, parts: Any) -> None:
-    """Raise TypeError if a run cannot be sent to another process."""
+    """Raise ArgumentTypeError if a run cannot be sent to another process."""
     try:
         pickle.dumps(parts)
     except Exception as error:  # pickling calls code of the user
         reason = " ".join(str(error).split())[:120]
-        raise TypeError(f"{label} cannot be sent to another process ({reason}); use workers=1") from None
+        text = f"{label} cannot be sent to another process ({reason}); use workers=1"
+        raise ArgumentTypeError(text, name="workers") from None
 
 
 def _seeds(given: Any) -> tuple[int, ...]:
@@ -155,19 +148,17 @@ def _contenders(given: Any) -> list[Contender]:
         raise ArgumentError(f"learners must be a list of learners, got {shown(given)}", name="learners", value=given)
     found: dict[str, Contender] = {}
     for one in given:
-        parts = tuple(one) if isinstance(one, tuple | list) else (one,)
-        if not 1 <= len(parts) <= 3:
-            raise ArgumentError(f"learners must hold names, pairs or triples, got {shown(one)}", name="learners")
-        learner, params = (*parts, {})[:2] if len(parts) < 3 else parts[1:]
-        if not isinstance(params, Mapping):
-            text = f"parameters of {shown(learner)} must be a mapping, got {shown(params)}"
-            raise ArgumentTypeError(text, name="learners", value=params)
-        named = len(parts) == 3 and parts[0] is not None
-        label = str(parts[0]) if named else learner_label(learner, params)
+        parts = list(one) if isinstance(one, tuple | list) else [one]
+        label = parts.pop(0) if len(parts) == 3 else None
+        params = parts.pop() if len(parts) == 2 else {}
+        if len(parts) != 1 or not isinstance(params, Mapping):
+            text = f"learners must hold names, (learner, parameters) or (label, learner, parameters), got {shown(one)}"
+            raise ArgumentTypeError(text, name="learners", value=one)
+        label = learner_label(parts[0], params) if label is None else str(label)
         if label in found:
-            text = f"learners must differ, got {label!r} twice; give one of them a label: (label, learner, params)"
+            text = f"learners must differ, got {label!r} twice; give one of them a label: (label, learner, parameters)"
             raise ArgumentError(text, name="learners", value=label)
-        found[label] = Contender(label, learner, dict(params))
+        found[label] = Contender(label, parts[0], dict(params))
     return list(found.values())
 
 
@@ -178,6 +169,5 @@ def learner_label(learner: Any, params: Mapping[str, Any]) -> str:
     'ucb-bqrl (planner=greedy)'
     """
     own = getattr(learner, "name", "") or getattr(learner, "__name__", shown(learner))
-    name = learner if isinstance(learner, str) else own
     listed = ", ".join(f"{key}={value}" for key, value in params.items())
-    return f"{name} ({listed})" if listed else str(name)
+    return f"{learner if isinstance(learner, str) else own}{f' ({listed})' if listed else ''}"

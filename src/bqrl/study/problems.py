@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,13 +21,14 @@ from bqrl.mdp.model import MDP
 from bqrl.study.settings import try_all
 from bqrl.theory import hard_instance
 
-# The forms of a problem in a settings file: the key that selects one, and its parameters; builders check theirs themselves.
+# The forms of a problem in a settings file: the key that selects one, and its parameters; a named builder checks its own.
 FORMS: dict[str, tuple[str, ...]] = {
     "file": ("horizon", "start", "discount"),
     "hard": ("tau", "rho", "actions", "horizon", "best"),
     "transitions": ("transitions", "rewards", "horizon", "start", "discount"),
     "name": (),
 }
+NESTED = {"hard": "hard", "name": "params"}  # tables in which parameters may stand
 
 _built: dict[str, MDP] = {}
 
@@ -40,7 +40,7 @@ class Problem:
     name: str
     label: str
     identity: dict[str, Any]  # what fixes the problem; empty if nothing does
-    maker: Callable[..., Any] = field(compare=False)  # takes the parameters in `identity`
+    source: Any = field(default=None, compare=False)  # the model or environment itself, or the path of a file
 
     @property
     def given(self) -> dict[str, Any]:
@@ -56,8 +56,20 @@ class Problem:
         key = canonical(self.identity)
         if key in _built:
             return _built[key]
-        check_names(self.given, self.identity.get("form", "name"))
-        made = self.maker(**self.given)
+        form, given = self.identity.get("form", "name"), self.given
+        for name in given:
+            if FORMS[form] and name not in FORMS[form]:
+                raise ValueError(f"{name} is not a setting{nearest(name, (*FORMS[form], 'name', 'label'))}")
+        if "name" not in self.identity:
+            made = self.source
+        elif form == "file":
+            if _sha256(self.source) != self.identity["content"]:
+                raise ValueError(f"{self.source} has changed since the study began; start the command again")
+            made = load(self.source, **given)
+        elif form == "hard":
+            made = hard_instance(**{{"actions": "A", "horizon": "H"}.get(key, key): x for key, x in given.items()})
+        else:
+            made = MDP(**given) if form == "transitions" else make(self.name, **given)
         if isinstance(made, MDP) and self.identity:
             if "source" in self.identity:  # of the models that a user gives, which may be large, only the last is kept
                 _built.clear()
@@ -81,77 +93,47 @@ def source_of(problem: Any) -> Problem:
         with suppress(TypeError, ValueError):  # arguments of the environment that have no spelling
             if not spec.additional_wrappers:
                 key = f"gymnasium {gymnasium.__version__} {spec.id} {canonical(spec.kwargs)}"
-    return Problem(name=name, label=name, identity={"source": key} if key else {}, maker=partial(_itself, problem))
+    return Problem(name=name, label=name, identity={"source": key} if key else {}, source=problem)
 
 
 def problem_of(table: Any, folder: Path = Path()) -> Problem:
     """The problem that a table of a settings file describes; parameters may stand in the table itself."""
-    given = _table(table, "")
-    form = next((form for form in FORMS if form in given), None)
+    if not isinstance(table, Mapping):
+        raise ValueError(f"must be a table, got {shown(table)}")
+    form = next((form for form in FORMS if form in table), None)
     if form is None:
-        raise ValueError(f"needs one of {', '.join(FORMS)}, got {', '.join(map(str, given)) or 'nothing'}")
+        raise ValueError(f"needs one of {', '.join(FORMS)}, got {', '.join(map(str, table)) or 'nothing'}")
+    given = dict(table)
     name, label = given.pop("name", ""), given.pop("label", "")
     if not isinstance(label, str) or not isinstance(name, str) or not (name or form != "name"):
         raise ValueError(f"name and label must be texts, got {shown(name)} and {shown(label)}")
-    fixed: dict[str, Any] = {} if form == "name" else {"form": form}
-    maker: Callable[..., Any] = MDP
+    inner = given.pop(NESTED.get(form, ""), {})
+    if not isinstance(inner, Mapping):
+        raise ValueError(f"{NESTED[form]} must be a table, got {shown(inner)}")
+    given |= inner
+    path, fixed = None, {} if form == "name" else {"form": form}
     if form == "file":
         path = folder / str(given.pop("file"))
         if not path.is_file():
             raise ValueError(f"there is no file {path}")
-        name, fixed["content"] = name or path.stem, sha256_of(path)  # a file is known by its content, not by its place
-        maker = partial(_load, str(path.resolve()), fixed["content"])
-    elif form == "hard":
-        given |= _table(given.pop("hard"), "hard ")
-        maker = _hard
-    elif form == "name":
-        given |= _table(given.pop("params", {}), "params ")
-        maker = partial(make, name)
-    check_names(given, form)
+        path, name = path.resolve(), name or path.stem
+        fixed["content"] = _sha256(path)  # a file is known by its content, not by its place
     identity = {"name": name or "problem", "params": given, **fixed}
-    return Problem(name=identity["name"], label=label or name, identity=identity, maker=maker)
+    return Problem(name=name or "problem", label=label or name, identity=identity, source=path)
 
 
-def _problem(table: Any, info: ValidationInfo) -> Problem:
+def _checked(table: Any, info: ValidationInfo) -> Problem:
     """The problem of a table, built now so that a mistake is reported before the first run."""
     problem = problem_of(table, (info.context or {}).get("folder", Path()))
     try_all([("", problem.build)])
     return problem
 
 
-ProblemField = Annotated[Problem, PlainValidator(_problem)]  # of a settings file
+ProblemField = Annotated[Problem, PlainValidator(_checked)]  # of a settings file
 
 
-def check_names(given: Iterable[str], form: str) -> None:
-    """Raise ValueError unless a problem of that form has these parameters; builders of named ones check theirs themselves."""
-    for key in given:
-        if FORMS[form] and key not in FORMS[form]:
-            raise ValueError(f"{key} is not a setting{nearest(key, (*FORMS[form], 'name', 'label'))}")
-
-
-def _table(value: Any, name: str) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{name}must be a table, got {shown(value)}")
-    return dict(value)
-
-
-def _itself(problem: Any) -> Any:
-    return problem
-
-
-def _load(file: str, content: str, **given: Any) -> MDP:
-    if sha256_of(file) != content:
-        raise ValueError(f"{file} has changed since the study began; start the command again")
-    return load(file, **given)
-
-
-def _hard(tau: float, rho: float, actions: int = 2, horizon: int = 2, best: int = 0) -> MDP:
-    return hard_instance(tau, rho, actions, horizon, best)
-
-
-def sha256_of(path: str | Path) -> str:
-    """sha256 of a file."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def canonical(value: Any) -> str:

@@ -1,25 +1,27 @@
 """The engine: jobs ask for runs, workers carry them out, the store keeps them; finished runs are not repeated.
 
-A job is a generator that yields a `Batch` of runs and is resumed once all of them are in the store, so tuning can decide from one
-batch what the next one is. Many jobs proceed at once, and none depends on the order of the others. Studies, comparisons and
-single learners all run here.
+A job is a generator that yields a `Batch` of runs and is resumed once all of them are there, so tuning can decide from one batch
+what the next one is. Many jobs proceed at once, and none depends on the order of the others.
 """
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bqrl.study.runs import RunSpec, execute
-from bqrl.study.store import Memory
-from bqrl.study.time_left import Job, Progress
+from bqrl.learners.record import Record
+from bqrl.study.runs import RunSpec, Timing, execute
+from bqrl.study.store import Store
 from bqrl.study.watch import Watch, clock
 from bqrl.study.workers import LostWorkersError, Workers
 
 LOOK_SECONDS = 0.25
+EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace says something
 
 
 class Batch(NamedTuple):
@@ -28,6 +30,34 @@ class Batch(NamedTuple):
     phase: str  # what they are for
     runs: list[RunSpec]
     best: str = ""  # the best configuration so far
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """A generator of batches of runs, and how far it is."""
+
+    label: str
+    steps: Generator[Batch, None, Any]
+    total_runs: int
+    total_episodes: int
+    phase: str = ""
+    best: str = ""
+    runs: int = 0  # finished ones
+    episodes: int = 0  # of finished runs
+    timed: int = 0  # episodes whose cost is known
+    seconds: float = 0.0  # of these episodes, without compilation
+    missing: int = 0  # runs that it waits for
+    outcome: Any = None  # what the generator returned
+    over: bool = False
+    failed: bool = False
+
+    def count(self, run: RunSpec, timing: Timing | None) -> None:
+        """Take note of a finished run, and of its time if that is known."""
+        self.runs += 1
+        self.episodes += run.episodes
+        if timing is not None:
+            self.timed += run.episodes
+            self.seconds += timing.episode * run.episodes
 
 
 class FailedRunsError(RuntimeError):
@@ -39,21 +69,52 @@ class FailedRunsError(RuntimeError):
         super().__init__("a run failed{}; all others are kept. First: {}: {}".format(more, *failures[0]))
 
 
-class Engine(Progress):
-    """Drives jobs to their end, and knows how far they are; with `strict` the first error of a run ends everything."""
+class Engine:
+    """Drives jobs to their end, and knows how far they are.
+
+    Without a store the records stay in memory. With `strict` the first error of a run ends everything.
+    """
 
     def __init__(
-        self, jobs: Iterable[Job], store: Memory, workers: Workers, watch: Watch, *, strict: bool = False
+        self, jobs: list[Job], store: Store | None, workers: Workers, watch: Watch, *, strict: bool = False
     ) -> None:
-        super().__init__(jobs, workers)
-        self.store, self.watch, self.strict = store, watch, strict
-        self.skipped = self.made = 0
+        self.jobs, self.store, self.workers, self.watch, self.strict = jobs, store, workers, watch, strict
+        self.records: dict[str, Record] = {}  # by the name of the run, unless there is a store
         self.used: dict[str, RunSpec] = {}  # every run that some job asked for
+        self.skipped = self.made = 0
+        self._start = time.perf_counter()
         self._failures: dict[str, str] = {}  # messages by the name of the run
-        self._times = store.times()
+        self._times = {} if store is None else store.times()
+        self._waiting: dict[str, list[Job]] = {}  # by the name of the run that they wait for
         self._queue: deque[str] = deque()
         self._running: dict[Future[Any], str] = {}
-        self._asked: set[str] = set()  # kinds of which a run was queued
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.perf_counter() - self._start
+
+    def episodes(self) -> tuple[int, int]:
+        """Episodes played, those of unfinished runs included as far as they are known, and episodes of all runs."""
+        total = sum(job.total_episodes for job in self.jobs)
+        return min(total, sum(job.episodes for job in self.jobs) + self.workers.played()), total
+
+    def seconds_left(self) -> float | None:
+        """Forecast of the remaining time; None as long as the finished work says nothing about the rest.
+
+        Every job has its own cost per episode. Before the first run of the only job is finished, the pace of its unfinished
+        runs stands in.
+        """
+        rest = [job for job in self.jobs if not (job.over or job.failed)]
+        left, played = [job.total_episodes - job.episodes for job in rest], self.workers.played()
+        if all(job.timed for job in rest):
+            costs = [job.seconds / job.timed for job in rest]
+            total = sum(episodes * cost for episodes, cost in zip(left, costs, strict=True))
+            ahead = played * min(costs, default=0.0)  # which of the jobs is being played is not known
+            return max(0.0, total - ahead) / self.workers.size
+        if len(rest) == 1 and played and self.seconds > EVIDENCE_SECONDS:
+            return (left[0] - played) * self.seconds / played
+        return None
 
     def drive(self) -> None:
         """Finish every job; raises FailedRunsError at the end if runs failed, each of which stops its jobs only."""
@@ -65,75 +126,74 @@ class Engine(Progress):
                 self.watch.say(note, detail=-1)
             while self._queue and len(self._running) < self.workers.capacity:
                 name = self._queue.popleft()
-                self._running[self.workers.submit(execute, self.used[name], self.store.packed)] = name
+                self._running[self.workers.submit(execute, self.used[name], self.store is not None)] = name
             for future in wait(self._running, LOOK_SECONDS, FIRST_COMPLETED).done:
                 self._take(self._running.pop(future), future)
             self.watch.show(self)
         if self._failures:
             raise FailedRunsError([(self.used[name], message) for name, message in self._failures.items()])
 
+    def load(self, run: RunSpec) -> Record:
+        """The record of a finished run."""
+        return self.records[run.name] if self.store is None else self.store.load(run)
+
     def _advance(self, job: Job) -> None:
         """Let a job say what it needs next, until it needs something that is not there."""
         while not (job.missing or job.over or job.failed):
             try:
-                batch = next(job.steps)
+                job.phase, runs, best = next(job.steps)
             except StopIteration as end:
-                job.outcome, job.over = end.value, True
-                self.watch.say(f"{job.label}: finished{f', {job.best}' if job.best else ''}{self._left()}", detail=1)
-                return
-            job.phase, job.best = batch.phase, batch.best or job.best
-            stored = sum([self._stored(job, run) for run in batch.runs])
-            before = f", {stored} of them finished before" if stored else ""
-            best = f"; so far {job.best}" if job.best else ""
-            self.watch.say(f"{job.label}: {batch.phase}, {len(batch.runs)} runs{before}{best}{self._left()}", detail=1)
+                job.outcome, job.over, said = end.value, True, "finished"
+            else:
+                job.best, before = best or job.best, self.skipped
+                for run in runs:
+                    self._ask(job, run)
+                stored = f", {self.skipped - before} of them finished before" if self.skipped > before else ""
+                said = f"{job.phase}, {len(runs)} runs{stored}"
+            said += f"; best: {job.best}" if job.best else ""
+            self.watch.say(f"{job.label}: {said} ({clock(self.seconds, self.seconds_left())})", detail=1)
 
-    def _stored(self, job: Job, run: RunSpec) -> bool:
-        """Whether a run is finished; if not, the job waits for it."""
-        name, first = run.name, job.kind not in self._asked
+    def _ask(self, job: Job, run: RunSpec) -> None:
+        """Count a run of a job if it is finished; else the job waits for it."""
+        name, first = run.name, not (job.runs or job.missing)
         self.used[name] = run
         if name in self._failures:
             job.failed = True
-            return False
-        if not any(name in other.missing for other in self.jobs):
-            if self.store.has(run):
-                self.skipped += 1
-                self.count(job, run, self._times.get(name))
-                return True
-            # One run of each kind comes first, so that the cost of all is soon known.
+        elif name in self._waiting:
+            self._waiting[name].append(job)
+            job.missing += 1
+        elif name in self.records or (self.store is not None and self.store.has(run)):
+            self.skipped += 1
+            job.count(run, self._times.get(name))
+        else:  # the first run of each job comes first, so that the cost of all is soon known
             (self._queue.appendleft if first else self._queue.append)(name)
-            self._asked.add(job.kind)
-        job.missing.add(name)
-        return False
+            self._waiting[name] = [job]
+            job.missing += 1
 
     def _take(self, name: str, call: Future[Any]) -> None:
         """Store what a call returned, and resume the jobs that waited for it."""
-        run, timing = self.used[name], None
+        run, timing, waiting = self.used[name], None, self._waiting.pop(name)
         try:
-            error = call.exception()
-        except CancelledError as cancelled:
-            error = cancelled
-        if isinstance(error, (BrokenExecutor, CancelledError)):
-            raise LostWorkersError(self.workers.lost)
-        if error is None:
             content, timing = call.result()
-            self.store.save(run, content, timing)
-            self.made += 1
-            self.watch.say(f"done in {timing.wall:.2f} s: {run}", detail=2)
-        elif self.strict:
-            raise error
-        else:
+        except (BrokenExecutor, CancelledError):
+            raise LostWorkersError(self.workers.lost) from None
+        except Exception as error:
+            if self.strict:
+                raise
             message = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             self._failures[name] = message
             self.watch.say(f"failed: {run}: {message}")
-            self.watch.say("".join(traceback.format_exception(error)), detail=2)
-        waiting = [job for job in self.jobs if name in job.missing]
+            self.watch.say(traceback.format_exc(), detail=2)
+        else:
+            if self.store is None:
+                self.records[name] = content
+            else:
+                self.store.save(run, content, timing)
+            self.made += 1
+            self.watch.say(f"done in {timing.wall:.2f} s: {run}", detail=2)
         for job in waiting:
-            job.missing.remove(name)
-            job.failed |= error is not None
-            self.count(job, run, timing)
+            job.missing -= 1
+            job.failed |= name in self._failures
+            job.count(run, timing)
         for job in waiting:
             self._advance(job)
-
-    def _left(self) -> str:
-        left = self.seconds_left()
-        return "" if left is None else f" ({clock(self.seconds, left)})"

@@ -1,10 +1,7 @@
 """One run: what fixes it, how it is carried out, and the file of its result.
 
-`RunSpec.identity` holds everything that can change a result: the problem, the learner with its parameters, level, length,
-seed, the format of the result and a fingerprint of the code that computes it. The name of a run is a hash of that.
-
 A file is an .npz archive that `Record.load` reads, with two more arrays: `run`, the identity of the run as canonical JSON, and
-`digest`, a hash of every other array.
+`digest`, a hash of every other array. The name of the file is a hash of the identity.
 """
 
 from __future__ import annotations
@@ -32,7 +29,6 @@ FORMAT = 2  # of a result file
 CODE = ("envs", "kernels", "laws", "learners", "mdp", "planners")  # packages whose code decides a result
 FIXED = ("code", "learner", "params", "tau", "episodes", "delta", "seed")  # fields of a run that can change its result
 MARKS = 10  # parts of a run whose durations are compared
-TICK_SECONDS = 0.1  # between two counts of the episodes played
 OWN = ("run", "digest")  # arrays of a file that are not part of the record
 
 _one_at_a_time = threading.Lock()
@@ -49,7 +45,7 @@ def fingerprint() -> str:
     return f"{bqrl.__version__}+{digest.hexdigest()[:16]}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
     """One learner on one problem with one seed."""
 
@@ -66,7 +62,7 @@ class RunSpec:
     code: str = field(default_factory=fingerprint)
 
     def identity(self) -> dict[str, Any]:
-        """Everything that can change the result."""
+        """Everything that can change the result, the code that computes it included."""
         names = (*FIXED, "horizon", "notes") if self.notes else FIXED
         return {"format": FORMAT, "problem": self.problem.identity, **{name: getattr(self, name) for name in names}}
 
@@ -105,18 +101,15 @@ def complete(run: Run, callback: Callback | None = None) -> tuple[Record, Timing
     """
     with _one_at_a_time:
         core, clock = time.process_time(), [time.perf_counter()]
-        counted, counted_at = 0, clock[0]
         try:
             while run.t < run.total:
                 numbers = run.step(wanted=callback is not None)
                 if callback is not None:
                     callback(run.t - 1, numbers)
+                PLAYED.count.value = run.t
                 clock.append(time.perf_counter())
-                if clock[-1] - counted_at > TICK_SECONDS:
-                    PLAYED.count.value += run.t - counted
-                    counted, counted_at = run.t, clock[-1]
         finally:
-            PLAYED.count.value -= counted
+            PLAYED.count.value = 0
         record = run.record()
         marks = np.unique(np.linspace(0, run.total, min(MARKS, run.total) + 1).round().astype(int))
         per_episode = float(np.median(np.diff(np.array(clock)[marks]) / np.diff(marks)))

@@ -23,7 +23,6 @@ RESAMPLES = 2000
 BAND = "95 % confidence band of the mean, percentile bootstrap over {seeds} seeds"
 LAST = 0.1  # share of the last episodes whose realised returns are reported
 
-
 # Measures of the episodes of a run: the name for people, and the values (T,) at a level.
 MEASURES: dict[str, tuple[str, Callable[[Record, float], FloatArray]]] = {
     "capped": ("gap to the capped reference", lambda record, tau: record.gap(tau, "capped")),
@@ -46,7 +45,7 @@ def standard_error(values: FloatArray) -> float:
 
 
 def in_order(values: Mapping[str, FloatArray], *, largest: bool = False) -> list[dict[str, Any]]:
-    """Learners from the smallest (or largest) mean on, each with its distance to the next, seed by seed.
+    """Learners from the smallest (or largest) mean on, each with its distance `to_next`, seed by seed, and its standard error.
 
     The next learner is clearly worse if its mean is more than two standard errors away; one seed does not tell.
 
@@ -57,15 +56,15 @@ def in_order(values: Mapping[str, FloatArray], *, largest: bool = False) -> list
     order = sorted(values, key=lambda label: (round(sign * float(values[label].mean()), 9), label))
     rows = []
     for label, after in zip_longest(order, order[1:]):
-        row: dict[str, Any] = {"learner": label, "mean": float(values[label].mean())}
-        row |= {"to_next": None, "to_next_error": None, "clear": None}
+        to_next = error = clear = None
         if after is not None:
             distance = sign * (values[after] - values[label])
-            row["to_next"] = float(distance.mean())
+            to_next = float(distance.mean())
             if distance.size > 1:
-                row["to_next_error"] = standard_error(distance)
-                row["clear"] = row["to_next"] > 2.0 * row["to_next_error"]
-        rows.append(row)
+                error = standard_error(distance)
+                clear = to_next > 2.0 * error
+        row = {"learner": label, "mean": float(values[label].mean())}
+        rows.append(row | {"to_next": to_next, "to_next_error": error, "clear": clear})
     return rows
 
 
@@ -90,17 +89,7 @@ def evenly(size: int, points: int) -> IntArray:
 
 
 def bootstrap_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """95 % confidence band of the mean of each column, by a percentile bootstrap over the rows.
-
-    Parameters
-    ----------
-    values
-        One row per seed, shape (seeds, columns).
-
-    Returns
-    -------
-    Lower and upper end, shape (columns,). With one row both are that row.
-    """
+    """95 % confidence band of the mean of each column (low, high), by a percentile bootstrap over the rows, one per seed."""
     n = values.shape[0]
     drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), RESAMPLES) / n
     centre = values[0]  # equal rows give a band of width exactly zero
@@ -117,7 +106,7 @@ class Contender:
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Experiment(Charted):
     """Runs of several learners on one problem, with the same seeds for each."""
 
@@ -130,25 +119,28 @@ class Experiment(Charted):
     _cumulative: dict[tuple[Record, str], FloatArray] = field(default_factory=dict, repr=False)  # shared with parts
 
     @property
+    def _runs(self) -> list[Record]:
+        return [record for records in self.records.values() for record in records]
+
+    @property
     def exact(self) -> bool:
         """Whether every run was scored exactly, with neither rounding nor simulation."""
-        return all(record.scores == "exact" for runs in self.records.values() for record in runs)
+        return all(record.scores == "exact" for record in self._runs)
 
     @property
     def known(self) -> bool:
         """Whether the kernel of the problem is known, so that runs have gaps and regrets and not only returns."""
-        return all(record.mdp is not None for runs in self.records.values() for record in runs)
+        return all(record.mdp is not None for record in self._runs)
 
     @property
     def error(self) -> float:
         """How far the optimum may lie above the proven value that gaps are measured against; 0.0 if that is exact."""
-        every = [record.optimum for runs in self.records.values() for record in runs]
-        return max((optimum.error for optimum in every if optimum is not None), default=0.0)
+        return max((record.optimum.error for record in self._runs if record.optimum is not None), default=0.0)
 
     @property
     def score_error(self) -> float:
         """How far quantiles and means of policies may lie below the true ones; see `Record.score_error`."""
-        return max((record.score_error for runs in self.records.values() for record in runs), default=0.0)
+        return max((record.score_error for record in self._runs), default=0.0)
 
     def measure_name(self, measure: str) -> str:
         """A measure in words; a gap to a bracketed optimum is called so."""
@@ -160,7 +152,7 @@ class Experiment(Charted):
         return BAND.format(seeds=len(self.seeds)) if len(self.seeds) > 1 else "one seed, so no band"
 
     def part(self, seeds: Sequence[int], names: Mapping[str, str] | None = None) -> Experiment:
-        """The experiment on some of its seeds, with all or some of its learners.
+        """The experiment on some of its seeds.
 
         Parameters
         ----------
@@ -204,33 +196,18 @@ class Experiment(Charted):
         return np.array([self._cumulative[record, measure] for record in self.records[label]])
 
     def ends(self, measure: str) -> dict[str, FloatArray]:
-        """Values after the last episode.
+        """Values after the last episode by learner, one per seed.
 
-        Parameters
-        ----------
-        measure
-            As in `values`; or "late_return", the mean return of the last tenth of the episodes.
-
-        Returns
-        -------
-        One array by learner, with one value per seed.
+        The measure is one of `values`, or "late_return": the mean return of the last tenth of the episodes.
         """
         if measure == "late_return":
             return {label: np.array(list(map(late_return, runs))) for label, runs in self.records.items()}
         return {label: self.values(label, measure)[:, -1] for label in self.records}
 
     def order(self, measure: str | None = None) -> list[dict[str, Any]]:
-        """The learners from the best mean of `ends` on.
+        """The learners from the best mean of `ends` on; see `in_order` for the rows.
 
-        Parameters
-        ----------
-        measure
-            As in `ends`; by default "gap", or "late_return" if the kernel is not known.
-
-        Returns
-        -------
-        Rows with learner, mean, the distance to the next learner with its standard error over the seeds, and whether it is
-        clear: more than two standard errors.
+        The measure is one of `ends`, by default "gap", or "late_return" if the kernel is not known.
         """
         measure = measure or ("gap" if self.known else "late_return")
         return in_order(self.ends(measure), largest="return" in measure)
@@ -272,25 +249,21 @@ class Experiment(Charted):
 
         Returns
         -------
-        Rows with the cumulative measures after the last episode, each as mean, low and high; the mean return of the last
-        tenth of the episodes; for every other learner the probability that a run of this one beats a run of that one (ties
+        Rows with the cumulative measures after the last episode and the mean return of the last tenth of the episodes, each
+        as mean, low and high; for every other learner the probability that a run of this one beats a run of that one (ties
         count one half); and what the band is.
         """
-        measures = ("gap", "regret", "late_return") if self.known else ("late_return",)
-        ends = {measure: self.ends(measure) for measure in measures}
-        order = [row["learner"] for row in self.order()]
+        fixed = {"tau": self.tau, "episodes": self.episodes, "seeds": len(self.seeds)}
         won = {(pair["learner"], pair["other"]): pair["probability"] for pair in self.beats()}
-        rows = []
-        for label in order:
-            row: dict[str, Any] = {"learner": label, "tau": self.tau}
-            row |= {"episodes": self.episodes, "seeds": len(self.seeds)}
-            for measure in measures:
-                values = ends[measure][label]
+        rows = {place["learner"]: {"learner": place["learner"], **fixed} for place in self.order()}
+        for measure in ("gap", "regret", "late_return") if self.known else ("late_return",):
+            for label, values in self.ends(measure).items():
                 (low,), (high,) = bootstrap_band(values[:, None])
-                row |= {measure: float(values.mean()), f"{measure}_low": float(low), f"{measure}_high": float(high)}
-            row |= {f"beats {other}": won.get((label, other)) for other in order}
-            rows.append(row | {"band": self.band})
-        return rows
+                band = {f"{measure}_low": float(low), f"{measure}_high": float(high)}
+                rows[label] |= {measure: float(values.mean()), **band}
+        for label, row in rows.items():
+            row |= {f"beats {other}": won.get((label, other)) for other in rows} | {"band": self.band}
+        return list(rows.values())
 
     def chart(self, measure: str | None = None) -> Any:
         """Learning curves with their bands, as an Altair chart; the measure is "gap" where the kernel is known."""

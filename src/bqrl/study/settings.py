@@ -1,7 +1,6 @@
 """Settings files: TOML tables read into frozen, typed records; the error message lists every mistake with its value.
 
-Studies and theory experiments both use `read_settings`. A table `[quick.NAME]` replaces keys of the table `[NAME]` in a quick
-run. Unknown keys are refused, and the message suggests the nearest valid one.
+A table `[quick.NAME]` replaces keys of the table `[NAME]` in a quick run.
 """
 
 from __future__ import annotations
@@ -81,14 +80,10 @@ def settings_of(tables: Mapping[str, Any], kind: type[S], *, folder: Path = Path
     try:  # JSON has lists where TOML has lists, and strict validation reads those as tuples
         return kind.model_validate_json(json.dumps(given, default=str), context={"folder": folder})
     except ValidationError as found:
-        errors = [error for error in found.errors() if not _follows(error, found.errors())]
+        # Lists with wrong entries, which pydantic also calls too short.
+        spoilt = {error["loc"][:depth] for error in found.errors() for depth in range(len(error["loc"]))}
+        errors = [error for error in found.errors() if error["type"] != "too_short" or error["loc"] not in spoilt]
         raise ValueError("; ".join(dict.fromkeys(_message(error, kind, changes) for error in errors))) from None
-
-
-def _follows(error: Any, errors: Sequence[Any]) -> bool:
-    """Whether a list is called too short only because some of its entries are wrong."""
-    place = error["loc"]
-    return error["type"] == "too_short" and any(o["loc"][: len(place)] == place != o["loc"] for o in errors)
 
 
 def try_all(calls: Iterable[tuple[str, Callable[[], Any]]]) -> None:

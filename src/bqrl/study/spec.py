@@ -1,13 +1,4 @@
-"""What a study is: every setting of a study file as a frozen `Spec`.
-
-[study]            name, title, levels, episodes, delta, seeds, replication_seeds, variant_seeds, plot
-[problem]          name and the builder's parameters; or file with horizon, start, discount
-[tuning]           points, rungs, seeds, level, tail
-[learners.KEY]     learner, label, per_level, params, grid, plot, open; KEY names the columns of the tables
-[variants.KEY]     parameters of the problem to change; the final configurations run there, too
-[final_policy]     learner, leave_out: whose final policy is written, and which states are left out
-[quick.study]      settings that a quick run replaces; [quick.tuning] likewise
-"""
+"""What a study is: every setting of a study file as a frozen `Spec`. The file papers/ucb_bqrl/study.toml is an example."""
 
 from __future__ import annotations
 
@@ -30,7 +21,7 @@ T = TypeVar("T", bound=Collection[Any])
 
 def _different(given: T) -> T:
     """Refuse a list with equal entries, or a table with names that some file systems do not tell apart."""
-    if len({entry.lower() if isinstance(entry, str) else entry for entry in given}) < len(given):
+    if len({str(entry).lower() for entry in given}) < len(given):
         how = "names must differ in more than case" if isinstance(given, dict) else "entries must differ"
         raise ValueError(f"{how}, got {', '.join(map(str, given))}")
     return given
@@ -39,6 +30,7 @@ def _different(given: T) -> T:
 Different = AfterValidator(_different)
 Levels = Annotated[tuple[Level, ...], Field(min_length=1), Different]
 Seeds = Annotated[tuple[Seed, ...], Different]
+Measure = Literal["capped", "exact", "expected"]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*$")]  # names columns and files
 
 
@@ -73,14 +65,12 @@ class Entry(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> Entry:
-        tuned = getattr(find_learner(self.learner), "tuned", None)
+        find_learner(self.learner)
         if self.grid is not None:
             if not self.grid[0] < self.grid[1]:
                 raise ValueError(f"grid must be [lowest, highest], got {list(self.grid)}")
-            if tuned is None:
-                raise ValueError(f"grid must be absent: {self.learner} has no parameter to tune")
-            if tuned in self.params:
-                raise ValueError(f"{tuned} is both in params and tuned; drop it from params")
+            if self.tuned is None or self.tuned in self.params:
+                raise ValueError(f"grid must be absent: {self.learner} has no parameter to tune beside those in params")
         return self
 
     @property
@@ -105,9 +95,7 @@ class StudyTable(Settings):
     name: Text
     title: str = ""
     levels: Levels
-    plot: tuple[
-        Literal["capped", "exact", "expected"], ...
-    ] = ()  # measure of the main table of each level; else "exact"
+    plot: tuple[Measure, ...] = ()  # of the main table of each level; else "exact"
     episodes: Count
     delta: Level = 0.05
     seeds: Annotated[Seeds, Field(min_length=2)]  # held out: tables and figures
@@ -170,11 +158,6 @@ class Spec(Settings):
         return self
 
     @property
-    def name(self) -> str:
-        """Name of the study."""
-        return self.study.name
-
-    @property
     def levels(self) -> tuple[float, ...]:
         """Quantile levels."""
         return self.study.levels
@@ -199,40 +182,23 @@ class Spec(Settings):
         """The learners in the order of the file."""
         return tuple(self.learners.values())
 
-    def entry(self, key: str) -> Entry:
-        """The learner of that key."""
-        return self.learners[key]
-
     def training_levels(self, entry: Entry) -> tuple[float, ...]:
         """Levels that the learner is trained for: each, or one that stands for all."""
         if entry.per_level:
             return self.levels
         return (self.tuning.level if self.tuning is not None else self.levels[0],)
 
-    def run(
-        self, entry: Entry, tau: float, seed: int, *, value: float | None = None, episodes: int | None = None,
-        problem: Problem | None = None,
-    ) -> RunSpec:  # fmt: skip
-        """One run of a learner; `value` is that of its tuned parameter."""
-        return RunSpec(
-            problem=self.problem if problem is None else problem,
-            learner=entry.learner,
-            params=entry.params if value is None else {**entry.params, str(entry.tuned): value},
-            tau=tau,
-            episodes=self.episodes if episodes is None else episodes,
-            delta=self.study.delta,
-            seed=seed,
-        )
+    def run(self, entry: Entry, tau: float, seed: int, *, value: float | None = None, **changes: Any) -> RunSpec:
+        """One run of a learner; `value` is that of its tuned parameter, `changes` are another problem or length."""
+        params = entry.params if value is None else {**entry.params, str(entry.tuned): value}
+        fixed = {"problem": self.problem, "episodes": self.episodes, "delta": self.study.delta, **changes}
+        return RunSpec(learner=entry.learner, params=params, tau=tau, seed=seed, **fixed)
 
     def problems(self) -> Iterator[tuple[str, Problem, tuple[int, ...]]]:
         """The problem under the empty name, then its variants, each with the seeds of its final runs."""
         yield "", self.problem, self.study.seeds + self.study.replication_seeds
         for name, change in self.variants.items():
             yield name, self.problem.changed(change), self.study.variant_seeds
-
-    def shown_seeds(self, variant: str = "") -> tuple[int, ...]:
-        """Seeds whose curves are in the tables."""
-        return self.study.variant_seeds if variant else self.study.seeds
 
     def ranking_seeds(self, variant: str = "") -> tuple[int, ...]:
         """Seeds that decide orderings: those that no choice was made on, where there are such."""

@@ -1,4 +1,4 @@
-"""Finished runs, in memory or on disk: one file per run, written whole or not at all, never taken for that of another run.
+"""Finished runs on disk: one file per run, written whole or not at all, never taken for that of another run.
 
 A damaged file, or one of another run, is reported and the run is repeated.
 """
@@ -20,58 +20,20 @@ from bqrl.study.runs import RunSpec, Timing, from_bytes
 from bqrl.study.watch import Watch
 
 RUNS, TIMES, LOG = "runs", "times.jsonl", "study.log"
-BEGINS = {TIMES: re.compile(rb'\{"run": |$'), LOG: re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d |$")}
 LOCK = ".bqrl.lock"  # of a folder of runs, a result or both
+BEGINS = {LOCK: rb"", TIMES: rb'\{"run": |$', LOG: rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d |$"}  # how our files begin
 
 
-class Memory:
-    """The finished runs of this process."""
+class Store:
+    """The finished runs of a study in a folder, which is locked while the store is open, so that one process alone writes.
 
-    packed = False  # whether runs come as the bytes of their files, or as records
-
-    def __init__(self) -> None:
-        self.records: dict[str, Record] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Release what other processes wait for."""
-
-    def has(self, run: RunSpec) -> bool:
-        """Whether the run is finished."""
-        return run.name in self.records
-
-    def save(self, run: RunSpec, content: Any, timing: Timing) -> None:
-        """Keep the record of a run."""
-        self.records[run.name] = content
-
-    def load(self, run: RunSpec) -> Record:
-        """The record of a finished run."""
-        return self.records[run.name]
-
-    def times(self) -> dict[str, Timing]:
-        """Times of runs that were carried out before, by name."""
-        return {}
-
-
-class Store(Memory):
-    """The finished runs of a study in a folder; the folder is locked while the store is open.
-
-    The lock is taken before anything else, also before the drafts of a killed process are removed, so two processes never
-    write to one folder. The lock file stays behind after release; the lock itself ends with its process.
+    The lock file stays behind after release; the lock itself ends with its process.
     """
 
-    packed = True
-
     def __init__(self, folder: str | Path, watch: Watch | None = None) -> None:
-        self.folder = Path(folder)
+        self.folder, self.watch = Path(folder), Watch() if watch is None else watch
         self.runs = self.folder / RUNS
-        self.watch = Watch() if watch is None else watch
-        for name in (LOCK, RUNS, TIMES, LOG):
+        for name in (RUNS, *BEGINS):
             if os.path.lexists(self.folder / name) and not self._is_ours(name):
                 raise FileExistsError(f"{self.folder / name} was not written by bqrl; move it or choose another folder")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -86,6 +48,14 @@ class Store(Memory):
         for draft in drafts(self.path("*")):
             draft.unlink(missing_ok=True)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None:
+            self.watch.say(f"stopped: {type(error).__name__}: {error}", detail=2)
+        self.close()
+
     def close(self) -> None:
         """Release the folder."""
         self._lock.release()
@@ -95,12 +65,10 @@ class Store(Memory):
         place = self.folder / name
         if place.is_symlink() or not (self.folder / LOCK).is_file():
             return False
-        if name in (LOCK, RUNS):
-            return name == LOCK or place.is_dir()
-        if not place.is_file():
-            return False
+        if name == RUNS or not place.is_file():
+            return name == RUNS and place.is_dir()
         with place.open("rb") as file:
-            return BEGINS[name].match(file.read(32)) is not None
+            return re.match(BEGINS[name], file.read(32)) is not None
 
     def path(self, name: str) -> Path:
         """File of the run of that name."""
@@ -118,7 +86,7 @@ class Store(Memory):
             return False
         return True
 
-    def save(self, run: RunSpec, content: Any, timing: Timing) -> None:
+    def save(self, run: RunSpec, content: bytes, timing: Timing) -> None:
         """Write the result of a run; its times go to a separate file, because results must not depend on clocks."""
         entry = {"run": run.name, **{name: round(value, 7) for name, value in timing._asdict().items()}}
         try:
@@ -126,7 +94,7 @@ class Store(Memory):
             with (self.folder / TIMES).open("a+b") as file:
                 file.seek(max(file.tell() - 1, 0))
                 torn = file.read(1) not in (b"", b"\n")  # a process was killed while it wrote the last line
-                file.write(("\n" if torn else "").encode() + json.dumps(entry).encode() + b"\n")
+                file.write(b"\n" * torn + json.dumps(entry).encode() + b"\n")
         except OSError as error:
             why = error.strerror or error
             raise OSError(

@@ -1,9 +1,6 @@
 """A whole study: tune every learner, then run the winners on held-out seeds, on further seeds, and on variants.
 
-One job is one learner trained for one level, or once for all levels if its training does not depend on the level:
-
-    tuning        successive halving on the validation seeds
-    final runs    the winner on the held-out seeds, on further seeds, and on every variant of the problem
+One job is one learner trained for one level, or once for all levels if its training does not depend on the level.
 """
 
 from __future__ import annotations
@@ -27,18 +24,17 @@ from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.confidence import log_buffer
 from bqrl.planners.expected import best_mean
 from bqrl.planners.solve import guarantee_curve
-from bqrl.study.runner import Batch, Engine
-from bqrl.study.runs import RunSpec
-from bqrl.study.scores import Contender, Experiment
+from bqrl.study.runner import Batch, Engine, Job
+from bqrl.study.runs import RunSpec, Timing
+from bqrl.study.scores import Contender, Experiment, late_return
 from bqrl.study.spec import Entry, Spec
 from bqrl.study.store import LOG, Store
-from bqrl.study.time_left import Job, Progress
-from bqrl.study.tune import Score, Tuned, halving
+from bqrl.study.tune import Tuned, halving
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """What runs on a problem are measured against at one level."""
 
@@ -66,7 +62,7 @@ def reference(mdp: MDP, tau: float, capped: bool = True) -> Reference:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Final:
     """A learner trained for one level: how it was tuned, and the records of its final runs."""
 
@@ -77,7 +73,7 @@ class Final:
     records: dict[str, tuple[Record, ...]]  # by variant or "", one per seed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Picked:
     """The final policy of a level that is shown: least quantile error, then buffered error, then seed."""
 
@@ -86,7 +82,7 @@ class Picked:
     errors: dict[int, tuple[float, float]]  # quantile and buffered error of the last episode, by held-out seed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
     """A finished study."""
 
@@ -104,7 +100,8 @@ class Study:
 
     def shown(self, tau: float, variant: str = "", names: Mapping[str, str] | None = None) -> Experiment:
         """The final runs on the seeds of tables and curves, on the problem itself the held-out ones."""
-        return self.experiments[variant, tau].part(self.spec.shown_seeds(variant), names)
+        seeds = self.spec.study.variant_seeds if variant else self.spec.study.seeds
+        return self.experiments[variant, tau].part(seeds, names)
 
     def ranked(self, tau: float, variant: str = "", names: Mapping[str, str] | None = None) -> Experiment:
         """The final runs on the seeds that decide orderings."""
@@ -118,87 +115,77 @@ class Study:
 def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, watch: Watch | None = None) -> Study:
     """Carry out what is missing of a study and score it.
 
-    Parameters
-    ----------
-    spec
-        The study.
-    folder
-        Stores every finished run, so that a second call continues.
-    workers
-        Who carries out the runs; processes on all cores by default. They are closed in any case.
-    watch
-        Who is informed of the progress.
-
-    Returns
-    -------
-    The finished study. Raises FailedRunsError if runs failed; all others are stored.
+    The folder stores every finished run, so that a second call continues. The workers, by default processes on all cores, are
+    closed in any case. Raises FailedRunsError if runs failed; all others are stored.
     """
     workers = LocalWorkers() if workers is None else workers
     try:
         for (_, problem, _), tau in product(spec.problems(), spec.levels):  # one that fails must do so before the runs
             reference(problem.build(), tau, "capped" in spec.measures)
-        with Store(folder) as store, _Log(Path(folder) / LOG, Watch() if watch is None else watch) as log:
-            store.watch = log
+        log = _Log(Path(folder) / LOG, Watch() if watch is None else watch)
+        with Store(folder, log) as store:
             jobs = []
             for entry in spec.entries:
+                runs, episodes = spec.workload(entry)
                 for tau in spec.training_levels(entry):
                     label = f"{entry.label}, tau {tau:g}" if entry.per_level else entry.label
-                    jobs.append(Job(label, entry.key, _steps(spec, entry, tau, store), *spec.workload(entry)))
-            log.say(
-                f"{spec.name}{' (quick run)' if spec.quick else ''}: {sum(job.total_runs for job in jobs)} runs,"
-                f" {sum(job.total_episodes for job in jobs)} episodes, {workers.size} at a time"
-            )
-            engine = Engine(jobs, store, workers, log)
+                    steps = _steps(spec, entry, tau, store)
+                    jobs.append(Job(label=label, steps=steps, total_runs=runs, total_episodes=episodes))
+            engine, quick = Engine(jobs, store, workers, log), " (quick run)" if spec.quick else ""
+            total = f"{sum(job.total_runs for job in jobs)} runs, {engine.episodes()[1]} episodes"
+            log.say(f"{spec.study.name}{quick}: {total}, {workers.size} at a time")
             engine.drive()
             log.say(f"{engine.made} runs made, {engine.skipped} skipped because they were finished before")
-            return _study(spec, [job.outcome for job in jobs], store, engine)
+            return _study(spec, [job.outcome for job in jobs], _session(spec, engine, store.times()))
     finally:
         workers.close()
 
 
 def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batch, None, Final]:
+    """Tune the learner, then run the winner."""
     tuned, value, best, plan = None, None, "", spec.tuning
     tried: dict[float, list[Record]] = {}
     if plan is not None and entry.tuned is not None:
-        seeds, tail = plan.seeds, plan.tail
+        validation, tail = plan.seeds, plan.tail
 
         def runs(value: float, episodes: int) -> list[RunSpec]:
-            return [spec.run(entry, tau, seed, value=value, episodes=episodes) for seed in seeds]
+            return [spec.run(entry, tau, seed, value=value, episodes=episodes) for seed in validation]
 
-        def score(run: RunSpec) -> Score:
-            return Score.of(store.load(run), tau, tail, spec.measures[0])
+        def score(run: RunSpec) -> tuple[float, float]:
+            record = store.load(run)
+            return float(record.gap(tau, spec.measures[0]).sum()), late_return(record, tail)
 
         tuned = yield from halving(entry.tuned, entry.values(plan.points), plan.rungs, runs, score)
         value = tuned.winner.value
         best = f"{tuned.parameter} = {value:g}"
-        for rung in (rung for rung in tuned.rungs if rung.episodes == spec.episodes):
-            tried |= {trial.value: list(map(store.load, runs(trial.value, rung.episodes))) for trial in rung.trials}
+        for rung in tuned.rungs:
+            if rung.episodes == spec.episodes:
+                tried |= {trial.value: list(map(store.load, runs(trial.value, spec.episodes))) for trial in rung.trials}
     final = {
         variant: [spec.run(entry, tau, seed, value=value, problem=problem) for seed in seeds]
         for variant, problem, seeds in spec.problems()
     }
     yield Batch("final runs", list(chain(*final.values())), best)
-    records = {variant: tuple(map(store.load, runs)) for variant, runs in final.items()}
     return Final(
         learner=Contender(entry.key, entry.learner, dict(final[""][0].params)),
         tau=tau,
         tuned=tuned,
         tried=tried,
-        records=records,
+        records={variant: tuple(map(store.load, some)) for variant, some in final.items()},
     )
 
 
-def _study(spec: Spec, done: list[Final], store: Store, engine: Engine) -> Study:
+def _study(spec: Spec, done: list[Final], session: dict[str, Any]) -> Study:
     """The final runs as one experiment per problem and level; a learner that is trained once takes part at every level."""
     finals = {
         (final.learner.label, tau): final
         for final in done
         for tau in spec.levels
-        if final.tau == tau or not spec.entry(final.learner.label).per_level
+        if final.tau == tau or not spec.learners[final.learner.label].per_level
     }
     experiments = {}
     for (variant, problem, seeds), tau in product(spec.problems(), spec.levels):
-        chosen = [finals[entry.key, tau] for entry in spec.entries]
+        chosen = [finals[key, tau] for key in spec.learners]
         experiments[variant, tau] = Experiment(
             problem=problem.build(),
             tau=tau,
@@ -214,7 +201,7 @@ def _study(spec: Spec, done: list[Final], store: Store, engine: Engine) -> Study
         experiments=experiments,
         tunings={(final.learner.label, final.tau): final.tuned for final in done if final.tuned is not None},
         picked={tau: one for tau, one in picked.items() if one is not None},
-        session=_session(spec, engine, store),
+        session=session,
     )
 
 
@@ -222,32 +209,31 @@ def _picked(spec: Spec, experiment: Experiment) -> Picked | None:
     """The final policy that is shown; None if the study names no learner or its policies are not Markov."""
     if spec.final_policy is None:
         return None
-    seeds, tau = spec.study.seeds, experiment.tau
+    seeds, tau, beta = spec.study.seeds, experiment.tau, log_buffer(experiment.tau)(spec.episodes - 1)
     runs = dict(zip(seeds, experiment.part(seeds).records[spec.final_policy.learner], strict=True))
-    beta = log_buffer(tau)(spec.episodes - 1)
     errors = {
         seed: (float(record.gap(tau, spec.measures[0])[-1]), float(record.buffered_error(tau, beta)[-1]))
         for seed, record in runs.items()
     }
     seed = min(errors, key=lambda seed: (*np.round(errors[seed], 12), seed))
     policy = runs[seed].final_policy
-    return Picked(seed, policy.actions.astype(np.int64), errors) if isinstance(policy, MarkovPolicy) else None
+    if not isinstance(policy, MarkovPolicy):
+        return None
+    return Picked(seed=seed, actions=policy.actions.astype(np.int64), errors=errors)
 
 
-def _session(spec: Spec, engine: Engine, store: Store) -> dict[str, Any]:
+def _session(spec: Spec, engine: Engine, times: Mapping[str, Timing]) -> dict[str, Any]:
     """Times and counts; runs of earlier sessions count with the time that they took then."""
-    times = store.times()
+    validation = () if spec.tuning is None else spec.tuning.seeds
     by_part: dict[str, float] = defaultdict(float)
     by_learner: dict[str, float] = defaultdict(float)
     episodes: dict[str, int] = defaultdict(int)
     for name, run in engine.used.items():
         if name in times:
-            planner = dict(run.params).get("planner")
-            learner = f"{run.learner} ({planner})" if planner else run.learner
-            tuning = spec.tuning is not None and run.seed in spec.tuning.seeds
-            part = "variants" if run.problem.identity != spec.problem.identity else "tuning" if tuning else "final runs"
+            learner = f"{run.learner} ({run.params['planner']})" if "planner" in run.params else run.learner
+            part = "tuning" if run.seed in validation else "final runs"
+            by_part[part if run.problem == spec.problem else "variants"] += times[name].core
             by_learner[learner] += times[name].core
-            by_part[part] += times[name].core
             episodes[learner] += run.episodes
     return {
         "seconds": engine.seconds,
@@ -264,27 +250,15 @@ def _session(spec: Spec, engine: Engine, store: Store) -> dict[str, Any]:
 
 
 class _Log(Watch):
-    """Passes everything on to another watch, and writes it to the log with the time."""
+    """Passes everything on to another watch, and writes lines with the time to a file."""
 
     def __init__(self, path: Path, inner: Watch) -> None:
-        self.inner = inner
-        self._file = path.open("a", encoding="utf-8")
-
-    def __enter__(self) -> _Log:
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is not None:
-            self.say(f"stopped: {type(error).__name__}: {error}", detail=2)
-        with suppress(OSError):
-            self._file.close()
+        self.path, self.inner = path, inner
 
     def say(self, text: str, detail: int = 0) -> None:
-        """A full disk must not end a study here: its results are elsewhere."""
-        with suppress(OSError):
-            self._file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
-            self._file.flush()
+        with suppress(OSError), self.path.open("a", encoding="utf-8") as file:  # a full disk must not end a study here
+            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
         self.inner.say(text, detail)
 
-    def show(self, state: Progress) -> None:
-        self.inner.show(state)
+    def show(self, engine: Engine) -> None:
+        self.inner.show(engine)

@@ -1,12 +1,4 @@
-"""The tables of a study as CSV files; none of them holds a clock time.
-
-    NAME_tau0p1_plot.csv                        what the main figure of the level shows, by episode
-    NAME_tau0p1_LEARNER_final_policy.csv        the final policy that is shown: one row per state, one column per stage
-    exact/  expected/  capped/                  gaps against either reference and expected regret, every learner and level
-    replications/                               last values by seed, held-out and further ones
-    laws/                                       return laws of the final policies; the best achievable quantile by level
-    tuning/                                     every configuration of every rung
-    VARIANT/                                    the same for a variant of the problem
+"""The tables of a study as CSV files, which papers/ucb_bqrl/README.md lists; none of them holds a clock time.
 
 Values are cumulative; `_mean` and `_std` (of the sample) are over seeds. A quick run adds the column `quick`.
 """
@@ -16,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,31 +20,27 @@ from bqrl.study.study import Study
 from bqrl.study.tune import Tuned
 
 KINDS = {"capped": "gap", "exact": "gap", "expected": "regret"}
-Sheet = tuple[Sequence[str], Iterable[Sequence[Any]]]  # header and rows
+Sheet = list[list[Any]]  # a header and rows
 
 
 def study_tables(study: Study) -> dict[str, bytes]:
     """Content of every table but the final policies, by file name."""
-    spec, sheets = study.spec, {}
+    spec, sheets = study.spec, dict[str, Sheet]()
+    plotted = {entry.key: entry.key for entry in spec.entries if entry.plot}
     for tau, measure in zip(spec.levels, spec.plot, strict=True):
-        plotted = {entry.key: entry.key for entry in spec.entries if entry.plot}
-        sheets[f"{stem(study, tau)}_plot.csv"] = _curves(study.shown(tau, names=plotted), measure)
+        sheets[f"{_stem(study, tau)}_plot.csv"] = _curves(study.shown(tau, names=plotted), measure)
     for (variant, tau), experiment in study.experiments.items():
-        folder, name, shown = f"{variant}/" if variant else "", stem(study, tau), study.shown(tau, variant)
+        folder, name, shown = f"{variant}/" if variant else "", _stem(study, tau), study.shown(tau, variant)
         for measure in spec.measures:
             sheets[f"{folder}{measure}/{name}_{KINDS[measure]}.csv"] = _curves(shown, measure)
-        sheets[f"{folder}replications/{name}_ends.csv"] = _ends(
-            experiment, () if variant else spec.study.seeds, spec.measures
-        )
+        held_out = () if variant else spec.study.seeds
+        sheets[f"{folder}replications/{name}_ends.csv"] = _ends(experiment, held_out, spec.measures)
         sheets[f"{folder}laws/{name}_final_laws.csv"] = _laws(shown)
-    for variant, problem, _ in spec.problems():  # steps: a value holds for levels above `level_above` up to the next
-        steps = zip(*(ends.tolist() for ends in guarantee_curve(problem.build()).steps), strict=True)
-        name = f"laws/{file_name(spec.problem.name)}_best_quantile.csv"
-        sheets[f"{variant}/{name}" if variant else name] = ["level_above", "value"], steps
+        steps = np.transpose(guarantee_curve(experiment.problem).steps).tolist()  # a value holds up to the next level
+        sheets[f"{folder}laws/{file_name(spec.problem.name)}_best_quantile.csv"] = [["level_above", "value"], *steps]
     for (key, tau), tuned in study.tunings.items():
-        header = ["rung", "episodes", tuned.parameter, "gap_mean", "gap_error", "tail_return", "kept"]
-        sheets[f"tuning/{key}_tau{level_name(tau)}.csv"] = header, tuning_rows(tuned)
-    return {name: to_csv(study, *sheet) for name, sheet in sheets.items()}
+        sheets[f"tuning/{key}_tau{level_name(tau)}.csv"] = _rungs(tuned)
+    return {name: _csv(study, sheet) for name, sheet in sheets.items()}
 
 
 def policy_table(study: Study, tau: float, state_title: str, *, numbers: bool) -> tuple[str, bytes] | None:
@@ -60,23 +48,17 @@ def policy_table(study: Study, tau: float, state_title: str, *, numbers: bool) -
     picked, chosen, mdp = study.picked.get(tau), study.spec.final_policy, study.problem()
     if picked is None or chosen is None:
         return None
-    rows = [
-        [mdp.state_label(s), *(int(a) if numbers else mdp.action_label(int(a)) for a in picked.actions[:, s])]
-        for s in shown_states(study)
-    ]
-    header = [state_title, *(f"stage_{h}" for h in range(1, mdp.H + 1))]
-    return f"{stem(study, tau)}_{chosen.learner.upper()}_final_policy.csv", to_csv(study, header, rows)
+    rows: Sheet = [[state_title, *(f"stage_{h}" for h in range(1, mdp.H + 1))]]
+    for s in shown_states(study):
+        actions = picked.actions[:, s].tolist()
+        rows.append([mdp.state_label(s), *(actions if numbers else map(mdp.action_label, actions))])
+    return f"{_stem(study, tau)}_{chosen.learner.upper()}_final_policy.csv", _csv(study, rows)
 
 
 def shown_states(study: Study) -> list[int]:
     """States of the final policy's table."""
     mdp, chosen = study.problem(), study.spec.final_policy
     return [s for s in range(mdp.S) if chosen is None or mdp.state_label(s) not in chosen.leave_out]
-
-
-def stem(study: Study, tau: float) -> str:
-    """Beginning of the file names of a level."""
-    return f"{file_name(study.spec.problem.name)}_tau{level_name(tau)}"
 
 
 def file_name(text: str) -> str:
@@ -97,24 +79,18 @@ def level_name(tau: float) -> str:
     return repr(float(tau)).replace(".", "p").replace("-", "m")
 
 
-def to_csv(study: Study, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+def _stem(study: Study, tau: float) -> str:
+    """Beginning of the file names of a level."""
+    return f"{file_name(study.spec.problem.name)}_tau{level_name(tau)}"
+
+
+def _csv(study: Study, sheet: Sheet) -> bytes:
     """CSV of a table; a quick run is marked in every row."""
-    mark = [1] if study.spec.quick else []
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*header, *(["quick"] if mark else [])])
-    writer.writerows([*row, *mark] for row in rows)
+    if study.spec.quick:
+        sheet = [[*row, 1 if i else "quick"] for i, row in enumerate(sheet)]
+    csv.writer(text, lineterminator="\n").writerows(sheet)
     return text.getvalue().encode()
-
-
-def tuning_rows(tuned: Tuned) -> Iterator[list[Any]]:
-    """Every configuration of every rung, and whether it went on."""
-    for number, rung in enumerate(tuned.rungs, start=1):
-        last = number == len(tuned.rungs)
-        kept = {tuned.winner.place} if last else {trial.place for trial in tuned.rungs[number].trials}
-        for trial in rung.trials:
-            criterion = (trial.gap, standard_error(trial.gaps), trial.tail)
-            yield [number, rung.episodes, trial.value, *criterion, int(trial.place in kept)]
 
 
 def _curves(experiment: Experiment, measure: str) -> Sheet:
@@ -125,21 +101,35 @@ def _curves(experiment: Experiment, measure: str) -> Sheet:
         apart = values - values[0]
         columns += [values[0] + apart.mean(axis=0), apart.std(axis=0, ddof=1)]
         header += [f"{key}_mean", f"{key}_std"]
-    return header, ([t, *row] for t, row in enumerate(np.array(columns).T.tolist(), start=1))
+    return [header, *([t, *row] for t, row in enumerate(np.array(columns).T.tolist(), start=1))]
 
 
 def _ends(experiment: Experiment, held_out: Sequence[int], measures: Sequence[str]) -> Sheet:
-    rows, ends = [], [experiment.ends(measure) for measure in measures]
+    """Last values by seed."""
+    rows: Sheet = [["learner", "seed", "held_out", *(f"{measure}_{KINDS[measure]}" for measure in measures)]]
+    ends = [experiment.ends(measure) for measure in measures]
     for key in experiment.records:
         for seed, *values in zip(experiment.seeds, *(one[key].tolist() for one in ends), strict=True):
             rows.append([key, seed, int(seed in held_out), *values])
-    return ["learner", "seed", "held_out", *(f"{measure}_{KINDS[measure]}" for measure in measures)], rows
+    return rows
 
 
 def _laws(experiment: Experiment) -> Sheet:
-    rows = []
+    """Laws of the return under the policies of the last episode."""
+    rows: Sheet = [["learner", "seed", "return", "probability"]]
     for key, records in experiment.records.items():
         for seed, record in zip(experiment.seeds, records, strict=True):
             atoms = zip(record.points.tolist(), record.pmf[record.law_of[-1]].tolist(), strict=True)
             rows += [[key, seed, x, p] for x, p in atoms if p > 0.0]
-    return ["learner", "seed", "return", "probability"], rows
+    return rows
+
+
+def _rungs(tuned: Tuned) -> Sheet:
+    """Every configuration of every rung, and whether it went on."""
+    rows: Sheet = [["rung", "episodes", tuned.parameter, "gap_mean", "gap_error", "tail_return", "kept"]]
+    went_on = [*({trial.place for trial in rung.trials} for rung in tuned.rungs[1:]), {tuned.winner.place}]
+    for number, (rung, kept) in enumerate(zip(tuned.rungs, went_on, strict=True), start=1):
+        for trial in rung.trials:
+            criterion = (trial.gap, standard_error(trial.gaps), trial.tail)
+            rows.append([number, rung.episodes, trial.value, *criterion, int(trial.place in kept)])
+    return rows

@@ -9,43 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
-from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray
 from bqrl.study.runner import Batch
 from bqrl.study.runs import RunSpec
-from bqrl.study.scores import late_return, standard_error
+from bqrl.study.scores import standard_error
 
 TIE = 1e-9  # sums of gaps that differ by less are equal up to rounding
 
 
-class Score(NamedTuple):
-    """The criterion of one run: its cumulative gap, and the mean return of its last episodes."""
-
-    gap: float
-    tail: float
-
-    @classmethod
-    def of(cls, record: Record, tau: float, tail: float, reference: str = "exact") -> Score:
-        """The criterion at a level: gaps as in `Record.gap`, and the last share `tail` of the episodes."""
-        return cls(float(record.gap(tau, reference).sum()), late_return(record, tail))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """One configuration in one rung."""
 
     place: int  # in the grid
     value: float
-    scores: tuple[Score, ...]  # one per validation seed
+    scores: tuple[tuple[float, float], ...]  # per validation seed: cumulative gap, mean return of the last episodes
 
     @property
     def gaps(self) -> FloatArray:
         """Cumulative gap of each run."""
-        return np.array([score.gap for score in self.scores])
+        return np.array([gap for gap, _ in self.scores])
 
     @property
     def gap(self) -> float:
@@ -55,10 +41,10 @@ class Trial:
     @property
     def tail(self) -> float:
         """Mean return of the last episodes."""
-        return float(np.mean([score.tail for score in self.scores]))
+        return float(np.mean([tail for _, tail in self.scores]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
     """Configurations compared at one length, in the order of the grid."""
 
@@ -70,7 +56,7 @@ class Rung:
         return sorted(self.trials, key=lambda trial: (round(trial.gap / TIE), -round(trial.tail / TIE), trial.place))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
     """The trace of a tuning and its winner."""
 
@@ -87,8 +73,8 @@ class Tuned:
     def edge(self) -> tuple[str, bool | None] | None:
         """For a winner at an edge of the grid: "lowest" or "highest", and whether the criterion is flat there; else None.
 
-        Flat means that in the last rung with the neighbouring value the mean difference seed by seed (the seeds are common)
-        is at most two of its standard errors. None: the two were never compared.
+        Flat: the winner's neighbour did as well in their last common rung, up to two standard errors of the difference seed
+        by seed. None: the two were never compared.
         """
         place = self.winner.place
         if 0 < place < len(self.values) - 1:
@@ -117,14 +103,12 @@ class Tuned:
 
 
 def halving(
-    parameter: str,
-    values: Sequence[float],
-    rungs: Sequence[tuple[int, int]],
-    runs: Callable[[float, int], list[RunSpec]],
-    score: Callable[[RunSpec], Score],
-) -> Generator[Batch, None, Tuned]:
+    parameter: str, values: Sequence[float], rungs: Sequence[tuple[int, int]],
+    runs: Callable[[float, int], list[RunSpec]], score: Callable[[RunSpec], tuple[float, float]],
+) -> Generator[Batch, None, Tuned]:  # fmt: skip
     """Yield the batch of each rung (configurations, episodes) and return the trace; runs(value, episodes) are scored after it."""
-    left, done, best = list(range(len(values))), list[Rung](), ""
+    done: list[Rung] = []
+    left, best = list(range(len(values))), ""
     for count, episodes in rungs:
         if done:
             ranked = done[-1].ranked()
@@ -132,6 +116,6 @@ def halving(
             best = f"{parameter} = {ranked[0].value:g} with a gap of {ranked[0].gap:.2f}"
         asked = {place: runs(values[place], episodes) for place in left}
         yield Batch(f"tuning {len(left)} of {len(values)} over {episodes} episodes", list(chain(*asked.values())), best)
-        trials = [Trial(place, values[place], tuple(map(score, some))) for place, some in asked.items()]
-        done.append(Rung(episodes, tuple(trials)))
-    return Tuned(parameter, tuple(values), tuple(done))
+        trials = [Trial(place=i, value=values[i], scores=tuple(map(score, some))) for i, some in asked.items()]
+        done.append(Rung(episodes=episodes, trials=tuple(trials)))
+    return Tuned(parameter=parameter, values=tuple(values), rungs=tuple(done))

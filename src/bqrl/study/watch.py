@@ -1,11 +1,12 @@
-"""Who is informed of the progress of long work; the base class does nothing."""
+"""Who is informed of the progress of long work."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from bqrl.study.time_left import Progress
+if TYPE_CHECKING:
+    from bqrl.study.runner import Engine
 
 T = TypeVar("T")
 
@@ -29,8 +30,8 @@ class Watch:
             yield item
             self.tick()
 
-    def show(self, state: Progress) -> None:
-        """Called a few times per second with the state of a study."""
+    def show(self, engine: Engine) -> None:
+        """Called a few times per second with the engine of a study."""
 
 
 def in_words(seconds: float) -> str:

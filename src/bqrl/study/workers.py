@@ -68,11 +68,12 @@ class LocalWorkers(Workers):
     )
 
     def __init__(self, size: int | None = None) -> None:
-        self.size = available_cores() if size is None else whole(size, "workers", 1)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.size = cores if size is None else whole(size, "workers", 1)
         self.capacity = 2 * self.size  # the processes proceed while the caller stores results
         self._threads = ThreadPoolExecutor(self.size, initializer=_block_interrupts)
-        self._own, self._starting = threading.local(), threading.Lock()
-        self._counts: dict[ProcessPoolExecutor, Any] = {}  # episodes that each process has counted
+        self._pools: dict[int, tuple[ProcessPoolExecutor, Any]] = {}  # by thread: its process and that one's counter
+        self._starting = threading.Lock()
         self._notes: list[str] = []
         self._deaths_in_a_row = 0  # since the last result
         self._closed = False
@@ -94,7 +95,7 @@ class LocalWorkers(Workers):
             if not isinstance(error, BrokenExecutor):
                 self._deaths_in_a_row = 0
                 return call.result()
-            self._counts.pop(self._own.__dict__.pop("pool"), None)
+            self._pools.pop(threading.get_ident(), None)
             self._deaths_in_a_row += 1
             if self._deaths_in_a_row > MAX_DEATHS_IN_A_ROW:
                 raise error
@@ -105,16 +106,16 @@ class LocalWorkers(Workers):
         with self._starting:
             if self._closed:
                 raise CancelledError
-            if hasattr(self._own, "pool"):
-                return self._own.pool.submit(function, *arguments)
+            if threading.get_ident() in self._pools:
+                return self._pools[threading.get_ident()][0].submit(function, *arguments)
             context = multiprocessing.get_context("spawn")
             count = context.RawValue("q", 0)  # one process writes it
-            self._own.pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(count,))
-            self._counts[self._own.pool] = count
+            pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(count,))
+            self._pools[threading.get_ident()] = pool, count
             before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
             os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # the process inherits it
             try:
-                return self._own.pool.submit(function, *arguments)
+                return pool.submit(function, *arguments)
             finally:
                 for name in ONE_THREAD:
                     del os.environ[name]
@@ -127,28 +128,20 @@ class LocalWorkers(Workers):
 
     def played(self) -> int:
         """Episodes that the processes have counted."""
-        return sum(int(count.value) for count in list(self._counts.values()))
+        return sum(int(count.value) for _, count in list(self._pools.values()))
 
     def close(self) -> None:
         """Kill the processes. Results travel through the parent, so nothing is left half written."""
         with self._starting:
             self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for pool in list(self._counts):
+        for pool, _ in list(self._pools.values()):
             processes = list((pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
             pool.shutdown(wait=False, cancel_futures=True)
             for process in processes:
                 process.kill()
                 process.join()
-        self._counts = {}
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
+        self._pools = {}
 
 
 def _block_interrupts() -> None:
@@ -159,13 +152,12 @@ def _block_interrupts() -> None:
 
 def _begin(count: Any) -> None:
     """Start of a worker process: it ignores SIGINT and ends with its parent, even if that is killed."""
-    PLAYED.count = count
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
+    PLAYED.count, parent = count, multiprocessing.parent_process()
     assert parent is not None
-    parent.join()
-    os._exit(1)
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()
