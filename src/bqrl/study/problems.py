@@ -67,7 +67,8 @@ class Problem:
                 raise ValueError(f"{self.source} has changed since the study began; start the command again")
             made = load(self.source, **given)
         elif form == "hard":
-            made = hard_instance(**{{"actions": "A", "horizon": "H"}.get(key, key): x for key, x in given.items()})
+            symbols = {"actions": "A", "horizon": "H"}
+            made = hard_instance(**{symbols.get(name, name): value for name, value in given.items()})
         else:
             made = MDP(**given) if form == "transitions" else make(self.name, **given)
         if isinstance(made, MDP) and self.identity:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from bqrl.study.runner import Engine
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -30,8 +27,8 @@ class Watch:
             yield item
             self.tick()
 
-    def show(self, engine: Engine) -> None:
-        """Called a few times per second with the engine of a study."""
+    def show(self, engine: Any) -> None:
+        """Called a few times per second with the `bqrl.study.runner.Engine` of a study."""
 
 
 def in_words(seconds: float) -> str:
