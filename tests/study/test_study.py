@@ -189,6 +189,7 @@ def test_a_study_of_another_problem_speaks_of_its_states_and_actions(tmp_path):
         result.charts
     )
     text = page(result).split('<script type="application/json"')[0]
+    text += "".join(f"{spec['title']} {spec.get('usermeta')}" for spec in result.charts.values())
     for word in ("offer", "Stop", "Continue", "sold", "the paper"):
         assert word not in text
 

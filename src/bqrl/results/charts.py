@@ -11,7 +11,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import cycle, product
@@ -174,8 +174,7 @@ def thinned(x: FloatArray, y: FloatArray, size: int = MAX_POINTS) -> IntArray:
     return np.unique(np.r_[0, places - 1, places, x.size - 1])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Curve:
+class Curve(NamedTuple):
     """A line with its band, if it has one; `view` holds the options of the selectors under which it is shown."""
 
     label: str

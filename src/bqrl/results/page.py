@@ -30,19 +30,16 @@ def page(result: Result) -> str:
     choices = [choice for choice in result.choices if len(choice.values) > 1]
     chosen = {choice.name: choice.values[choice.start] for choice in choices}
     tables = [_table(name, table) for name, table in result.tables.items()]
-    specs = [dict(spec) for spec in result.charts.values()]
-    charts = [_title(spec) for spec in specs]
     files = {table["name"]: table["csv"] for table in tables}
-    data = {"choices": choices, "sentences": result.lines, "charts": specs, "tables": files}
+    data = {"choices": choices, "sentences": result.lines, "charts": list(result.charts.values()), "tables": files}
     html: str = template.render(
         result=result,
         shown=[line.text for line in result.lines if all(chosen.get(key, x) == x for key, x in line.when.items())],
         choices=choices,
-        charts=charts,
         tables=tables,
         settings={key.replace("_", " "): _shown(x) for key, x in result.settings.items() if x is not None},
         data=json.dumps(plain(data), allow_nan=False).replace("<", "\\u003c"),
-        library=library() if specs else "",
+        library=library() if result.charts else "",
     )
     return html
 
@@ -52,19 +49,6 @@ def library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script."""
     bundle = extra("vl_convert").javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return str(bundle).replace("</script", "<\\/script")
-
-
-def _title(spec: dict[str, Any]) -> dict[str, str]:
-    """Take the title out of a chart: HTML breaks its lines, a chart does not."""
-    title = spec.pop("title", "")
-    parts = title if isinstance(title, Mapping) else {"text": title}
-    text = parts.get("text", "")
-    if isinstance(text, Mapping):  # it follows the selectors of the chart; the script of the page does so, too
-        text = spec["usermeta"]["titles"]
-        while not isinstance(text, str):
-            text = text[0]
-    lines = {"title": text, "subtitle": parts.get("subtitle", "")}
-    return {key: line if isinstance(line, str) else " ".join(line) for key, line in lines.items()}
 
 
 def _table(name: str, table: Table) -> dict[str, Any]:

@@ -7,8 +7,7 @@ MAX_BARS bars, maps with MAX_STATES by MAX_STAGES cells; the subtitle says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,8 +40,7 @@ BELOW, REACHED = "below the promise", "at least the promise"
 LEVEL_TITLE = "level τ: share of runs that may end below the promise"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Steps:
+class Steps(NamedTuple):
     """A step function of the level: values[i] for levels in (levels[i], levels[i + 1]], the last up to 1."""
 
     levels: FloatArray

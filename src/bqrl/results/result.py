@@ -21,6 +21,7 @@ import numpy as np
 from pydantic_core import to_jsonable_python
 
 import bqrl
+from bqrl.checks import shown
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.results.folder import FORMAT, MANIFEST, NAME, VERSION, Folder
 
@@ -178,7 +179,8 @@ def contents(result: Result) -> dict[str, bytes]:
         *result.files.items(),
     ):
         if not NAME.fullmatch(name) or name == MANIFEST or name.lower() in map(str.lower, found):
-            raise ArgumentError(f"{name!r} cannot be the name of a file of a result; choose another", value=name)
+            rule = "the name of a file must be new and made of letters, digits, '.', '_' and '-'"
+            raise ArgumentError(f"{rule}, got {shown(name)}; choose another", name="files", value=name)
         found[name] = content
     return found
 
