@@ -44,23 +44,12 @@ def total_variation(mdp: MDP, other: MDP) -> FloatArray:
     as_problem(mdp)
     if (mdp.H, mdp.S, mdp.A) != (as_problem(other, "other").H, other.S, other.A):
         raise wrong("other", other, f"have the size of mdp, {mdp!r}", repr(other))
-    by_row = mdp.row_reward is not None and other.row_reward is not None
-    if mdp.successor is other.successor:  # one was made from the other by with_probability
-        rows = np.repeat(np.arange(mdp.row_start.size - 1), np.diff(mdp.row_start))
-        if not by_row or np.unique(rows * mdp.S + mdp.successor).size == rows.size:
-            halves = np.bincount(rows, np.abs(mdp.probability - other.probability), mdp.row_start.size - 1) / 2.0
-            return np.array(np.broadcast_to(halves.reshape(mdp.available.shape), (mdp.H, mdp.S, mdp.A)))
-    distance = np.empty((mdp.H, mdp.S, mdp.A))
-    for h in range(mdp.H):
-        if h and mdp.stationary and other.stationary and (by_row or len(mdp.reward) == len(other.reward) == 1):
-            distance[h] = distance[0]
-        else:
-            distance[h] = _stage_distance(mdp, other, h, by_row)
-    return distance
+    return np.stack([_stage_distance(mdp, other, h) for h in range(mdp.H)])
 
 
-def _stage_distance(mdp: MDP, other: MDP, h: int, by_row: bool) -> FloatArray:
+def _stage_distance(mdp: MDP, other: MDP, h: int) -> FloatArray:
     """TV per row of one stage (S, A); the two problems may list their outcomes differently."""
+    by_row = mdp.row_reward is not None and other.row_reward is not None
     here, there = mdp.stage(h), other.stage(h)
     if not np.array_equal(here.available, there.available):
         raise wrong("other", other, "have the same actions as mdp", f"different actions at stage {h}")
