@@ -3,7 +3,8 @@ import pytest
 from small_theory import SMALL, datasets, small_theory, theory_of
 
 from bqrl import theory
-from bqrl.experiments.coverage import COVERAGE, coverage_numbers, worst_ratio
+from bqrl.experiments.coverage import COVERAGE, worst_ratio
+from bqrl.experiments.suite import run_theory
 from bqrl.learners.run import Run
 
 
@@ -47,11 +48,14 @@ def test_coverage_counts_the_runs_of_its_table(found):
         assert 0.0 < case["enough"] <= max(ratios)
 
 
-def test_known_ratios_give_known_shares():
-    one = coverage_numbers(np.arange(1, 101) / 97.0, 0.05, 0.95)
+def test_known_ratios_give_known_shares(monkeypatch):
+    ratios = iter(np.r_[np.arange(1, 101) / 97.0, np.full(80, 0.5), np.full(20, 2.0)])
+    monkeypatch.setattr("bqrl.experiments.coverage.worst_ratio", lambda *_: next(ratios))
+    spec = theory_of(SMALL | {"coverage": SMALL["coverage"] | {"runs": 100}})
+    one, other = run_theory(spec, ["coverage"])["coverage"]["tables"]["coverage"]
     assert (one["held"], one["share"], one["refuted"]) == (97, 0.97, False)
-    assert one["enough"] == 95 / 97
-    assert coverage_numbers(np.r_[np.full(80, 0.5), np.full(20, 2.0)], 0.05, 0.95)["refuted"]
+    assert one["enough"] == 95 / 97  # the factor that gives the promised 95 %
+    assert (other["held"], other["refuted"]) == (80, True)
 
 
 def test_the_headline_of_coverage_follows_the_numbers(found):

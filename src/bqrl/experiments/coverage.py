@@ -14,7 +14,6 @@ from bqrl import theory
 from bqrl.experiments import experiment as base
 from bqrl.learners.run import Run
 from bqrl.learners.ucb_bqrl import UCBBQRL
-from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.results.charts import GREY, PALETTE, Curve, lines
 from bqrl.results.words import listed, number, percent
@@ -36,6 +35,7 @@ class CoverageSettings(Settings):
 
 def _run(own: CoverageSettings, context: base.Context) -> dict[str, Any]:
     cases, runs = base.Rows(), base.Rows()
+    needed = int(np.ceil((1.0 - own.delta) * own.runs - ROUNDING))  # runs that must hold
     for i, case in enumerate(own.cases):
         mdp, head = context.model(case)
         seeds = [context.run_seed(1, i, j) for j in range(own.runs)]
@@ -43,22 +43,15 @@ def _run(own: CoverageSettings, context: base.Context) -> dict[str, Any]:
             worst_ratio(mdp, case.tau, own.episodes, own.delta, seed, own.params)
             for seed in context.watch.track(seeds, f"coverage: {head['label']}")
         ])  # fmt: skip
-        cases.append(head | coverage_numbers(ratios, own.delta, own.confidence))
-        inside = ratios <= 1.0 + ROUNDING
-        runs += base.rows_of(case.model_dump(), run=range(own.runs), largest_ratio=ratios, inside=inside)
+        held = ratios <= 1.0 + ROUNDING
+        found = theory.coverage(held, own.delta, own.confidence)
+        cases.append({
+            **head, "runs": own.runs, "held": held.sum(), "share": found.share, "low": found.low, "high": found.high,
+            "promised": found.promised, "refuted": found.refuted, "enough": np.sort(ratios)[needed - 1],
+        })  # fmt: skip
+        runs += base.rows_of(case.model_dump(), run=range(own.runs), largest_ratio=ratios, inside=held)
     facts = {"delta": own.delta, "confidence": own.confidence, "episodes": own.episodes}
     return {"tables": {"coverage": cases, "coverage_runs": runs}, **facts}
-
-
-def coverage_numbers(ratios: FloatArray, delta: float, confidence: float) -> dict[str, Any]:
-    """Observed coverage from the largest ratios of the runs; `enough`: the factor on the radii that gives 1 - delta."""
-    held = ratios <= 1.0 + ROUNDING
-    found = theory.coverage(held, delta, confidence)
-    needed = int(np.ceil((1.0 - delta) * ratios.size - ROUNDING))
-    return {
-        "runs": found.runs, "held": held.sum(), "share": found.share, "low": found.low, "high": found.high,
-        "promised": found.promised, "refuted": found.refuted, "enough": np.sort(ratios)[needed - 1],
-    }  # fmt: skip
 
 
 def worst_ratio(mdp: MDP, tau: float, episodes: int, delta: float, seed: int, params: dict[str, Any]) -> float:

@@ -107,18 +107,10 @@ def chart_by_case(title: str, note: str, names: Sequence[str], curves: Sequence[
 
 
 def rough(x: float | None) -> str:
-    """A number of episodes for people; None stands for infinity.
-
-    >>> rough(489529), rough(11018226), rough(None)
-    ('489,529', '1.1e+07', 'more than 1e90')
-    """
+    """A number of episodes for people; None stands for infinity."""
     return "more than 1e90" if x is None else f"{x:,.0f}" if x < 1e6 else f"{x:.1e}"
 
 
 def between(values: Sequence[float]) -> str:
-    """The range of some numbers to two digits.
-
-    >>> between([0.5, 0.64]), between([3.0, 3.0])
-    ('0.5 to 0.64', '3')
-    """
+    """The range of some numbers to two digits, such as "0.5 to 0.64"."""
     return " to ".join(dict.fromkeys(number(float(f"{x:.2g}")) for x in (min(values), max(values))))

