@@ -31,7 +31,6 @@ from bqrl.mdp.model import MDP
 from bqrl.theory.inputs import wrong, wrong_type
 
 MAX_ATOMS = 2**20
-OBJECTIVES = ("quantile", "buffered")
 
 Decision = Callable[[Fraction, Fraction, Fraction], bool]  # (tau, beta, c) -> Q^beta_tau(G) <= c; Q_tau for beta = 0
 
@@ -157,7 +156,7 @@ def count_subsets(weights: Sequence[int], capacity: int, by: str = "quantile", d
     w = check_weights(weights)
     n, total = len(w), sum(w)
     capacity = whole(capacity, "capacity", 0, total)
-    choice(by, "by", OBJECTIVES)
+    choice(by, "by", ("quantile", "buffered"))
     answer = knapsack_law(w, lattice=total < MAX_ATOMS).decide if decide is None else decide
     beta = Fraction(1, 2 ** (n + 1)) if by == "buffered" else Fraction(0)
     low, high = 1, 2**n  # the empty set always fits

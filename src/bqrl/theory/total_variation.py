@@ -90,17 +90,11 @@ def inside(mdp: MDP, estimate: MDP, radius: Any) -> BoolArray:
     >>> bool(inside(mdp, mdp, 0.0).all())
     True
     """
-    distance = 2.0 * total_variation(mdp, estimate)
-    return np.asarray(distance <= _radii(mdp, radius) + ROUNDING)
-
-
-def _radii(mdp: MDP, radius: Any) -> FloatArray:
-    """The radii as a number or an array of a valid shape."""
-    reach = numbers(radius, "radius")
+    distance, reach = 2.0 * total_variation(mdp, estimate), numbers(radius, "radius")
     if reach.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
         rule = f"be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}"
         raise wrong("radius", radius, rule, f"shape {reach.shape}")
-    return reach
+    return np.asarray(distance <= reach + ROUNDING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,6 +135,6 @@ def total_variation_consequence(mdp: MDP, optimistic: MDP, estimate: MDP, radius
     covered = inside(mdp, estimate, radius) & inside(optimistic, estimate, radius)
     return TotalVariation(
         variation=read_only(total_variation(mdp, optimistic)),
-        bound=read_only(np.broadcast_to(_radii(mdp, radius), covered.shape)),
+        bound=read_only(np.broadcast_to(numbers(radius, "radius"), covered.shape)),
         covered=read_only(covered),
     )
