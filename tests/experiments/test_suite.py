@@ -1,6 +1,7 @@
 import copy
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from small_theory import SMALL, small_theory, theory_of
@@ -170,7 +171,7 @@ def test_without_altair_the_tables_remain(found, monkeypatch):
     def missing(*_):
         raise ImportError("charts need Altair")
 
-    monkeypatch.setitem(EXPERIMENTS, "knapsack", KNAPSACK._replace(charts=missing))
+    monkeypatch.setitem(EXPERIMENTS, "knapsack", replace(KNAPSACK, charts=missing))
     result = theory_result(theory_of(SMALL), {"knapsack": found["knapsack"]})
     assert result.left_out == ["charts need Altair"]
     assert (dict(result.charts), dict(result.files), list(result.tables)) == ({}, {}, ["knapsack"])

@@ -117,4 +117,6 @@ NOTES = [
     "The bounds assume a planner gap of zero. The gap of the target planner is not measured; the mean model error, which"
     " contains it, is in the table beside the statistical terms.",
 ]
-BOUNDS = base.Experiment(BoundsSettings, _run, _headline, _charts, CAPTIONS, NOTES)
+BOUNDS = base.Experiment(
+    settings=BoundsSettings, run=_run, headline=_headline, charts=_charts, captions=CAPTIONS, notes=NOTES,
+)  # fmt: skip

@@ -80,4 +80,6 @@ CAPTIONS = {
     "buffer_clears": "The episode from which each schedule of buffers is below the margin and below the plateau.",
 }
 NOTE = f"The paper requires the buffer to fall below {RHO}τ, which is known between proven ends; it suffices to reach {RHO}*."
-BUFFER = base.Experiment(BufferSettings, _run, _headline, _charts, CAPTIONS, [NOTE])
+BUFFER = base.Experiment(
+    settings=BufferSettings, run=_run, headline=_headline, charts=_charts, captions=CAPTIONS, notes=[NOTE],
+)  # fmt: skip

@@ -114,4 +114,6 @@ CAPTIONS = {
     "coverage_runs": "The largest ratio of l1 error to radius in every run.",
 }
 NOTE = "The radii include a union over rows, visits and subsets of successors, which makes them wide."
-COVERAGE = base.Experiment(CoverageSettings, _run, _headline, _charts, CAPTIONS, [NOTE])
+COVERAGE = base.Experiment(
+    settings=CoverageSettings, run=_run, headline=_headline, charts=_charts, captions=CAPTIONS, notes=[NOTE],
+)  # fmt: skip

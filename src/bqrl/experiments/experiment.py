@@ -7,6 +7,7 @@ charts, which are lines with bands, are made from this data alone, so a stored r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -67,7 +68,8 @@ class Context(NamedTuple):
             self.watch.tick()
 
 
-class Experiment(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
     """A theory experiment."""
 
     settings: type[Settings]  # the keys of its table in a settings file

@@ -203,4 +203,6 @@ CAPTIONS = {
     "hard_slopes": "Fitted exponents with their standard errors.",
 }
 NOTE = "If the runs of a learner are either stuck or quick, a few of them determine its mean and its exponents."
-HARD = base.Experiment(HardSettings, _run, _headline, _charts, CAPTIONS, [NOTE])
+HARD = base.Experiment(
+    settings=HardSettings, run=_run, headline=_headline, charts=_charts, captions=CAPTIONS, notes=[NOTE],
+)  # fmt: skip

@@ -65,4 +65,6 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
 
 CAPTIONS = {"knapsack": "Possible returns by horizon: histories, full support, lattice."}
 NOTE = "A lattice helps if it has fewer points than there are histories; with weights of as many bits as stages it has more."
-KNAPSACK = base.Experiment(KnapsackSettings, _run, _headline, _charts, CAPTIONS, [NOTE])
+KNAPSACK = base.Experiment(
+    settings=KnapsackSettings, run=_run, headline=_headline, charts=_charts, captions=CAPTIONS, notes=[NOTE],
+)  # fmt: skip

@@ -144,15 +144,13 @@ def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
         source = f"attained by a policy, found among {keep} probabilities per need"
         # A target that every policy, or no policy, misses with probability below tau needs no arithmetic.
         undecided = any(reaches(float(v[0]), tau) and not reaches(float(v[-1]), tau) for v in found.by_target)
-    if not undecided:
-        return PlateauBounds(
-            lower=upper, upper=upper, reason=f"upper end: {source}; lower end: no P(G < x) lies between"
-        )
-    N = common_denominator(mdp)
-    least = float(Fraction(1, math.lcm(N, Fraction(repr(tau)).denominator)))
-    unit = f"1/{N}" if N < 10**9 else f"about 1e-{math.ceil(math.log10(N))}"
-    reason = f"upper end: {source}; lower end: every P(G < x) is a multiple of {unit}"
-    return PlateauBounds(lower=min(least, upper), upper=upper, reason=reason)
+    lower, proof = upper, "no P(G < x) lies between"
+    if undecided:
+        N = common_denominator(mdp)
+        unit = f"1/{N}" if N < 10**9 else f"about 1e-{math.ceil(math.log10(N))}"
+        lower = min(upper, float(Fraction(1, math.lcm(N, Fraction(repr(tau)).denominator))))
+        proof = f"every P(G < x) is a multiple of {unit}"
+    return PlateauBounds(lower=lower, upper=upper, reason=f"upper end: {source}; lower end: {proof}")
 
 
 def common_denominator(mdp: MDP) -> int:
