@@ -7,6 +7,7 @@ from small_theory import SMALL, datasets, small_theory, theory_of, with_second_l
 
 from bqrl import theory
 from bqrl.experiments.bounds import BOUNDS
+from bqrl.results.words import number
 
 
 @pytest.fixture
@@ -52,8 +53,7 @@ def test_the_headline_of_the_bounds_follows_the_numbers(found):
     assert BOUNDS.headline(found).startswith("Regret stays under every bound, ")
     assert "times below ours at T = 60; ours is informative from " in BOUNDS.headline(found)
     rows = found["tables"]["bounds"]
-    ratio = rows[-1]["ratio"]
-    assert f" {float(f'{ratio:.2g}'):g} times below" in BOUNDS.headline(found)
+    assert f" {number(rows[-1]['ratio'], 2)} times below" in BOUNDS.headline(found)
     for row in rows:
         row["ratio"] = None  # no run has lost anything
     assert BOUNDS.headline(found).startswith("Regret stays under every bound; ")

@@ -44,5 +44,5 @@ def test_a_curve_takes_its_columns_from_rows():
 def test_counts_are_rounded_for_people():
     assert [rough(x) for x in (54, 9999.0, 999_999, 1e6, 3.2e12)] == ["54", "9,999", "999,999", "1.0e+06", "3.2e+12"]
     assert rough(None) == "more than 1e90"
-    assert between([0.0123, 123.0]) == "0.012 to 120"
+    assert between([0.0123, 123.4]) == "0.012 to 123"
     assert between([3.0, 3.0]) == "3"

@@ -103,8 +103,8 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
         positive = [row for row in runs if row["statement"] == "ours" and row["regret"] > 0.0]
         curves.append(base.curve("measured", positive, "episodes", "regret", "regret", "regret_most", view=(i,)))
     note = "Band: from the mean to the largest regret of the runs. A bound is informative where it is below the trivial one."
-    axes, look = ("episodes T", "regret"), {"scales": {"x": base.LOG, "y": base.LOG}, "colours": colours}
-    return {"bounds": base.chart_by_case(title, note, [name for name, _ in measured], curves, *axes, **look)}
+    look: dict[str, Any] = {"scales": {"x": base.LOG, "y": base.LOG}, "colours": colours}
+    return {"bounds": base.chart(title, note, curves, "episodes T", "regret", cases=measured, **look)}
 
 
 CAPTIONS = {

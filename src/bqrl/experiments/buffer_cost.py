@@ -72,7 +72,7 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
             curves.append(base.curve("any policy", rows, "beta", "two_sided", view=(i,)))
     note = f"The best policy loses nothing up to the margin {RHO}*, any policy up to the plateau {RHO}τ. Band: proven ends."
     axes, scales = ("buffer β", "return lost to the buffer"), {"x": base.LOG}
-    return {"buffer": base.chart_by_case(title, note, [name for name, _ in cases], curves, *axes, scales=scales)}
+    return {"buffer": base.chart(title, note, curves, *axes, cases=cases, scales=scales)}
 
 
 CAPTIONS = {

@@ -15,7 +15,7 @@ from bqrl.experiments import experiment as base
 from bqrl.learners.run import Run
 from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.mdp.model import MDP
-from bqrl.results.charts import GREY, PALETTE, Curve, lines
+from bqrl.results.charts import GREY, PALETTE, Curve
 from bqrl.results.words import listed, number, percent
 from bqrl.study.settings import Count, Level, Settings
 
@@ -105,7 +105,7 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
         f"{cases[0]['runs']} runs of {found['episodes']} episodes per problem. Factor 1: the theoretical radii."
         f" Band: {percent(found['confidence'])} confidence interval at each factor."
     )
-    return {"coverage": lines(curves, *axes, scales=scales, colours=colours, step=True).chart(title, note)}
+    return {"coverage": base.chart(title, note, curves, *axes, scales=scales, colours=colours, step=True)}
 
 
 CAPTIONS = {

@@ -102,10 +102,12 @@ def curve(label: str, rows: Sequence[Found], *columns: str, view: tuple[int, ...
     return Curve(label=label, view=view, **dict(zip(("x", "y", "low", "high"), arrays, strict=False)))
 
 
-def chart_by_case(title: str, note: str, names: Sequence[str], curves: Sequence[Curve], *axes: str, **look: Any) -> Any:
-    """A chart of one case at a time; the view of a curve is the index of its case."""
-    drawn = lines(curves, *axes, selectors=[Selector("which", "problem", names)], **look)
-    return drawn.chart([title] * len(names), note)
+def chart(
+    title: str, note: str, curves: Sequence[Curve], *axes: str, cases: Sequence[tuple[str, Any]] = (), **look: Any
+) -> Any:
+    """A chart of lines; with `cases`, of one at a time: the view of a curve is then the index of its case."""
+    selectors = [Selector("which", "problem", [name for name, _ in cases])] if cases else []
+    return lines(curves, *axes, selectors=selectors, **look).chart([title] * len(cases) if cases else title, note)
 
 
 def rough(x: float | None) -> str:
@@ -115,4 +117,4 @@ def rough(x: float | None) -> str:
 
 def between(values: Sequence[float]) -> str:
     """The range of some numbers to two digits, such as "0.5 to 0.64"."""
-    return " to ".join(dict.fromkeys(number(float(f"{x:.2g}")) for x in (min(values), max(values))))
+    return " to ".join(dict.fromkeys(number(x, 2) for x in (min(values), max(values))))

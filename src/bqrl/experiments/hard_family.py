@@ -18,7 +18,7 @@ from bqrl.experiments import experiment as base
 from bqrl.experiments.experiment import RHO
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.results.charts import GREY, Lines, learner_colours, lines
+from bqrl.results.charts import GREY, Curve, learner_colours
 from bqrl.results.words import fixed, number
 from bqrl.study.scores import Contender
 from bqrl.study.settings import Count, Level, Settings, Text, try_all
@@ -170,18 +170,26 @@ def _headline(found: base.Found) -> str:
 def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Regret at T = A / rho^2 by rho, and in long runs by the number of episodes, each with its bounds."""
     size = f"τ = {found['tau']:g}, {found['actions']} actions, {found['horizon']} stages"
-    averaged = "mean over runs with each action the best one; band: one standard error."
-    long = f"{RHO} = {found['growth_rho']:g}, A / {RHO}² = {number(found['scale'])}"
-    colours = learner_colours(Contender(**one) for one in found.get("learners", ()))  # earlier versions stored none
+    long = f"{size}, {RHO} = {found['growth_rho']:g}, A / {RHO}² = {number(found['scale'])}"
     by_rho = [row | {"inverse": 1.0 / row["rho"]} for row in found["tables"]["hard"]]
-    hard = _lines(by_rho, colours, "inverse", f"1 / {RHO}", f"mean regret at T = A / {RHO}²")
-    growth = _lines(found["tables"]["hard_growth"], colours, "episodes", "episodes T", "mean regret")
-    notes = f"{size}; {averaged}", f"{size}, {long}; {averaged}"
-    return {"hard": hard.chart(title, notes[0]), "hard_growth": growth.chart(title, notes[1])}
+    parts = {
+        "hard": (size, by_rho, "inverse", f"1 / {RHO}", f"mean regret at T = A / {RHO}²"),
+        "hard_growth": (long, found["tables"]["hard_growth"], "episodes", "episodes T", "mean regret"),
+    }
+    colours = learner_colours(Contender(**one) for one in found.get("learners", ()))  # earlier versions stored none
+    look: dict[str, Any] = {
+        "scales": {"x": base.LOG, "y": base.LOG},
+        "colours": colours and {**colours, **dict(BOUNDS.values())},
+    }
+    averaged = "mean over runs with each action the best one; band: one standard error."
+    return {
+        stem: base.chart(title, f"{head}; {averaged}", _curves(rows, x), *axes, **look)
+        for stem, (head, rows, x, *axes) in parts.items()
+    }
 
 
-def _lines(rows: base.Rows, colours: dict[str, str], x: str, *axes: str) -> Lines:
-    """Lines of the regret of every learner with a band of one standard error, and of the bounds."""
+def _curves(rows: base.Rows, x: str) -> list[Curve]:
+    """Regret of every learner by the column x with a band of one standard error, and the bounds."""
     curves = []
     for learner in dict.fromkeys(row["learner"] for row in rows):
         own = [
@@ -191,10 +199,7 @@ def _lines(rows: base.Rows, colours: dict[str, str], x: str, *axes: str) -> Line
         ]
         curves.append(base.curve(learner, own, x, "regret", "low", "high"))
     first = [row for row in rows if row["learner"] == rows[0]["learner"]]
-    bounds = {column: label for column, (label, _) in BOUNDS.items() if column in first[0]}
-    curves += [base.curve(label, first, x, column) for column, label in bounds.items()]
-    colours = colours and {**colours, **dict(BOUNDS.values())}
-    return lines(curves, *axes, scales={"x": base.LOG, "y": base.LOG}, colours=colours)
+    return curves + [base.curve(label, first, x, name) for name, (label, _) in BOUNDS.items() if name in first[0]]
 
 
 CAPTIONS = {

@@ -11,7 +11,7 @@ from typing import Any
 
 from bqrl import theory
 from bqrl.experiments import experiment as base
-from bqrl.results.charts import GREY, PALETTE, lines
+from bqrl.results.charts import GREY, PALETTE
 from bqrl.study.settings import Count, Settings
 
 
@@ -56,11 +56,9 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
         listed = [row for row in rows if row["support"] is not None]
         curves.append(base.curve(name, listed, "horizon", "support", "support", "lattice"))
     colours = dict(zip(("histories", *families), (GREY, *PALETTE), strict=False))
-    drawn = lines(curves, "horizon", "number of points", scales={"y": base.LOG}, colours=colours)
-    note = (
-        "Knapsack-like rewards. Lines: returns that can occur; bands: up to the points of the lattice that holds them."
-    )
-    return {"knapsack": drawn.chart(title, note)}
+    note = "Lines: returns that can occur with knapsack-like rewards; bands: up to the points of their lattice."
+    look: dict[str, Any] = {"scales": {"y": base.LOG}, "colours": colours}
+    return {"knapsack": base.chart(title, note, curves, "horizon", "number of points", **look)}
 
 
 CAPTIONS = {"knapsack": "Possible returns by horizon: histories, full support, lattice."}
