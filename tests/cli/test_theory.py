@@ -49,7 +49,7 @@ def written(folder):
 def test_theory_writes_tables_charts_and_the_result(cli, settings, tmp_path):
     code, out, err = cli("theory", "--settings", settings, "--out", tmp_path / "t")
     assert (code, err) == (0, "")
-    assert "coverage: The confidence sets held" in out
+    assert "Coverage. The confidence sets held" in out
     result = written(tmp_path / "t")
     assert (result["kind"], result["settings"]["seed"], result["settings"]["quick"]) == ("theory", 3, False)
     assert list(result["details"]["experiments"]) == ["coverage", "buffer", "knapsack"]
@@ -124,7 +124,7 @@ def test_the_report_shows_the_experiments(cli, settings, tmp_path):
     ("arguments", "phrase"),
     [
         (("--only", "covrage"), "did you mean 'coverage'?"),
-        (("--only", "hard"), "experiment must be a table of the settings, got 'hard'"),
+        (("--only", "hard"), "experiment must be one of 'coverage', 'buffer', 'knapsack', got 'hard'"),
         (("--settings", "nowhere.toml"), "there is no settings file nowhere.toml"),
     ],
 )

@@ -3,7 +3,8 @@ import pytest
 from small_theory import SMALL, datasets, small_theory, theory_of
 
 from bqrl import theory
-from bqrl.experiments.coverage import COVERAGE, coverage_numbers, worst_ratio
+from bqrl.experiments.coverage import COVERAGE, worst_ratio
+from bqrl.experiments.suite import run_theory
 from bqrl.learners.run import Run
 
 
@@ -47,29 +48,42 @@ def test_coverage_counts_the_runs_of_its_table(found):
         assert 0.0 < case["enough"] <= max(ratios)
 
 
-def test_known_ratios_give_known_shares():
-    one = coverage_numbers(np.arange(1, 101) / 97.0, 0.05, 0.95)
+def test_known_ratios_give_known_shares(monkeypatch):
+    ratios = iter(np.r_[np.arange(1, 101) / 97.0, np.full(80, 0.5), np.full(20, 2.0)])
+    monkeypatch.setattr("bqrl.experiments.coverage.worst_ratio", lambda *_: next(ratios))
+    spec = theory_of(SMALL | {"coverage": SMALL["coverage"] | {"runs": 100}})
+    one, other = run_theory(spec, ["coverage"])["coverage"]["tables"]["coverage"]
     assert (one["held"], one["share"], one["refuted"]) == (97, 0.97, False)
-    assert one["enough"] == 95 / 97
-    assert coverage_numbers(np.r_[np.full(80, 0.5), np.full(20, 2.0)], 0.05, 0.95)["refuted"]
+    assert one["enough"] == 95 / 97  # the factor that gives the promised 95 %
+    assert (other["held"], other["refuted"]) == (80, True)
 
 
 def test_the_headline_of_coverage_follows_the_numbers(found):
-    assert "held in every run" in COVERAGE.sentences(found)[0]
-    found["tables"]["coverage"][1].update(share=0.96)
-    assert "held in at least 96 % of runs" in COVERAGE.sentences(found)[0]
-    found["tables"]["coverage"][1].update(share=0.8, refuted=True)
-    assert COVERAGE.sentences(found)[0] == "The confidence sets hold in fewer runs than the promised 95 % on selling"
+    assert "held in at least 12 of 12 runs per problem (95 % confidence interval " in COVERAGE.headline(found)
+    assert "refutes" not in COVERAGE.headline(found)
+    found["tables"]["coverage"][1].update(held=7, share=7 / 12, low=0.277, high=0.848, refuted=True)
+    assert COVERAGE.headline(found).startswith(
+        "The confidence sets held in at least 7 of 12 runs per problem (95 % confidence interval of the share 0.277 to 0.848),"
+        " which refutes the promise on selling; radii "
+    )
+    assert COVERAGE.headline(found).endswith(" times as wide would give the promised 95 %")
 
 
 def test_coverage_is_drawn_as_the_distribution_of_the_ratios(found):
-    steps, marks, _, promise = datasets(COVERAGE.charts(found, "title")["coverage"])
+    steps = datasets(COVERAGE.charts(found, "title")["coverage"])[0]
     selling = [(float(row["x"]), float(row["y"])) for row in steps if row["k"] == "1"]
     runs = [row for row in found["tables"]["coverage_runs"] if row["problem"] == "selling"]
     ratios = sorted(row["largest_ratio"] for row in runs)
     assert [x for x, _ in selling[1:-1]] == pytest.approx(ratios, rel=1e-5)
     assert [y for _, y in selling[1:-1]] == pytest.approx([k / 12 for k in range(1, 13)], rel=1e-5)
     assert (selling[0], selling[-1][1]) == ((0.0, 0.0), 1.0)
-    shares = [case["share"] for case in found["tables"]["coverage"]]
-    assert [float(row["y"]) for row in marks] == pytest.approx(shares, rel=1e-5)
-    assert [float(row["y"]) for row in promise] == [0.95]
+    assert [float(row["y"]) for row in steps if row["k"] == "2"] == [0.95, 0.95]  # the promise
+
+
+def test_the_band_of_coverage_is_the_interval_of_the_table_at_factor_1(found):
+    steps = datasets(COVERAGE.charts(found, "title")["coverage"])[0]
+    for k, case in enumerate(found["tables"]["coverage"]):
+        last = [row for row in steps if row["k"] == str(k) and float(row["x"]) <= 1.0][-1]
+        assert [float(last[name]) for name in ("y", "low", "high")] == pytest.approx(
+            [case[name] for name in ("share", "low", "high")], rel=1e-5
+        )

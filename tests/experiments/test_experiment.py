@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bqrl.experiments.experiment import Context, between, by_case, column, rough, rows_of
+from bqrl.experiments.experiment import Context, between, by_case, curve, rough, rows_of
 from bqrl.study.watch import Watch
 
 
@@ -18,7 +18,6 @@ def test_rows_have_the_head_in_front():
     rows = rows_of({"problem": "a"}, x=[1, 2], y=[3, 4])
     assert rows == [{"problem": "a", "x": 1, "y": 3}, {"problem": "a", "x": 2, "y": 4}]
     assert list(rows[0]) == ["problem", "x", "y"]
-    assert column(rows, "y").tolist() == [3.0, 4.0]
     with pytest.raises(ValueError, match="shorter"):
         rows_of({}, x=[1, 2], y=np.zeros(1))
 
@@ -29,13 +28,21 @@ def test_cases_with_one_label_stay_apart():
     assert by_case(cases, rows) == [("same, τ = 0.5", []), ("same, τ = 0.5", rows[:1])]
 
 
+def test_a_curve_takes_its_columns_from_rows():
+    line = curve("a", [{"n": 1, "mean": 2.0, "most": 3.0}, {"n": 2, "mean": 4.0, "most": 5.0}], "n", "mean", view=(1,))
+    assert (line.label, line.x.tolist(), line.y.tolist(), line.low, line.view) == (
+        "a",
+        [1.0, 2.0],
+        [2.0, 4.0],
+        None,
+        (1,),
+    )
+    band = curve("a", [{"n": 1, "mean": 2.0, "most": 3.0}], "n", "mean", "mean", "most")
+    assert (band.low.tolist(), band.high.tolist()) == ([2.0], [3.0])
+
+
 def test_counts_are_rounded_for_people():
-    assert [rough(x) for x in (9999, 10_000, 999_999, 1e6, 1e9)] == [
-        "9999",
-        "10,000",
-        "1,000,000",
-        "1 million",
-        "1e+09",
-    ]
-    assert (rough(54, least=True), rough(1e91, least=True)) == ("at least 54", "more than 1e90")
-    assert between([0.0123, 123.0]) == "0.012 to 120"
+    assert [rough(x) for x in (54, 9999.0, 999_999, 1e6, 3.2e12)] == ["54", "9,999", "999,999", "1.0e+06", "3.2e+12"]
+    assert rough(None) == "more than 1e90"
+    assert between([0.0123, 123.4]) == "0.012 to 123"
+    assert between([3.0, 3.0]) == "3"

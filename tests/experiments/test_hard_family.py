@@ -6,8 +6,9 @@ from helpers import colours_of
 from small_theory import datasets, small_theory
 
 from bqrl.experiments.experiment import RHO
-from bqrl.experiments.hard_family import HARD, average, growth_exponent, growth_headline, power_of_rho
+from bqrl.experiments.hard_family import BOUNDS, HARD, average, growth_exponent, power_of_rho
 from bqrl.results.charts import learner_colours
+from bqrl.results.words import number
 from bqrl.study.scores import Contender
 
 
@@ -90,57 +91,45 @@ def test_the_error_of_growth_is_the_jackknife():
 
 
 def test_the_headline_of_the_hard_family_follows_the_numbers(found, tables):
-    tables["hard_slopes"][0]["exponent_of_inverse_rho"] = 1.0
-    headline = HARD.sentences(found)[0]
-    assert "multiplies the regret of SARSA by 2 and the proven lower bound by 4" in headline
-    assert " times this bound" in headline
+    for row, exponent in zip(tables["hard_slopes"], (0.254, 1.0, None), strict=True):
+        row["exponent_of_episodes"] = exponent
+    least = min(row["regret"] / row["lower_bound"] for row in tables["hard"])
+    headline = HARD.headline(found)
+    assert f" is {number(least, 2)} times the proven lower bound at T = A / {RHO}²; " in headline
+    assert headline.endswith("regret grows like T^0.25 (SARSA) to T^1.00 (again)")
     tables["hard"][0]["regret"] = 0.0
-    assert HARD.sentences(found)[0].endswith("one mean lies below it")
-    for row in tables["hard_slopes"]:
-        row["exponent_of_inverse_rho"] = None
-    assert HARD.sentences(found)[0] == "Regret on the hard family and its proven lower bound: one mean lies below it"
-
-
-@pytest.mark.parametrize(
-    ("slope", "error", "kind"),
-    [(0.0, 0.1, "flattens"), (0.5, 0.1, "slows down"), (1.0, 0.0, "stays linear"), (0.5, 0.3, "stays linear")],
-)
-def test_growth_is_named_by_its_exponent(found, tables, slope, error, kind):
-    rows = tables["hard_slopes"]
-    for row, exponent in zip(rows, (slope, 1.0, None), strict=True):
-        row.update(exponent_of_episodes=exponent, exponent_of_episodes_error=error)
-    linear = kind == "stays linear"
-    parts = "stays linear for SARSA and again" if linear else f"{kind} for SARSA and stays linear for again"
-    expected = f"Beyond A / {RHO}² episodes regret {parts}"
-    assert growth_headline(found) == expected
-    assert HARD.sentences(found)[1] == f"{expected}."
-
-
-def test_exponents_are_put_in_words(found, tables):
-    tables["hard_slopes"][2].update(exponent_of_episodes=None)
-    remark = HARD.sentences(found)[4]
-    assert f"UCB: regret ~ (1/{RHO})^" in remark
-    assert "~ T^(not fitted) beyond" in remark
+    tables["hard_slopes"][1]["exponent_of_episodes"] = None
+    assert " is 0 times the proven lower bound" in HARD.headline(found)
+    assert HARD.headline(found).endswith("regret grows like T^0.25 (SARSA)")
+    tables["hard_slopes"][0]["exponent_of_episodes"] = None
+    assert HARD.headline(found).endswith("no power that can be fitted")
 
 
 def test_learners_have_their_colours_and_a_second_variant_one_of_its_own(found):
     expected = learner_colours([Contender("SARSA", "sarsa"), Contender("again", "sarsa"), Contender("UCB", "ucb-bqrl")])
-    for chart in HARD.charts(found, "title").values():
-        assert colours_of(chart.to_dict()) == expected
+    bounds = dict(BOUNDS.values())
+    charts = HARD.charts(found, "title")
+    assert colours_of(charts["hard_growth"].to_dict()) == expected | bounds
+    del bounds["proven for UCB1"]
+    assert colours_of(charts["hard"].to_dict()) == expected | bounds
     earlier = {key: value for key, value in found.items() if key != "learners"}  # of a folder of an earlier version
-    assert set(colours_of(HARD.charts(earlier, "title")["hard"].to_dict())) == {"SARSA", "again", "UCB"}
+    assert set(colours_of(HARD.charts(earlier, "title")["hard"].to_dict())) == {"SARSA", "again", "UCB", *bounds}
 
 
 def test_regret_that_is_zero_has_no_place_on_a_logarithmic_axis(found, tables):
     tables["hard"][0]["regret"] = 0.0
     tables["hard_growth"][0]["regret"] = 0.0
     charts = HARD.charts(found, "title")
-    band, points, edges = datasets(charts["hard"])
-    assert band == points
-    assert len(points) == len(tables["hard"]) - 1
-    assert [float(row["x"]) for row in edges] == [16.0, 20.0] * 2
-    _, points, edges, scale = datasets(charts["hard_growth"])
-    assert len(points) == len(tables["hard_growth"]) - 1
-    assert all(0.0 < float(row["low"]) <= float(row["y"]) <= float(row["high"]) for row in points)
-    assert {row["bound"] for row in edges} == {"lower bound", "proven for UCB1", "always wrong"}
-    assert float(scale[0]["x"]) == 512.0
+    for stem, bounds in (
+        ("hard", ["lower_bound", "most"]),
+        ("hard_growth", ["lower_bound", "ucb1_upper_bound", "most"]),
+    ):
+        drawn = datasets(charts[stem])[0]
+        regret = [row for row in drawn if int(row["k"]) < 3]
+        assert len(regret) == len(tables[stem]) - 1
+        assert all(0.0 < float(row["low"]) <= float(row["y"]) <= float(row["high"]) for row in regret)
+        for k, name in enumerate(bounds, start=3):
+            of_one = [row[name] for row in tables[stem] if row["learner"] == "SARSA"]
+            assert [float(row["y"]) for row in drawn if row["k"] == str(k)] == pytest.approx(of_one, rel=1e-5)
+    assert [float(row["x"]) for row in datasets(charts["hard"])[0] if row["k"] == "3"] == [16.0, 20.0]
+    assert f"A / {RHO}² = 512" in " ".join(charts["hard_growth"].to_dict()["title"]["subtitle"])

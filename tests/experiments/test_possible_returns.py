@@ -12,7 +12,7 @@ def found():
 def test_supports_fit_histories_and_lattice_and_decisions_count(found):
     for one in found["families"]:
         assert one["counted"] == one["subsets"]
-        assert one["decisions"] <= 9
+        assert one["decisions"] == len(one["weights"]) == 8
     for row in found["tables"]["knapsack"]:
         assert row["support"] <= min(row["histories"], row["lattice"])
     equal = [row["support"] for row in found["tables"]["knapsack"] if row["weights"] == "all equal"]
@@ -20,20 +20,26 @@ def test_supports_fit_histories_and_lattice_and_decisions_count(found):
 
 
 def test_histories_are_drawn_once_and_open_supports_left_out(found):
-    for row in found["tables"]["knapsack"]:
-        row["support"] = None if row["weights"] == "of 8 bits" else row["support"]
-    (rows,) = datasets(KNAPSACK.charts(found, "title")["knapsack"])
-    assert [int(row["points"]) for row in rows if row["kind"] == "histories"] == [2**n for n in range(1, 9)]
-    assert {row["kind"] for row in rows if row["weights"] == "of 8 bits"} == {"lattice"}
+    table = found["tables"]["knapsack"]
+    drawn = datasets(KNAPSACK.charts(found, "title")["knapsack"])[0]
+    assert [int(row["y"]) for row in drawn if row["k"] == "0"] == [2**n for n in range(1, 9)]
+    long = [row for row in table if row["weights"] == "of 8 bits"]
+    for axis, name in (("y", "support"), ("low", "support"), ("high", "lattice")):
+        assert [int(row[axis]) for row in drawn if row["k"] == "4"] == [row[name] for row in long]
+    for row in long[5:]:
+        row["support"] = None
+    drawn = datasets(KNAPSACK.charts(found, "title")["knapsack"])[0]
+    assert [int(row["x"]) for row in drawn if row["k"] == "4"] == [2, 3, 4, 5, 6]
 
 
 def test_possible_returns_are_put_in_words(found):
-    headline, counts, _ = KNAPSACK.sentences(found)
+    headline = KNAPSACK.headline(found)
     assert headline.startswith("Weights of 8 bits give ")
-    assert counts.endswith(": all counts are right.")
+    assert "; weights up to 100 lie on a lattice of " in headline
+    assert headline.endswith(" and all counts are right")
     found["families"][0]["counted"] += 1
     for row in found["tables"]["knapsack"]:
         row["support"] = None if row["weights"] == "of 8 bits" else row["support"]
-    headline, counts, _ = KNAPSACK.sentences(found)
-    assert counts.endswith(": NOT all counts are right.")
+    headline = KNAPSACK.headline(found)
+    assert headline.endswith(" and NOT all counts are right")
     assert "too many returns to list from 256 histories" in headline

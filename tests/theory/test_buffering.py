@@ -7,16 +7,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import LEVELS, achievable_laws, exact_objective, exact_quantile, mixture_optimum, random_mdp, small_mdps
 
-from bqrl import MDP, envs, guarantee_curve
+from bqrl import MDP, envs
 from bqrl.errors import GridError, SizeError
 from bqrl.planners.frontier import MAX_LAWS
 from bqrl.theory import (
+    buffer_horizon,
     buffering_gap,
-    gap_profile,
     hard_instance,
     one_sided_gap,
     optimal_margin,
     plateau,
+    plateau_bounds,
 )
 
 SHARES = (Fraction(1, 50), Fraction(1, 5), Fraction(1, 2), Fraction(1))
@@ -71,47 +72,39 @@ def test_one_sided_bracket_holds_the_randomized_optimum_between_its_ends():
     assert compared >= 10
 
 
-def test_profile_of_the_hard_instance():
+def test_gaps_of_the_hard_instance_in_closed_form():
     # Q_tau is H - 1 under the best action; a buffer beta > rho averages in a share 1 - rho / beta of zeros.
     tau, rho, H = 0.5, 0.05, 4
-    profile = gap_profile(hard_instance(tau, rho, 2, H), tau)
-    expected = np.where(profile.beta > rho, (H - 1) * (1 - rho / profile.beta), 0.0)
-    assert profile.two_sided == pytest.approx(expected, abs=1e-9)
-    for ends in profile.one_sided:
-        assert ends == pytest.approx(expected, abs=1e-9)
-    assert profile.margin == pytest.approx(rho)
-    assert profile.plateau.lower == profile.plateau.upper == pytest.approx(rho)
-    assert profile.clears["log"] == (22024, 22024)
-    assert profile.clears["power 1/2"] == (99, 99)
+    mdp, beta = hard_instance(tau, rho, 2, H), np.geomspace(0.01, tau, 33)
+    expected = np.where(beta > rho, (H - 1) * (1 - rho / beta), 0.0)
+    one = one_sided_gap(mdp, tau, beta)
+    for gaps in (buffering_gap(mdp, tau, beta), one.lower(beta), one.upper(beta)):
+        assert gaps == pytest.approx(expected, abs=1e-9)
+    assert one.margin == pytest.approx(rho)
 
 
-def test_profile_beyond_the_frontier():
-    profile = gap_profile(envs.make("AssetSelling"), 0.1, [0.01, 0.03, 0.1])
-    assert profile.two_sided is None
-    low, high = profile.one_sided
+def test_gaps_beyond_the_frontier():
+    mdp, beta = envs.make("AssetSelling"), np.array([0.01, 0.03, 0.1])
+    found = one_sided_gap(mdp, 0.1, beta)
+    low, high = found.lower(beta), found.upper(beta)
     assert low[0] == high[0] == 0.0
     assert np.all((low <= high) & (high - low <= 1e-6))
-    assert profile.clears["log"][1] == 656
-    assert profile.clears["log"][0] == math.inf
+    assert buffer_horizon(0.1, found.margin) == 656
+    assert buffer_horizon(0.1, plateau_bounds(mdp, 0.1).upper) == math.inf
     with pytest.raises(SizeError, match="one_sided_gap") as error:
-        buffering_gap(envs.make("AssetSelling"), 0.1, 0.05)
+        buffering_gap(mdp, 0.1, 0.05)
     assert error.value.limit == MAX_LAWS
 
 
 def test_gaps_require_an_exact_grid():
     odd = MDP(np.full((2, 1, 2), 0.5), [[0.0], [np.pi**0.5]], horizon=30, discount=0.9)
-    for call in (
-        lambda: buffering_gap(odd, 0.5, 0.1),
-        lambda: one_sided_gap(odd, 0.5),
-        lambda: one_sided_gap(odd, 0.5, curve=guarantee_curve(odd)),
-        lambda: gap_profile(odd, 0.5),
-    ):
+    for call in (lambda: buffering_gap(odd, 0.5, 0.1), lambda: one_sided_gap(odd, 0.5)):
         with pytest.raises(GridError, match="exact grid"):
             call()
 
 
-def test_arrays_of_a_profile_are_read_only():
-    profile = gap_profile(hard_instance(0.5, 0.05), 0.5, [0.1, 0.2])
-    for array in (profile.beta, profile.two_sided, *profile.one_sided):
+def test_arrays_of_a_gap_are_read_only():
+    found = one_sided_gap(hard_instance(0.5, 0.05), 0.5, [0.1, 0.2])
+    for array in (found.solved, found.bound):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0

@@ -79,10 +79,9 @@ def test_problems_without_a_grid_are_refused_with_the_purpose():
     for ask in (columns_of, exact_curve):
         with pytest.raises(GridError, match=r"^the margin requires returns on an exact grid"):
             ask(NO_LATTICE, "the margin")
-    with pytest.raises(GridError):
-        exact_curve(NO_LATTICE, "the margin", guarantee_curve(NO_LATTICE))
 
 
-def test_a_given_curve_is_not_computed_again():
-    curve = guarantee_curve(envs.make("AssetSelling"))
-    assert exact_curve(curve.mdp, "the margin", curve) is curve
+def test_the_curve_of_a_problem_with_a_grid_is_exact():
+    mdp = envs.make("AssetSelling")
+    assert exact_curve(mdp, "the margin").exact
+    assert exact_curve(mdp, "the margin")(0.1) == guarantee_curve(mdp)(0.1)

@@ -27,6 +27,7 @@ def test_horizon_in_closed_form():
     assert buffer_horizon(0.5, 0.3, constant_buffer(0.3)) == 0
     assert buffer_horizon(0.5, 0.2, constant_buffer(0.3)) == math.inf
     assert buffer_horizon(0.5, 0.2, 0.3) == math.inf
+    assert buffer_horizon(0.3, 0.3, 0.1 + 0.2) == 0  # a constant of tau, up to rounding
     assert buffer_horizon(0.9, 1e-4) == math.inf  # exp(9000) episodes
     assert buffer_horizon(0.1, 0.015409356153421871) == 656
 

@@ -61,3 +61,12 @@ def test_twins_and_strangers_are_measured_alike():
         twin = moved(mdp, rng, 0.4)
         stranger = pickle.loads(pickle.dumps(twin))  # the same problem, which shares no array
         assert total_variation(mdp, twin) == pytest.approx(total_variation(mdp, stranger), abs=1e-15)
+
+
+def test_rewards_of_every_stage_are_compared():
+    rewards = np.zeros((2, 2, 1))
+    other = rewards.copy()
+    other[1] = 1.0
+    kernel = np.full((2, 1, 2), 0.5)
+    with pytest.raises(ValueError, match="different rewards at stage 1"):
+        total_variation(MDP(kernel, rewards, horizon=2), MDP(kernel, other, horizon=2))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bqrl.cli.output import Json, Note, Out, conclude, study_folder
+from bqrl.cli.output import Json, Out, conclude, study_folder
 from bqrl.cli.progress import ProgressBar
 from bqrl.experiments.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
 from bqrl.results.result import chart_files, check_folder
@@ -37,8 +37,5 @@ def theory(
         watch.phase("drawing")
         result = theory_result(spec, {**stored, **found})
     head = {"title": result.title, "settings": result.settings, "sentences": result.sentences}
-    lines: list[str] = []
-    for name in names:
-        headline, *remarks = EXPERIMENTS[name].sentences(found[name])
-        lines += [f"{name}: {headline}", *map(Note, remarks)]
-    conclude({**head, **result.details}, lambda _: result, folder, as_json=as_json, lines=lines)
+    document = {**head, **result.details}
+    conclude(document, lambda _: result, folder, as_json=as_json, lines=[line.text for line in result.lines])

@@ -19,7 +19,7 @@ from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.planners.solve import solve
 from bqrl.results.charts import BLUE, GREEN, GREY, ORANGE, RED
-from bqrl.results.words import listed, number
+from bqrl.results.words import listed
 from bqrl.study.settings import Count, Level, Settings
 
 STATEMENTS = {"theorem 1": "Theorem 1", "corollary 1": "Corollary 1", "ours": "our bound"}
@@ -79,62 +79,44 @@ def _sums(record: Record, best: Law, tau: float) -> list[float]:
     return [record.gap(tau).sum(), found.buffering.sum(), found.model.sum(), found.optimistic.mean()]
 
 
-def _sentences(found: base.Found) -> list[str]:
+def _headline(found: base.Found) -> str:
     cases = base.by_case(found["cases"], found["tables"]["bounds"])
-    remarks = []
-    for name, rows in cases:
-        last, starts = rows[-1], {STATEMENTS[row["statement"]]: base.rough(row["informative_from"]) for row in rows}
-        remarks.append(
-            f"{name}: regret {number(last['regret'], 3)} (largest {number(last['regret_most'], 3)}) after"
-            f" {last['episodes']} episodes, at most {number(last['trivial'], 4)} possible; below the trivial bound from"
-            f" {', '.join(f'{T} episodes ({bound})' for bound, T in starts.items())}."
-        )
-    if not any(row["informative"] for row in found["tables"]["bounds"]):
-        remarks.append(
-            "Every bound is vacuous at these numbers of episodes: it exceeds what any learner can lose. The experiment"
-            " checks that no bound is violated, and by how far regret stays below it."
-        )
-    remarks.append(
-        "The bounds assume a planner gap of zero. The gap of the target planner is not measured; the mean model error,"
-        " which contains it, is in the table beside the statistical terms."
-    )
-    return [_headline(cases), *remarks]
-
-
-def _headline(cases: list[tuple[str, list[base.Found]]]) -> str:
     over = {f"{STATEMENTS[row['statement']]} on {name}" for name, rows in cases for row in rows if not row["holds"]}
     if over:
         return f"Regret exceeds {listed(sorted(over))}"
-    ours = [next(row for row in reversed(rows) if row["statement"] == "ours") for _, rows in cases]  # longest runs
+    ours = [rows[-1] for _, rows in cases]  # of the longest runs
     ratios = [row["ratio"] for row in ours if row["ratio"] is not None]
     below = f", {base.between(ratios)} times below ours at T = {ours[0]['episodes']}" if ratios else ""
     starts = [row["informative_from"] for row in ours if row["informative_from"] is not None]
-    when = f"from {base.rough(min(starts))} episodes at the earliest" if starts else "beyond 1e90 episodes, if ever"
-    return f"Regret stays under every bound{below}; ours is informative {when}"
+    start = base.rough(min(starts, default=None))
+    return f"Regret stays under every bound{below}; ours is informative from {start} episodes at the earliest"
 
 
 def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Measured regret under the bounds, drawn up to where they become informative."""
-    names = {name: {"y": key.replace(" ", "_")} for key, name in STATEMENTS.items()}
-    names["trivial: T H"] = {"y": "trivial"}
-    axes, look = (
-        ("episodes T", "regret"),
-        {"scales": base.LOG, "colours": dict(zip(names, (ORANGE, RED, GREEN, GREY), strict=True))},
-    )
-    drawn = base.case_lines(found, "bounds_lines", "episodes", names, *axes, **look)
-    cases = base.by_case(found["cases"], found["tables"]["bounds"])
-    runs = [
-        [i, row["episodes"], row["regret"], row["regret"], row["regret_most"]]
-        for i, (_, rows) in enumerate(cases)
-        for row in rows
-        if row["statement"] == "ours" and row["regret"] > 0.0
-    ]
-    points = base.intervals(base.marks(drawn, ["which", "x", "y", "low", "high"], runs), color=BLUE)
-    note = "Blue: measured regret, mean to largest over the runs. A bound is informative where it lies below the trivial one."
-    return {"bounds": drawn.chart([title] * len(cases), note, *points)}
+    measured, proven = (base.by_case(found["cases"], found["tables"][name]) for name in ("bounds", "bounds_lines"))
+    labels = {key.replace(" ", "_"): name for key, name in STATEMENTS.items()} | {"trivial": "trivial: T H"}
+    colours = dict(zip((*labels.values(), "measured"), (ORANGE, RED, GREEN, GREY, BLUE), strict=True))
+    curves = []
+    for i, ((_, runs), (_, rows)) in enumerate(zip(measured, proven, strict=True)):
+        curves += [base.curve(label, rows, "episodes", key, view=(i,)) for key, label in labels.items()]
+        positive = [row for row in runs if row["statement"] == "ours" and row["regret"] > 0.0]
+        curves.append(base.curve("measured", positive, "episodes", "regret", "regret", "regret_most", view=(i,)))
+    note = "Band: from the mean to the largest regret of the runs. A bound is informative where it is below the trivial one."
+    look: dict[str, Any] = {"scales": {"x": base.LOG, "y": base.LOG}, "colours": colours}
+    return {"bounds": base.chart(title, note, curves, "episodes T", "regret", cases=measured, **look)}
 
 
-BOUNDS = base.Experiment(BoundsSettings, _run, _sentences, _charts, {
+CAPTIONS = {
     "bounds": "Measured regret beside the bounds.",
     "bounds_lines": "The bounds up to large numbers of episodes.",
-})  # fmt: skip
+}
+NOTES = [
+    "A bound that is not below the trivial one is vacuous: it exceeds what any learner can lose. Runs of that length only"
+    " check that it is not violated.",
+    "The bounds assume a planner gap of zero. The gap of the target planner is not measured; the mean model error, which"
+    " contains it, is in the table beside the statistical terms.",
+]
+BOUNDS = base.Experiment(
+    settings=BoundsSettings, run=_run, headline=_headline, charts=_charts, captions=CAPTIONS, notes=NOTES,
+)  # fmt: skip

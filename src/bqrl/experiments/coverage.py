@@ -14,9 +14,8 @@ from bqrl import theory
 from bqrl.experiments import experiment as base
 from bqrl.learners.run import Run
 from bqrl.learners.ucb_bqrl import UCBBQRL
-from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.results.charts import Curve, by_label, lines
+from bqrl.results.charts import GREY, PALETTE, Curve
 from bqrl.results.words import listed, number, percent
 from bqrl.study.settings import Count, Level, Settings
 
@@ -36,6 +35,7 @@ class CoverageSettings(Settings):
 
 def _run(own: CoverageSettings, context: base.Context) -> dict[str, Any]:
     cases, runs = base.Rows(), base.Rows()
+    needed = int(np.ceil((1.0 - own.delta) * own.runs - ROUNDING))  # runs that must hold
     for i, case in enumerate(own.cases):
         mdp, head = context.model(case)
         seeds = [context.run_seed(1, i, j) for j in range(own.runs)]
@@ -43,22 +43,15 @@ def _run(own: CoverageSettings, context: base.Context) -> dict[str, Any]:
             worst_ratio(mdp, case.tau, own.episodes, own.delta, seed, own.params)
             for seed in context.watch.track(seeds, f"coverage: {head['label']}")
         ])  # fmt: skip
-        cases.append(head | coverage_numbers(ratios, own.delta, own.confidence))
-        inside = ratios <= 1.0 + ROUNDING
-        runs += base.rows_of(case.model_dump(), run=range(own.runs), largest_ratio=ratios, inside=inside)
+        held = ratios <= 1.0 + ROUNDING
+        found = theory.coverage(held, own.delta, own.confidence)
+        cases.append({
+            **head, "runs": own.runs, "held": held.sum(), "share": found.share, "low": found.low, "high": found.high,
+            "promised": found.promised, "refuted": found.refuted, "enough": np.sort(ratios)[needed - 1],
+        })  # fmt: skip
+        runs += base.rows_of(case.model_dump(), run=range(own.runs), largest_ratio=ratios, inside=held)
     facts = {"delta": own.delta, "confidence": own.confidence, "episodes": own.episodes}
     return {"tables": {"coverage": cases, "coverage_runs": runs}, **facts}
-
-
-def coverage_numbers(ratios: FloatArray, delta: float, confidence: float) -> dict[str, Any]:
-    """Observed coverage from the largest ratios of the runs; `enough`: the factor on the radii that gives 1 - delta."""
-    held = ratios <= 1.0 + ROUNDING
-    found = theory.coverage(held, delta, confidence)
-    needed = int(np.ceil((1.0 - delta) * ratios.size - ROUNDING))
-    return {
-        "runs": found.runs, "held": held.sum(), "share": found.share, "low": found.low, "high": found.high,
-        "promised": found.promised, "refuted": found.refuted, "enough": np.sort(ratios)[needed - 1],
-    }  # fmt: skip
 
 
 def worst_ratio(mdp: MDP, tau: float, episodes: int, delta: float, seed: int, params: dict[str, Any]) -> float:
@@ -83,51 +76,44 @@ def worst_ratio(mdp: MDP, tau: float, episodes: int, delta: float, seed: int, pa
     return worst
 
 
-def _sentences(found: base.Found) -> list[str]:
+def _headline(found: base.Found) -> str:
     cases = found["tables"]["coverage"]
-    share, promised = min(case["share"] for case in cases), percent(cases[0]["promised"])
-    held = "in every run" if share == 1.0 else f"in at least {percent(round(share, 4))} of runs"
-    enough = base.between([case["enough"] for case in cases])
-    headline = f"The confidence sets held {held}; radii {enough} times as wide would give the promised {promised}"
+    worst, promised = min(cases, key=lambda case: case["share"]), percent(cases[0]["promised"])
     broken = [case["label"] for case in cases if case["refuted"]]
-    if broken:
-        headline = f"The confidence sets hold in fewer runs than the promised {promised} on {listed(broken)}"
-    level = percent(found["confidence"])
-    remarks = [
-        f"{case['label']}: in {case['held']} of {case['runs']} runs the sets contained the true kernel in all"
-        f" {found['episodes']} episodes; {level} confidence interval of the share {number(case['low'], 4)} to"
-        f" {number(case['high'], 4)}, promised {number(case['promised'])}."
-        for case in cases
-    ]
-    note = "The radii include a union over rows, visits and subsets of successors, which makes them wide."
-    return [headline, *remarks, note]
+    return (
+        f"The confidence sets held in at least {worst['held']} of {worst['runs']} runs per problem"
+        f" ({percent(found['confidence'])} confidence interval of the share {number(worst['low'], 4)} to"
+        f" {number(worst['high'], 4)}){f', which refutes the promise on {listed(broken)}' if broken else ''}; radii"
+        f" {base.between([case['enough'] for case in cases])} times as wide would give the promised {promised}"
+    )
 
 
 def _charts(found: base.Found, title: str) -> dict[str, Any]:
-    """Share of runs whose sets hold, by the factor on the radii; the theoretical radii are at 1."""
+    """Share of runs whose sets hold, by the factor on the radii, with its confidence interval."""
     cases, runs = found["tables"]["coverage"], found["tables"]["coverage_runs"]
     curves, top = [], max(1.15, 1.05 * max(row["largest_ratio"] for row in runs))
     for name, rows in base.by_case(cases, runs):
-        ratios = np.sort(base.column(rows, "largest_ratio"))
-        curves.append(Curve(name, np.r_[0.0, ratios, top], np.r_[np.arange(ratios.size + 1) / ratios.size, 1.0]))
-    titles = ("factor on the theoretical radii", "share of runs inside in every episode")
-    drawn = lines(curves, *titles, scales={"x": {"domain": [0, top]}, "y": {"domain": [0, 1]}}, step=True)
-    label, colour = by_label([curve.label for curve in curves])
-    beside = 1.0 + 0.02 * (np.arange(len(cases)) - (len(cases) - 1) / 2)
-    ends = [[k, beside[k], case["share"], case["low"], case["high"]] for k, case in enumerate(cases)]
-    points = (
-        base.marks(drawn, ["k", "x", "y", "low", "high"], ends).transform_calculate(line=label).encode(color=colour)
-    )
-    promise = base.marks(drawn, ["y"], [[cases[0]["promised"]]]).mark_rule(strokeDash=[4, 2])
+        n, ratios = len(rows), sorted(row["largest_ratio"] for row in rows)
+        held = [theory.coverage(np.arange(n) < k, found["delta"], found["confidence"]) for k in (*range(n + 1), n)]
+        share, low, high = np.array([(one.share, one.low, one.high) for one in held]).T
+        curves.append(Curve(name, np.array([0.0, *ratios, top]), share, low, high))
+    colours = dict(zip((one.label for one in curves), PALETTE, strict=False)) | {"promised": GREY}
+    curves.append(Curve("promised", np.array([0.0, top]), np.full(2, cases[0]["promised"])))
+    axes = ("factor on the theoretical radii", "share of runs inside in every episode")
+    scales = {"x": {"domain": [0, top]}, "y": {"domain": [0, 1]}}
     note = (
-        f"{cases[0]['runs']} runs of {found['episodes']} episodes per problem. At 1: the theoretical radii, with"
-        f" {found['confidence']:.0%} intervals. Dashed: the promise, {cases[0]['promised']:g}."
+        f"{cases[0]['runs']} runs of {found['episodes']} episodes per problem. Factor 1: the theoretical radii."
+        f" Band: {percent(found['confidence'])} confidence interval at each factor."
     )
-    return {"coverage": drawn.chart(title, note, *base.intervals(points), promise)}
+    return {"coverage": base.chart(title, note, curves, *axes, scales=scales, colours=colours, step=True)}
 
 
-COVERAGE = base.Experiment(CoverageSettings, _run, _sentences, _charts, {
+CAPTIONS = {
     "coverage": "Share of runs in which the confidence sets contained the true kernel throughout; low and high: exact"
     " binomial (Clopper-Pearson) interval at confidence {confidence:g}.",
     "coverage_runs": "The largest ratio of l1 error to radius in every run.",
-})  # fmt: skip
+}
+NOTE = "The radii include a union over rows, visits and subsets of successors, which makes them wide."
+COVERAGE = base.Experiment(
+    settings=CoverageSettings, run=_run, headline=_headline, charts=_charts, captions=CAPTIONS, notes=[NOTE],
+)  # fmt: skip

@@ -1,12 +1,13 @@
 """What a theory experiment consists of, and what the experiments share.
 
-What an experiment finds is plain data: its "tables", lists of rows by name, and facts beside them. Sentences and charts are
-made from this data alone, so a stored result serves as well as a run.
+What an experiment finds is plain data: its "tables", lists of rows by name, and facts beside them. The headline and the
+charts, which are lines with bands, are made from this data alone, so a stored result serves as well as a run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -14,16 +15,15 @@ from pydantic import Field
 
 from bqrl.learners.record import Record
 from bqrl.learners.run import learn
-from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.results.charts import Curve, Lines, Selector, altair, chosen, csv_data, lines
+from bqrl.results.charts import Curve, Selector, lines
 from bqrl.results.words import number
 from bqrl.study.problems import Problem
 from bqrl.study.settings import Level, Settings, Text
 from bqrl.study.watch import Watch
 
 RHO = "\N{GREEK SMALL LETTER RHO}"
-LOG = {"x": {"type": "log"}, "y": {"type": "log"}}  # scales of a chart
+LOG = {"type": "log"}  # scale of an axis
 
 Rows = list[dict[str, Any]]
 Found = Mapping[str, Any]
@@ -68,14 +68,16 @@ class Context(NamedTuple):
             self.watch.tick()
 
 
-class Experiment(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
     """A theory experiment."""
 
     settings: type[Settings]  # the keys of its table in a settings file
     run: Callable[[Any, Context], dict[str, Any]]  # from the settings to tables and facts
-    sentences: Callable[[Found], list[str]]  # the headline, without its full stop, and remarks
+    headline: Callable[[Found], str]  # what was found, in one sentence without its full stop
     charts: Callable[[Found, str], dict[str, Any]]  # charts by name; the headline is their title
     captions: Mapping[str, str]  # of its tables, in which {fact} stands for a fact beside them
+    notes: Sequence[str]  # what else a reader should know
 
 
 def rows_of(head: Mapping[str, Any], **columns: Iterable[Any]) -> Rows:
@@ -94,67 +96,25 @@ def by_case(cases: Sequence[Found], rows: Sequence[Found]) -> list[tuple[str, li
     ]
 
 
-def column(rows: Sequence[Found], name: str) -> FloatArray:
-    """One column of some rows."""
-    return np.array([row[name] for row in rows], dtype=np.float64)
+def curve(label: str, rows: Sequence[Found], *columns: str, view: tuple[int, ...] = ()) -> Curve:
+    """A line through rows; `columns` are those of x, of y and, for a band, of its low and high ends."""
+    arrays = [np.array([row[name] for row in rows], dtype=np.float64) for name in columns]
+    return Curve(label=label, view=view, **dict(zip(("x", "y", "low", "high"), arrays, strict=False)))
 
 
-def case_lines(
-    found: Found, table: str, x: str, labels: Mapping[str, Mapping[str, str]], *titles: str, **more: Any
-) -> Lines:
-    """Lines of one case at a time. `labels` gives the columns of each line: y and, for a band, low and high.
-
-    A line whose y is None is left out. `titles` are those of the axes, `more` further arguments of `charts.lines`.
-    """
-    cases = by_case(found["cases"], found["tables"][table])
-    curves = [
-        Curve(label, column(rows, x), **{part: column(rows, name) for part, name in columns.items()}, view=(i,))
-        for i, (_, rows) in enumerate(cases)
-        for label, columns in labels.items()
-        if rows[0][columns["y"]] is not None
-    ]
-    return lines(curves, *titles, selectors=[Selector("which", "problem", [name for name, _ in cases])], **more)
+def chart(
+    title: str, note: str, curves: Sequence[Curve], *axes: str, cases: Sequence[tuple[str, Any]] = (), **look: Any
+) -> Any:
+    """A chart of lines; with `cases`, of one at a time: the view of a curve is then the index of its case."""
+    selectors = [Selector("which", "problem", [name for name, _ in cases])] if cases else []
+    return lines(curves, *axes, selectors=selectors, **look).chart([title] * len(cases) if cases else title, note)
 
 
-def marks(drawn: Lines, columns: Sequence[str], rows: Iterable[Sequence[Any]], texts: Sequence[str] = ()) -> Any:
-    """Data of a further layer, on those axes of the lines that it has columns for."""
-    axes = {name: axis for name, axis in (("x", drawn.x), ("y", drawn.y)) if name in columns}
-    return altair().Chart(csv_data(columns, rows, texts)).encode(**axes).transform_filter(chosen(drawn.selectors))
-
-
-def intervals(points: Any, **colour: Any) -> list[Any]:
-    """Layers of points (x, y) with lines from `low` to `high`."""
-    rule = points.mark_rule(strokeWidth=2, **colour).encode(y=altair().Y("low:Q"), y2="high:Q")
-    tooltip = ["x:Q", "y:Q", "low:Q", "high:Q"]
-    return [rule, points.mark_point(filled=True, size=60, **colour).encode(tooltip=tooltip)]
-
-
-def dashes(field: str, names: Iterable[str]) -> Any:
-    """The dash pattern of a line: solid, dashed or dotted."""
-    domain = list(names)
-    scale = {"domain": domain, "range": [[1, 0], [6, 3], [2, 2]][: len(domain)]}
-    legend = {"orient": "bottom", "symbolType": "stroke", "symbolSize": 900}  # long enough to show the pattern
-    return altair().StrokeDash(f"{field}:N", title=None, scale=scale, legend=legend)
-
-
-def rough(x: float | None, *, least: bool = False) -> str:
-    """A count for people; `least` if it may be larger, None if it is infinite.
-
-    >>> rough(146), rough(489529), rough(11018226), rough(3.2e12), rough(None)
-    ('146', '490,000', '11 million', '3.2e+12', 'more than 1e90')
-    """
-    if x is None or x > 1e90:
-        return "more than 1e90"
-    rounded = float(f"{x:.2g}")
-    text = number(x) if x < 1e4 else f"{int(rounded):,}" if x < 1e6 else f"{number(rounded / 1e6)} million"
-    return ("at least " if least else "") + (f"{x:.2g}" if x >= 1e9 else text)
+def rough(x: float | None) -> str:
+    """A number of episodes for people; None stands for infinity."""
+    return "more than 1e90" if x is None else f"{x:,.0f}" if x < 1e6 else f"{x:.1e}"
 
 
 def between(values: Sequence[float]) -> str:
-    """The range of some numbers to two digits.
-
-    >>> between([0.5, 0.64]), between([3.0, 3.0])
-    ('0.5 to 0.64', '3')
-    """
-    low, high = (number(float(f"{x:.2g}")) for x in (min(values), max(values)))
-    return low if low == high else f"{low} to {high}"
+    """The range of some numbers to two digits, such as "0.5 to 0.64"."""
+    return " to ".join(dict.fromkeys(number(x, 2) for x in (min(values), max(values))))

@@ -6,7 +6,7 @@ with the same best action and number use the same random numbers for every learn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,14 +18,19 @@ from bqrl.experiments import experiment as base
 from bqrl.experiments.experiment import RHO
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.results.charts import GREY, Curve, Lines, learner_colours, lines
-from bqrl.results.words import listed, number
+from bqrl.results.charts import GREY, Curve, learner_colours
+from bqrl.results.words import fixed, number
 from bqrl.study.scores import Contender
 from bqrl.study.settings import Count, Level, Settings, Text, try_all
 
-FLAT, LINEAR = 0.25, 0.9  # exponents of growth below which regret is called flat, and above which linear
 Exponent = tuple[float, float] | tuple[None, None]  # with its standard error; None if it cannot be fitted
 AtLeast2 = Annotated[int, Field(ge=2)]
+# Names and colours of the bounds in the charts, by column.
+BOUNDS = {
+    "lower_bound": ("lower bound", "#BBBBBB"),
+    "ucb1_upper_bound": ("proven for UCB1", "#666666"),
+    "most": ("always wrong", GREY),
+}
 
 
 class LearnerSettings(Settings):
@@ -79,36 +84,29 @@ def _run(own: HardSettings, context: base.Context) -> dict[str, Any]:
         names = (f"exponent_of_{x}{y}" for x in ("inverse_rho", "episodes") for y in ("", "_error"))
         slopes.append({"learner": one.label, **dict(zip(names, exponents, strict=True))})
     learners = [one.model_dump() for one in own.learners]
-    facts = {
-        "tau": own.tau,
-        "learners": learners,
-        "actions": A,
-        "horizon": own.horizon,
-        "growth_rho": own.growth_rho,
-        "scale": scale,
-    }
-    return {"tables": {"hard": points, "hard_growth": growth, "hard_slopes": slopes}, **facts}
+    return {
+        "tables": {"hard": points, "hard_growth": growth, "hard_slopes": slopes}, "tau": own.tau, "learners": learners,
+        "actions": A, "horizon": own.horizon, "growth_rho": own.growth_rho, "scale": scale,
+    }  # fmt: skip
 
 
 def _measured(
     own: HardSettings, context: base.Context, one: LearnerSettings, rho: float, runs: int, place: tuple[int, ...], at: IntArray,
 ) -> tuple[base.Rows, FloatArray]:  # fmt: skip
     """Mean regret after each number of episodes `at` beside its bounds, and the regret (best action, run, len(at))."""
-    A, H, rows = own.actions, own.horizon, base.Rows()
-    regrets = np.empty((A, runs, at.size))
+    tau, A, H, rows, regrets = own.tau, own.actions, own.horizon, base.Rows(), []
     for best in range(A):
-        mdp = theory.hard_instance(own.tau, rho, A, H, best)
-        records = context.records(runs, (*place, best), mdp, one.learner, own.tau, int(at[-1]), one.params)
-        for j, record in enumerate(records):
-            regrets[best, j] = np.cumsum(record.gap(own.tau))[at - 1]
+        mdp = theory.hard_instance(tau, rho, A, H, best)
+        records = context.records(runs, (*place, best), mdp, one.learner, tau, int(at[-1]), one.params)
+        regrets.append([np.cumsum(record.gap(tau))[at - 1] for record in records])
     for j, n in enumerate(at.tolist()):
-        mean, error = average(regrets[:, :, j])
-        below, above = theory.hard_lower_bound(own.tau, rho, A, H, n), theory.bandit_upper_bound(rho, A, H, n)
+        mean, error = average(np.array(regrets)[:, :, j])
+        below, above = theory.hard_lower_bound(tau, rho, A, H, n), theory.bandit_upper_bound(rho, A, H, n)
         rows.append({
             "learner": one.label, "rho": rho, "episodes": n, "regret": mean, "error": error, "lower_bound": below.direct,
             "lower_rate": below.rate, "ucb1_upper_bound": above, "most": (H - 1.0) * n,
         })  # fmt: skip
-    return rows, regrets
+    return rows, np.array(regrets)
 
 
 def _without(row: base.Found, *names: str) -> dict[str, Any]:
@@ -128,12 +126,12 @@ def power_of_rho(points: Sequence[base.Found]) -> Exponent:
     Runs at different rho are independent, so the error of the exponent follows from theirs; if one of them is zero (all runs
     equal), it follows from the scatter around the line.
     """
-    positive = [point for point in points if point["regret"] > 0.0]
-    x, y, error = (base.column(positive, name) for name in ("rho", "regret", "error"))
-    scattered = min(error, default=0.0) > 0.0
+    positive = [(1.0 / point["rho"], point["regret"], point["error"]) for point in points if point["regret"] > 0.0]
+    scattered = min((error for *_, error in positive), default=0.0) > 0.0
     if len(positive) < (2 if scattered else 3):
         return None, None
-    fit = theory.loglog_slope(1.0 / x, y, error if scattered else None)
+    x, y, error = np.array(positive).T
+    fit = theory.loglog_slope(x, y, error if scattered else None)
     return fit.slope, fit.error
 
 
@@ -152,90 +150,62 @@ def growth_exponent(at: IntArray, curves: FloatArray, scale: float) -> Exponent:
         return theory.loglog_slope(at[beyond], mean).slope if np.all(mean > 0.0) else np.nan
 
     whole = slope(late)
-    left_out = np.array([slope(np.delete(late, j, axis=1)) for j in range(n)]) if n > 1 else np.zeros(1)
+    left_out = np.array([slope(np.delete(late, j, axis=1)) for j in range(n)])
     if not np.isfinite(whole) or not np.all(np.isfinite(left_out)):
         return None, None
     return float(whole), float(np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()))
 
 
-def _sentences(found: base.Found) -> list[str]:
-    points, slopes = found["tables"]["hard"], found["tables"]["hard_slopes"]
-    lowest = min(row["regret"] / row["lower_bound"] for row in points)
-    above = f"the smallest mean is {number(lowest, 2)} times this bound"
-    closest = above if lowest >= 1.0 else "one mean lies below it"
-    fitted = [row for row in slopes if row["exponent_of_inverse_rho"] is not None]
-    headline = f"Regret on the hard family and its proven lower bound: {closest}"
-    if fitted:
-        factor, learner = number(2.0 ** fitted[0]["exponent_of_inverse_rho"], 2), fitted[0]["learner"]
-        growth = f"multiplies the regret of {learner} by {factor} and the proven lower bound by 4"
-        headline = f"Halving {RHO} {growth}; {closest}"
-    remarks = [
-        f"{row['learner']}: regret ~ (1/{RHO})^{signed(row, 'inverse_rho')} at T = A / {RHO}², and"
-        f" ~ T^{signed(row, 'episodes')} beyond, at {RHO} = {number(found['growth_rho'])}."
-        for row in slopes
-    ]
-    note = "Exponents with standard errors. If the runs of a learner are either stuck or quick, a few of them determine its mean."
-    return [headline, f"{growth_headline(found)}.", *remarks, note]
-
-
-def growth_headline(found: base.Found) -> str:
-    """Whose regret flattens in long runs and whose stays linear, with two standard errors allowed for."""
-    kinds: dict[str, list[str]] = {"flattens": [], "slows down": [], "stays linear": []}
-    for row in found["tables"]["hard_slopes"]:
-        if row["exponent_of_episodes"] is not None:
-            most = row["exponent_of_episodes"] + 2.0 * row["exponent_of_episodes_error"]
-            kind = "flattens" if most < FLAT else "stays linear" if most > LINEAR else "slows down"
-            kinds[kind].append(row["learner"])
-    parts = [f"{kind} for {listed(names)}" for kind, names in kinds.items() if names]
-    return f"Beyond A / {RHO}² episodes regret {listed(parts)}" if parts else "Regret of long runs on the hard family"
-
-
-def signed(row: base.Found, name: str) -> str:
-    """An exponent of a row with its standard error.
-
-    >>> signed({"exponent_of_x": 1.92477, "exponent_of_x_error": 0.25}, "x"), signed({"exponent_of_x": None}, "x")
-    ('(1.92 ± 0.25)', '(not fitted)')
-    """
-    slope = row[f"exponent_of_{name}"]
-    if slope is None:
-        return "(not fitted)"
-    return f"({slope + 0.0:.2f} ± {row[f'exponent_of_{name}_error']:.2f})".replace("-0.00", "0.00")
+def _headline(found: base.Found) -> str:
+    lowest = min(row["regret"] / row["lower_bound"] for row in found["tables"]["hard"])
+    slopes = [(row["exponent_of_episodes"], row["learner"]) for row in found["tables"]["hard_slopes"]]
+    grown = sorted(one for one in slopes if one[0] is not None)  # the slowest learner first
+    ends = [f"T^{fixed(slope)} ({learner})" for slope, learner in dict.fromkeys([*grown[:1], *grown[-1:]])]
+    return (
+        f"The smallest mean regret on the hard family is {number(lowest, 2)} times the proven lower bound at T = A / {RHO}²;"
+        f" beyond, regret grows like {' to '.join(ends) or 'no power that can be fitted'}"
+    )
 
 
 def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Regret at T = A / rho^2 by rho, and in long runs by the number of episodes, each with its bounds."""
-    tables, bounds = found["tables"], {"lower_bound": "lower bound", "most": "always wrong"}
     size = f"τ = {found['tau']:g}, {found['actions']} actions, {found['horizon']} stages"
-    averaged = "mean over runs with each action the best one; band: one standard error."
-    rows = [row | {"inverse": 1.0 / row["rho"]} for row in tables["hard"]]
+    long = f"{size}, {RHO} = {found['growth_rho']:g}, A / {RHO}² = {number(found['scale'])}"
+    by_rho = [row | {"inverse": 1.0 / row["rho"]} for row in found["tables"]["hard"]]
+    parts = {
+        "hard": (size, by_rho, "inverse", f"1 / {RHO}", f"mean regret at T = A / {RHO}²"),
+        "hard_growth": (long, found["tables"]["hard_growth"], "episodes", "episodes T", "mean regret"),
+    }
     colours = learner_colours(Contender(**one) for one in found.get("learners", ()))  # earlier versions stored none
-    drawn, edges = _regret(rows, "inverse", (f"1 / {RHO}", f"mean regret at T = A / {RHO}²"), bounds, colours)
-    hard = drawn.chart(title, f"{size}; {averaged}", edges)
-    bounds = {"lower_bound": "lower bound", "ucb1_upper_bound": "proven for UCB1", "most": "always wrong"}
-    drawn, edges = _regret(tables["hard_growth"], "episodes", ("episodes T", "mean regret"), bounds, colours)
-    scale = base.marks(drawn, ["x"], [[found["scale"]]]).mark_rule(strokeDash=[2, 2], color=GREY)
-    note = f"Hard family, {RHO} = {found['growth_rho']:g}; {averaged} Vertical line: A / {RHO}²."
-    return {"hard": hard, "hard_growth": drawn.chart(growth_headline(found), note, edges, scale)}
+    colours |= dict(BOUNDS.values()) if colours else {}
+    scales = {"x": base.LOG, "y": base.LOG}
+    averaged = "mean over runs with each action the best one; band: one standard error."
+    return {
+        stem: base.chart(title, f"{head}; {averaged}", _curves(rows, x), *axes, scales=scales, colours=colours)
+        for stem, (head, rows, x, *axes) in parts.items()
+    }
 
 
-def _regret(
-    rows: base.Rows, x: str, titles: tuple[str, str], bounds: Mapping[str, str], colours: Mapping[str, str]
-) -> tuple[Lines, Any]:
-    """Regret of every learner with a band of one standard error, and the bounds (names by column) as grey lines."""
+def _curves(rows: base.Rows, x: str) -> list[Curve]:
+    """Regret of every learner by the column x with a band of one standard error, and the bounds."""
     curves = []
     for learner in dict.fromkeys(row["learner"] for row in rows):
-        own = [row for row in rows if row["learner"] == learner and row["regret"] > 0.0]
-        y, error = base.column(own, "regret"), base.column(own, "error")
-        curves.append(Curve(learner, base.column(own, x), y, np.maximum(y - error, 0.1 * y), y + error))
-    drawn = lines(curves, *titles, scales=base.LOG, colours=colours)
+        own = [
+            row | {"low": max(row["regret"] - row["error"], 0.1 * row["regret"]), "high": row["regret"] + row["error"]}
+            for row in rows
+            if row["learner"] == learner and row["regret"] > 0.0
+        ]
+        curves.append(base.curve(learner, own, x, "regret", "low", "high"))
     first = [row for row in rows if row["learner"] == rows[0]["learner"]]
-    edges = [[name, row[x], row[key]] for key, name in bounds.items() for row in first]
-    layer = base.marks(drawn, ["bound", "x", "y"], edges, texts=("bound",)).mark_line(color=GREY)
-    return drawn, layer.encode(strokeDash=base.dashes("bound", bounds.values()))
+    return curves + [base.curve(label, first, x, name) for name, (label, _) in BOUNDS.items() if name in first[0]]
 
 
-HARD = base.Experiment(HardSettings, _run, _sentences, _charts, {
+CAPTIONS = {
     "hard": f"Regret on the hard family by {RHO} at T = A / {RHO}²; error: standard error of the mean.",
     "hard_growth": "Regret in long runs on the hard family; error: standard error of the mean.",
     "hard_slopes": "Fitted exponents with their standard errors.",
-})  # fmt: skip
+}
+NOTE = "If the runs of a learner are either stuck or quick, a few of them determine its mean and its exponents."
+HARD = base.Experiment(
+    settings=HardSettings, run=_run, headline=_headline, charts=_charts, captions=CAPTIONS, notes=[NOTE],
+)  # fmt: skip

@@ -2,7 +2,7 @@
 
 [theory]          name, title, seed
 [problems.KEY]    label, and one of: name with params, file, hard, transitions with rewards and horizon
-[EXPERIMENT]      one table per experiment, its keys as in the settings of the experiment
+[EXPERIMENT]      one table per experiment, its keys as in the class of the experiment
 [quick.NAME]      what a quick run replaces in the table of an experiment
 
 A new experiment needs a file of its own and an entry of EXPERIMENTS.
@@ -17,8 +17,7 @@ from typing import Any
 
 from pydantic import Field, create_model, model_validator
 
-from bqrl.checks import choice, nearest, shown
-from bqrl.errors import ArgumentError
+from bqrl.checks import choice
 from bqrl.experiments.bounds import BOUNDS
 from bqrl.experiments.buffer_cost import BUFFER
 from bqrl.experiments.coverage import COVERAGE
@@ -67,12 +66,8 @@ class TheorySettings(Settings):
 
     def chosen(self, only: Iterable[str] | None) -> list[str]:
         """Names of the experiments to run; all if `only` names none."""
-        wanted = list(only or ())
-        for name in wanted:
-            if name not in self.experiments:
-                text = f"experiment must be a table of the settings, got {shown(name)}{nearest(name, self.experiments)}"
-                raise ArgumentError(text, name="experiment", value=name)
-        return [name for name in self.experiments if not wanted or name in wanted]
+        wanted = [choice(name, "experiment", self.experiments) for name in only or self.experiments]
+        return [name for name in self.experiments if name in wanted]
 
 
 _tables: dict[str, Any] = {name: (one.settings | None, None) for name, one in EXPERIMENTS.items()}
@@ -104,25 +99,26 @@ def stored_experiments(folder: Path, quick: bool) -> dict[str, Found]:
 
 def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> Result:
     """What was found as a Result."""
-    experiments = {name: found[name] for name in EXPERIMENTS if name in found}
-    sentences = {name: EXPERIMENTS[name].sentences(data) for name, data in experiments.items()}
-    seconds = sum(data["seconds"] for data in experiments.values())
+    data = {name: found[name] for name in EXPERIMENTS if name in found}
+    headlines = {name: EXPERIMENTS[name].headline(one) for name, one in data.items()}
+    tables, sentences = {}, [QUICK] * spec.quick
+    for name, one in data.items():
+        sentences += [f"{name.capitalize()}. {headlines[name]}.", *EXPERIMENTS[name].notes]
+        for stem, caption in EXPERIMENTS[name].captions.items():
+            tables[stem] = Table(one["tables"][stem], TITLES, caption.format(**one))
     result = Result(
         kind="theory",
         title=(spec.theory.title or spec.theory.name) + (" (quick run)" if spec.quick else ""),
-        settings=spec.theory.model_dump(exclude={"title"}) | {"quick": spec.quick, "experiments": list(experiments)},
-        tables={
-            stem: Table(data["tables"][stem], TITLES, caption.format(**data))
-            for name, data in experiments.items()
-            for stem, caption in EXPERIMENTS[name].captions.items()
-        },
+        settings=spec.theory.model_dump(exclude={"title"}) | {"quick": spec.quick, "experiments": list(data)},
+        tables=tables,
         charts={},
-        sentences=[QUICK] * spec.quick
-        + [line for name, (head, *rest) in sentences.items() for line in (f"{name.capitalize()}. {head}.", *rest)],
-        details={"experiments": experiments, "seconds": seconds, "versions": versions()},
-    )
+        sentences=sentences,
+        details={
+            "experiments": data, "seconds": sum(one["seconds"] for one in data.values()), "versions": versions(),
+        },
+    )  # fmt: skip
     return with_charts(result, lambda: {
         stem: chart
-        for name, data in experiments.items()
-        for stem, chart in EXPERIMENTS[name].charts(data, sentences[name][0]).items()
+        for name, one in data.items()
+        for stem, chart in EXPERIMENTS[name].charts(one, headlines[name]).items()
     })  # fmt: skip

@@ -25,7 +25,7 @@ Parameters that many functions share:
 """
 
 from bqrl.planners.confidence import confidence_constant, radius
-from bqrl.theory.buffering import GapProfile, OneSidedGap, buffering_gap, gap_profile, one_sided_gap
+from bqrl.theory.buffering import OneSidedGap, buffering_gap, one_sided_gap
 from bqrl.theory.containment import Coverage, coverage, weissman, weissman_radius
 from bqrl.theory.counting import Counting, weighted_counting
 from bqrl.theory.decomposition import Decomposition, optimistic_decomposition
@@ -69,10 +69,10 @@ from bqrl.theory.schedule import buffer_horizon, buffering_sum
 from bqrl.theory.total_variation import TotalVariation, inside, total_variation, total_variation_consequence
 
 __all__ = [
-    "Counting", "Coverage", "Decomposition", "Drift", "GapProfile", "KnapsackLaw", "Levels", "LowerBound", "OneSidedGap",
+    "Counting", "Coverage", "Decomposition", "Drift", "KnapsackLaw", "Levels", "LowerBound", "OneSidedGap",
     "Perturbation", "PlateauBounds", "QuantileJumps", "RegretBound", "RegretBounds", "Shortfalls", "Slope",
     "SupportGrowth", "TotalVariation", "attainable_shortfalls", "bandit_upper_bound", "buffer_horizon", "buffering_gap",
-    "buffering_sum", "confidence_constant", "count_subsets", "coverage", "gap_profile", "hard_instance",
+    "buffering_sum", "confidence_constant", "count_subsets", "coverage", "hard_instance",
     "hard_lower_bound", "inside", "knapsack_families", "knapsack_instance", "knapsack_law", "levels", "loglog_slope",
     "martingale_drift", "mismatch_weights", "one_sided_gap", "optimal_margin", "optimistic_decomposition", "plateau",
     "plateau_bounds", "quantile_jumps", "radius", "regret_bound", "return_law_perturbation", "reward_spans",

@@ -12,7 +12,6 @@ only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +24,9 @@ from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
-from bqrl.planners.confidence import log_buffer, power_buffer
 from bqrl.planners.frontier import MAX_LAWS, frontier
 from bqrl.planners.solve import solve
-from bqrl.planners.target import GuaranteeCurve
 from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve, exact_law, read_only
-from bqrl.theory.plateau import PlateauBounds, plateau_bounds
-from bqrl.theory.schedule import Schedule, buffer_horizon
 
 
 def buffering_gap(mdp: MDP, tau: float, beta: Any, *, max_laws: int = MAX_LAWS) -> Any:
@@ -39,10 +34,8 @@ def buffering_gap(mdp: MDP, tau: float, beta: Any, *, max_laws: int = MAX_LAWS) 
 
     Parameters
     ----------
-    mdp, tau, beta : see `bqrl.theory`
-    max_laws : int
-        Limit on the number of return laws. The gap is the maximum over all achievable laws, which grow exponentially in
-        number; beyond the limit a SizeError is raised. `one_sided_gap` has no such limit.
+    mdp, tau, beta, max_laws : see `bqrl.theory`
+        The number of achievable laws grows exponentially; `one_sided_gap` needs no list of them.
 
     Returns
     -------
@@ -68,11 +61,9 @@ def achievable(mdp: MDP, max_laws: int = MAX_LAWS) -> Frontier:
     try:
         return frontier(mdp, max_laws=limit)
     except SizeError as error:
-        message = (
-            f"Delta_beta is a maximum over all achievable return laws, and these exceed max_laws={limit} or the memory;"
-            " raise max_laws, or use plateau_bounds or one_sided_gap, which need no list of laws"
-        )
-        raise SizeError(message, needed=error.needed, limit=limit) from error
+        reason = f"Delta_beta needs all achievable return laws, and these exceed max_laws={limit} or the memory"
+        remedy = "raise max_laws, or use plateau_bounds or one_sided_gap"
+        raise SizeError(f"{reason}; {remedy}", needed=error.needed, limit=limit) from error
 
 
 def largest_gaps(laws: Frontier, tau: float, betas: FloatArray) -> FloatArray:
@@ -110,7 +101,7 @@ class OneSidedGap:
         return np.asarray(proven[np.searchsorted(self.solved, beta + MASS_TOL)])
 
 
-def one_sided_gap(mdp: MDP, tau: float, betas: Any = None, *, curve: GuaranteeCurve | None = None) -> OneSidedGap:
+def one_sided_gap(mdp: MDP, tau: float, betas: Any = None) -> OneSidedGap:
     """What a buffer costs the best policy, bracketed for every buffer.
 
     Parameters
@@ -119,8 +110,6 @@ def one_sided_gap(mdp: MDP, tau: float, betas: Any = None, *, curve: GuaranteeCu
     betas : float or array_like, optional
         Buffers at which the buffered problem is solved; there the bracket is as wide as the gap of the planner. By
         default eight buffers between rho* and tau.
-    curve : GuaranteeCurve, optional
-        The curve of `mdp`, if it is already known.
 
     Returns
     -------
@@ -133,7 +122,7 @@ def one_sided_gap(mdp: MDP, tau: float, betas: Any = None, *, curve: GuaranteeCu
     >>> one_sided_gap(theory.hard_instance(0.5, 0.05, H=3), 0.5).upper(np.array([0.05, 0.1])).round(9).tolist()
     [0.0, 1.0]
     """
-    tau, curve = as_level(tau), exact_curve(mdp, "the one-sided gap", curve)
+    tau, curve = as_level(tau), exact_curve(mdp, "the one-sided gap")
     margin = curve.margin(tau).below
     chosen = np.geomspace(margin, tau, 9)[1:] if betas is None else np.unique(as_buffers(betas, tau, "betas"))
     chosen = np.minimum(chosen[chosen > margin + MASS_TOL], tau)
@@ -152,72 +141,4 @@ def one_sided_gap(mdp: MDP, tau: float, betas: Any = None, *, curve: GuaranteeCu
         solved=read_only(chosen),
         bound=read_only(np.array(bound)),
         laws=tuple(laws),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GapProfile:
-    """Both buffering gaps as functions of the buffer, and the episode from which each schedule avoids them."""
-
-    tau: float
-    beta: FloatArray  # (n,)  buffers, increasing
-    two_sided: FloatArray | None  # (n,)  Delta_beta; None if there are too many return laws
-    one_sided: tuple[FloatArray, FloatArray]  # (n,) each: proven lower and upper ends of the one-sided gap
-    plateau: PlateauBounds  # bracket of rho_tau
-    margin: float  # rho*
-    clears: dict[str, tuple[float, float]]  # per schedule, first episodes with beta_t <= plateau.upper and <= margin
-
-
-def gap_profile(
-    mdp: MDP,
-    tau: float,
-    betas: Any = None,
-    schedules: Mapping[str, Schedule] | None = None,
-    *,
-    max_laws: int = MAX_LAWS,
-) -> GapProfile:
-    """Both buffering gaps for a range of buffers, with the plateau, the margin and the horizon of each schedule.
-
-    Parameters
-    ----------
-    mdp, tau, max_laws : see `bqrl.theory`
-    betas : array_like, optional
-        Buffers in (0, tau]; by default 33 from below the margin to tau.
-    schedules : mapping, optional
-        Named schedules; by default the logarithmic one and the powers 1/4 and 1/2.
-
-    Returns
-    -------
-    GapProfile
-
-    Examples
-    --------
-    >>> from bqrl import theory
-    >>> gap_profile(theory.hard_instance(0.5, 0.05), 0.5).clears["power 1/2"]
-    (99.0, 99.0)
-    """
-    tau, curve = as_level(tau), exact_curve(mdp, "the buffering gap")
-    rho, margin = plateau_bounds(mdp, tau), curve.margin(tau).below
-    if betas is None:
-        betas = np.minimum(np.geomspace(max(min(rho.upper, margin) / 2.0, tau / 1e3), tau, 33), tau)
-    beta = np.unique(as_buffers(betas, tau, "betas"))
-    one = one_sided_gap(mdp, tau, beta, curve=curve)
-    try:
-        two = read_only(largest_gaps(achievable(mdp, max_laws), tau, beta))
-    except SizeError:
-        two = None
-    if schedules is None:
-        schedules = {"log": log_buffer(tau), "power 1/4": power_buffer(tau, 0.25), "power 1/2": power_buffer(tau, 0.5)}
-    clears = {
-        name: (float(buffer_horizon(tau, rho.upper, schedule)), float(buffer_horizon(tau, margin, schedule)))
-        for name, schedule in schedules.items()
-    }
-    return GapProfile(
-        tau=tau,
-        beta=read_only(beta),
-        two_sided=two,
-        one_sided=(read_only(one.lower(beta)), read_only(one.upper(beta))),
-        plateau=rho,
-        margin=margin,
-        clears=clears,
     )

@@ -56,8 +56,10 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
     >>> found.total, round(found.bound, 4)
     (2.0, 2.8284)
     """
-    S, A = whole(S, "S", 1), whole(A, "A", 1)
-    s, a = _check_visits(states, actions, S, A)
+    s, a = _indices(states, "states", whole(S, "S", 1)), _indices(actions, "actions", whole(A, "A", 1))
+    if a.ndim != 2 or s.ndim != 2 or len(s) != len(a) or s.shape[1] not in (a.shape[1], a.shape[1] + 1):
+        shapes = "have shape (T, H) or (T, H + 1) and actions (T, H)"
+        raise wrong("states", states, shapes, f"{s.shape} and {a.shape}")
     T, H = a.shape
     w = np.arange(H - 1.0, -1.0, -1.0) if weights is None else numbers(weights, "weights", 0.0)
     if w.shape != (H,):
@@ -73,20 +75,14 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
     )
 
 
-def _check_visits(states: Any, actions: Any, S: int, A: int) -> tuple[IntArray, IntArray]:
-    """States and actions as arrays of shape (T, H)."""
-    a, s = np.asarray(actions), np.asarray(states)
-    for name, array, value in (("states", s, states), ("actions", a, actions)):
-        if array.dtype.kind not in "iu":
-            raise wrong_type(name, value, "be an array of whole numbers", f"dtype {array.dtype}")
-    if a.ndim != 2 or s.ndim != 2 or len(s) != len(a) or s.shape[1] not in (a.shape[1], a.shape[1] + 1):
-        shapes = "have shape (T, H) or (T, H + 1) and actions (T, H)"
-        raise wrong("states", states, shapes, f"{s.shape} and {a.shape}")
-    s = s[:, : a.shape[1]]
-    for name, array, size, value in (("states", s, S, states), ("actions", a, A, actions)):
-        if array.size and (array.min() < 0 or array.max() >= size):
-            raise wrong(name, value, f"be from 0 to {size - 1}", f"values from {array.min()} to {array.max()}")
-    return s, a
+def _indices(value: Any, name: str, size: int) -> IntArray:
+    """`value` as an array of whole numbers from 0 to size - 1."""
+    found = np.asarray(value)
+    if found.dtype.kind not in "iu":
+        raise wrong_type(name, value, "be an array of whole numbers", f"dtype {found.dtype}")
+    if found.size and (found.min() < 0 or found.max() >= size):
+        raise wrong(name, value, f"be from 0 to {size - 1}", f"values from {found.min()} to {found.max()}")
+    return found
 
 
 def visits_before(rows: Any) -> IntArray:

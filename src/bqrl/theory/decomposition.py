@@ -43,18 +43,7 @@ class Decomposition:
         return self.buffering + self.model
 
     def paper_bound(self, gap: FloatArray | float) -> FloatArray:
-        """The bound of the lemma as printed, 2 Delta_beta plus model error.
-
-        Parameters
-        ----------
-        gap : float or ndarray of shape (T,)
-            Delta_beta, one number or one per episode.
-
-        Returns
-        -------
-        ndarray of shape (T,)
-            The bound of each episode.
-        """
+        """The bound of the lemma as printed, 2 Delta_beta plus model error; `gap` is Delta_beta, one or one per episode."""
         return 2.0 * numbers(gap, "gap") + self.model
 
     @property

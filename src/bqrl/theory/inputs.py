@@ -50,9 +50,9 @@ def columns_of(mdp: Any, purpose: str) -> Grid:
     return columns
 
 
-def exact_curve(mdp: Any, purpose: str, curve: GuaranteeCurve | None = None) -> GuaranteeCurve:
-    """The guarantee curve of `mdp`, computed unless given; GridError if it is only a bracket."""
-    curve = guarantee_curve(as_problem(mdp)) if curve is None else curve
+def exact_curve(mdp: Any, purpose: str) -> GuaranteeCurve:
+    """The guarantee curve of `mdp`; GridError if it is only a bracket."""
+    curve = guarantee_curve(as_problem(mdp))
     if not curve.exact:
         raise GridError(f"{purpose} {NO_GRID}")
     return curve

@@ -20,7 +20,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import gcd
 
 import numpy as np
@@ -31,7 +31,6 @@ from bqrl.mdp.model import MDP
 from bqrl.theory.inputs import wrong, wrong_type
 
 MAX_ATOMS = 2**20
-OBJECTIVES = ("quantile", "buffered")
 
 Decision = Callable[[Fraction, Fraction, Fraction], bool]  # (tau, beta, c) -> Q^beta_tau(G) <= c; Q_tau for beta = 0
 
@@ -78,12 +77,9 @@ class KnapsackLaw:
         """Average of Q_u over u in [tau - beta, tau] (Definition 1), summed over the atoms."""
         low, high = (tau - beta) * 2**self.n, tau * 2**self.n
         first, last = bisect_left(self.running, low), bisect_left(self.running, high)
-        area, before = Fraction(0), max(low, Fraction(0))
-        for j in range(first, last + 1):
-            upto = min(high, Fraction(self.running[j]))
-            area += self.sums[j] * max(upto - before, Fraction(0))
-            before = max(before, upto)
-        return area / (beta * 2**self.n * self.total)
+        ends = [low, *self.running[first:last], high]
+        area = sum(x * (b - a) for x, (a, b) in zip(self.sums[first : last + 1], pairwise(ends), strict=True))
+        return Fraction(area, beta * 2**self.n * self.total)
 
     def decide(self, tau: Fraction, beta: Fraction, c: Fraction) -> bool:
         """Whether Q_tau(G) <= c, or for beta > 0 whether Q_tau^beta(G) <= c."""
@@ -99,8 +95,7 @@ def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int
     lattice : bool
         Compute the law by one convolution per weight on the lattice 0, 1, ..., W, in n W steps; otherwise atom by atom,
         with one step per atom. Both give the same law.
-    max_atoms : int
-        Limit on lattice points or atoms.
+    max_atoms : see `bqrl.theory`
 
     Returns
     -------
@@ -112,26 +107,22 @@ def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int
     (1, 2, 3, 5, 6, 7, 8)
     """
     w, limit = check_weights(weights), whole(max_atoms, "max_atoms", 1)
-    total = sum(w)
-    ways: dict[int, int]
+    total, ways = sum(w), {0: 1}
     if lattice:
         if total >= limit:
-            message = (
-                f"weights sum to {total}, more than {limit - 1} lattice points; raise max_atoms or use lattice=False"
-            )
+            message = f"weights sum to {total}, and max_atoms={limit}; raise max_atoms or use lattice=False"
             raise SizeError(message, needed=total + 1, limit=limit)
         row = [1] + [0] * total
         for x in w:
             row = [here + (row[k - x] if k >= x else 0) for k, here in enumerate(row)]
         ways = {k: count for k, count in enumerate(row) if count}
     else:
-        ways = {0: 1}
         for x in w:
             grown = dict(ways)
             for k, count in ways.items():
                 grown[k + x] = grown.get(k + x, 0) + count
             if len(grown) > limit:
-                message = f"the law has more than {limit} atoms; raise max_atoms or use lattice=True"
+                message = f"the law has more than max_atoms={limit} atoms; raise max_atoms or use lattice=True"
                 raise SizeError(message, needed=len(grown), limit=limit)
             ways = grown
     sums = tuple(sorted(ways))
@@ -165,7 +156,7 @@ def count_subsets(weights: Sequence[int], capacity: int, by: str = "quantile", d
     w = check_weights(weights)
     n, total = len(w), sum(w)
     capacity = whole(capacity, "capacity", 0, total)
-    choice(by, "by", OBJECTIVES)
+    choice(by, "by", ("quantile", "buffered"))
     answer = knapsack_law(w, lattice=total < MAX_ATOMS).decide if decide is None else decide
     beta = Fraction(1, 2 ** (n + 1)) if by == "buffered" else Fraction(0)
     low, high = 1, 2**n  # the empty set always fits
@@ -204,8 +195,8 @@ def support_growth(weights: Sequence[int], max_atoms: int = MAX_ATOMS) -> Suppor
     Parameters
     ----------
     weights : see `knapsack_instance`
-    max_atoms : int
-        Limit beyond which the atoms are no longer listed.
+    max_atoms : see `bqrl.theory`
+        Beyond it the atoms are no longer listed, and no error is raised.
 
     Returns
     -------
@@ -217,19 +208,17 @@ def support_growth(weights: Sequence[int], max_atoms: int = MAX_ATOMS) -> Suppor
     ((2, 3, 4), (2, 4, 8))
     """
     w, limit = check_weights(weights), whole(max_atoms, "max_atoms", 1)
-    sums: set[int] | None = {0}
-    support: list[int | None] = []
+    sums, support = {0}, list[int | None]()
     for x in w:
-        if sums is not None:
+        if len(sums) <= limit:
             sums |= {k + x for k in sums}
-            if len(sums) > limit:
-                sums = None
-        support.append(None if sums is None else len(sums))
-    steps = accumulate(w, gcd)
-    lattice = tuple(total // step + 1 for total, step in zip(accumulate(w), steps, strict=True))
+        support.append(len(sums) if len(sums) <= limit else None)
     n = range(1, len(w) + 1)
     return SupportGrowth(
-        horizon=tuple(k + 1 for k in n), histories=tuple(2**k for k in n), support=tuple(support), lattice=lattice
+        horizon=tuple(k + 1 for k in n),
+        histories=tuple(2**k for k in n),
+        support=tuple(support),
+        lattice=tuple(total // step + 1 for total, step in zip(accumulate(w), accumulate(w, gcd), strict=True)),
     )
 
 
@@ -238,10 +227,8 @@ def knapsack_families(n: int = 16, seed: int | None = 0) -> dict[str, list[int]]
 
     Parameters
     ----------
-    n : int
-        Number of weights.
-    seed : int or None
-        Seed of the random weights; None draws fresh entropy.
+    n, seed : int
+        Number of weights, and the seed of the random ones; None draws fresh entropy.
 
     Returns
     -------

@@ -27,12 +27,13 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.errors import GridError
 from bqrl.kernels.layout import Rows
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.ball_loops import follow
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.theory.inputs import as_level, exact_curve, read_only, wrong, wrong_type
+from bqrl.theory.inputs import NO_GRID, as_level, read_only, wrong, wrong_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,7 +97,8 @@ def levels(curve: GuaranteeCurve | Plan, tau: float | None = None) -> Levels:
     if curve.sweep.values is None:
         remedy = "make it with guarantee_curve(mdp, keep=True)"
         raise wrong("curve", curve, "contain the shortfalls of every stage", f"the first stage only; {remedy}")
-    exact_curve(curve.mdp, "the table of levels", curve)
+    if not curve.exact:
+        raise GridError(f"the table of levels {NO_GRID}")
     margin = curve.margin(tau).below
     table = tuple(read_only(np.minimum(W + margin, 1.0)) for W in curve.sweep.values)
     return Levels(curve=curve, tau=tau, target=float(curve(tau)), margin=margin, table=table)

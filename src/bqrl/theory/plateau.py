@@ -135,7 +135,7 @@ def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
     tau, keep = as_level(tau), whole(keep, "keep", 2)
     columns = columns_of(mdp, "the plateau")
     if columns.cells * mdp.S > MAX_CELLS:
-        upper, low, source = optimal_margin(mdp, tau), 0.0, "rho*, attained by the optimal policy"
+        upper, undecided, source = optimal_margin(mdp, tau), True, "rho*, attained by the optimal policy"
     else:
         found = attainable_shortfalls(mdp, keep=keep)
         upper = tau - _largest_below(found.by_target, tau)
@@ -144,14 +144,13 @@ def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
         source = f"attained by a policy, found among {keep} probabilities per need"
         # A target that every policy, or no policy, misses with probability below tau needs no arithmetic.
         undecided = any(reaches(float(v[0]), tau) and not reaches(float(v[-1]), tau) for v in found.by_target)
-        low = 0.0 if undecided else upper
-    if low > 0.0:
-        return PlateauBounds(lower=low, upper=upper, reason=f"upper end: {source}; lower end: no P(G < x) lies between")
-    N = common_denominator(mdp)
-    least = float(Fraction(1, math.lcm(N, Fraction(repr(tau)).denominator)))
-    unit = f"1/{N}" if N < 10**9 else f"about 1e-{math.ceil(math.log10(N))}"
-    reason = f"upper end: {source}; lower end: every P(G < x) is a multiple of {unit}"
-    return PlateauBounds(lower=min(least, upper), upper=upper, reason=reason)
+    lower, proof = upper, "no P(G < x) lies between"
+    if undecided:
+        N = common_denominator(mdp)
+        unit = f"1/{N}" if N < 10**9 else f"about 1e-{math.ceil(math.log10(N))}"
+        lower = min(upper, float(Fraction(1, math.lcm(N, Fraction(repr(tau)).denominator))))
+        proof = f"every P(G < x) is a multiple of {unit}"
+    return PlateauBounds(lower=lower, upper=upper, reason=f"upper end: {source}; lower end: {proof}")
 
 
 def common_denominator(mdp: MDP) -> int:

@@ -24,8 +24,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,16 +33,15 @@ from bqrl.checks import choice, number, numbers, whole
 from bqrl.errors import SizeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.planners.achievable import Frontier
 from bqrl.planners.confidence import confidence_constant, log_term
-from bqrl.theory.buffering import OneSidedGap, achievable, largest_gaps, one_sided_gap
+from bqrl.theory.buffering import achievable, largest_gaps, one_sided_gap
 from bqrl.theory.inputs import as_level, as_problem, wrong
 from bqrl.theory.perturbation import reward_spans, sharp_weights
 from bqrl.theory.plateau import PlateauBounds, plateau_bounds
 from bqrl.theory.schedule import LONGEST, Schedule, as_function, buffer_horizon, buffering_sum, is_list
 
 MAX_SUMMED_LAWS = 5_000  # number of laws up to which Delta_beta is summed exactly
-STATEMENTS = ("theorem 1", "corollary 1", "ours")
+STATEMENTS = {"theorem 1": "_theorem", "corollary 1": "_corollary", "ours": "_ours"}  # and their buffering terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +67,14 @@ class RegretBound:
     def informative(self) -> bool:
         """Whether the bound is smaller than the trivial T H r."""
         return self.total < self.trivial
+
+
+class _BufferCost(NamedTuple):
+    """The buffering term of a statement."""
+
+    total: Callable[[float], float]  # the cost of the first n episodes
+    until: float  # the first episode without a cost
+    note: str  # how the term was computed
 
 
 class RegretBounds:
@@ -105,44 +112,33 @@ class RegretBounds:
         self.span = float(reward_spans(mdp).max())
         self.reach = float(2.0 * sharp_weights(mdp).sum())  # 2 Lambda
         self.printed_reach = self.span * mdp.H * (mdp.H if mdp.row_reward is not None else mdp.H + 1)
-        self._sums: dict[tuple[str, int], float] = {}
-        self._horizons: dict[float, float] = {}
 
     def __call__(self, T: int, statement: str = "ours") -> RegretBound:
         """The bound for T episodes; `statement` is "theorem 1", "corollary 1" or "ours"."""
         T, mdp = whole(T, "T", 1), self.mdp
-        term = {"theorem 1": self._theorem, "corollary 1": self._corollary, "ours": self._ours}
-        buffering, note = term[choice(statement, "statement", STATEMENTS)](T)
-        reach = self.reach if statement == "ours" else self.printed_reach
+        cost: _BufferCost = getattr(self, STATEMENTS[choice(statement, "statement", STATEMENTS)])
         level = log_term(mdp.S, mdp.A, T, mdp.H, self.delta)
         C = confidence_constant(mdp.S, mdp.A, T, mdp.H, self.delta, self.support) * math.sqrt(level)
+        reach = self.reach if statement == "ours" else self.printed_reach
         scale = C * reach / float(self.beta(float(T - 1)))
+        if self.gaps.ndim and self.gaps.size < T:
+            raise wrong("planner_gap", self.gaps, f"have an entry per episode ({T})", self.gaps.size)
         return RegretBound(
             statement=statement,
             T=T,
-            buffering=buffering,
+            buffering=cost.total(min(T, cost.until)),
             counting=scale * math.sqrt(mdp.S * mdp.A * T),
             martingale=scale * math.sqrt(T * math.log(1.0 / self.delta) / 2.0),
-            planner=self._planner(T),
+            planner=float(self.gaps[:T].sum()) if self.gaps.ndim else float(self.gaps) * T,
             trivial=T * mdp.H * self.span,
             probability=1.0 - 2.0 * self.delta,
-            notes=(note,),
+            notes=(cost.note,),
         )
 
     def informative_from(self, statement: str = "ours") -> int | float:
-        """The number of episodes from which the bound stays below the trivial T H r.
+        """The number of episodes from which the bound stays below the trivial T H r; inf if there is none.
 
         Powers of two are tried up to 2^300; bisection then finds the last crossing.
-
-        Parameters
-        ----------
-        statement : {"theorem 1", "corollary 1", "ours"}
-            Which bound.
-
-        Returns
-        -------
-        int or float
-            The number of episodes; inf if there is none.
         """
         if is_list(self.schedule):
             rule = "be a function of the episode or a constant here"
@@ -161,19 +157,21 @@ class RegretBounds:
             low, high = (low, middle) if self(middle, statement).informative else (middle, high)
         return high
 
-    # -- the terms ----------------------------------------------------------------------------------------------------
-
-    def _theorem(self, T: int) -> tuple[float, str]:
+    @cached_property
+    def _theorem(self) -> _BufferCost:
         """Twice the sum of Delta_beta; H r replaces Delta_beta if there are too many laws."""
-        rho, laws = self._plateau, self._laws
-        if laws is None:
-            most = self.mdp.H * self.span
+        rho, most = self._plateau, self.mdp.H * self.span
+        try:
+            laws = achievable(self.mdp, MAX_SUMMED_LAWS)
+        except SizeError:
             note = f"too many laws: Delta_beta is bounded by H r = {most:g} for beta > {rho.lower:.3g} ({rho.reason})"
-            return 2.0 * most * self._costly(T, rho.lower), note
-        total = self._sum("theorem 1", lambda beta: largest_gaps(laws, self.tau, beta), T, rho.lower)
-        return 2.0 * total, f"Delta_beta over {len(laws)} achievable laws, zero up to rho_tau = {rho.lower:.6g}"
+            return _BufferCost(lambda n: 2.0 * most * n, self._until(rho.lower), note)
+        note = f"Delta_beta over {len(laws)} achievable laws, zero up to rho_tau = {rho.lower:.6g}"
+        total = self._sum_of(lambda beta: 2.0 * largest_gaps(laws, self.tau, beta))
+        return _BufferCost(total, self._until(rho.lower), note)
 
-    def _corollary(self, T: int) -> tuple[float, str]:
+    @cached_property
+    def _corollary(self) -> _BufferCost:
         """2 H r times the number of costly episodes.
 
         Corrected: the printed term 2 H K_tau can exceed the cost of T episodes; only the first min(T, K_tau) are costly.
@@ -181,54 +179,30 @@ class RegretBounds:
         if not (self.schedule is None or getattr(self.schedule, "kind", "") == "log"):
             rule = "be the logarithmic one for 'corollary 1'"
             raise wrong("schedule", self.schedule, rule, "another; use 'theorem 1'")
-        rho = self._plateau
-        note = f"K_tau = {self._costly(math.inf, rho.lower):.6g} for rho_tau >= {rho.lower:.3g} ({rho.reason})"
-        return 2.0 * self.mdp.H * self.span * self._costly(T, rho.lower), note
+        rho, most = self._plateau, self.mdp.H * self.span
+        K = self._until(rho.lower)
+        note = f"K_tau = {K:.6g} for rho_tau >= {rho.lower:.3g} ({rho.reason})"
+        return _BufferCost(lambda n: 2.0 * most * n, K, note)
 
-    def _ours(self, T: int) -> tuple[float, str]:
+    @cached_property
+    def _ours(self) -> _BufferCost:
         """The sum of the one-sided gaps."""
-        found = self._one_sided
-        K = self._costly(math.inf, found.margin)
+        found = one_sided_gap(self.mdp, self.tau)
+        K = self._until(found.margin)
         note = f"no buffering cost from episode {K:.6g} on: rho* = {found.margin:.6g}"
-        return self._sum("ours", found.upper, T, found.margin), note
-
-    def _planner(self, T: int) -> float:
-        """The sum of g_t."""
-        if self.gaps.ndim == 0:
-            return float(self.gaps) * T
-        if self.gaps.size < T:
-            raise wrong("planner_gap", self.gaps, f"have an entry per episode ({T})", self.gaps.size)
-        return float(self.gaps[:T].sum())
-
-    def _costly(self, T: float, rho: float) -> float:
-        """Number of episodes before T whose buffer exceeds rho."""
-        if rho not in self._horizons:
-            self._horizons[rho] = math.inf if rho <= 0.0 else float(buffer_horizon(self.tau, rho, self.schedule))
-        return min(float(T), self._horizons[rho])
-
-    def _sum(self, statement: str, gap: Callable[[FloatArray], FloatArray], T: int, rho: float) -> float:
-        """Sum of a statement's gap over the costly episodes."""
-        key = (statement, int(self._costly(T, rho)))
-        if key[1] == 0:
-            return 0.0
-        if key not in self._sums:
-            self._sums[key] = buffering_sum(gap, self.tau, key[1], self.schedule)
-        return self._sums[key]
+        return _BufferCost(self._sum_of(found.upper), K, note)
 
     @cached_property
     def _plateau(self) -> PlateauBounds:
         return plateau_bounds(self.mdp, self.tau)
 
-    @cached_property
-    def _laws(self) -> Frontier | None:
-        try:
-            return achievable(self.mdp, MAX_SUMMED_LAWS)
-        except SizeError:
-            return None
+    def _until(self, rho: float) -> float:
+        """The first episode from which no buffer exceeds rho."""
+        return math.inf if rho <= 0.0 else buffer_horizon(self.tau, rho, self.schedule)
 
-    @cached_property
-    def _one_sided(self) -> OneSidedGap:
-        return one_sided_gap(self.mdp, self.tau)
+    def _sum_of(self, gap: Callable[[FloatArray], FloatArray]) -> Callable[[float], float]:
+        """The sum of a gap over the first n episodes as a function of n, which is computed once per n."""
+        return cache(lambda n: buffering_sum(gap, self.tau, n, self.schedule) if n else 0.0)
 
 
 def regret_bound(mdp: MDP, tau: float, T: int, statement: str = "ours", **options: Any) -> RegretBound:

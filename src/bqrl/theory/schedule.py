@@ -20,7 +20,7 @@ import numpy as np
 from bqrl.checks import number, numbers, whole
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray
-from bqrl.planners.confidence import Buffer, check_schedule, log_buffer
+from bqrl.planners.confidence import Buffer, check_schedule, constant_buffer, log_buffer
 from bqrl.theory.inputs import as_level, wrong
 
 Schedule = Callable[[Any], Any] | Sequence[float] | float | None
@@ -53,21 +53,20 @@ def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | f
     tau, rho = as_level(tau), number(rho, "rho")
     if not 0.0 < rho <= tau + MASS_TOL:
         raise wrong("rho", rho, f"be in (0, tau] = (0, {tau:g}]", f"{rho:g}")
-    beta = as_function(schedule, tau)
+    beta, edge = as_function(schedule, tau), rho + EDGE
     if is_list(schedule):
-        listed = check_schedule(schedule, tau, len(schedule))  # type: ignore[arg-type]
-        reached = np.flatnonzero(_clear(listed, rho))
+        reached = np.flatnonzero(beta(np.arange(float(len(schedule)))) <= edge)  # type: ignore[arg-type]
         return int(reached[0]) if reached.size else math.inf
-    if _clear(beta(0.0), rho):
+    if beta(0.0) <= edge:
         return 0
     low, high = 0.0, 1.0
-    while not _clear(beta(high), rho):
+    while beta(high) > edge:
         low, high = high, 2.0 * high
         if high > LONGEST:
             return math.inf
     while high - low > max(1.0, low * 2.0**-52):
         middle = np.floor((low + high) / 2.0)
-        low, high = (low, middle) if _clear(beta(middle), rho) else (middle, high)
+        low, high = (low, middle) if beta(middle) <= edge else (middle, high)
     return int(high)
 
 
@@ -114,6 +113,8 @@ def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
     """The schedule as a function of (arrays of) episodes that checks the buffers it returns."""
     if schedule is None:
         return log_buffer(tau)
+    if not callable(schedule) and np.ndim(schedule) == 0:
+        return constant_buffer(min(tau, number(schedule, "schedule", 0.0, tau + MASS_TOL, "(]")))
     if isinstance(schedule, Buffer):
         check_schedule(schedule, tau, 2)
         return schedule
@@ -122,15 +123,14 @@ def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
     def beta(t: Any) -> Any:
         episodes = np.atleast_1d(np.asarray(t, dtype=np.float64))
         if given is None:
-            listed = np.array([schedule(x) for x in episodes.tolist()], dtype=np.float64)  # type: ignore[operator]
-        elif given.ndim == 0:
-            listed = np.full(episodes.shape, float(given))
-        elif episodes.max() >= given.size:
-            rule = f"list a buffer for every episode up to {episodes.max():.0f}"
-            raise wrong("schedule", schedule, rule, f"{given.size} buffers")
+            listed = [schedule(x) for x in episodes.tolist()]  # type: ignore[operator]
+        elif (last := episodes.max(initial=0.0)) >= given.size:
+            raise wrong(
+                "schedule", schedule, f"list a buffer for every episode up to {last:.0f}", f"{given.size} buffers"
+            )
         else:
-            listed = given[episodes.astype(np.int64)]
-        checked = check_schedule(listed.tolist(), tau, listed.size)
+            listed = given[episodes.astype(np.int64)].tolist()
+        checked = check_schedule(listed, tau, len(listed))
         return float(checked[0]) if np.ndim(t) == 0 else checked
 
     if given is None:
@@ -141,8 +141,3 @@ def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
 def is_list(schedule: Schedule) -> bool:
     """Whether the schedule is a list, and hence finite."""
     return schedule is not None and not callable(schedule) and np.ndim(schedule) > 0
-
-
-def _clear(beta: Any, rho: float) -> Any:
-    """Whether a buffer is at most rho, up to rounding."""
-    return beta <= rho + EDGE

@@ -44,23 +44,12 @@ def total_variation(mdp: MDP, other: MDP) -> FloatArray:
     as_problem(mdp)
     if (mdp.H, mdp.S, mdp.A) != (as_problem(other, "other").H, other.S, other.A):
         raise wrong("other", other, f"have the size of mdp, {mdp!r}", repr(other))
-    by_row = mdp.row_reward is not None and other.row_reward is not None
-    if mdp.successor is other.successor:  # one was made from the other by with_probability
-        rows = np.repeat(np.arange(mdp.row_start.size - 1), np.diff(mdp.row_start))
-        if not by_row or np.unique(rows * mdp.S + mdp.successor).size == rows.size:
-            halves = np.bincount(rows, np.abs(mdp.probability - other.probability), mdp.row_start.size - 1) / 2.0
-            return np.array(np.broadcast_to(halves.reshape(mdp.available.shape), (mdp.H, mdp.S, mdp.A)))
-    distance = np.empty((mdp.H, mdp.S, mdp.A))
-    for h in range(mdp.H):
-        if h and mdp.stationary and other.stationary and (by_row or len(mdp.reward) == len(other.reward) == 1):
-            distance[h] = distance[0]
-        else:
-            distance[h] = _stage_distance(mdp, other, h, by_row)
-    return distance
+    return np.stack([_stage_distance(mdp, other, h) for h in range(mdp.H)])
 
 
-def _stage_distance(mdp: MDP, other: MDP, h: int, by_row: bool) -> FloatArray:
+def _stage_distance(mdp: MDP, other: MDP, h: int) -> FloatArray:
     """TV per row of one stage (S, A); the two problems may list their outcomes differently."""
+    by_row = mdp.row_reward is not None and other.row_reward is not None
     here, there = mdp.stage(h), other.stage(h)
     if not np.array_equal(here.available, there.available):
         raise wrong("other", other, "have the same actions as mdp", f"different actions at stage {h}")
@@ -101,17 +90,11 @@ def inside(mdp: MDP, estimate: MDP, radius: Any) -> BoolArray:
     >>> bool(inside(mdp, mdp, 0.0).all())
     True
     """
-    distance = 2.0 * total_variation(mdp, estimate)
-    return np.asarray(distance <= _radii(mdp, radius) + ROUNDING)
-
-
-def _radii(mdp: MDP, radius: Any) -> FloatArray:
-    """The radii as a number or an array of a valid shape."""
-    reach = numbers(radius, "radius")
+    distance, reach = 2.0 * total_variation(mdp, estimate), numbers(radius, "radius")
     if reach.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
         rule = f"be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}"
         raise wrong("radius", radius, rule, f"shape {reach.shape}")
-    return reach
+    return np.asarray(distance <= reach + ROUNDING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -152,6 +135,6 @@ def total_variation_consequence(mdp: MDP, optimistic: MDP, estimate: MDP, radius
     covered = inside(mdp, estimate, radius) & inside(optimistic, estimate, radius)
     return TotalVariation(
         variation=read_only(total_variation(mdp, optimistic)),
-        bound=read_only(np.broadcast_to(_radii(mdp, radius), covered.shape)),
+        bound=read_only(np.broadcast_to(numbers(radius, "radius"), covered.shape)),
         covered=read_only(covered),
     )
