@@ -165,7 +165,7 @@ class _Listed:
             for after in (s_next, UNKNOWN)
             if p > 0
         }
-        for i in np.flatnonzero(self.known[self.row_of_step]):  # also steps that do not count
+        for i in np.flatnonzero(self.known[self.row_of_step]).tolist():  # also steps that do not count
             if (self.row_of_step[i], self.after[i], self.log.reward[i]) not in possible:
                 fault = "known says that this outcome is impossible; correct known or the log"
                 raise self.log.error(i, fault, "reward" if self.after[i] == UNKNOWN else "next_state")
