@@ -1,14 +1,15 @@
-"""The engine: jobs, stored runs, failures, and the time left."""
+"""The engine: jobs, stored runs, and failures."""
 
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 
 import pytest
-from small_study import RUNS, Heard, make
+from small_study import Heard
 
 from bqrl.study.problems import problem_of
-from bqrl.study.runner import Batch, Engine, FailedRunsError, Job
-from bqrl.study.runs import RunSpec, Timing
+from bqrl.study.runner import Batch, Engine, FailedRunsError
+from bqrl.study.runs import RunSpec
 from bqrl.study.store import Store
+from bqrl.study.time_left import Job
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LostWorkersError, Workers
 
@@ -103,53 +104,3 @@ def test_lost_workers_end_everything(error):
 
     with pytest.raises(LostWorkersError, match=r"^the cluster was lost; finished runs are kept$"):
         engine_of(job("sarsa", [1, 2]), workers=Lost()).drive()
-
-
-class Playing(Workers):
-    """Two workers that have played some episodes of unfinished runs."""
-
-    size, episodes = 2, 0
-
-    def played(self):
-        return self.episodes
-
-
-def test_the_time_left_knows_the_cost_of_each_learner():
-    cheap, dear = job("sarsa", range(4)), job("psrl", range(2))
-    engine = engine_of(cheap, dear, workers=Playing())
-    assert engine.seconds_left() is None  # no evidence yet
-    cheap.count(spec("sarsa", 0), Timing(9.0, 9.0, 0.1))
-    assert engine.seconds_left() is None  # nothing is known about the other learner
-    dear.count(spec("psrl", 0), Timing(9.0, 9.0, 2.0))
-    assert engine.seconds_left() == pytest.approx((30 * 0.1 + 10 * 2.0) / 2)
-    engine.workers.episodes = 5
-    assert engine.seconds_left() == pytest.approx((30 * 0.1 + 10 * 2.0 - 5 * 0.1) / 2)
-    dear.over = True
-    assert engine.seconds_left() == pytest.approx((30 - 5) * 0.1 / 2)
-
-
-def test_a_single_learner_is_forecast_from_its_unfinished_run(monkeypatch):
-    engine = engine_of(job("sarsa", range(2)), workers=Playing())
-    monkeypatch.setattr(Engine, "seconds", 8.0)
-    assert engine.seconds_left() is None
-    engine.workers.episodes = 4
-    assert engine.seconds_left() == pytest.approx(8.0 * (20 - 4) / 4)
-    assert engine.episodes() == (4, 20)
-    monkeypatch.setattr(Engine, "seconds", 1.0)
-    assert engine.seconds_left() is None  # too early to say
-
-
-def test_the_first_estimate_of_the_time_left_is_near_the_truth(study_file, tmp_path):
-    estimates = []
-
-    class Look(Heard):
-        def show(self, engine):
-            left = engine.seconds_left()
-            if left is not None and engine.made < RUNS:
-                estimates.append((engine.seconds, left))
-
-    study = make(study_file, tmp_path, watch=Look())
-    begun, first = estimates[0]
-    rest = study.session["seconds"] - begun
-    assert begun < study.session["seconds"]
-    assert first < 3.0 * rest + 1.0  # compilation does not enter, so the first estimate is not far too long

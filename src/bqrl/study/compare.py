@@ -18,10 +18,11 @@ from bqrl.checks import number, shown, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.learners.run import Run
 from bqrl.study.problems import source_of
-from bqrl.study.runner import Batch, Engine, Job
+from bqrl.study.runner import Batch, Engine
 from bqrl.study.runs import RunSpec
 from bqrl.study.scores import Contender, Experiment
 from bqrl.study.store import Store
+from bqrl.study.time_left import Job
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
 

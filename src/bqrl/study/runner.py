@@ -9,19 +9,17 @@ from __future__ import annotations
 import time
 import traceback
 from collections import deque
-from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bqrl.learners.record import Record
-from bqrl.study.runs import RunSpec, Timing, execute
+from bqrl.study.runs import RunSpec, execute
 from bqrl.study.store import Store
+from bqrl.study.time_left import Job, seconds_left
 from bqrl.study.watch import Watch, clock
 from bqrl.study.workers import LostWorkersError, Workers
 
 LOOK_SECONDS = 0.25
-EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace says something
 
 
 class Batch(NamedTuple):
@@ -30,34 +28,6 @@ class Batch(NamedTuple):
     phase: str  # what they are for
     runs: list[RunSpec]
     best: str = ""  # the best configuration so far
-
-
-@dataclass(slots=True, kw_only=True)
-class Job:
-    """A generator of batches of runs, and how far it is."""
-
-    label: str
-    steps: Generator[Batch, None, Any]
-    total_runs: int
-    total_episodes: int
-    phase: str = ""
-    best: str = ""
-    runs: int = 0  # finished ones
-    episodes: int = 0  # of finished runs
-    timed: int = 0  # episodes whose cost is known
-    seconds: float = 0.0  # of these episodes, without compilation
-    missing: int = 0  # runs that it waits for
-    outcome: Any = None  # what the generator returned
-    over: bool = False
-    failed: bool = False
-
-    def count(self, run: RunSpec, timing: Timing | None) -> None:
-        """Take note of a finished run, and of its time if that is known."""
-        self.runs += 1
-        self.episodes += run.episodes
-        if timing is not None:
-            self.timed += run.episodes
-            self.seconds += timing.episode * run.episodes
 
 
 class FailedRunsError(RuntimeError):
@@ -100,21 +70,8 @@ class Engine:
         return min(total, sum(job.episodes for job in self.jobs) + self.workers.played()), total
 
     def seconds_left(self) -> float | None:
-        """Forecast of the remaining time; None as long as the finished work says nothing about the rest.
-
-        Every job has its own cost per episode. Before the first run of the only job is finished, the pace of its unfinished
-        runs stands in.
-        """
-        rest = [job for job in self.jobs if not (job.over or job.failed)]
-        left, played = [job.total_episodes - job.episodes for job in rest], self.workers.played()
-        if all(job.timed for job in rest):
-            costs = [job.seconds / job.timed for job in rest]
-            total = sum(episodes * cost for episodes, cost in zip(left, costs, strict=True))
-            ahead = played * min(costs, default=0.0)  # which of the jobs is being played is not known
-            return max(0.0, total - ahead) / self.workers.size
-        if len(rest) == 1 and played and self.seconds > EVIDENCE_SECONDS:
-            return (left[0] - played) * self.seconds / played
-        return None
+        """Forecast of the remaining time, as in `time_left.seconds_left`."""
+        return seconds_left(self.jobs, self.workers.played(), self.seconds, self.workers.size)
 
     def drive(self) -> None:
         """Finish every job; raises FailedRunsError at the end if runs failed, each of which stops its jobs only."""

@@ -196,18 +196,33 @@ class Experiment(Charted):
         return np.array([self._cumulative[record, measure] for record in self.records[label]])
 
     def ends(self, measure: str) -> dict[str, FloatArray]:
-        """Values after the last episode by learner, one per seed.
+        """Values after the last episode.
 
-        The measure is one of `values`, or "late_return": the mean return of the last tenth of the episodes.
+        Parameters
+        ----------
+        measure
+            As in `values`; or "late_return", the mean return of the last tenth of the episodes.
+
+        Returns
+        -------
+        One array by learner, with one value per seed.
         """
         if measure == "late_return":
             return {label: np.array(list(map(late_return, runs))) for label, runs in self.records.items()}
         return {label: self.values(label, measure)[:, -1] for label in self.records}
 
     def order(self, measure: str | None = None) -> list[dict[str, Any]]:
-        """The learners from the best mean of `ends` on; see `in_order` for the rows.
+        """The learners from the best mean of `ends` on.
 
-        The measure is one of `ends`, by default "gap", or "late_return" if the kernel is not known.
+        Parameters
+        ----------
+        measure
+            As in `ends`; by default "gap", or "late_return" if the kernel is not known.
+
+        Returns
+        -------
+        Rows with learner, mean, the distance to the next learner with its standard error over the seeds, and whether it is
+        clear: more than two standard errors.
         """
         measure = measure or ("gap" if self.known else "late_return")
         return in_order(self.ends(measure), largest="return" in measure)

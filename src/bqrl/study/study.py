@@ -24,11 +24,12 @@ from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.confidence import log_buffer
 from bqrl.planners.expected import best_mean
 from bqrl.planners.solve import guarantee_curve
-from bqrl.study.runner import Batch, Engine, Job
+from bqrl.study.runner import Batch, Engine
 from bqrl.study.runs import RunSpec, Timing
 from bqrl.study.scores import Contender, Experiment, late_return
 from bqrl.study.spec import Entry, Spec
 from bqrl.study.store import LOG, Store
+from bqrl.study.time_left import Job
 from bqrl.study.tune import Tuned, halving
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
