@@ -47,6 +47,20 @@ def nearest(given: Any, options: Iterable[str], *, listed: bool = True) -> str:
     )
 
 
+def wrong(name: str, value: Any, rule: str, got: Any = None, *, remedy: str = "") -> ArgumentError:
+    """The error "NAME must RULE, got GOT; REMEDY" with its fields; without `got`, the value is shown."""
+    return ArgumentError(_message(name, value, rule, got, remedy), name=name, value=value)
+
+
+def wrong_type(name: str, value: Any, rule: str, got: Any = None, *, remedy: str = "") -> ArgumentTypeError:
+    """The same for a value of the wrong type."""
+    return ArgumentTypeError(_message(name, value, rule, got, remedy), name=name, value=value)
+
+
+def _message(name: str, value: Any, rule: str, got: Any, remedy: str) -> str:
+    return f"{name} must {rule}, got {shown(value) if got is None else got}{remedy and f'; {remedy}'}"
+
+
 def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf, ends: str = "[]") -> float:
     """`value` as a finite float between `low` and `high`; `ends` says which ends are included: "(]" for (0, 1]."""
     try:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown, whole
-from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.checks import number, whole, wrong, wrong_type
+from bqrl.errors import ArgumentError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import Table
@@ -64,7 +64,7 @@ def asset_selling(
     n = whole(offers, "offers", 2)
     H = whole(horizon, "horizon", 1)
     if whole(start, "start") >= n:
-        raise ArgumentError(f"start must be an offer from 0 to {n - 1}, got {start}", name="start", value=start)
+        raise wrong("start", start, f"be an offer from 0 to {n - 1}", start)
     law = offer_law(distribution, n, ratio)
     sold = n
     K = H if stop_at_end else 1
@@ -113,18 +113,12 @@ def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray
             return np.asarray(weights / weights.sum())
         if distribution == "two-humped":
             return 0.9 * _bell(x, 0.2) + 0.1 * _bell(x, 0.8)
-        raise ArgumentError(
-            f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {shown(distribution)}",
-            name="distribution",
-            value=distribution,
-        )
+        raise wrong("distribution", distribution, f"be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers")
     try:
         law = np.array(distribution, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {shown(distribution)}",
-            name="distribution",
-            value=distribution,
+        raise wrong_type(
+            "distribution", distribution, f"be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers"
         ) from None
     if law.shape != (offers,):
         raise ArgumentError(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from bqrl.checks import nearest
+from bqrl.checks import nearest, wrong_type
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
@@ -87,9 +87,7 @@ def about(name: str) -> About:
     ('dollars', 'month')
     """
     if not isinstance(name, str):
-        raise ArgumentTypeError(
-            f"name must be a string such as 'AssetSelling', got {type(name).__name__}", name="name", value=name
-        )
+        raise wrong_type("name", name, "be a string such as 'AssetSelling'", type(name).__name__)
     short = name.removeprefix("bqrl/").removesuffix("-v0")
     if short not in MODULES:
         raise ArgumentError(

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bqrl.checks import number, shown, whole
+from bqrl.checks import number, whole, wrong, wrong_type
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
@@ -117,9 +117,7 @@ class Law(Charted):
     def from_dict(cls, data: Mapping[str, Any]) -> Law:
         """The law that `to_dict` wrote."""
         if not isinstance(data, Mapping) or set(data) != {"values", "probabilities"}:
-            raise ArgumentError(
-                f"data must have the keys 'values' and 'probabilities', got {shown(data)}", name="data", value=data
-            )
+            raise wrong("data", data, "have the keys 'values' and 'probabilities'")
         return cls(data["values"], data["probabilities"])
 
     def to_dict(self) -> dict[str, list[float]]:
@@ -273,9 +271,7 @@ class Law(Charted):
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Array of n independent draws: the first atom whose running mass exceeds each uniform of `rng`."""
         if not isinstance(rng, np.random.Generator):
-            raise ArgumentTypeError(
-                f"rng must be a Generator, got {shown(rng)}; pass np.random.default_rng(0)", name="rng", value=rng
-            )
+            raise wrong_type("rng", rng, "be a Generator", remedy="pass np.random.default_rng(0)")
         # The rule of kernels/draws.py for many uniforms at once: all atoms have mass and the last running mass is exactly 1.
         return self.values[np.searchsorted(self.running, rng.random(whole(n, "n")), side="right")]
 
@@ -322,7 +318,7 @@ class Law(Charted):
         """Mass of the values up to x + slack (side 1) or below x - slack (side -1), with slack = tol * max(floor, |x|)."""
         points = np.asarray(x, dtype=np.float64)
         if np.isnan(points).any():
-            raise ArgumentError("x must be a number to compare the return with, got nan", name="x", value=x)
+            raise wrong("x", x, "be a number to compare the return with", "nan")
         slack = np.where(np.isinf(points), 0.0, tol * np.maximum(smallest_scale(self.values), np.abs(points)))
         count = np.searchsorted(self.values, points + side * slack, side="right" if side > 0 else "left")
         mass: FloatArray = np.concatenate(([0.0], self.running))[count]

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bqrl.checks import number
-from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.checks import number, wrong
+from bqrl.errors import FileFormatError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
@@ -187,8 +187,11 @@ def with_events(mdp: MDP, observed: bool | None) -> MDP:
     if observed is None:
         return mdp
     if mdp.noise is None:
-        raise ArgumentError(
-            f"events_observed must be None, got {observed}: the problem has no shared noise; build it with shared=True or "
-            "from_step", name="events_observed", value=observed,
-        )  # fmt: skip
+        raise wrong(
+            "events_observed",
+            observed,
+            "be None",
+            f"{observed}: the problem has no shared noise",
+            remedy="build it with shared=True or from_step",
+        )
     return mdp.with_noise(replace(mdp.noise, events_observed=bool(observed)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, whole
+from bqrl.checks import number, whole, wrong
 from bqrl.display import Charted, counted
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
@@ -120,9 +120,7 @@ class Record(Charted):
             assert self.optimum is not None
             return self.optimum.quantile(level) - values
         if isinstance(reference, str) and reference != "capped":
-            raise ArgumentError(
-                f"reference must be 'exact', 'capped' or a number, got {reference!r}", name="reference", value=reference
-            )
+            raise wrong("reference", reference, "be 'exact', 'capped' or a number", f"{reference!r}")
         capped = reference == "capped"
         best = capped_reference(self._problem("the capped reference"), float(level)) if capped else float(reference)
         return np.maximum(best - values, 0.0)

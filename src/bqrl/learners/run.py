@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
-from bqrl.checks import choice, flag, nearest, number, random_seed, shown, whole
+from bqrl.checks import choice, flag, nearest, number, random_seed, shown, whole, wrong_type
 from bqrl.errors import ArgumentTypeError, FileFormatError
 from bqrl.laws.rows import mean_rows, quantile_rows
 from bqrl.learners.callbacks import Callback
@@ -320,10 +320,7 @@ def find_learner(learner: Any) -> Maker:
         everyone = LEARNERS | ADAPTERS
         return everyone[choice(learner, "learner", everyone)]
     if not callable(learner) or (inspect.isclass(learner) and not issubclass(learner, Learner)):
-        raise ArgumentTypeError(
-            f"learner must be a name, a Learner class or a function (task, rng), got {shown(learner)}",
-            name="learner", value=learner,
-        )  # fmt: skip
+        raise wrong_type("learner", learner, "be a name, a Learner class or a function (task, rng)")
     maker: Maker = learner
     return maker
 

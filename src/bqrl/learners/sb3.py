@@ -23,7 +23,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from bqrl.checks import choice
+from bqrl.checks import choice, wrong
 from bqrl.errors import ArgumentError, PolicyError
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.mdp.arrays import BoolArray
@@ -216,9 +216,7 @@ def find_algorithm(name: str) -> Any:
             return getattr(module, name)
     if not installed:
         raise ImportError("the learner 'sb3' needs Stable-Baselines3; install it with: pip install 'bqrl[sb3]'")
-    raise ArgumentError(
-        f"algorithm must be a class of {' or '.join(LIBRARIES)}, got {name!r}", name="algorithm", value=name
-    )
+    raise wrong("algorithm", name, f"be a class of {' or '.join(LIBRARIES)}", f"{name!r}")
 
 
 def _unsuitable(kind: Any, reason: str) -> ArgumentError:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
-from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.checks import shown, wrong_type
+from bqrl.errors import ArgumentError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
@@ -328,12 +328,10 @@ def _free_names(taken: list[str]) -> list[str]:
 def _tuples(given: Any, name: str, sizes: tuple[int, ...]) -> Iterable[tuple[Any, ...]]:
     """The items of a list of tuples."""
     if isinstance(given, (str, dict)) or not isinstance(given, Iterable):
-        raise ArgumentTypeError(f"{name} must be a list of tuples, got {shown(given)}", name=name, value=given)
+        raise wrong_type(name, given, "be a list of tuples")
     for item in given:
         if not isinstance(item, (tuple, list)) or len(item) not in sizes:
-            raise ArgumentTypeError(
-                f"{name} must hold tuples of {sizes[0]} or {sizes[1]} entries, got {shown(item)}", name=name, value=item
-            )
+            raise wrong_type(name, item, f"hold tuples of {sizes[0]} or {sizes[1]} entries")
         yield tuple(item)
 
 

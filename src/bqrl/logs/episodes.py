@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bqrl.checks import choice, nearest, shown, whole
-from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.checks import choice, nearest, shown, whole, wrong
+from bqrl.errors import FileFormatError
 from bqrl.logs.read import Columns
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.columns import Codes
@@ -162,9 +162,7 @@ def _ends(
         cut = short & (ends == "truncated")
         return cut, short & ~cut
     if ends is not None:
-        raise ArgumentError(
-            "ends must not be given if the log has a column for it, got both; drop one of them", name="ends", value=ends
-        )
+        raise wrong("ends", ends, "not be given if the log has a column for it", "both", remedy="drop one of them")
     codes = columns.codes["end"]
     kind = np.array([*(_end_kind(text) for text in codes.labels), 0])
     found = kind[codes.code][order]

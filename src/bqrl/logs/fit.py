@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, flag, number, shown
+from bqrl.checks import choice, flag, number, wrong_type
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import Episodes, order_episodes
@@ -157,9 +157,7 @@ def _range(given: Any) -> tuple[float, float] | None:
     if given is None:
         return None
     if isinstance(given, (str, bytes)) or np.ndim(given) != 1 or len(given) != 2:
-        raise ArgumentTypeError(
-            f"reward_range must be two numbers, e.g. (0, 1), got {shown(given)}", name="reward_range", value=given
-        )
+        raise wrong_type("reward_range", given, "be two numbers, e.g. (0, 1)")
     low = number(given[0], "reward_range[0]")
     return low, number(given[1], "reward_range[1]", low)
 

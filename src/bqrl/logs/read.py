@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import is_one_line, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
+from bqrl.checks import is_one_line, shown, wrong, wrong_type
+from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.columns import Codes, cells_of, chosen_columns, frame_columns, is_frame, label_text, numbering, plain
 
@@ -179,9 +179,7 @@ def _source(log: Any) -> Source:
         if path.suffix == ".parquet":
             return _table(_parquet(path), path.name)
         if not path.name.endswith((".csv", ".csv.gz")):
-            raise ArgumentError(
-                f"log must be a .csv, .csv.gz or .parquet file, got {path.name!r}; convert it", name="log", value=log
-            )
+            raise wrong("log", log, "be a .csv, .csv.gz or .parquet file", f"{path.name!r}", remedy="convert it")
         with _opened(path) as file:
             try:
                 header = [name.strip() for name in next(csv.reader(file), [])]
@@ -190,10 +188,13 @@ def _source(log: Any) -> Source:
         return Source(name=path.name, header=header, content=None, path=path)
     if is_frame(log):
         return _table(log, "log")
-    raise ArgumentTypeError(
-        f"log must be a file, a frame or a dict of arrays, got {type(log).__name__}; name the columns {', '.join(REQUIRED)}",
-        name="log", value=log,
-    )  # fmt: skip
+    raise wrong_type(
+        "log",
+        log,
+        "be a file, a frame or a dict of arrays",
+        type(log).__name__,
+        remedy=f"name the columns {', '.join(REQUIRED)}",
+    )
 
 
 def _table(table: Any, name: str) -> Source:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import is_one_line, shown, whole
+from bqrl.checks import is_one_line, shown, whole, wrong, wrong_type
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
@@ -350,18 +350,14 @@ def names(given: Iterable[Any] | None, count: int, what: str) -> tuple[str, ...]
     if given is None:
         return None
     if not isinstance(given, Iterable):
-        raise ArgumentTypeError(f"{what} must be a list of {count} names, got {shown(given)}", name=what, value=given)
+        raise wrong_type(what, given, f"be a list of {count} names")
     strings = tuple(str(name) for name in given)
     if len(strings) != count:
-        raise ArgumentError(f"{what} must hold {count} names, got {len(strings)}", name=what, value=given)
+        raise wrong(what, given, f"hold {count} names", len(strings))
     unprintable = next((name for name in strings if not is_one_line(name)), None)
     if unprintable is not None:
-        raise ArgumentError(
-            f"{what} must be printable on one line, got {shown(unprintable)}; remove line breaks and control characters",
-            name=what,
-            value=unprintable,
-        )
+        raise wrong(what, unprintable, "be printable on one line", remedy="remove line breaks and control characters")
     if len(set(strings)) != count:
         twice = next(name for name, times in Counter(strings).items() if times > 1)
-        raise ArgumentError(f"{what} must be distinct, got {shown(twice)} twice", name=what, value=twice)
+        raise wrong(what, twice, "be distinct", f"{shown(twice)} twice")
     return strings

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, ModelWarning
+from bqrl.checks import nearest, shown, wrong_type
+from bqrl.errors import ArgumentError, ModelError, ModelWarning
 from bqrl.mdp.arrays import IntArray
 
 ROLES = ("state", "action", "next_state", "probability", "reward")
@@ -74,9 +74,7 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
 def chosen_columns(names: Sequence[str], columns: Any, roles: Iterable[str]) -> dict[str, int]:
     """Positions of the columns that the caller names by role."""
     if columns is not None and not isinstance(columns, Mapping):
-        raise ArgumentTypeError(
-            f"columns must be a dict such as {{'state': 'from'}}, got {shown(columns)}", name="columns", value=columns
-        )
+        raise wrong_type("columns", columns, "be a dict such as {'state': 'from'}")
     found = {}
     lower = [name.lower() for name in names]
     for role, wanted in (columns or {}).items():

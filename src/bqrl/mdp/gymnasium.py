@@ -11,8 +11,8 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from bqrl.checks import shown
-from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.checks import wrong, wrong_type
+from bqrl.errors import ArgumentError
 from bqrl.kernels.draws import draw
 from bqrl.mdp.frozen import FrozenMDP
 
@@ -55,11 +55,9 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
 
     def __init__(self, mdp: M, render_mode: str | None = None) -> None:
         if not isinstance(mdp, FrozenMDP):
-            raise ArgumentTypeError(f"mdp must be an MDP, got {type(mdp).__name__}", name="mdp", value=mdp)
+            raise wrong_type("mdp", mdp, "be an MDP", type(mdp).__name__)
         if render_mode not in (None, "ansi"):
-            raise ArgumentError(
-                f"render_mode must be 'ansi' or None, got {shown(render_mode)}", name="render_mode", value=render_mode
-            )
+            raise wrong("render_mode", render_mode, "be 'ansi' or None")
         self.mdp = mdp
         self.render_mode = render_mode
         self.observation_space = Discrete(mdp.S)
@@ -87,9 +85,7 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
         try:
             a = operator.index(action)
         except TypeError:
-            raise ArgumentTypeError(
-                f"action must be a whole number, got {type(action).__name__}", name="action", value=action
-            ) from None
+            raise wrong_type("action", action, "be a whole number", type(action).__name__) from None
         if not 0 <= a < mdp.A:
             raise ArgumentError(f"action is {a}, but actions run from 0 to {mdp.A - 1}", name="action", value=a)
         successors, probabilities, rewards = mdp.outcomes(h, s, a)

@@ -38,8 +38,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bqrl.checks import number, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError
+from bqrl.checks import number, shown, wrong, wrong_type
+from bqrl.errors import ArgumentError, ModelError
 from bqrl.kernels.draws import draw
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
@@ -314,15 +314,11 @@ def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
     if frozen:
         return _from_scipy(noise, mass, name)
     if not isinstance(noise, Mapping):
-        raise ArgumentTypeError(
-            f"{name} must be {{event: probability}} or a frozen discrete SciPy distribution, got {shown(noise)}",
-            name=name,
-            value=noise,
-        )
+        raise wrong_type(name, noise, "be {event: probability} or a frozen discrete SciPy distribution")
     if mass is not None:
         raise ArgumentError("mass applies only to SciPy distributions; omit it if noise lists its events", name="mass")
     if not noise:
-        raise ArgumentError(f"{name} must have at least one event, got none", name=name, value=noise)
+        raise wrong(name, noise, "have at least one event", "none")
     p = np.array([number(value, f"{name}[{shown(event)}]", 0.0) for event, value in noise.items()])
     total = math.fsum(p)
     if abs(total - 1.0) > SUM_TOL:
@@ -350,5 +346,5 @@ def _from_scipy(noise: Any, mass: float | None, name: str) -> EventLaw:
     p = np.asarray(noise.pmf(events), np.float64)
     total = math.fsum(p)
     if not total > 0.0:
-        raise ArgumentError(f"{name} must put mass on whole numbers, got none", name=name, value=noise)
+        raise wrong(name, noise, "put mass on whole numbers", "none")
     return EventLaw(tuple(events.tolist()), p / total, max(0.0, 1.0 - total) if mass is not None else 0.0)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown, whole
+from bqrl.checks import number, shown, whole, wrong
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.build import check_horizon, from_columns
@@ -120,10 +120,10 @@ def _first_states(start: Any) -> dict[Any, float]:
     if not isinstance(start, Mapping):
         return {_hashable(start, "start"): 1.0}
     if not start:
-        raise ArgumentError("start must name at least one state, got {}", name="start", value=start)
+        raise wrong("start", start, "name at least one state", "{}")
     law = {_hashable(s, "start"): number(p, f"start[{shown(s)}]", 0.0, 1.0) for s, p in start.items()}
     if abs(math.fsum(law.values()) - 1.0) > SUM_TOL:
-        raise ArgumentError(f"start must sum to 1, got {math.fsum(law.values()):.12g}", name="start", value=start)
+        raise wrong("start", start, "sum to 1", f"{math.fsum(law.values()):.12g}")
     return law
 
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bqrl.checks import shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.checks import shown, wrong
+from bqrl.errors import ArgumentTypeError, ModelError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.noise import EventLaw
 
@@ -139,7 +139,7 @@ def _numbers(values: Any, name: str) -> Any:
     if array.ndim != 1 or array.dtype.kind not in "iufb" or not array.size:
         raise ArgumentTypeError(f"{name} must be numbers if vectorized=True, got {shown(values)}", name=name)
     if np.unique(array).size < array.size:
-        raise ArgumentError(f"{name} must be distinct, got {shown(values)}", name=name, value=values)
+        raise wrong(name, values, "be distinct")
     return array
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import is_one_line, nearest, number, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.checks import is_one_line, nearest, number, shown, wrong, wrong_type
+from bqrl.errors import ArgumentError, ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.build import MAX_STAGES, Table, check_horizon, names, row_place
@@ -30,7 +30,7 @@ def checked(
     H = check_horizon(H)
     _check_length(H, S)
     if units is not None and not (isinstance(units, str) and is_one_line(units)):
-        raise ArgumentTypeError(f"units must be a word such as 'EUR', got {units!r}", name="units", value=units)
+        raise wrong_type("units", units, "be a word such as 'EUR'", f"{units!r}")
     labels = names(state_names, S, "state_names")
     mask = mask_of(available, (K, S, A), "available")
     if mask is not None:
@@ -189,9 +189,7 @@ def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArra
         try:
             mu = np.array(start, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise ArgumentTypeError(
-                f"start must be a state, its name or {S} probabilities, got {shown(start)}", name="start", value=start
-            ) from None
+            raise wrong_type("start", start, f"be a state, its name or {S} probabilities") from None
     proper = mu.shape == (S,) and bool(np.all((mu >= 0) & (mu <= MAX_SHARE)))
     if not proper or not abs(mu.sum() - 1.0) <= SUM_TOL:
         found = shown(start)
@@ -199,11 +197,7 @@ def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArra
             found = f"the sum {mu.sum():.12g}{percentages(mu.sum())}"
         elif mu.ndim and mu.size:
             found = f"shape {mu.shape}, values from {mu.min():.3g} to {mu.max():.3g}"
-        raise ArgumentError(
-            f"start must be a state, its name, or {S} probabilities that sum to 1, got {found}",
-            name="start",
-            value=start,
-        )
+        raise wrong("start", start, f"be a state, its name, or {S} probabilities that sum to 1", found)
     return mu if abs(mu.sum() - 1.0) <= S * 2.0**-52 else mu / mu.sum()
 
 
@@ -218,7 +212,7 @@ def _state(given: Any, S: int, labels: tuple[str, ...] | None) -> int:
         near = near or f"; states run from {shown(labels[0])} to {shown(labels[-1])}"
         raise ArgumentError(f"start: there is no state {shown(given)}{near}", name="start", value=given)
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
-        raise ArgumentTypeError(f"start must name a state, got {shown(given)}", name="start", value=given)
+        raise wrong_type("start", given, "name a state")
     if not 0 <= given < S:
         raise ArgumentError(f"start is {shown(given)}, but states run from 0 to {S - 1}", name="start", value=given)
     return int(given)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bqrl.checks import number, numbers
+from bqrl.checks import number, numbers, wrong
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import MASS_TOL
 from bqrl.mdp.arrays import FloatArray
@@ -203,11 +203,7 @@ def check_schedule(schedule: Callable[[Any], Any] | Sequence[float], tau: float,
     outside = ~((beta > 0.0) & (beta <= tau + MASS_TOL))
     if outside.any():
         t = int(outside.argmax())
-        raise ArgumentError(
-            f"buffer must be in (0, tau] = (0, {tau:g}], got {beta[t]:g} in episode {t}",
-            name="buffer",
-            value=float(beta[t]),
-        )
+        raise wrong("buffer", float(beta[t]), f"be in (0, tau] = (0, {tau:g}]", f"{beta[t]:g} in episode {t}")
     increases = np.diff(beta) > 0.0
     if increases.any():
         t = int(increases.argmax())
@@ -242,7 +238,7 @@ def candidate_kernels(
         ("uniforms", np.shape(uniforms)[-2:], (rows, 2)),
     ):
         if given != wanted:
-            raise ArgumentError(f"{name} must have shape {wanted}, got {given}", name=name, value=given)
+            raise wrong(name, given, f"have shape {wanted}", given)
     out = np.empty((2 + uniforms.shape[0], mdp.successor.size))
     outcomes = Outcomes(
         start=mdp.row_start,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, PolicyError
+from bqrl.checks import nearest, wrong, wrong_type
+from bqrl.errors import ArgumentTypeError, PolicyError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP
@@ -78,7 +78,7 @@ def uniform(mdp: MDP) -> FloatArray:
 
 def _always(mdp: MDP, given: str) -> MarkovPolicy:
     if not given.startswith(ALWAYS):
-        raise ArgumentError(f"policy must be {FORMS}, got {shown(given)}", name="policy", value=given)
+        raise wrong("policy", given, f"be {FORMS}")
     a = _index(mdp, given.removeprefix(ALWAYS))
     return _called(mdp, lambda h, s: a)
 
@@ -109,13 +109,15 @@ def _tabulated(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:
         table = np.asarray(None)
     if table.ndim == 0 or table.dtype.kind not in "iuf":
         what = f"{type(given).__name__}" if table.ndim == 0 else f"an array of {table.dtype}"
-        raise ArgumentTypeError(f"policy must be {FORMS}, got {what}", name="policy", value=given)
+        raise wrong_type("policy", given, f"be {FORMS}", what)
     S, H, A = mdp.S, mdp.H, mdp.A
     if table.shape not in ((S,), (H, S), (H, S, A)):
-        raise ArgumentError(
-            f"policy must have shape {(S,)} or {(H, S)} (actions) or {(H, S, A)} (probabilities), got {table.shape}",
-            name="policy", value=table.shape,
-        )  # fmt: skip
+        raise wrong(
+            "policy",
+            table.shape,
+            f"have shape {(S,)} or {(H, S)} (actions) or {(H, S, A)} (probabilities)",
+            table.shape,
+        )
     if table.ndim == 3:
         return averaged(mdp, table.astype(np.float64)), MarkovPolicy(np.zeros((H, S), np.int64))
     if table.dtype.kind == "f":
@@ -182,9 +184,7 @@ def _index(mdp: MDP, action: Any, h: int | None = None, s: int | None = None) ->
         return names.index(action)
     found: IntArray = np.asarray(action)
     if found.size != 1 or found.dtype.kind not in "iu":
-        raise ArgumentTypeError(
-            f"policy must return one action as an index or a name, got {shown(action)}", name="policy", value=action
-        )
+        raise wrong_type("policy", action, "return one action as an index or a name")
     a = int(found.reshape(-1)[0])
     if not 0 <= a < mdp.A:
         raise _no_action(mdp, a, h, s)

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number
-from bqrl.errors import ArgumentError, PolicyError, SizeError
+from bqrl.checks import number, wrong
+from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
@@ -47,11 +47,7 @@ def decision_rows(
     """
     check_fits(policy, mdp)
     if stage in COLUMNS:
-        raise ArgumentError(
-            f"stage must not be the name of another column, got {stage!r}; choose another word",
-            name="stage",
-            value=stage,
-        )
+        raise wrong("stage", stage, "not be the name of another column", f"{stage!r}", remedy="choose another word")
     smallest = number(min_probability, "min_probability", 0.0, 1.0)
     if int(mdp.reachable[:-1].sum()) > MAX_ROWS:
         raise SizeError(

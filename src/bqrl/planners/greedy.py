@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.errors import ArgumentError, GridError
+from bqrl.checks import wrong
+from bqrl.errors import GridError
 from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.derived import per_structure
@@ -209,10 +210,9 @@ def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntA
 def _kernels(mdp: MDP, probabilities: FloatArray) -> FloatArray:
     given = np.ascontiguousarray(probabilities, dtype=np.float64)
     if given.ndim != 2 or given.shape[1] != mdp.successor.size:
-        raise ArgumentError(
-            f"probabilities must have shape (n, {mdp.successor.size}), one entry per outcome, got {given.shape}",
-            name="probabilities", value=given.shape,
-        )  # fmt: skip
+        raise wrong(
+            "probabilities", given.shape, f"have shape (n, {mdp.successor.size}), one entry per outcome", given.shape
+        )
     # The loops would be compiled a second time for read-only arrays.
     return given if given.flags.writeable else given.copy()
 

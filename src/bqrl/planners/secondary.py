@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bqrl.checks import number
-from bqrl.errors import ArgumentError, GridError
+from bqrl.checks import number, wrong
+from bqrl.errors import GridError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.laws.law import Law, reaches, size_of
 from bqrl.mdp.model import MDP
@@ -57,10 +57,12 @@ def plan_best_mean(
 
     safe, safe_law = base.policy, base.law
     if not fits(safe_law):
-        raise ArgumentError(
-            f"margin must be at most tau minus the smallest shortfall {safe_law.shortfall(target):.6g}, got {margin:g}",
-            name="margin", value=margin,
-        )  # fmt: skip
+        raise wrong(
+            "margin",
+            margin,
+            f"be at most tau minus the smallest shortfall {safe_law.shortfall(target):.6g}",
+            f"{margin:g}",
+        )
     free, free_law, value = solve(0.0)
     bound = -value
     sweeps = 1

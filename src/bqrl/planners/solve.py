@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, flag, nearest, number, numbers, shown, whole
+from bqrl.checks import choice, flag, nearest, number, numbers, shown, whole, wrong
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.mdp.model import MDP
 from bqrl.planners.buffered import plan_buffered
@@ -131,9 +131,7 @@ def _randomized(randomized: Any, exact: Any) -> bool | None:
         return chosen
     warnings.warn("exact=True is deprecated; use randomized=False", DeprecationWarning, stacklevel=3)
     if exact and chosen:
-        raise ArgumentError(
-            "randomized must be False with exact=True, got True; drop exact", name="randomized", value=True
-        )
+        raise wrong("randomized", True, "be False with exact=True", "True", remedy="drop exact")
     return False if exact else chosen
 
 
@@ -177,7 +175,7 @@ def _check_options(mdp: MDP, function: Callable[..., Plan], planner: str, option
             given = np.atleast_2d(numbers(value, name, 0.0)).shape
             wanted = (mdp.H, mdp.S, mdp.A) if name == "missing" else (max(given[0], 1), mdp.probability.size)
             if given != wanted:
-                raise ArgumentError(f"{name} must have shape {wanted}, got {given}", name=name, value=given)
+                raise wrong(name, given, f"have shape {wanted}", given)
         elif name == "dominance":
             flag(value, name)
         elif name == "tick" and not callable(value):

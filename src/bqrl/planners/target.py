@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown, whole
+from bqrl.checks import number, whole, wrong
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin
@@ -84,7 +84,7 @@ class GuaranteeCurve(Charted):
         """Best quantile at level(s) tau in (0, 1]; at level 1 the highest return that some policy can reach."""
         levels = np.asarray(number(tau, "tau", 0.0, 1.0, "(]") if np.ndim(tau) == 0 else tau, dtype=np.float64)
         if not np.all((levels > 0.0) & (levels <= 1.0)):
-            raise ArgumentError(f"tau must be in (0, 1], got {shown(tau)}", name="tau", value=tau)
+            raise wrong("tau", tau, "be in (0, 1]")
         best = self.points[best_column(self.shortfall, levels)]
         return float(best) if levels.ndim == 0 else best
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers
-from bqrl.errors import ArgumentError, GridError, SizeError
+from bqrl.checks import numbers, wrong
+from bqrl.errors import GridError, SizeError
 from bqrl.kernels.layout import Ball, Rows
 from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import FloatArray
@@ -48,10 +48,9 @@ def half_radius(mdp: MDP, radius: Any) -> FloatArray:
     """Return half the l1 radius of every row, shape (H, S*A), from a number or an array; known rows have radius 0."""
     eps = numbers(radius, "radius", 0.0)
     if eps.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
-        raise ArgumentError(
-            f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}, got {eps.shape}",
-            name="radius", value=eps.shape,
-        )  # fmt: skip
+        raise wrong(
+            "radius", eps.shape, f"be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}", eps.shape
+        )
     full = np.where(mdp.known, 0.0, np.broadcast_to(eps, (mdp.H, mdp.S, mdp.A)))
     return np.minimum(full, 2.0).reshape(mdp.H, mdp.S * mdp.A) / 2.0
 

@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown, whole
-from bqrl.theory.inputs import wrong_type
+from bqrl.checks import number, shown, whole, wrong_type
 
 
 def weissman(n: int, eps: float, S: int) -> float:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, numbers
-from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
+from bqrl.checks import number, numbers, wrong, wrong_type
+from bqrl.errors import GridError
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.grid import Grid
@@ -17,16 +17,6 @@ from bqrl.planners.evaluate import evaluate
 from bqrl.planners.target import GuaranteeCurve, exact_grid, guarantee_curve
 
 NO_GRID = "requires returns on an exact grid, and this problem has none; round the rewards or drop the discount"
-
-
-def wrong(name: str, value: Any, rule: str, got: Any) -> ArgumentError:
-    """The error "NAME must RULE, got GOT" with its fields."""
-    return ArgumentError(f"{name} must {rule}, got {got}", name=name, value=value)
-
-
-def wrong_type(name: str, value: Any, rule: str, got: Any) -> ArgumentTypeError:
-    """The same for a value of the wrong type."""
-    return ArgumentTypeError(f"{name} must {rule}, got {got}", name=name, value=value)
 
 
 def as_problem(value: Any, name: str = "mdp") -> MDP:

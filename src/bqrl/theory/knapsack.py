@@ -25,10 +25,9 @@ from math import gcd
 
 import numpy as np
 
-from bqrl.checks import choice, random_seed, shown, whole
+from bqrl.checks import choice, random_seed, shown, whole, wrong, wrong_type
 from bqrl.errors import SizeError
 from bqrl.mdp.model import MDP
-from bqrl.theory.inputs import wrong, wrong_type
 
 MAX_ATOMS = 2**20
 OBJECTIVES = ("quantile", "buffered")

@@ -29,14 +29,14 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, number, numbers, whole
+from bqrl.checks import choice, number, numbers, whole, wrong
 from bqrl.errors import SizeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
 from bqrl.planners.confidence import confidence_constant, log_term
 from bqrl.theory.buffering import OneSidedGap, achievable, largest_gaps, one_sided_gap
-from bqrl.theory.inputs import as_level, as_problem, wrong
+from bqrl.theory.inputs import as_level, as_problem
 from bqrl.theory.perturbation import reward_spans, sharp_weights
 from bqrl.theory.plateau import PlateauBounds, plateau_bounds
 from bqrl.theory.schedule import LONGEST, Schedule, as_function, buffer_horizon, buffering_sum, is_list

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers
+from bqrl.checks import numbers, wrong
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.theory.inputs import as_problem, read_only, wrong
+from bqrl.theory.inputs import as_problem, read_only
 
 ROUNDING = 1e-12
 
