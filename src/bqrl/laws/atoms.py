@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bqrl.checks import wrong, wrong_type
-from bqrl.errors import ArgumentError
 from bqrl.kernels.tolerance import MASS_TOL, SUM_TOL
 
 FloatArray = NDArray[np.float64]
@@ -48,9 +47,7 @@ def numbers_of(given: ArrayLike, name: str) -> FloatArray:
     except (TypeError, ValueError):
         raise wrong_type(name, given, "be a flat list of numbers") from None
     if array.ndim != 1 or array.size == 0:
-        raise ArgumentError(
-            f"{name} must be a one-dimensional array with at least one entry, got shape {array.shape}", name=name
-        )
+        raise wrong(name, given, "be one-dimensional with at least one entry", f"shape {array.shape}")
     if not np.isfinite(array).all():
         i = int(np.argmin(np.isfinite(array)))
         raise wrong(name, array[i], "be finite", f"{name}[{i}] = {array[i]}")
@@ -61,7 +58,7 @@ def masses_of(given: ArrayLike, name: str) -> FloatArray:
     """Return nonnegative floats that sum to 1; the given ones if they already do."""
     p = numbers_of(given, name)
     if p.min() < -MASS_TOL:
-        raise ArgumentError(f"{name} must not be negative, got {name}[{p.argmin()}] = {p.min():g}", name=name)
+        raise wrong(name, p.min(), "not be negative", f"{name}[{p.argmin()}] = {p.min():g}")
     p = np.maximum(p, 0.0)
     total = float(running_mass(p)[-1])
     if abs(total - 1.0) > SUM_TOL:

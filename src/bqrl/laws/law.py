@@ -25,7 +25,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bqrl.checks import number, whole, wrong, wrong_type
 from bqrl.display import Charted
-from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
 from bqrl.laws.atoms import VALUE_TOL, FloatArray, masses_of, merged, numbers_of, running_mass, smallest_scale
 from bqrl.laws.atoms import size_of as size_of
@@ -89,9 +88,7 @@ class Law(Charted):
     def __init__(self, values: ArrayLike, probabilities: ArrayLike) -> None:
         x, p = numbers_of(values, "values"), masses_of(probabilities, "probabilities")
         if x.size != p.size:
-            raise ArgumentError(
-                f"probabilities must hold one entry per value ({x.size}), got {p.size}", name="probabilities"
-            )
+            raise wrong("probabilities", probabilities, f"have one entry per value ({x.size})", p.size)
         x, p = merged(x[p > 0.0], p[p > 0.0])
         running = np.minimum(np.maximum.accumulate(running_mass(p)), 1.0)
         running[-1] = 1.0
@@ -109,7 +106,7 @@ class Law(Charted):
         """The law of a draw from laws[i], where i is drawn with probability weights[i]."""
         parts, w = [_law(part, "laws") for part in laws], masses_of(weights, "weights")
         if len(parts) != w.size:
-            raise ArgumentError(f"weights must hold one entry per law ({len(parts)}), got {w.size}", name="weights")
+            raise wrong("weights", weights, f"have one entry per law ({len(parts)})", w.size)
         masses = [share * part.probabilities for share, part in zip(w, parts, strict=True)]
         return cls(np.concatenate([part.values for part in parts]), np.concatenate(masses))
 
@@ -139,7 +136,7 @@ class Law(Charted):
         images = np.array([f(x) for x in self.values.tolist()], dtype=np.float64)
         if np.isnan(images).any():
             x = self.values[np.isnan(images)][0]
-            raise ArgumentError(f"f must be defined on every value of the law, got f({x:g}) = nan", name="f")
+            raise wrong("f", f, "be defined on every value of the law", f"f({x:g}) = nan")
         return float(images @ self.probabilities)
 
     @overload
@@ -332,7 +329,7 @@ class Law(Charted):
 def _law(given: object, name: str) -> Law:
     """`given` if it is a Law."""
     if not isinstance(given, Law):
-        raise ArgumentTypeError(
-            f"{name} must be a Law, got {type(given).__name__}; make one with Law(values, probabilities)", name=name
+        raise wrong_type(
+            name, given, "be a Law", type(given).__name__, remedy="make one with Law(values, probabilities)"
         )
     return given

@@ -273,13 +273,8 @@ def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
     tau = number(tau, "tau", 0.0, 1.0, "(]")
     beta = number(beta, "beta")
     if not 0.0 <= beta <= tau:
-        raise wrong(
-            "beta",
-            beta,
-            f"be a number in [0, tau] = [0, {short(tau)}]",
-            short(beta),
-            remedy="beta = tau is CVaR, beta = 0 the quantile",
-        )
+        remedy = "beta = tau is CVaR, beta = 0 the quantile"
+        raise wrong("beta", beta, f"be a number in [0, tau] = [0, {short(tau)}]", short(beta), remedy=remedy)
     if tau == 1.0 and beta == 0.0:
         raise wrong("tau", tau, "be below 1 if beta is 0", "1", remedy="give a buffer, e.g. beta=0.1")
     return tau, beta
@@ -288,13 +283,8 @@ def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
 def check_mdp(given: Any, name: str = "mdp") -> MDP:
     """Return `given` if it is an MDP; raise ArgumentTypeError otherwise."""
     if not isinstance(given, MDP):
-        raise wrong_type(
-            name,
-            given,
-            "be an MDP",
-            type(given).__name__,
-            remedy="build one with bqrl.MDP, bqrl.load or bqrl.from_gymnasium",
-        )
+        remedy = "build one with bqrl.MDP, bqrl.load or bqrl.from_gymnasium"
+        raise wrong_type(name, given, "be an MDP", type(given).__name__, remedy=remedy)
     return given
 
 

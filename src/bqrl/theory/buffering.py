@@ -69,10 +69,10 @@ def achievable(mdp: MDP, max_laws: int = MAX_LAWS) -> Frontier:
         return frontier(mdp, max_laws=limit)
     except SizeError as error:
         message = (
-            f"Delta_beta is a maximum over all achievable return laws, and these exceed max_laws={limit} or the memory;"
-            " raise max_laws, or use plateau_bounds or one_sided_gap, which need no list of laws"
+            f"the list of achievable return laws must have at most max_laws={limit} laws, got more or too many for the memory;"
+            " raise max_laws, or use plateau_bounds or one_sided_gap, which need no list"
         )
-        raise SizeError(message, needed=error.needed, limit=limit) from error
+        raise SizeError(message, needed=error.needed, limit=limit, name="max_laws") from error
 
 
 def largest_gaps(laws: Frontier, tau: float, betas: FloatArray) -> FloatArray:

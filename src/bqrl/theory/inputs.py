@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, numbers, wrong, wrong_type
+from bqrl.checks import number, numbers, wrong
 from bqrl.errors import GridError
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import BoolArray, FloatArray
@@ -14,17 +14,10 @@ from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.evaluate import evaluate
+from bqrl.planners.plan import check_mdp
 from bqrl.planners.target import GuaranteeCurve, exact_grid, guarantee_curve
 
-NO_GRID = "requires returns on an exact grid, and this problem has none; round the rewards or drop the discount"
-
-
-def as_problem(value: Any, name: str = "mdp") -> MDP:
-    """`value` if it is an MDP."""
-    if not isinstance(value, MDP):
-        remedy = "build one with bqrl.MDP, bqrl.load or bqrl.envs.make"
-        raise wrong_type(name, value, "be an MDP", f"{type(value).__name__}; {remedy}")
-    return value
+NO_GRID = "requires returns on an exact grid, got a problem without one; round the rewards or drop the discount"
 
 
 def as_level(tau: Any) -> float:
@@ -34,17 +27,17 @@ def as_level(tau: Any) -> float:
 
 def columns_of(mdp: Any, purpose: str) -> Grid:
     """The exact grid of `mdp`; GridError if it has none."""
-    columns = exact_grid(as_problem(mdp))
+    columns = exact_grid(check_mdp(mdp))
     if columns is None:
-        raise GridError(f"{purpose} {NO_GRID}")
+        raise GridError(f"{purpose} {NO_GRID}", name="mdp")
     return columns
 
 
 def exact_curve(mdp: Any, purpose: str, curve: GuaranteeCurve | None = None) -> GuaranteeCurve:
     """The guarantee curve of `mdp`, computed unless given; GridError if it is only a bracket."""
-    curve = guarantee_curve(as_problem(mdp)) if curve is None else curve
+    curve = guarantee_curve(check_mdp(mdp)) if curve is None else curve
     if not curve.exact:
-        raise GridError(f"{purpose} {NO_GRID}")
+        raise GridError(f"{purpose} {NO_GRID}", name="mdp")
     return curve
 
 
@@ -52,7 +45,7 @@ def exact_law(mdp: MDP, policy: Policy, purpose: str) -> Law:
     """The exact return law of `policy`; GridError if only a bracket is known."""
     law, upper = evaluate(mdp, policy, bracket=True)
     if upper is not law:
-        raise GridError(f"{purpose} {NO_GRID}")
+        raise GridError(f"{purpose} {NO_GRID}", name="mdp")
     return law
 
 

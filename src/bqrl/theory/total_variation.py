@@ -16,7 +16,8 @@ import numpy as np
 from bqrl.checks import numbers, wrong
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.theory.inputs import as_problem, read_only
+from bqrl.planners.plan import check_mdp
+from bqrl.theory.inputs import read_only
 
 ROUNDING = 1e-12
 
@@ -41,8 +42,8 @@ def total_variation(mdp: MDP, other: MDP) -> FloatArray:
     >>> float(total_variation(fair, biased)[0, 0, 0])
     0.25
     """
-    as_problem(mdp)
-    if (mdp.H, mdp.S, mdp.A) != (as_problem(other, "other").H, other.S, other.A):
+    check_mdp(mdp)
+    if (mdp.H, mdp.S, mdp.A) != (check_mdp(other, "other").H, other.S, other.A):
         raise wrong("other", other, f"have the size of mdp, {mdp!r}", repr(other))
     by_row = mdp.row_reward is not None and other.row_reward is not None
     if mdp.successor is other.successor:  # one was made from the other by with_probability
