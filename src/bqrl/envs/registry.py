@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from bqrl.checks import nearest, wrong, wrong_type
-from bqrl.errors import ArgumentTypeError
+from bqrl.checks import nearest, unknown_argument, wrong, wrong_type
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 
@@ -128,11 +127,7 @@ def make(name: str, **params: Any) -> MDP:
     valid = inspect.signature(problem.build).parameters
     for given in params:
         if given not in valid:
-            raise ArgumentTypeError(
-                f"expected a parameter of {problem.name}, got {given!r}{nearest(given, valid)}",
-                name=given,
-                value=params[given],
-            )
+            raise unknown_argument(problem.name, given, params[given], valid)
     return problem.build(**params)
 
 

@@ -135,15 +135,15 @@ def read_stored(arrays: Arrays) -> dict[str, Any]:
     if ("reward" in arrays) == ("row_reward" in arrays):
         raise FileFormatError("a model has one of the arrays 'reward' and 'row_reward'", column="reward")
     H, known = check_horizon(int(whole_numbers_of(arrays, "H", ()))), arrays["known"]
-    require(known.dtype.kind == "b" and known.ndim == 3, "known", f"must hold true and false, got {known.dtype}")
+    require(known.dtype.kind == "b" and known.ndim == 3, "known", "hold true and false", f"{known.dtype}")
     K, S, A = known.shape
-    require(K in (1, H) and 0 not in known.shape, "known", f"must have shape (1 or {H}, S, A), got {known.shape}")
+    require(K in (1, H) and 0 not in known.shape, "known", f"have shape (1 or {H}, S, A)", f"{known.shape}")
     row_start, successor = _rows(arrays, K * S * A, S)
     stages = (1, H) if K == 1 else (1,)
     paid = "reward" if "reward" in arrays else "row_reward"
     rewards = floats_of(arrays, paid, (None, successor.size) if paid == "reward" else (None, S, A))
     fits = len(rewards) in [k * (1 if paid == "reward" else K) for k in stages]
-    require(fits, paid, f"must have 1 or {H} stages, got {len(rewards)}")
+    require(fits, paid, f"have 1 or {H} stages", f"{len(rewards)}")
     table = Table(
         S=S,
         A=A,
@@ -173,12 +173,12 @@ def _rows(arrays: Arrays, rows: int, S: int) -> tuple[Any, Any]:
     row_start, successor = (whole_numbers_of(arrays, name, (None,)) for name in ("row_start", "successor"))
     n = successor.size
     rises = row_start.size == rows + 1 and row_start[0] == 0 and row_start[-1] == n and np.all(np.diff(row_start) >= 0)
-    require(bool(rises), "row_start", f"must rise from 0 to {n} in {rows} steps")
+    require(bool(rises), "row_start", f"rise from 0 to {n} in {rows} steps", row_start)
     inside = np.ones(n, bool)
     inside[row_start[:-1][row_start[:-1] < n]] = False  # the first outcome of a row follows none
     falls = np.any(successor[1:][inside[1:]] < successor[:-1][inside[1:]])
     valid = not falls and bool(np.all((successor >= 0) & (successor < S)))
-    require(valid, "successor", f"must hold states from 0 to {S - 1}, increasing within a row")
+    require(valid, "successor", f"hold states from 0 to {S - 1}, increasing within a row", successor)
     return row_start, successor.astype(np.int32)
 
 
@@ -200,8 +200,8 @@ def _text(arrays: Arrays, name: str, ndim: int = 1) -> Any:
     """A list of strings, or one string, or None if there is no such array."""
     if name not in arrays:
         return None
-    rule = "must be a list of strings" if ndim else "must be a string"
-    require(arrays[name].dtype.kind == "U" and arrays[name].ndim == ndim, name, rule)
+    rule = "be a list of strings" if ndim else "be a string"
+    require(arrays[name].dtype.kind == "U" and arrays[name].ndim == ndim, name, rule, arrays[name])
     return arrays[name].tolist()
 
 
