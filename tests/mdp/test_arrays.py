@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bqrl.errors import FileFormatError
-from bqrl.mdp.arrays import floats_of, number_of, require, whole_numbers_of
+from bqrl.mdp.arrays import floats_of, number_of, read_only, require, whole_numbers_of
 
 
 def test_valid_arrays_come_back_as_64_bit_copies():
@@ -33,3 +33,12 @@ def test_bad_arrays_get_one_line(call, message):
         call()
     assert message in str(caught.value)
     assert caught.value.column in ("n", "x", "y")
+
+
+def test_read_only_is_a_view():
+    array = np.zeros(2)
+    view = read_only(array)
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 1.0
+    array[0] = 2.0
+    assert view[0] == 2.0

@@ -6,7 +6,7 @@ import pytest
 from bqrl import MDP, envs, guarantee_curve
 from bqrl.checks import numbers
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
-from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve, read_only
+from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve
 
 NO_LATTICE = MDP(np.full((2, 1, 2), 0.5), [[0.0], [1.0]], horizon=40, discount=0.9)
 
@@ -44,15 +44,6 @@ def test_buffers_reach_from_above_zero_to_tau():
         with pytest.raises(ArgumentError) as error:
             as_buffers([0.1, outside], 0.5, "betas")
         assert error.value.name == "betas"
-
-
-def test_read_only_is_a_view():
-    array = np.zeros(2)
-    view = read_only(array)
-    with pytest.raises(ValueError, match="read-only"):
-        view[0] = 1.0
-    array[0] = 2.0
-    assert view[0] == 2.0
 
 
 def test_a_level_is_inside_the_unit_interval():

@@ -192,10 +192,10 @@ class GymWorld(World):
             raise self._error(step_number, "a finite reward", reward)
         return found
 
-        def _error(self, step_number: int, rule: str, got: Any, remedy: str = "") -> EpisodeError:
-            """The error about what the environment returned."""
-            message = f"episode {self._episode}, step {step_number}: expected {rule}, got {shown(got)}{remedy}"
-            return EpisodeError(message, episode=self._episode, step=step_number, value=got)
+    def _error(self, step_number: int, rule: str, got: Any, remedy: str = "") -> EpisodeError:
+        """The error about what the environment returned."""
+        message = f"episode {self._episode}, step {step_number}: expected {rule}, got {shown(got)}{remedy}"
+        return EpisodeError(message, episode=self._episode, step=step_number, value=got)
 
     def state(self) -> dict[str, Any]:
         """Return the state of the stream; the environment itself starts afresh with each episode."""

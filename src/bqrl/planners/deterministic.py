@@ -82,7 +82,7 @@ def prove_deterministic(
 def _unproven(value: float, upper: float, reason: str, remedy: str) -> SizeError:
     """The error of a search without proof; `limit` is the value of the best policy found, `needed` the remaining bound."""
     return SizeError(
-        f"the best deterministic policy has a value between {value:.10g} and {upper:.10g}, and {reason}; {remedy} "
+        f"expected the best deterministic policy, got a value between {value:.10g} and {upper:.10g}, because {reason}; {remedy} "
         f"gap={_rounded_up(upper - value)} or use randomized=True", needed=upper, limit=value, name="gap",
     )  # fmt: skip
 

@@ -47,6 +47,10 @@ from bqrl.planners.greedy_loops import (
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import MAX_BYTES, check_memory
 
+NO_GRID = (
+    "this planner requires an exact grid of returns, got a problem without one (a discount, or rewards without a common "
+    "step); use planner='target', which brackets the optimum"
+)
 TIE = 1e-9  # objective values this close, relative to the size of the returns, are equal
 MEAN_TIE = 1e-12  # and means this close
 LANES = 8  # laws are padded to whole vectors
@@ -134,11 +138,7 @@ def exact_columns(mdp: MDP) -> Grid:
     """Return the exact grid of returns; raise GridError if there is none."""
     columns = grid(mdp)
     if columns is None:
-        raise GridError(
-            "this planner requires an exact grid of returns, and this problem has none (a discount, or rewards without a "
-            "common step); use planner='target', which brackets the optimum",
-            name="planner",
-        )
+        raise GridError(NO_GRID, name="planner")
     return columns
 
 
@@ -156,8 +156,7 @@ class _Layout:
 def _layout(mdp: MDP, columns: Grid) -> _Layout:
     """Return the layout of a problem on an exact grid."""
     if not columns.exact:
-        text = "the greedy planner requires an exact grid; use planner='target', which brackets the optimum"
-        raise GridError(text, name="planner")
+        raise GridError(NO_GRID, name="planner")
     check_memory(mdp, columns, MAX_BYTES)
     width = -(-int(columns.size.max()) // LANES) * LANES
     points = np.empty((mdp.H + 1, width))
@@ -210,9 +209,8 @@ def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntA
 def _kernels(mdp: MDP, probabilities: FloatArray) -> FloatArray:
     given = np.ascontiguousarray(probabilities, dtype=np.float64)
     if given.ndim != 2 or given.shape[1] != mdp.successor.size:
-        raise wrong(
-            "probabilities", given.shape, f"have shape (n, {mdp.successor.size}), one entry per outcome", given.shape
-        )
+        rule = f"have shape (n, {mdp.successor.size}), one entry per outcome"
+        raise wrong("probabilities", probabilities, rule, given.shape)
     # The loops would be compiled a second time for read-only arrays.
     return given if given.flags.writeable else given.copy()
 

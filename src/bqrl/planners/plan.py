@@ -10,7 +10,6 @@ import numpy as np
 
 from bqrl.checks import number, short, wrong, wrong_type
 from bqrl.display import Charted, Tabular, frame, views
-from bqrl.errors import ArgumentTypeError
 from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import ROUNDING
@@ -131,9 +130,7 @@ class Plan(Charted):
             The two laws side by side; it prints as a table.
         """
         if not isinstance(other, Plan):
-            raise ArgumentTypeError(
-                f"other must be a Plan, got {type(other).__name__}; make one with solve", name="other"
-            )
+            raise wrong_type("other", other, "be a Plan", type(other).__name__, remedy="make one with solve")
         return Comparison(plans=(self, other))
 
     def with_time(self, seconds: float) -> Plan:

@@ -149,7 +149,11 @@ class GuaranteeCurve(Charted):
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
         """A policy of the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""
         if self.sweep.values is None:
-            raise ArgumentError("level_policy requires the shortfalls of every stage; make the curve with keep=True")
+            raise ArgumentError(
+                "level_policy requires the shortfalls of every stage, got the first only; make the curve with keep=True",
+                name="keep",
+                value=False,
+            )
         return QuantileLevelPolicy(self.policy(tau), self.sweep.values, tau, self.margin(tau).below)
 
     @property
@@ -333,8 +337,8 @@ def check_memory(mdp: MDP, columns: Grid, max_bytes: float) -> None:
     """Raise SizeError if a sweep on these columns exceeds `max_bytes`."""
     needed = sweep_bytes(mdp, columns)
     if needed > max_bytes:
+        got, limit = (f"{size / 2**30:.3g} GiB" for size in (needed, max_bytes))
         raise SizeError(
-            f"a sweep over {columns.cells} points and {mdp.S} states needs about {needed / 2**30:.3g} GiB, the limit is "
-            f"{max_bytes / 2**30:.3g} GiB; use fewer points or a shorter horizon, or raise max_bytes",
-            needed=needed, limit=max_bytes, name="max_bytes",
+            f"a sweep over {columns.cells} points and {mdp.S} states must fit into max_bytes={limit}, got {got}; use fewer "
+            "points or a shorter horizon, or raise max_bytes", needed=needed, limit=max_bytes, name="max_bytes",
         )  # fmt: skip

@@ -22,14 +22,14 @@ from bqrl.checks import whole
 from bqrl.errors import SizeError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.laws.law import Law
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
 from bqrl.planners.confidence import log_buffer, power_buffer
 from bqrl.planners.frontier import MAX_LAWS, frontier
 from bqrl.planners.solve import solve
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve, exact_law, read_only
+from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve, exact_law
 from bqrl.theory.plateau import PlateauBounds, plateau_bounds
 from bqrl.theory.schedule import Schedule, buffer_horizon
 

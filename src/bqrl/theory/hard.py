@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number, numbers, whole, wrong
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.model import MDP
-from bqrl.theory.inputs import as_level, read_only
+from bqrl.theory.inputs import as_level
 
 
 def hard_instance(tau: float, rho: float, A: int = 2, H: int = 2, best: int = 0) -> MDP:

@@ -61,10 +61,3 @@ def as_buffers(value: Any, tau: float, name: str = "beta") -> FloatArray:
 def reachable_outcomes(mdp: MDP, h: int) -> BoolArray:
     """Which outcomes of stage h belong to a state that can be reached."""
     return np.repeat(np.repeat(mdp.reachable[h], mdp.A), np.diff(mdp.stage(h).row_start))
-
-
-def read_only(array: Any) -> Any:
-    """A view of `array` that cannot be written to."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view

@@ -29,11 +29,11 @@ import numpy as np
 
 from bqrl.checks import wrong, wrong_type
 from bqrl.kernels.layout import Rows
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.planners.ball_loops import follow
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.theory.inputs import as_level, exact_curve, read_only
+from bqrl.theory.inputs import as_level, exact_curve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, Policy, TargetPolicy
 from bqrl.planners.follow import play_shares
 from bqrl.planners.plan import check_mdp
-from bqrl.theory.inputs import exact_law, reachable_outcomes, read_only
+from bqrl.theory.inputs import exact_law, reachable_outcomes
 from bqrl.theory.total_variation import total_variation
 
 

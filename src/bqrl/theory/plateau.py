@@ -30,13 +30,13 @@ import numpy as np
 from bqrl.checks import whole
 from bqrl.errors import SizeError
 from bqrl.laws.law import reaches
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.plan import check_mdp
 from bqrl.planners.rational import read_rows
-from bqrl.theory.inputs import as_level, columns_of, exact_curve, exact_law, reachable_outcomes, read_only
+from bqrl.theory.inputs import as_level, columns_of, exact_curve, exact_law, reachable_outcomes
 
 # Sums of the same products in another order differ by less than this. It is below MASS_TOL, which decides every comparison
 # with tau, because numbers are merged at every stage and the differences add up.

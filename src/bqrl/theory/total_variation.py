@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers, wrong
-from bqrl.mdp.arrays import BoolArray, FloatArray
+from bqrl.checks import wrong
+from bqrl.mdp.arrays import BoolArray, FloatArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import check_mdp
-from bqrl.theory.inputs import read_only
+from bqrl.planners.uncertain import check_radius
 
 ROUNDING = 1e-12
 
@@ -103,16 +103,7 @@ def inside(mdp: MDP, estimate: MDP, radius: Any) -> BoolArray:
     True
     """
     distance = 2.0 * total_variation(mdp, estimate)
-    return np.asarray(distance <= _radii(mdp, radius) + ROUNDING)
-
-
-def _radii(mdp: MDP, radius: Any) -> FloatArray:
-    """The radii as a number or an array of a valid shape."""
-    reach = numbers(radius, "radius")
-    if reach.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
-        rule = f"be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}"
-        raise wrong("radius", radius, rule, f"shape {reach.shape}")
-    return reach
+    return np.asarray(distance <= check_radius(mdp, radius) + ROUNDING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -153,6 +144,6 @@ def total_variation_consequence(mdp: MDP, optimistic: MDP, estimate: MDP, radius
     covered = inside(mdp, estimate, radius) & inside(optimistic, estimate, radius)
     return TotalVariation(
         variation=read_only(total_variation(mdp, optimistic)),
-        bound=read_only(np.broadcast_to(_radii(mdp, radius), covered.shape)),
+        bound=read_only(np.broadcast_to(check_radius(mdp, radius), covered.shape)),
         covered=read_only(covered),
     )
