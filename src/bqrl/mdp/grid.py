@@ -335,7 +335,7 @@ def grid_from_arrays(arrays: dict[str, Any]) -> Grid:
     """Return the grid that saved arrays describe; FileFormatError if they describe none."""
     kind = str(arrays.get("kind", ""))
     if kind not in KINDS:
-        raise FileFormatError(f"expected a grid of kind {', '.join(KINDS)}, got {kind[:40]!r}")
+        raise FileFormatError(f"expected a grid of kind {', '.join(KINDS)}, got {kind[:40]!r}", column="kind")
     return KINDS[kind].from_arrays(arrays)
 
 

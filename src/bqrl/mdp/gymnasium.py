@@ -81,21 +81,18 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
         """Next state, reward, whether this was the last stage, False, and stage and mask."""
         mdp, h, s = self.mdp, self._stage, self._state
         if h >= mdp.H:
-            raise ArgumentError("the episode has ended or not started; call reset first", name="action", value=action)
+            message = "expected a running episode, got an action before reset or after the end; call reset first"
+            raise ArgumentError(message, name="action", value=action)
         try:
             a = operator.index(action)
         except TypeError:
             raise wrong_type("action", action, "be a whole number", type(action).__name__) from None
         if not 0 <= a < mdp.A:
-            raise ArgumentError(f"action is {a}, but actions run from 0 to {mdp.A - 1}", name="action", value=a)
+            raise wrong("action", a, f"be from 0 to {mdp.A - 1}")
         successors, probabilities, rewards = mdp.outcomes(h, s, a)
         if successors.size == 0:
-            raise ArgumentError(
-                f"action {mdp.action_label(a)} is not available in state {mdp.state_label(s)} at stage {h};"
-                " see info['action_mask']",
-                name="action",
-                value=a,
-            )
+            rule = f"be available in state {mdp.state_label(s)} at stage {h}"
+            raise wrong("action", a, rule, mdp.action_label(a), remedy="see info['action_mask']")
         u, event = self.np_random.random(), None
         if mdp.noise is not None and mdp.noise.known:
             event, i = mdp.noise.draw(mdp.noise.row(h, s, a), probabilities, u)
