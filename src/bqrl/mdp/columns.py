@@ -134,7 +134,7 @@ def cells_of(column: Any) -> list[Any]:
 # -- labels ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Codes:
     """A column of labels: `code[i]` is the index of row i's label in `labels`, the distinct labels as text."""
 

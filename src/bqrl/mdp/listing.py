@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +45,8 @@ class Listing:
         return ModelError(f"{self.where(i)}: {message}", line=line, column=column, **facts)
 
 
-class _Rows(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
     """Row and next state of each line as indices, and the names of states and actions."""
 
     row: IntArray
@@ -288,7 +289,7 @@ def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
 def _read_events(listing: Listing, rows: _Rows, table: Table, **fields: Any) -> SharedNoise:
     """The shared noise of lines with events; a line without an event belongs to a row without a law."""
     row, p = rows.row, listing.probability
-    event, laws = listing.ids[EVENT], listing.ids.get(LAW, Codes(np.zeros(row.size, np.int64), [""]))
+    event, laws = listing.ids[EVENT], listing.ids.get(LAW, Codes(code=np.zeros(row.size, np.int64), labels=[""]))
     named = np.array([label != "" for label in event.labels])[event.code]
     key = np.where(named, laws.code * len(event.labels) + event.code, -1)
     _, first, place = np.unique(key, return_index=True, return_inverse=True)  # the first line of each event of a law

@@ -120,7 +120,7 @@ class MDP(FrozenMDP):
         """The same problem with other probabilities on the same outcomes; zeros keep their place in the support."""
         probability = np.array(probability, dtype=np.float64)
         if probability.shape != self.successor.shape:
-            raise wrong("probability", probability, f"have shape {self.successor.shape}", f"shape {probability.shape}")
+            raise wrong("probability", probability, f"have shape {self.successor.shape}", probability.shape)
         table = replace(self._table(), probability=probability, reward=None, row_reward=None)
         check_table(table, self.H)
         twin = MDP.__new__(MDP)

@@ -34,7 +34,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -288,7 +288,8 @@ def shared_noise(table: Table, row: Any, outcome: Any, law: Any, event: Any, **f
 # -- laws of events as callers give them ---------------------------------------------------------------------------------
 
 
-class EventLaw(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLaw:
     """A law of events."""
 
     events: tuple[Any, ...]
@@ -323,7 +324,8 @@ def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
     if abs(total - 1.0) > SUM_TOL:
         hint = percentages(total) or "; divide by the sum if it holds weights"
         raise wrong(name, noise, "sum to 1", f"{total:.12g}{hint}")
-    return EventLaw(tuple(noise), p / total if abs(total - 1.0) > p.size * 2.0**-52 else p, 0.0)
+    p = p / total if abs(total - 1.0) > p.size * 2.0**-52 else p
+    return EventLaw(events=tuple(noise), probabilities=p, cut=0.0)
 
 
 def _from_scipy(noise: Any, mass: float | None, name: str) -> EventLaw:
@@ -344,4 +346,5 @@ def _from_scipy(noise: Any, mass: float | None, name: str) -> EventLaw:
     total = math.fsum(p)
     if not total > 0.0:
         raise wrong(name, noise, "put mass on whole numbers", "none")
-    return EventLaw(tuple(events.tolist()), p / total, max(0.0, 1.0 - total) if mass is not None else 0.0)
+    cut = max(0.0, 1.0 - total) if mass is not None else 0.0
+    return EventLaw(events=tuple(events.tolist()), probabilities=p / total, cut=cut)

@@ -200,14 +200,14 @@ def _fingerprint(state: Any) -> Any:
 
 def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
     """Every reachable state, and every transition out of it."""
-    laws, per_stage, H, first, limit, progress = search
+    per_stage, first, limit = search.per_stage, search.first, search.limit
     ask, allowed = _Stepper(step), _actions(actions)
     states: dict[Any, int] = dict.fromkeys(first, 0)
     acts: dict[Any, int] = {} if callable(actions) else {a: i for i, a in enumerate(allowed(None))}
     listed: list[tuple[int, Any, Any, Any, float]] = []  # stage, state, action, next state, reward
     level = list(first)
-    for h in range(H):
-        law = laws[h if per_stage else 0]
+    for h in range(search.H):
+        law = search.laws[h if per_stage else 0]
         after: dict[Any, None] = {}
         for s in level:
             for a in allowed(s):
@@ -226,7 +226,7 @@ def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
                         after[s_next] = None
                     elif per_stage:
                         after[s_next] = None
-            progress.say(f"{len(states):,} states, {len(listed):,} transitions")
+            search.progress.say(f"{len(states):,} states, {len(listed):,} transitions")
         level = list(after)
         if not level:
             break
@@ -296,7 +296,7 @@ def _sorted(values: Iterable[Any]) -> list[Any]:
 
 def _model(found: Found, search: Search, events_observed: bool, **optional: Any) -> MDP:
     """The model with the outcomes of every row, equal ones merged, and the noise behind them."""
-    laws, per_stage, H = search[:3]
+    laws, per_stage, H = search.laws, search.per_stage, search.H
     S, A, K = len(found.states), len(found.actions), H if per_stage else 1
     row = (found.stage * S + found.s) * A + found.a
     counts = np.bincount(row, minlength=K * S * A)

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +48,8 @@ class Progress:
             sys.stderr.flush()
 
 
-class Search(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
     """The input of a search: the laws of the events, the stages, the first states and the limits."""
 
     laws: list[EventLaw]
@@ -84,12 +85,12 @@ def follow_arrays(
     step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, search: Search
 ) -> Found:
     """Every reachable state, and every transition out of it."""
-    laws, per_stage, H, first, limit, progress = search
-    acts, events = _numbers(actions, "actions"), [_numbers(law.events, "events") for law in laws]
-    level = _first(first)
+    per_stage, limit = search.per_stage, search.limit
+    acts, events = _numbers(actions, "actions"), [_numbers(law.events, "events") for law in search.laws]
+    level = _first(search.first)
     known, blocks = level, []
     transitions = 0
-    for h in range(H):
+    for h in range(search.H):
         k = h if per_stage else 0
         after = []
         for part in np.array_split(level, max(1, math.ceil(len(level) * acts.size * events[k].size / CHUNK))):
@@ -98,7 +99,7 @@ def follow_arrays(
             after.append(_distinct(block[0]))
             blocks.append((np.full(len(block[1]), k), part, s, a, *block))
             transitions += len(block[1])
-            progress.say(f"{len(known):,} states, {transitions:,} transitions")
+            search.progress.say(f"{len(known):,} states, {transitions:,} transitions")
         reached = _distinct(np.concatenate(after))
         fresh = reached[_find(known, reached) < 0]
         if len(known) + len(fresh) > limit:
@@ -120,7 +121,7 @@ def follow_arrays(
         columns["s_next"].append(_find(known, s_next))
         columns["reward"].append(reward)
     mu = np.zeros(len(known))
-    mu[_find(known, _first(first, in_order=True))] = list(first.values())
+    mu[_find(known, _first(search.first, in_order=True))] = list(search.first.values())
     found = {name: np.concatenate(parts) for name, parts in columns.items()}
     return Found(states=known, actions=tuple(acts.tolist()), mu=mu, **found)
 

@@ -50,7 +50,7 @@ def frontier(
 ) -> Frontier:
     """All return laws that deterministic history-dependent policies of `mdp` attain, with their labels."""
     on = Columns.of_grid(mdp, exact_columns(mdp) if columns is None else columns)
-    return all_laws(mdp, on, EveryLaw(dominance, max_laws, max_bytes))
+    return all_laws(mdp, on, EveryLaw(dominance=dominance, max_laws=max_laws, max_bytes=max_bytes))
 
 
 def plan_frontier(
@@ -104,7 +104,7 @@ def _certainty(found: Frontier, i: int, value: float, tau: float, beta: float) -
     return bool(reached) and upper == value, upper
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class EveryLaw:
     """Rules of the exact frontier: all combinations, within a budget."""
 

@@ -16,7 +16,6 @@ kernels of equal value the first is chosen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,17 +57,9 @@ DENSE_FROM = 0.2  # share of possible successors from which one matrix product b
 MAX_DENSE = 2**22  # entries of laws or kernels that a matrix product may take
 
 
-class Greedy(NamedTuple):
-    """The result of the recursion for each of n kernels."""
-
-    actions: ActionArray  # (n, H, S)
-    values: FloatArray  # (n,) objective value of the retained law at the root
-    retained: FloatArray  # (n, H + 1, S) objective value of every retained law
-
-
 def greedy_policies(
     mdp: MDP, probabilities: FloatArray, tau: float, beta: float = 0.0, columns: Grid | None = None
-) -> Greedy:
+) -> Found:
     """Return the result of the recursion of Algorithm 3 for many kernels at once, on the outcomes and rewards of `mdp`.
 
     `probabilities` is (n, nnz): one entry per outcome that `mdp` stores; `mdp.staged()` stores every stage separately.
@@ -79,7 +70,7 @@ def greedy_policies(
     return _recursion(mdp, layout, _kernels(mdp, probabilities), tau, beta)
 
 
-def _recursion(mdp: MDP, layout: _Layout, kernels: FloatArray, tau: float, beta: float) -> Greedy:
+def _recursion(mdp: MDP, layout: _Layout, kernels: FloatArray, tau: float, beta: float) -> Found:
     n = kernels.shape[0]
     shape = (n, mdp.H, mdp.S)
     found = Found(np.empty(shape, action_dtype(mdp.A)), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
@@ -88,7 +79,7 @@ def _recursion(mdp: MDP, layout: _Layout, kernels: FloatArray, tau: float, beta:
         greedy_sweep(layout.stages, kernels, levels, found)
     else:
         _sweep_set(mdp, layout, kernels, levels, found)
-    return Greedy(*found)
+    return found
 
 
 def plan_greedy(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
@@ -98,7 +89,8 @@ def plan_greedy(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
     return plan_of(mdp, MarkovPolicy(found.actions[0]), tau, beta, "greedy")
 
 
-class Choice(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Choice:
     """The optimistic choice among candidate kernels."""
 
     actions: ActionArray  # (H, S)

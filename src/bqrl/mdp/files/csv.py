@@ -190,7 +190,7 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
         raise _fault(filled, body, header, place, sign) from None
     found = {role: np.concatenate(part) for role, part in parts.items()}
     return Listing(
-        ids={role: Codes(found[role], list(labels)) for role, labels in index.items()},
+        ids={role: Codes(code=found[role], labels=list(labels)) for role, labels in index.items()},
         probability=found["probability"],
         reward=found["reward"],
         stage=found.get(STAGE),
