@@ -25,7 +25,7 @@ def test_valid_arrays_come_back_as_64_bit_copies():
         (lambda: floats_of({"x": np.array(["a"])}, "x", (1,)), "the array 'x' must hold numbers, got <U1"),
         (lambda: floats_of({"x": np.array([1.0, np.nan])}, "x", (2,)), "the array 'x' must hold finite numbers"),
         (lambda: number_of({"x": np.ones(1)}, "x"), "must have shape (), got (1,)"),
-        (lambda: require(False, "y", "must rise"), "the array 'y' must rise"),
+        (lambda: require(False, "y", "rise", [2, 1]), "the array 'y' must rise, got [2, 1]"),
     ],
 )
 def test_bad_arrays_get_one_line(call, message):
