@@ -186,7 +186,7 @@ def test_missing_ids_are_empty():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(TABLE | {"next_state": ["Sick", None, "Well"]})
     for kind in ("object", "string"):
-        with pytest.raises(ModelError, match="row 1: the state is empty"):
+        with pytest.raises(ModelError, match="row 1: expected the state, got an empty cell"):
             MDP(frame.astype({"next_state": kind}), horizon=2)
     whole = pandas.DataFrame(TABLE | {"action": [0, 0, 1]}).astype({"action": "Int64"})
     assert_same(MDP(whole, horizon=2), MDP(TABLE, horizon=2), but=("action_names",))
@@ -206,7 +206,7 @@ def test_a_list_of_dicts_is_a_table():
     rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
     assert_same(MDP(rows, horizon=2), MDP(TABLE, horizon=2))
     del rows[1]["next_state"]
-    with pytest.raises(ModelError, match="row 1: the state is empty"):
+    with pytest.raises(ModelError, match="row 1: expected the state, got an empty cell"):
         MDP(rows, horizon=2)
 
 

@@ -104,7 +104,7 @@ def test_only_a_step_that_changes_its_arguments_gets_the_hint():
     def fails(states, actions, events):
         raise PermissionError("read-only file")
 
-    with pytest.raises(ModelError, match=r"raised PermissionError: read-only file$"):
+    with pytest.raises(ModelError, match=r"must return .*, got PermissionError: read-only file$"):
         arrays(fails)
 
 
