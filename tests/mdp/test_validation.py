@@ -89,7 +89,7 @@ def test_sizes_are_checked_where_a_model_is_built():
     long = MDP(P, R, horizon=10**6)
     assert long.H == 10**6
     wide = MDP([(0, 0, 0, 1.0, 0.0), (300, 0, 0, 1.0, 0.0)], horizon=2)
-    with pytest.raises(SizeError, match="at most 332225 stages fit with 301 states"):
+    with pytest.raises(SizeError, match="horizon must be at most 332225 with 301 states, got 400000"):
         wide.replace(horizon=400_000)
 
 

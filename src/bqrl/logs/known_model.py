@@ -82,7 +82,7 @@ def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tu
             where = np.flatnonzero(code == i)
             column = role if where.size else "next_state"
             where = where if where.size else np.flatnonzero(log.next_state == i)
-            problem = f"expected a {role} of the model, got {label!r}{near(label, place)}"
+            problem = f"expected one of the model's {role}s, got {label!r}{near(label, place)}"
             raise log.error(where[0] if where.size else 0, problem, column)
     return np.array([place[label] for label in labels], np.int64)
 

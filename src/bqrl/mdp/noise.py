@@ -332,7 +332,9 @@ def _from_scipy(noise: Any, mass: float | None, name: str) -> EventLaw:
     low, high = noise.support()
     inverse = noise.ppf if hasattr(noise, "ppf") else noise.icdf  # SciPy's new distributions have icdf
     if mass is None and not (math.isfinite(low) and math.isfinite(high)):
-        raise wrong(name, noise, "have finitely many events", remedy="cut it with mass, e.g. mass=0.9999")
+        raise wrong(
+            name, noise, "have finitely many events", "infinitely many", remedy="cut it with mass, e.g. mass=0.9999"
+        )
     if mass is not None:
         rest = 1.0 - mass
         if math.isfinite(low):

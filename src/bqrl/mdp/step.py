@@ -99,7 +99,9 @@ def from_step(
         else:
             if available is not None:
                 remedy = "give actions as a function of the state instead"
-                raise wrong("available", available, "be given with vectorized=True only", remedy=remedy)
+                raise wrong(
+                    "available", available, "be given with vectorized=True only", "vectorized=False", remedy=remedy
+                )
             found = _follow(step, actions, search)
     return _model(
         found,

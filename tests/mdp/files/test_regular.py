@@ -37,7 +37,7 @@ def test_a_compressed_file_is_unpacked_up_to_the_limit():
     with pytest.raises(SizeError, match="the unpacked file must have at most 9999 bytes, got 10000"):
         gunzip(content, 9_999)
     lying = content[:-4] + (5).to_bytes(4, "little")  # the trailer states 5 bytes
-    with pytest.raises((FileFormatError, SizeError), match=r"unpacks to at least|not a gzip file"):
+    with pytest.raises((FileFormatError, SizeError), match=r"must have at most 9999 bytes|expected a gzip file"):
         gunzip(lying, 9_999)
     with pytest.raises(FileFormatError, match="not a gzip file, or it is truncated"):
         gunzip(content[:17], 10_000)
