@@ -177,13 +177,11 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
         "hard_growth": (long, found["tables"]["hard_growth"], "episodes", "episodes T", "mean regret"),
     }
     colours = learner_colours(Contender(**one) for one in found.get("learners", ()))  # earlier versions stored none
-    look: dict[str, Any] = {
-        "scales": {"x": base.LOG, "y": base.LOG},
-        "colours": colours and {**colours, **dict(BOUNDS.values())},
-    }
+    colours |= dict(BOUNDS.values()) if colours else {}
+    scales = {"x": base.LOG, "y": base.LOG}
     averaged = "mean over runs with each action the best one; band: one standard error."
     return {
-        stem: base.chart(title, f"{head}; {averaged}", _curves(rows, x), *axes, **look)
+        stem: base.chart(title, f"{head}; {averaged}", _curves(rows, x), *axes, scales=scales, colours=colours)
         for stem, (head, rows, x, *axes) in parts.items()
     }
 
