@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bqrl.checks import choice, flag, nearest, number, numbers, random_seed, shown, whole
+from bqrl.checks import choice, flag, nearest, number, numbers, random_seed, shown, whole, wrong, wrong_type
 from bqrl.errors import ArgumentError, ArgumentTypeError
 
 
@@ -116,3 +116,11 @@ def test_a_flag_is_true_or_false_and_not_a_number():
         flag(None, "monotone")
     with pytest.raises(ArgumentTypeError, match="stationary must be True, False or None, got 1"):
         flag(1, "stationary", optional=True)
+
+
+@pytest.mark.parametrize(("kind", "error"), [(wrong, ArgumentError), (wrong_type, ArgumentTypeError)])
+def test_errors_carry_name_and_value(kind, error):
+    found = kind("rho", 3, "be small", remedy="choose less")
+    assert isinstance(found, error)
+    assert (found.name, found.value, str(found)) == ("rho", 3, "rho must be small, got 3; choose less")
+    assert str(kind("rho", [3.0], "be small", "3")) == "rho must be small, got 3"

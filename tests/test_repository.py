@@ -113,6 +113,32 @@ def test_our_modules_import_one_another_at_the_top():
     assert hidden == [("display.py", "def views() -> ModuleType:")]
 
 
+POSITIONAL = {"Law", "Randomised"}  # built as Law(values, probabilities) and Randomised(probabilities)
+FOLDERS = {"cli", "experiments", "results", "study"}  # whose records may still be built by position
+
+
+def positional_records(code: str) -> list[str]:
+    """The dataclasses of a module that can be built by position."""
+    classes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ClassDef)]
+    return [
+        each.name
+        for each in classes
+        for decorator in map(ast.unparse, each.decorator_list)
+        if decorator.split("(")[0].endswith("dataclass") and "kw_only=True" not in decorator
+    ]
+
+
+def test_positional_records_are_found():
+    code = "@dataclass(frozen=True)\nclass A: ...\n@dataclass(kw_only=True)\nclass B: ...\n@dataclass\nclass C: ...\n"
+    assert positional_records(code) == ["A", "C"]
+
+
+def test_records_are_built_by_keyword():
+    package = ROOT / "src" / "bqrl"
+    paths = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in FOLDERS]
+    assert {name for path in paths for name in positional_records(path.read_text())} == POSITIONAL
+
+
 DOCUMENTED = [path for path in sorted((ROOT / "src" / "bqrl").rglob("*.py")) if ">>> " in path.read_text()]
 
 

@@ -47,6 +47,26 @@ def nearest(given: Any, options: Iterable[str], *, listed: bool = True) -> str:
     )
 
 
+def wrong(name: str, value: Any, rule: str, got: Any = None, *, remedy: str = "") -> ArgumentError:
+    """The error "NAME must RULE, got GOT; REMEDY" with its fields; without `got`, the value is shown."""
+    return ArgumentError(_message(name, value, rule, got, remedy), name=name, value=value)
+
+
+def wrong_type(name: str, value: Any, rule: str, got: Any = None, *, remedy: str = "") -> ArgumentTypeError:
+    """The same for a value of the wrong type."""
+    return ArgumentTypeError(_message(name, value, rule, got, remedy), name=name, value=value)
+
+
+def unknown_argument(owner: str, name: str, value: Any, valid: Iterable[str]) -> ArgumentTypeError:
+    """The error about an argument that `owner` does not have."""
+    hint = nearest(name, valid) if valid else "; it takes none"
+    return ArgumentTypeError(f"expected a parameter of {owner}, got {name!r}{hint}", name=name, value=value)
+
+
+def _message(name: str, value: Any, rule: str, got: Any, remedy: str) -> str:
+    return f"{name} must {rule}, got {shown(value) if got is None else got}{remedy and f'; {remedy}'}"
+
+
 def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf, ends: str = "[]") -> float:
     """`value` as a finite float between `low` and `high`; `ends` says which ends are included: "(]" for (0, 1]."""
     try:
@@ -54,15 +74,11 @@ def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf
             raise TypeError
         found = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentTypeError(
-            f"{name} must be a number{_interval(low, high, ends)}, got {shown(value)}", name=name, value=value
-        ) from None
+        raise wrong_type(name, value, f"be a number{_interval(low, high, ends)}") from None
     above = found >= low if ends[0] == "[" else found > low
     below = found <= high if ends[1] == "]" else found < high
     if not (math.isfinite(found) and above and below):
-        raise ArgumentError(
-            f"{name} must be a number{_interval(low, high, ends)}, got {short(found)}", name=name, value=value
-        )
+        raise wrong(name, value, f"be a number{_interval(low, high, ends)}", short(found))
     return found
 
 
@@ -79,35 +95,33 @@ def numbers(value: Any, name: str, low: float = -math.inf) -> NDArray[np.float64
             raise TypeError
         found = np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentTypeError(
-            f"{name} must be a number or an array of numbers, got {shown(value)}", name=name, value=value
-        ) from None
+        raise wrong_type(name, value, "be a number or an array of numbers") from None
     if not np.all(np.isfinite(found)):
         worst = found[~np.isfinite(found)].flat[0]
-        raise ArgumentError(f"{name} must be finite, got {worst:g}", name=name, value=value)
+        raise wrong(name, value, "be finite", f"{worst:g}")
     if np.any(found < low):
-        raise ArgumentError(f"{name} must be at least {low:g}, got {found.min():g}", name=name, value=value)
+        raise wrong(name, value, f"be at least {low:g}", f"{found.min():g}")
     return found
 
 
 def whole(value: Any, name: str, low: int = 0, high: int | None = None) -> int:
     """`value` as an int from `low` to `high`."""
-    limits = f"at least {low}" if high is None else f"from {low} to {high}"
+    rule = f"be a whole number {f'at least {low}' if high is None else f'from {low} to {high}'}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise ArgumentTypeError(f"{name} must be a whole number {limits}, got {shown(value)}", name=name, value=value)
+        raise wrong_type(name, value, rule)
     if value < low or (high is not None and value > high):
-        raise ArgumentError(f"{name} must be a whole number {limits}, got {shown(value)}", name=name, value=value)
+        raise wrong(name, value, rule)
     return int(value)
 
 
 def choice(value: Any, name: str, options: Iterable[str]) -> str:
     """`value` if it is one of the options."""
     valid = tuple(options)
-    if not isinstance(value, str) or value not in valid:
-        error = ArgumentError if isinstance(value, str) else ArgumentTypeError
-        listed = ", ".join(map(repr, valid))
-        hint = nearest(value, valid, listed=False) if isinstance(value, str) else ""
-        raise error(f"{name} must be one of {listed}, got {shown(value)}{hint}", name=name, value=value)
+    rule = f"be one of {', '.join(map(repr, valid))}"
+    if not isinstance(value, str):
+        raise wrong_type(name, value, rule)
+    if value not in valid:
+        raise wrong(name, value, rule, f"{shown(value)}{nearest(value, valid, listed=False)}")
     return value
 
 
@@ -115,8 +129,7 @@ def flag(value: Any, name: str, *, optional: bool = False) -> Any:
     """`value` as True or False, or None if it is `optional`."""
     if isinstance(value, (bool, np.bool_)) or (optional and value is None):
         return None if value is None else bool(value)
-    valid = "True, False or None" if optional else "True or False"
-    raise ArgumentTypeError(f"{name} must be {valid}, got {shown(value)}", name=name, value=value)
+    raise wrong_type(name, value, f"be {'True, False or None' if optional else 'True or False'}")
 
 
 def random_seed(value: Any, name: str = "seed") -> int:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bqrl.checks import shown
-from bqrl.errors import ArgumentTypeError, FileFormatError
+from bqrl.checks import shown, wrong_type
+from bqrl.errors import FileFormatError
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
 from bqrl.mdp import files
@@ -22,7 +22,9 @@ from bqrl.mdp.policy_arrays import policy_from_arrays
 
 
 def _refuse_checkpoint(arrays: dict[str, Any]) -> NoReturn:
-    raise FileFormatError("this is a checkpoint of a run; continue it with learn(..., checkpoint=path)")
+    raise FileFormatError(
+        "expected a model, policy, record or estimate, got a checkpoint; continue it with learn(..., checkpoint=path)"
+    )
 
 
 KINDS: Kinds = {  # by the marker in an .npz file; files without a marker hold models
@@ -68,8 +70,8 @@ def load(
     >>> policy = load("policy.npz")  # doctest: +SKIP
     """
     if not isinstance(path, (str, os.PathLike)):
-        remedy = "; pass a table to bqrl.MDP" if is_frame(path) else ""
-        raise ArgumentTypeError(f"path must be a file name, got {type(path).__name__}{remedy}", name="path")
+        remedy = "pass a table to bqrl.MDP" if is_frame(path) else ""
+        raise wrong_type("path", path, "be a file name", type(path).__name__, remedy=remedy)
     return load_model(
         path, max_bytes=max_bytes, kinds=KINDS, horizon=horizon, start=start, discount=discount, columns=columns
     )
@@ -97,10 +99,12 @@ def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:
     elif isinstance(thing, (Policy, Record, Estimate)):
         thing.save(path)
     else:
-        raise ArgumentTypeError(
-            f"save expects a model, policy, record or estimate, got {shown(type(thing).__name__)}; save plan.policy of a plan",
-            name="thing",
-            value=thing,
+        raise wrong_type(
+            "thing",
+            thing,
+            "be a model, policy, record or estimate",
+            shown(type(thing).__name__),
+            remedy="save plan.policy of a plan",
         )
 
 
@@ -109,5 +113,7 @@ def load_policy(path: str | Path) -> Policy:
     warnings.warn("load_policy is deprecated; use bqrl.load", DeprecationWarning, stacklevel=2)
     found = load(path)
     if not isinstance(found, Policy):
-        raise FileFormatError(f"{Path(path).name}: expected a policy, got {type(found).__name__}", file=str(path))
+        raise FileFormatError(
+            f"{Path(path).name}: expected a policy, got {type(found).__name__}; use bqrl.load", file=str(path)
+        )
     return found

@@ -22,11 +22,11 @@ def test_gymnasium_passes_parameters_to_the_builder():
 @pytest.mark.parametrize(
     ("call", "exception", "message"),
     [
-        (lambda: make("Gamblr"), ValueError, "there is no problem called 'Gamblr'; did you mean 'Gambler'?"),
+        (lambda: make("Gamblr"), ValueError, "name must be a known problem, got 'Gamblr'; did you mean 'Gambler'?"),
         (lambda: make(3), TypeError, "name must be a string such as 'AssetSelling', got int"),
-        (lambda: make("Gambler", gaol=6), TypeError, "Gambler has no parameter 'gaol'; did you mean 'goal'?"),
+        (lambda: make("Gambler", gaol=6), TypeError, "a parameter of Gambler, got 'gaol'; did you mean 'goal'?"),
         (lambda: make("Gambler", goal=1), ValueError, "goal must be a whole number at least 2, got 1"),
-        (lambda: make("Garnet", shared=True), TypeError, "Garnet has no parameter 'shared'"),
+        (lambda: make("Garnet", shared=True), TypeError, "expected a parameter of Garnet, got 'shared'"),
     ],
 )
 def test_bad_names_and_parameters_get_one_line(call, exception, message):

@@ -53,16 +53,16 @@ TWO = "1,0,a,x,1,b,\n1,1,b,x,1,a,\n"
 @pytest.mark.parametrize(
     ("rows", "options", "line", "column", "words"),
     [
-        ("1,0,a,x,1,b,\n1,2,b,x,1,a,\n2,0,a,x,1,b,\n", {}, 3, "stage", "stage 2 follows stage 0"),
-        ("1,0,a,x,1,b,\n1,0,b,x,1,a,\n2,0,a,x,1,b,\n", {}, 3, "stage", "repeated"),
-        (TWO + "2,1,a,x,1,b,\n", {}, 4, "stage", "begins at stage 1, expected 0"),
+        ("1,0,a,x,1,b,\n1,2,b,x,1,a,\n2,0,a,x,1,b,\n", {}, 3, "stage", "expected stage 1, got 2; add"),
+        ("1,0,a,x,1,b,\n1,0,b,x,1,a,\n2,0,a,x,1,b,\n", {}, 3, "stage", "expected stage 1, got 0; drop one of the rows"),
+        (TWO + "2,1,a,x,1,b,\n", {}, 4, "stage", "expected stage 0, got 1; add the missing steps"),
         (TWO + "2,first,a,x,1,b,\n", {}, 4, "stage", "whole number"),
-        (TWO + "2,0,a,x,1,b,\n2,1,a,x,1,b,\n", {}, 4, "next_state", "next_state is 'b'"),
-        (TWO + "2,0,a,x,1,b,\n", {"horizon": 1}, 3, "stage", "more than 1 steps"),
-        (TWO, {}, 2, "episode", "one episode only"),
-        (TWO + "2,0,,x,1,b,\n", {}, 4, "state", "missing"),
+        (TWO + "2,0,a,x,1,b,\n2,1,a,x,1,b,\n", {}, 4, "next_state", "the state of the next step, got 'b'"),
+        (TWO + "2,0,a,x,1,b,\n", {"horizon": 1}, 3, "stage", "at most 1 steps per episode, got 2; pass horizon=2"),
+        (TWO, {}, 2, "episode", "expected many episodes, got one"),
+        (TWO + "2,0,,x,1,b,\n", {}, 4, "state", "expected the state, got an empty cell"),
         (TWO + "2,0,a,x,1,b,termnal\n", {}, 4, "end", "did you mean 'terminal'"),
-        ("1,0,a,x,1,b,terminal\n1,1,b,x,1,a,\n2,0,a,x,1,b,\n", {}, 2, "end", "continues after its end"),
+        ("1,0,a,x,1,b,terminal\n1,1,b,x,1,a,\n2,0,a,x,1,b,\n", {}, 2, "end", "got a step that others follow"),
     ],
 )
 def test_bad_logs_are_one_line_with_their_place(tmp_path, rows, options, line, column, words):
@@ -78,7 +78,7 @@ def test_bad_logs_are_one_line_with_their_place(tmp_path, rows, options, line, c
 def test_a_state_that_ends_episodes_sometimes_is_refused(tmp_path):
     path = tmp_path / "bad.csv"
     path.write_text("episode,state,action,reward,next_state\n1,a,x,1,b\n1,b,x,1,a\n2,a,x,1,b\n")
-    with pytest.raises(FileFormatError, match="line 4, column 'next_state': state 'b' ends this episode, but line 3"):
+    with pytest.raises(FileFormatError, match="at the end of an episode, got 'b', from which line 3 continues"):
         order_episodes(read_columns(path), None, None)
     assert order_episodes(read_columns(path), None, "truncated").next_state[-1] >= 0
 

@@ -17,7 +17,7 @@ from bqrl.logs.fit import fit
         ({"ends": "cut"}, "ends must be one of"),
         ({"reward_by": "state"}, "reward_by must be one of"),
         ({"stationary": 1}, "stationary must be True or False"),
-        ({"start": "t"}, "start names the state 't'"),
+        ({"start": "t"}, "start must name states of the log, got 't'"),
         ({"known": [("s", "a", "s", 1.0)]}, "known must hold tuples of 5 or 6"),
         ({"support": "all"}, "support must be one of 'states'"),
         ({"model": 3}, "model must be an MDP"),

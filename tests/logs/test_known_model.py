@@ -19,8 +19,8 @@ def test_a_model_names_labels_and_outcomes():
     assert estimate.counts[0, :, 0].tolist() == [3, 1]
     assert estimate.mdp.probability.tolist() == [1 / 3, 2 / 3, 1.0]
     for changed, words in (
-        ({"state": ["s", "u", "s", "s"]}, "the model has no state 'u'"),
-        ({"action": ["a", "b", "a", "a"]}, "the model has no action 'b'"),
+        ({"state": ["s", "u", "s", "s"]}, "log, row 1, column 'state': expected one of the model's states, got 'u'"),
+        ({"action": ["a", "b", "a", "a"]}, "expected one of the model's actions, got 'b'"),
         ({"reward": [7.0, 1.0, 0.0, 0.0]}, "no outcome with this next_state and reward 7"),
     ):
         with pytest.raises(FileFormatError, match=words):
@@ -50,7 +50,7 @@ def test_the_log_must_fit_into_the_model():
     with pytest.raises(ArgumentError, match="stationary must be False"):
         fit(log, model=mdp.with_noise(None).staged(), stationary=True)
     short = {name: column[:-1] for name, column in log.items()}
-    with pytest.raises(FileFormatError, match="ends before the horizon; name the next_state"):
+    with pytest.raises(FileFormatError, match=r"row 249.*expected an episode that lasts to the horizon, got"):
         fit({name: column for name, column in short.items() if name != "next_state"}, model=mdp)
 
 
@@ -74,7 +74,7 @@ def test_events_count_where_outcomes_hide_them():
         events.append(names[rng.choice(possible, p=law[possible] / law[possible].sum())])
     hidden, shown = fit(log, model=mdp), fit(log | {"event": events}, model=mdp)
     assert shown.counts.max() > hidden.counts.max()
-    with pytest.raises(FileFormatError, match="column 'event': the event '99' is not in the noise law"):
+    with pytest.raises(FileFormatError, match="column 'event': expected an event of the noise law, got '99'"):
         fit(log | {"event": ["99", *events[1:]]}, model=mdp)
     full, order_none = mdp.state_label(mdp.S - 1), mdp.action_label(0)  # a full stock separates demands
     step = int(np.flatnonzero((log["state"] == full) & (log["action"] == order_none))[0])
@@ -82,7 +82,7 @@ def test_events_count_where_outcomes_hide_them():
     leads = [mdp.state_label(int(mdp.successor[mdp.noise.pair_outcome[first + j]])) for j in range(len(names))]
     other = next(name for name, s_next in zip(names, leads, strict=True) if s_next != log["next_state"][step])
     swapped = [*events[:step], other, *events[step + 1 :]]
-    with pytest.raises(FileFormatError, match="column 'event': in the model this event leads to state"):
+    with pytest.raises(FileFormatError, match="to which this event leads in the model, got '3 in stock'"):
         fit(log | {"event": swapped}, model=mdp)
 
 
@@ -107,6 +107,6 @@ def test_a_reward_that_the_model_does_not_have_is_refused_also_where_the_next_st
     model = bqrl.MDP(rows, horizon=2, state_names=["a", "b"], action_names=["x"])
     log = {"episode": [0, 0, 1, 1], "state": ["a", "b"] * 2, "action": ["x"] * 4, "reward": [1.0, 2.0, 1.0, 7.0]}
     for stationary in (True, False):
-        with pytest.raises(FileFormatError, match="row 3: the model has no outcome with the reward 7 in its row"):
+        with pytest.raises(FileFormatError, match="expected the reward of an outcome of this row, got 7"):
             fit(log, stationary=stationary, model=model)
     assert fit(log | {"reward": [1.0, 2.0, 1.0, 2.0]}, model=model).counted == 2

@@ -83,11 +83,11 @@ def test_headers_by_synonym_and_by_choice(tmp_path):
 @pytest.mark.parametrize(
     ("content", "line", "column", "words"),
     [
-        ("episode,stat,action,reward\n1,a,x,1\n", 1, "state", "nearest header is 'stat'"),
+        ("episode,stat,action,reward\n1,a,x,1\n", 1, "state", "pass columns={'state': 'stat'}"),
         (HEADER + "1,0,a,x,1,a\n1,1,a,x,nan,a\n", 3, "reward", "finite number"),
         (HEADER + "1,0,a,x,1,a\n\n1,1,a,x,,a\n", 4, "reward", "finite number"),
         (HEADER + '1,0,"a\nb",x,1,a\n1,1,a,x,much,a\n', 4, "reward", "'much'"),
-        (HEADER + "1,0,a,x,1,a\n1,1,a,x,1\n", 3, None, "has 5 fields, the header has 6"),
+        (HEADER + "1,0,a,x,1,a\n1,1,a,x,1\n", 3, None, "expected 6 fields as in the header, got 5"),
         (HEADER, 1, None, "no rows"),
         ('episode,state,"action,reward\n1,a,x,1\n', 1, None, "is a quote left open?"),
         ("episode\tstate\taction\treward\n1\ta\tx\t1\n", 1, None, "names separated by commas"),
@@ -135,7 +135,9 @@ def test_damaged_files_are_one_line(tmp_path, damage):
         file.write(HEADER.encode() + b"1,0,a,x,1,a\n" * 50_000 + (b"\xff\xff\n" if damage == "not text" else b""))
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(FileFormatError, match=r"^log\.csv\.gz, near line \d+: cannot be read") as caught:
+    with pytest.raises(
+        FileFormatError, match=r"^log\.csv\.gz, near line \d+: expected CSV text in UTF-8, got"
+    ) as caught:
         read_columns(path)
     assert "\n" not in str(caught.value)
 
@@ -143,6 +145,6 @@ def test_damaged_files_are_one_line(tmp_path, damage):
 @pytest.mark.parametrize("content", ["", "\n", "   "])
 def test_an_empty_log_is_one_line_that_shows_a_header(tmp_path, content):
     (tmp_path / "log.csv").write_text(content)
-    with pytest.raises(FileFormatError, match="the log is empty; expected a header such as episode,state") as caught:
+    with pytest.raises(FileFormatError, match="such as episode,state,action,reward, got an empty log") as caught:
         bqrl.fit(tmp_path / "log.csv")
     assert len(str(caught.value).splitlines()) == 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bqrl.errors import FileFormatError
-from bqrl.mdp.arrays import floats_of, number_of, require, whole_numbers_of
+from bqrl.mdp.arrays import floats_of, number_of, read_only, require, whole_numbers_of
 
 
 def test_valid_arrays_come_back_as_64_bit_copies():
@@ -25,7 +25,7 @@ def test_valid_arrays_come_back_as_64_bit_copies():
         (lambda: floats_of({"x": np.array(["a"])}, "x", (1,)), "the array 'x' must hold numbers, got <U1"),
         (lambda: floats_of({"x": np.array([1.0, np.nan])}, "x", (2,)), "the array 'x' must hold finite numbers"),
         (lambda: number_of({"x": np.ones(1)}, "x"), "must have shape (), got (1,)"),
-        (lambda: require(False, "y", "must rise"), "the array 'y' must rise"),
+        (lambda: require(False, "y", "rise", [2, 1]), "the array 'y' must rise, got [2, 1]"),
     ],
 )
 def test_bad_arrays_get_one_line(call, message):
@@ -33,3 +33,12 @@ def test_bad_arrays_get_one_line(call, message):
         call()
     assert message in str(caught.value)
     assert caught.value.column in ("n", "x", "y")
+
+
+def test_read_only_is_a_view():
+    array = np.zeros(2)
+    view = read_only(array)
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 1.0
+    array[0] = 2.0
+    assert view[0] == 2.0

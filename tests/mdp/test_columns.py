@@ -57,12 +57,12 @@ def test_the_caller_chooses_in_any_case():
 
 
 FAULTS = [
-    (["state", "action", "next_state", "probability"], "there is no column for the reward;", "reward"),
-    ([*USUAL[:4], "rewrd"], "is it 'rewrd'? choose with columns={'reward': ...}", "reward"),
-    ([*USUAL[:4], "x", "y"], "there is no column for the reward among 'x', 'y';", "reward"),
-    (USUAL[1:], "there is no column for the state;", "state"),  # next_state is taken and not the nearest header
-    (["s", "source", *USUAL[1:]], "'s' and 'source' could both hold the state", "state"),
-    ([*USUAL, "reward"], "the column 'reward' appears twice; rename one of them", "reward"),
+    (["state", "action", "next_state", "probability"], "expected a column for the reward, got none", "reward"),
+    ([*USUAL[:4], "rewrd"], "expected a column for the reward, got 'rewrd'", "reward"),
+    ([*USUAL[:4], "x", "y"], "expected a column for the reward, got 'x', 'y'", "reward"),
+    (USUAL[1:], "expected a column for the state, got none", "state"),  # next_state is taken and not the nearest header
+    (["s", "source", *USUAL[1:]], "expected one column for the state, got 's' and 'source'", "state"),
+    ([*USUAL, "reward"], "expected distinct headers, got 'reward' twice; rename one of them", "reward"),
 ]
 
 
@@ -76,7 +76,7 @@ def test_a_bad_header_gets_one_line(header, phrase, column):
 
 CHOICES = [
     ({"stat": "state"}, "got 'stat'; did you mean 'state'?"),
-    ({"state": "stte"}, "there is no column 'stte'; did you mean 'state'?"),
+    ({"state": "stte"}, "columns must name headers of the table, got 'stte'; did you mean 'state'?"),
     ({"state": "state", "next_state": "state"}, "columns must give each role a column of its own"),
 ]
 

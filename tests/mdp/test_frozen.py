@@ -85,5 +85,5 @@ def test_values_of_states_survive_every_copy():
 def test_rows_outside_the_model_are_refused(place):
     mdp = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
     assert mdp.outcomes(2, 1, 0)[0].tolist() == [1]
-    with pytest.raises(IndexError, match=r"must be below \(3, 2, 1\), got"):
+    with pytest.raises(IndexError, match=r"\(stage, state, action\) must be from \(0, 0, 0\) to \(2, 1, 0\), got"):
         mdp.outcomes(*place)

@@ -38,22 +38,22 @@ def test_stages_in_a_column():
 
 
 FAULTS = [
-    ("mixed ids", lambda: MDP(table(state=["Well", "1", "Sick"]), horizon=2), "row 0: the state 'Well' is a name where other states are numbers", "state"),
-    ("an empty id", lambda: MDP(table(next_state=["Sick", "", "Well"]), horizon=2), "row 1: the state is empty", "next_state"),
-    ("an unknown name", lambda: MDP(TABLE, horizon=2, state_names=["Well", "Sik"]), "row 2: there is no state 'Sick'; did you mean 'Sik'?", "state"),
-    ("ids from 2", lambda: MDP(table(state=[2, 2, 3], next_state=[3, 2, 2]), horizon=2), "the smallest state id is 2", "state"),
-    ("a name in another case", lambda: MDP(table(state=["Well", "Well", "sick"]), horizon=2), "state Sick is reachable at stage 2 but has no action; is it the state sick?", None),
-    ("half an id", lambda: MDP(table(action=[0.5, 0.5, 1]), horizon=2), "row 0: the action must be a name or a whole number", "action"),
-    ("a NaN id", lambda: MDP(table(action=[0.0, 0.0, np.nan]), horizon=2), "row 2: the action is empty", "action"),
+    ("mixed ids", lambda: MDP(table(state=["Well", "1", "Sick"]), horizon=2), "row 0: expected a number as for other states, got the name 'Well'", "state"),
+    ("an empty id", lambda: MDP(table(next_state=["Sick", "", "Well"]), horizon=2), "row 1: expected the state, got an empty cell", "next_state"),
+    ("an unknown name", lambda: MDP(TABLE, horizon=2, state_names=["Well", "Sik"]), "row 2: expected one of the named states, got 'Sick'; did you mean 'Sik'?", "state"),
+    ("ids from 2", lambda: MDP(table(state=[2, 2, 3], next_state=[3, 2, 2]), horizon=2), "row 0: expected state ids from 0 or 1 on, got 2", "state"),
+    ("a name in another case", lambda: MDP(table(state=["Well", "Well", "sick"]), horizon=2), "state Sick, reachable at stage 2, must have an action, got none; is it the state sick?", None),
+    ("half an id", lambda: MDP(table(action=[0.5, 0.5, 1]), horizon=2), "row 0: expected a name or a whole number from 0 or 1, got '0.5'", "action"),
+    ("a NaN id", lambda: MDP(table(action=[0.0, 0.0, np.nan]), horizon=2), "row 2: expected the action, got an empty cell", "action"),
     ("percentages", lambda: MDP(table(probability=[25, 75, 100]), horizon=2), "the row sums to 100: percentages? divide them by 100", "probability"),
-    ("a negative probability", lambda: MDP(table(probability=[-0.25, 1.25, 1]), horizon=2), "row 0: the probability must be a number in [0, 1]", "probability"),
-    ("a row below 1", lambda: MDP(table(probability=[0.25, 0.5, 1]), horizon=2), "row 0: row (s=Well, a=wait) sums to 0.75", "probability"),
-    ("a row twice", lambda: MDP({k: [*v, v[2]] for k, v in TABLE.items()}, horizon=2), "rows 2 and 3 both give (s=Sick, a=cure, s'=Well)", None),
-    ("a word for a number", lambda: MDP(table(reward=[1, "two", 3]), horizon=2), "is not a number (column reward)", "reward"),
-    ("a word among numbers as text", lambda: MDP(table(reward=["1", "2", "three"]), horizon=2), "row 2: 'three' is not a number", "reward"),
-    ("an infinite reward", lambda: MDP(table(reward=[1, np.inf, 3]), horizon=2), "row 1: the reward must be a finite number, got inf", "reward"),
-    ("columns of two lengths", lambda: MDP(table(reward=[1, 2]), horizon=2), "must be of one length", None),
-    ("no rows", lambda: MDP({name: [] for name in TABLE}, horizon=2), "at least one transition", None),
+    ("a negative probability", lambda: MDP(table(probability=[-0.25, 1.25, 1]), horizon=2), "row 0: expected a probability in [0, 1], got -0.25", "probability"),
+    ("a row below 1", lambda: MDP(table(probability=[0.25, 0.5, 1]), horizon=2), "row 0: row (s=Well, a=wait) must sum to 1, got 0.75", "probability"),
+    ("a row twice", lambda: MDP({k: [*v, v[2]] for k, v in TABLE.items()}, horizon=2), "rows 2 and 3: expected distinct outcomes, got (s=Sick, a=cure, s'=Well) with reward -2 twice", None),
+    ("a word for a number", lambda: MDP(table(reward=[1, "two", 3]), horizon=2), "row 1: expected a number, got 'two' (column reward)", "reward"),
+    ("a word among numbers as text", lambda: MDP(table(reward=["1", "2", "three"]), horizon=2), "row 2: expected a number, got 'three' (column reward)", "reward"),
+    ("an infinite reward", lambda: MDP(table(reward=[1, np.inf, 3]), horizon=2), "row 1: expected a finite reward, got inf", "reward"),
+    ("columns of two lengths", lambda: MDP(table(reward=[1, 2]), horizon=2), "the columns of a table must have one length of at least 1, got {'action': 3, 'next_state': 3, 'probability': 3, 'reward': 2, ...}", None),
+    ("no rows", lambda: MDP({name: [] for name in TABLE}, horizon=2), "the columns of a table must have one length of at least 1, got {'action': 0, 'next_state': 0, 'probability': 0, 'reward': 0, ...}", None),
     ("a matrix for a column", lambda: MDP(table(reward=[[1], [2], [3]]), horizon=2), "must be a flat list", "reward"),
 ]  # fmt: skip
 
@@ -65,8 +65,8 @@ def test_a_bad_table_gets_one_line(call, phrase, column):
 
 ARGUMENTS = [
     ("columns without a table", {"transitions": [(0, 0, 0, 1, 0)], "columns": {"state": "s"}}, "with a table"),
-    ("rewards beside a table", {"rewards": [[1.0]]}, "rewards must be omitted with a table"),
-    ("an unknown first state", {"start": {"Wel": 1.0}}, "there is no state 'Wel'; did you mean 'Well'?"),
+    ("rewards beside a table", {"rewards": [[1.0]]}, "rewards must not be given with a table, which has its own columns, got [[1.0]]"),
+    ("an unknown first state", {"start": {"Wel": 1.0}}, "start must name a state, got 'Wel'; did you mean 'Well'?"),
     ("a start in percentages", {"start": {"Well": 80, "Sick": 20}}, "sum 100: percentages?"),
     ("a start below 1", {"start": {"Well": 0.8}}, "the sum 0.8"),
     ("a negative share", {"start": {"Well": 1.5, "Sick": -0.5}}, "start['Sick'] must be a number of at least 0, got -0.5"),
@@ -124,12 +124,12 @@ def test_an_event_of_probability_zero_stays_possible():
 
 
 EVENT_FAULTS = [
-    ("two probabilities", {"probability": [0.3, 0.7, 0.6, 0.4, 1.0]}, "row 2: the event 'dry' has the probability 0.6 here and 0.7 in row 1; give rows with other probabilities another law in a column 'law', or rename the column"),
-    ("an event twice", {"event": ["rain", "rain", "dry", "rain", ""], "probability": [0.5, 0.5, 0.5, 0.5, 1.0]}, "must list every event of one law once"),
-    ("a line without its event", {"event": ["rain", "", "dry", "rain", ""]}, "must list every event of one law once"),
-    ("an event that is missing", {"event": ["rain", "dry", "dry", "rain", "rain"], "probability": [0.3, 0.7, 0.7, 0.3, 0.3], "state": ["empty", "empty", "full", "full", "mud"], "next_state": ["full", "empty", "full", "full", "mud"]}, "sums to 0.3"),
-    ("an event of probability zero that is missing", {"event": ["rain", "dry", "dry", "rain", "hail"], "probability": [0.3, 0.7, 0.7, 0.3, 1.0]}, "must list every event of one law once"),
-    ("two laws in a row", {"law": ["a", "b", "a", "a", ""]}, "must list every event of one law once"),
+    ("two probabilities", {"probability": [0.3, 0.7, 0.6, 0.4, 1.0]}, "row 2: expected the probability 0.7 of event 'dry' as in row 1, got 0.6; give rows with other probabilities another law in a column 'law', or rename the column"),
+    ("an event twice", {"event": ["rain", "rain", "dry", "rain", ""], "probability": [0.5, 0.5, 0.5, 0.5, 1.0]}, "row 1: expected each event of one law once per row, or no event in the whole row, got other events"),
+    ("a line without its event", {"event": ["rain", "", "dry", "rain", ""]}, "row 0: expected each event of one law once per row, or no event in the whole row, got other events"),
+    ("an event that is missing", {"event": ["rain", "dry", "dry", "rain", "rain"], "probability": [0.3, 0.7, 0.7, 0.3, 0.3], "state": ["empty", "empty", "full", "full", "mud"], "next_state": ["full", "empty", "full", "full", "mud"]}, "row 4: row (s=mud, a=rest) must sum to 1, got 0.3"),
+    ("an event of probability zero that is missing", {"event": ["rain", "dry", "dry", "rain", "hail"], "probability": [0.3, 0.7, 0.7, 0.3, 1.0]}, "row 4: expected each event of one law once per row, or no event in the whole row, got other events"),
+    ("two laws in a row", {"law": ["a", "b", "a", "a", ""]}, "row 1: expected each event of one law once per row, or no event in the whole row, got other events"),
 ]  # fmt: skip
 
 
@@ -186,7 +186,7 @@ def test_missing_ids_are_empty():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(TABLE | {"next_state": ["Sick", None, "Well"]})
     for kind in ("object", "string"):
-        with pytest.raises(ModelError, match="row 1: the state is empty"):
+        with pytest.raises(ModelError, match="row 1: expected the state, got an empty cell"):
             MDP(frame.astype({"next_state": kind}), horizon=2)
     whole = pandas.DataFrame(TABLE | {"action": [0, 0, 1]}).astype({"action": "Int64"})
     assert_same(MDP(whole, horizon=2), MDP(TABLE, horizon=2), but=("action_names",))
@@ -206,7 +206,7 @@ def test_a_list_of_dicts_is_a_table():
     rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
     assert_same(MDP(rows, horizon=2), MDP(TABLE, horizon=2))
     del rows[1]["next_state"]
-    with pytest.raises(ModelError, match="row 1: the state is empty"):
+    with pytest.raises(ModelError, match="row 1: expected the state, got an empty cell"):
         MDP(rows, horizon=2)
 
 

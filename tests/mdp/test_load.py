@@ -22,5 +22,5 @@ def test_a_fixed_horizon_cannot_be_overridden(tmp_path):
         for ending in ("npz", "json"):
             save(mdp, tmp_path / f"model.{ending}")
             assert_same(mdp, load(tmp_path / f"model.{ending}", horizon=3))
-            with pytest.raises(ValueError, match=f"^model.{ending}: horizon is fixed at 3"):
+            with pytest.raises(ValueError, match=f"^model.{ending}: horizon must be 3"):
                 load(tmp_path / f"model.{ending}", horizon=4)

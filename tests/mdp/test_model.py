@@ -46,7 +46,7 @@ def test_masked_actions_are_absent():
     assert np.array_equal(mdp.available[0], mask)
     assert mdp.outcomes(0, 0, 1)[0].size == 0
     assert not mdp.known[0][~mask].any()
-    with pytest.raises(ValueError, match=r"row \(s=0, a=1\) sums to 0; mask actions that do not exist with available="):
+    with pytest.raises(ValueError, match=r"row \(s=0, a=1\) must sum to 1, got 0; mask actions .* with available="):
         MDP(kernel, R, horizon=3)
 
 
@@ -79,7 +79,7 @@ def test_possible_successors_of_probability_zero_count_as_reachable():
 def test_unreachable_states_need_no_action():
     mdp = MDP([(0, 0, 0, 1.0, 0.0), (3, 0, 0, 1.0, 0.0)], horizon=2)
     assert mdp.unreachable_states == [1, 2, 3]
-    with pytest.raises(ValueError, match="state 1 is reachable at stage 1 but has no action"):
+    with pytest.raises(ValueError, match="state 1, reachable at stage 1, must have an action, got none"):
         mdp.replace(start=1)
 
 
@@ -95,7 +95,7 @@ def test_replace_changes_what_it_is_told(mdp, discount):
     if mdp.stationary and len(mdp.reward) == 1:
         assert_same(mdp, mdp.replace(horizon=mdp.H + 3), but=("H",))
     else:
-        with pytest.raises(ValueError, match=f"horizon is fixed at {mdp.H}"):
+        with pytest.raises(ValueError, match=f"horizon must be {mdp.H} for a model whose stages differ"):
             mdp.replace(horizon=mdp.H + 3)
 
 

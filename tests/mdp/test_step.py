@@ -128,28 +128,28 @@ def model(step=good, actions=("go",), noise=None, horizon=2, start=0, **options)
 BAD = [
     ("step is no function", lambda: model(step=3), TypeError, "step must be a function (state, action, event), got 3"),
     ("step takes two arguments", lambda: model(step=lambda s, a: (s, 0)), ValueError, "takes 2 positional arguments but 3 were given"),
-    ("step raises", lambda: model(step=lambda s, a, e: 1 // e), ValueError, "step(0, 'go', 0) raised ZeroDivisionError: "),
+    ("step raises", lambda: model(step=lambda s, a, e: 1 // e), ValueError, "step(0, 'go', 0) must return (next_state, reward), got ZeroDivisionError: integer division or modulo by zero"),
     ("reward is NaN", lambda: model(step=lambda s, a, e: (s, math.nan)), ValueError, "step(0, 'go', 0) must return a finite reward, got nan"),
     ("reward is a word", lambda: model(step=lambda s, a, e: (s, "x")), ValueError, "step(0, 'go', 0) must return a finite reward, got 'x'"),
     ("next state is NaN", lambda: model(step=lambda s, a, e: (math.nan, 0.0)), ValueError, "step(0, 'go', 0) must return a next state that equals itself, got nan"),
     ("wrong shape", lambda: model(step=lambda s, a, e: s), ValueError, "step(0, 'go', 0) must return (next_state, reward), got 0"),
     ("three results", lambda: model(step=lambda s, a, e: (s, 0.0, {})), ValueError, "must return (next_state, reward), got (0, 0.0, {})"),
-    ("random", lambda: model(step=random_step), ValueError, "it must be deterministic: put what is random into noise"),
-    ("mutates", lambda: model(step=mutating, start=Box(0)), ValueError, "step(Box(0), 'go', 0) changed its state; return a new state instead"),
+    ("random", lambda: model(step=random_step), ValueError, "step(0, 'go', 0) must be deterministic, got"),
+    ("mutates", lambda: model(step=mutating, start=Box(0)), ValueError, "step(Box(0), 'go', 0) must leave its state unchanged, got a changed one; return a new state"),
     ("unhashable next state", lambda: model(step=lambda s, a, e: ([1], 0.0)), TypeError, "the next state of step(0, 'go', 0) must be hashable, got [1]; use a tuple"),
     ("unhashable start", lambda: model(start=[1]), TypeError, "start must be hashable, got [1]; use a tuple instead of a list or an array"),
     ("start sums to 2", lambda: model(start={0: 1.0, 1: 1.0}), ValueError, "start must sum to 1, got 2"),
     ("start is empty", lambda: model(start={}), ValueError, "start must name at least one state, got {}"),
-    ("no actions", lambda: model(actions=[]), ValueError, "actions must not be empty; give one, e.g. one that does nothing"),
-    ("no actions in a state", lambda: model(actions=lambda s: []), ValueError, "actions(0) must not be empty"),
+    ("no actions", lambda: model(actions=[]), ValueError, "actions must not be empty, got none; give one, e.g. one that does nothing"),
+    ("no actions in a state", lambda: model(actions=lambda s: []), ValueError, "actions must not be empty, got none in state 0"),
     ("actions are one", lambda: model(actions=3), TypeError, "actions must be a list, got 3"),
     ("actions are a word", lambda: model(actions="go"), TypeError, "actions must be a list, got 'go'"),
-    ("actions raise", lambda: model(actions=lambda s: [1 // s]), ValueError, "actions(0) raised ZeroDivisionError"),
+    ("actions raise", lambda: model(actions=lambda s: [1 // s]), ValueError, "actions(0) must return a list, got ZeroDivisionError: integer division or modulo by zero"),
     ("actions twice", lambda: model(actions=["a", "a"]), ValueError, "actions must be distinct, got ['a', 'a']"),
     ("unhashable action", lambda: model(actions=[[1]]), TypeError, "actions must be hashable, got [1]"),
     ("horizon 0", lambda: model(horizon=0), ValueError, "horizon must be "),
-    ("too many states", lambda: model(step=lambda s, a, e: (2 * s + e, 0.0), start=1, horizon=30, max_states=1000), SizeError, "step reaches more than max_states=1000 states by stage 9, e.g. 1001; bound the state"),
-    ("available for the plain form", lambda: model(available=lambda s, a: s), ValueError, "available requires vectorized=True; give actions as a function of the state instead"),
+    ("too many states", lambda: model(step=lambda s, a, e: (2 * s + e, 0.0), start=1, horizon=30, max_states=1000), SizeError, "step must reach at most max_states=1000 states, got more by stage 9"),
+    ("available for the plain form", lambda: model(available=lambda s, a: s), ValueError, "available must be given with vectorized=True only, got vectorized=False; give actions as a function of the state instead"),
 ]  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def test_bad_input_gets_one_clear_line(call, exception, message):
 
 
 def test_a_fault_of_step_stays_the_cause():
-    with pytest.raises(ValueError, match="raised ZeroDivisionError") as caught:
+    with pytest.raises(ValueError, match=r"must return \(next_state, reward\), got ZeroDivisionError") as caught:
         model(step=lambda s, a, e: 1 // e)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 

@@ -69,5 +69,5 @@ def test_any_object_with_a_table_will_do():
     mdp = from_gymnasium(Coin(), horizon=3, start=0)
     assert mdp.S == 3  # state 1 has no row of its own, so its end is the extra state
     assert mdp.outcomes(0, 0, 0)[0].tolist() == [0, 2]
-    with pytest.raises(ValueError, match=r"^Coin does not expose its first state; give start=$"):
+    with pytest.raises(ValueError, match=r"^start must be given for Coin, which .*, got None$"):
         from_gymnasium(Coin(), horizon=3)

@@ -59,7 +59,7 @@ def test_a_policy_that_uses_its_memory_cannot_become_markov():
 def test_mixtures_and_graphs_that_are_too_large_are_refused(monkeypatch):
     mdp = bqrl.envs.make("SafeOrRisky", horizon=4)
     policy = bqrl.solve(mdp, 0.3).policy
-    with pytest.raises(PolicyError, match="a mixture draws its policy at the start; convert its parts instead"):
+    with pytest.raises(PolicyError, match="got a mixture; convert its parts instead"):
         MixturePolicy([policy, policy], [0.5, 0.5]).to_labels(mdp)
     monkeypatch.setattr(unroll, "MAX_LABELS", 2)
     with pytest.raises(SizeError, match=r"at most 2 labels, got \d+ by stage"):

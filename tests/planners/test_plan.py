@@ -8,7 +8,7 @@ import pytest
 import bqrl
 from bqrl import Law, Plan, solve
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.planners.plan import check_levels, level_error, objective_name
+from bqrl.planners.plan import check_levels, check_mdp, level_error, objective_name
 
 MODEL = bqrl.envs.make("AssetSelling")
 DISCOUNTED = MODEL.replace(discount=0.9, horizon=30)
@@ -161,3 +161,10 @@ def test_the_error_of_a_level_counts_the_tolerance_only_beside_a_step():
     law = Law([0, 2], [0.5, 0.5])
     assert level_error(law, 0.75, 0.1, 1e-15) == pytest.approx(2e-14)
     assert level_error(law, 0.5, 0.1, 0.0) == pytest.approx(2e-11)
+
+
+def test_a_problem_is_an_mdp():
+    assert check_mdp(MODEL) is MODEL
+    with pytest.raises(ArgumentTypeError, match=r"^other must be an MDP, got list; build one with") as caught:
+        check_mdp([1, 2], "other")
+    assert (caught.value.name, caught.value.value) == ("other", [1, 2])

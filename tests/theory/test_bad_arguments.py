@@ -59,7 +59,11 @@ VALUES = [  # (call, name of the argument, key phrase): the type is right, the v
     (lambda: theory.regret_bound(ASSET, 0.5, 10, support=0), "support", "at least 1, got 0"),
     (lambda: theory.regret_bound(ASSET, 0.5, 10, planner_gap=-1.0), "planner_gap", "at least 0"),
     (lambda: theory.regret_bound(ASSET, 0.5, 10, planner_gap=NAN), "planner_gap", "finite, got nan"),
-    (lambda: theory.regret_bound(ASSET, 0.5, 10, planner_gap=[0.0]), "planner_gap", "an entry per episode (10), got 1"),
+    (
+        lambda: theory.regret_bound(ASSET, 0.5, 10, planner_gap=[0.0]),
+        "planner_gap",
+        "one entry per episode (10), got 1",
+    ),
     (lambda: theory.optimal_margin(ASSET, 2), "tau", "in (0, 1), got 2"),
     (lambda: theory.plateau_bounds(ASSET, 0.5, keep=1), "keep", "at least 2, got 1"),
     (lambda: theory.plateau(ASSET, 0.5, max_values=0), "max_values", "at least 1, got 0"),
@@ -183,5 +187,5 @@ def test_buffers_that_increase_or_leave_their_range(schedule):
 
 
 def test_a_policy_for_another_problem():
-    with pytest.raises(ValueError, match="H=1, S=1"):
+    with pytest.raises(ValueError, match="the policy must have H=3 and S=5 as the problem, got H=1 and S=1"):
         theory.return_law_perturbation(ASSET, ASSET, MarkovPolicy([[0]]))

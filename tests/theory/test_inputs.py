@@ -6,7 +6,7 @@ import pytest
 from bqrl import MDP, envs, guarantee_curve
 from bqrl.checks import numbers
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
-from bqrl.theory.inputs import as_buffers, as_level, as_problem, columns_of, exact_curve, read_only, wrong, wrong_type
+from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve
 
 NO_LATTICE = MDP(np.full((2, 1, 2), 0.5), [[0.0], [1.0]], horizon=40, discount=0.9)
 
@@ -46,28 +46,7 @@ def test_buffers_reach_from_above_zero_to_tau():
         assert error.value.name == "betas"
 
 
-def test_read_only_is_a_view():
-    array = np.zeros(2)
-    view = read_only(array)
-    with pytest.raises(ValueError, match="read-only"):
-        view[0] = 1.0
-    array[0] = 2.0
-    assert view[0] == 2.0
-
-
-@pytest.mark.parametrize(("kind", "error"), [(wrong, ArgumentError), (wrong_type, ArgumentTypeError)])
-def test_errors_carry_name_and_value(kind, error):
-    found = kind("rho", 3, "be small", "3; choose less")
-    assert isinstance(found, error)
-    assert (found.name, found.value, str(found)) == ("rho", 3, "rho must be small, got 3; choose less")
-
-
-def test_a_problem_is_an_mdp_and_a_level_is_inside_the_unit_interval():
-    mdp = envs.make("AssetSelling")
-    assert as_problem(mdp) is mdp
-    with pytest.raises(ArgumentTypeError) as error:
-        as_problem([1, 2], "other")
-    assert (error.value.name, error.value.value) == ("other", [1, 2])
+def test_a_level_is_inside_the_unit_interval():
     assert as_level(Fraction(1, 4)) == 0.25
     for tau in (0.0, 1.0):
         with pytest.raises(ArgumentError):

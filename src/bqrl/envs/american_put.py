@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bqrl.checks import number, whole
-from bqrl.errors import ArgumentError
+from bqrl.checks import number, whole, wrong
 from bqrl.mdp.model import MDP
 from bqrl.mdp.step import from_step
 
@@ -61,8 +60,7 @@ def american_put(
     growth = math.exp((rate if drift is None else number(drift, "drift")) * dt)
     p = (growth - 1.0 / up) / (up - 1.0 / up)
     if not 0.0 < p < 1.0:
-        fault = f"steps must be large enough for a drift within the moves of the price, got {N}"
-        raise ArgumentError(fault, name="steps", value=N)
+        raise wrong("steps", N, "be large enough for a drift within the moves of the price", remedy="raise steps")
 
     def step(level: Any, action: str, move: int) -> tuple[Any, float]:
         if level == EXERCISED:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown, whole
-from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.checks import number, whole, wrong, wrong_type
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import Table
@@ -63,8 +62,7 @@ def asset_selling(
     """
     n = whole(offers, "offers", 2)
     H = whole(horizon, "horizon", 1)
-    if whole(start, "start") >= n:
-        raise ArgumentError(f"start must be an offer from 0 to {n - 1}, got {start}", name="start", value=start)
+    whole(start, "start", 0, n - 1)
     law = offer_law(distribution, n, ratio)
     sold = n
     K = H if stop_at_end else 1
@@ -103,7 +101,7 @@ def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray
     "two-humped" is a market of many small buyers and a few large ones: with probability 0.9 a bell shape around a fifth of
     the range, with 0.1 one around four fifths, each with a standard deviation of a tenth of the range, cut to the offers.
     """
-    x = np.arange(offers)
+    x, rule = np.arange(offers), f"be one of {', '.join(DISTRIBUTIONS)} or {offers} probabilities that sum to 1"
     if isinstance(distribution, str):
         if distribution == "uniform":
             return np.full(offers, 1.0 / offers)
@@ -113,29 +111,15 @@ def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray
             return np.asarray(weights / weights.sum())
         if distribution == "two-humped":
             return 0.9 * _bell(x, 0.2) + 0.1 * _bell(x, 0.8)
-        raise ArgumentError(
-            f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {shown(distribution)}",
-            name="distribution",
-            value=distribution,
-        )
+        raise wrong("distribution", distribution, rule)
     try:
         law = np.array(distribution, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"distribution must be one of {', '.join(DISTRIBUTIONS)} or {offers} numbers, got {shown(distribution)}",
-            name="distribution",
-            value=distribution,
-        ) from None
+        raise wrong_type("distribution", distribution, rule) from None
     if law.shape != (offers,):
-        raise ArgumentError(
-            f"distribution must have one probability for each of the {offers} offers, got shape {law.shape}",
-            name="distribution",
-        )
+        raise wrong("distribution", distribution, rule, f"shape {law.shape}")
     if not np.all(law >= 0) or not abs(law.sum() - 1.0) <= SUM_TOL:
-        raise ArgumentError(
-            f"distribution must be {offers} probabilities that sum to 1, got the sum {law.sum():.12g}",
-            name="distribution",
-        )
+        raise wrong("distribution", distribution, rule, f"the sum {law.sum():.12g}")
     return law
 
 

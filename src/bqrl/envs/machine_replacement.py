@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bqrl.checks import number
-from bqrl.errors import ArgumentError
+from bqrl.checks import number, wrong
 from bqrl.mdp.model import MDP
 from bqrl.mdp.step import from_step
 
@@ -49,7 +48,7 @@ def machine_replacement(
     MDP(H=15, S=6, A=3, start=0, 27 transitions, stationary)
     """
     if len(output) < 2:
-        raise ArgumentError(f"output must have at least two entries, got {len(output)}", name="output", value=output)
+        raise wrong("output", output, "have at least two entries", len(output))
     profits = [number(value, f"output[{i}]") for i, value in enumerate(output)]
     overhaul, replacement = number(overhaul, "overhaul"), number(replacement, "replacement")
     worst = len(profits) - 1

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from bqrl.checks import nearest
-from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.checks import nearest, unknown_argument, wrong, wrong_type
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 
@@ -87,14 +86,10 @@ def about(name: str) -> About:
     ('dollars', 'month')
     """
     if not isinstance(name, str):
-        raise ArgumentTypeError(
-            f"name must be a string such as 'AssetSelling', got {type(name).__name__}", name="name", value=name
-        )
+        raise wrong_type("name", name, "be a string such as 'AssetSelling'", type(name).__name__)
     short = name.removeprefix("bqrl/").removesuffix("-v0")
     if short not in MODULES:
-        raise ArgumentError(
-            f"there is no problem called {name[:60]!r}{nearest(short, MODULES)}", name="name", value=name
-        )
+        raise wrong("name", name, "be a known problem", f"{name[:60]!r}{nearest(short, MODULES)}")
     module = import_module(f"bqrl.envs.{MODULES[short]}")
     story = inspect.getdoc(module) or ""
     return About(
@@ -132,7 +127,7 @@ def make(name: str, **params: Any) -> MDP:
     valid = inspect.signature(problem.build).parameters
     for given in params:
         if given not in valid:
-            raise ArgumentTypeError(f"{problem.name} has no parameter {given!r}{nearest(given, valid)}", name=given)
+            raise unknown_argument(problem.name, given, params[given], valid)
     return problem.build(**params)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bqrl.checks import shown
-from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.checks import wrong, wrong_type
 from bqrl.kernels.tolerance import MASS_TOL, SUM_TOL
 
 FloatArray = NDArray[np.float64]
@@ -46,16 +45,12 @@ def numbers_of(given: ArrayLike, name: str) -> FloatArray:
             raise TypeError
         array = array.astype(np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"{name} must be a flat list of numbers, got {shown(given)}", name=name, value=given
-        ) from None
+        raise wrong_type(name, given, "be a flat list of numbers") from None
     if array.ndim != 1 or array.size == 0:
-        raise ArgumentError(
-            f"{name} must be a one-dimensional array with at least one entry, got shape {array.shape}", name=name
-        )
+        raise wrong(name, given, "be one-dimensional with at least one entry", f"shape {array.shape}")
     if not np.isfinite(array).all():
         i = int(np.argmin(np.isfinite(array)))
-        raise ArgumentError(f"{name} must be finite, got {name}[{i}] = {array[i]}", name=name, value=array[i])
+        raise wrong(name, array[i], "be finite", f"{name}[{i}] = {array[i]}")
     return array + 0.0  # turns -0.0 into 0.0
 
 
@@ -63,11 +58,11 @@ def masses_of(given: ArrayLike, name: str) -> FloatArray:
     """Return nonnegative floats that sum to 1; the given ones if they already do."""
     p = numbers_of(given, name)
     if p.min() < -MASS_TOL:
-        raise ArgumentError(f"{name} must not be negative, got {name}[{p.argmin()}] = {p.min():g}", name=name)
+        raise wrong(name, p.min(), "not be negative", f"{name}[{p.argmin()}] = {p.min():g}")
     p = np.maximum(p, 0.0)
     total = float(running_mass(p)[-1])
     if abs(total - 1.0) > SUM_TOL:
-        raise ArgumentError(f"{name} must sum to 1 (tolerance {SUM_TOL:g}), got {total:.12g}", name=name, value=total)
+        raise wrong(name, total, f"sum to 1 (tolerance {SUM_TOL:g})", f"{total:.12g}")
     return p if abs(total - 1.0) <= EXACT_TOL else p / total
 
 

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bqrl.checks import number, shown, whole
+from bqrl.checks import number, whole, wrong, wrong_type
 from bqrl.display import Charted
-from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
 from bqrl.laws.atoms import VALUE_TOL, FloatArray, masses_of, merged, numbers_of, running_mass, smallest_scale
 from bqrl.laws.atoms import size_of as size_of
@@ -89,9 +88,7 @@ class Law(Charted):
     def __init__(self, values: ArrayLike, probabilities: ArrayLike) -> None:
         x, p = numbers_of(values, "values"), masses_of(probabilities, "probabilities")
         if x.size != p.size:
-            raise ArgumentError(
-                f"probabilities must hold one entry per value ({x.size}), got {p.size}", name="probabilities"
-            )
+            raise wrong("probabilities", probabilities, f"have one entry per value ({x.size})", p.size)
         x, p = merged(x[p > 0.0], p[p > 0.0])
         running = np.minimum(np.maximum.accumulate(running_mass(p)), 1.0)
         running[-1] = 1.0
@@ -109,7 +106,7 @@ class Law(Charted):
         """The law of a draw from laws[i], where i is drawn with probability weights[i]."""
         parts, w = [_law(part, "laws") for part in laws], masses_of(weights, "weights")
         if len(parts) != w.size:
-            raise ArgumentError(f"weights must hold one entry per law ({len(parts)}), got {w.size}", name="weights")
+            raise wrong("weights", weights, f"have one entry per law ({len(parts)})", w.size)
         masses = [share * part.probabilities for share, part in zip(w, parts, strict=True)]
         return cls(np.concatenate([part.values for part in parts]), np.concatenate(masses))
 
@@ -117,9 +114,7 @@ class Law(Charted):
     def from_dict(cls, data: Mapping[str, Any]) -> Law:
         """The law that `to_dict` wrote."""
         if not isinstance(data, Mapping) or set(data) != {"values", "probabilities"}:
-            raise ArgumentError(
-                f"data must have the keys 'values' and 'probabilities', got {shown(data)}", name="data", value=data
-            )
+            raise wrong("data", data, "have the keys 'values' and 'probabilities'")
         return cls(data["values"], data["probabilities"])
 
     def to_dict(self) -> dict[str, list[float]]:
@@ -141,7 +136,7 @@ class Law(Charted):
         images = np.array([f(x) for x in self.values.tolist()], dtype=np.float64)
         if np.isnan(images).any():
             x = self.values[np.isnan(images)][0]
-            raise ArgumentError(f"f must be defined on every value of the law, got f({x:g}) = nan", name="f")
+            raise wrong("f", f, "be defined on every value of the law", f"f({x:g}) = nan")
         return float(images @ self.probabilities)
 
     @overload
@@ -273,9 +268,7 @@ class Law(Charted):
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Array of n independent draws: the first atom whose running mass exceeds each uniform of `rng`."""
         if not isinstance(rng, np.random.Generator):
-            raise ArgumentTypeError(
-                f"rng must be a Generator, got {shown(rng)}; pass np.random.default_rng(0)", name="rng", value=rng
-            )
+            raise wrong_type("rng", rng, "be a Generator", remedy="pass np.random.default_rng(0)")
         # The rule of kernels/draws.py for many uniforms at once: all atoms have mass and the last running mass is exactly 1.
         return self.values[np.searchsorted(self.running, rng.random(whole(n, "n")), side="right")]
 
@@ -322,7 +315,7 @@ class Law(Charted):
         """Mass of the values up to x + slack (side 1) or below x - slack (side -1), with slack = tol * max(floor, |x|)."""
         points = np.asarray(x, dtype=np.float64)
         if np.isnan(points).any():
-            raise ArgumentError("x must be a number to compare the return with, got nan", name="x", value=x)
+            raise wrong("x", x, "be a number to compare the return with", "nan")
         slack = np.where(np.isinf(points), 0.0, tol * np.maximum(smallest_scale(self.values), np.abs(points)))
         count = np.searchsorted(self.values, points + side * slack, side="right" if side > 0 else "left")
         mass: FloatArray = np.concatenate(([0.0], self.running))[count]
@@ -336,7 +329,7 @@ class Law(Charted):
 def _law(given: object, name: str) -> Law:
     """`given` if it is a Law."""
     if not isinstance(given, Law):
-        raise ArgumentTypeError(
-            f"{name} must be a Law, got {type(given).__name__}; make one with Law(values, probabilities)", name=name
+        raise wrong_type(
+            name, given, "be a Law", type(given).__name__, remedy="make one with Law(values, probabilities)"
         )
     return given

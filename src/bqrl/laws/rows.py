@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bqrl.errors import ArgumentError
+from bqrl.checks import wrong
 from bqrl.kernels import masses as kernels
 from bqrl.laws.atoms import FloatArray
 from bqrl.laws.law import MASS_TOL, check_level
@@ -50,7 +50,5 @@ def _grid(atoms: ArrayLike, pmf: ArrayLike) -> tuple[FloatArray, FloatArray]:
     x = np.ascontiguousarray(atoms, dtype=np.float64)
     p = np.ascontiguousarray(pmf, dtype=np.float64)
     if x.ndim != 1 or x.size == 0 or p.ndim != 2 or p.shape[1] != x.size:
-        raise ArgumentError(
-            f"pmf must have shape (n, m) with atoms of shape (m,) and m >= 1, got {p.shape} and {x.shape}", name="pmf"
-        )
+        raise wrong("pmf", pmf, "have shape (n, m) with atoms of shape (m,) and m >= 1", f"{p.shape} and {x.shape}")
     return x, p

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.errors import ArgumentError, EpisodeError
+from bqrl.checks import wrong
+from bqrl.errors import EpisodeError
 from bqrl.learners.counts_loops import Tally, count_episode, posterior_shapes
 from bqrl.learners.protocol import Episode, stored_array
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
@@ -51,10 +52,7 @@ class Counts:
         self.structure = structure
         S, A, K = structure.S, structure.A, structure.available.shape[0]
         if stationary and K > 1:
-            raise ArgumentError(
-                "stationary must be False or None, got True: this problem stores one kernel per stage",
-                name="stationary",
-            )
+            raise wrong("stationary", stationary, "be False or None for a problem that stores one kernel per stage")
         self.M = structure.H if stationary is not None and not stationary else K
         copies, nnz = self.M // K, structure.successor.size
         starts = structure.row_start
@@ -83,9 +81,8 @@ class Counts:
         if np.unique(pairs).size == pairs.size:
             return np.zeros((1, 0))
         if reward is None:
-            raise ArgumentError(
-                "reward must be given, because one row lists a successor twice and only rewards distinguish the two",
-                name="reward",
+            raise wrong(
+                "reward", None, "be given if a row lists a successor twice, because only rewards distinguish the two"
             )
         return np.ascontiguousarray(reward)
 
@@ -106,7 +103,7 @@ class Counts:
         if h < self.structure.H:
             s, a, s_next = int(episode.states[h]), int(episode.actions[h]), int(episode.states[h + 1])
             raise EpisodeError(
-                f"state {s_next} cannot follow action {a} in state {s} at stage {h}: it is outside the known support",
+                f"stage {h}: expected a possible successor of action {a} in state {s}, got state {s_next}; extend the support",
                 step=h, value=s_next,
             )  # fmt: skip
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.errors import ArgumentError
 from bqrl.learners.model_based_loops import Model, value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.shared_counts import counts_of
@@ -25,11 +24,10 @@ class ModelBased(Learner):
 
     def __init__(self, task: Task, rng: np.random.Generator, stationary: bool | None = None) -> None:
         super().__init__(task, rng)
-        if task.model is None:
-            raise ArgumentError(f"{self.name} needs the rewards, and task.model is None; learn on an MDP", name="task")
+        model = task.require_model(self.name)
         H, S, A = task.H, task.S, task.A
         self.counts = counts_of(task, stationary)
-        self.model = task.model.staged() if self.counts.M > 1 else task.model
+        self.model = model.staged() if self.counts.M > 1 else model
         self.floor, self.ceiling = np.zeros((H, S, A)), np.zeros((H, S, A))
         self._reward = np.array(self.model.reward)
         value_bounds(self._arrays(), self.floor, self.ceiling)

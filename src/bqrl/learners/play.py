@@ -100,16 +100,16 @@ def check_behaviour(behaviour: Policy | Randomised, task: Task, mdp: MDP | None)
         if chances.shape != (H, S, A):
             raise PolicyError(f"probabilities must have shape (H, S, A) = {(H, S, A)}, got {chances.shape}")
         law = ((chances >= 0.0) & (task.available | (chances == 0.0))).all(axis=2)
-        wrong = met & ~(law & (np.abs(chances.sum(axis=2) - 1.0) <= ACTIONS_TOL))
-        if wrong.any():
-            h, s = map(int, np.argwhere(wrong)[0])
+        bad = met & ~(law & (np.abs(chances.sum(axis=2) - 1.0) <= ACTIONS_TOL))
+        if bad.any():
+            h, s = map(int, np.argwhere(bad)[0])
+            got = shown(chances[h, s].tolist())
             raise PolicyError(
-                f"probabilities must be a law on the actions of state {s} at stage {h}, got {shown(chances[h, s].tolist())}",
-                stage=h, state=s,
-            )  # fmt: skip
+                f"probabilities[{h}, {s}] must be a law on the available actions, got {got}", stage=h, state=s
+            )
         return
     if (behaviour.H, behaviour.S) != (H, S):
-        raise PolicyError(f"the policy is for H={behaviour.H}, S={behaviour.S}, the task has H={H}, S={S}")
+        raise PolicyError(f"the policy must have H={H} and S={S} as the task, got H={behaviour.H} and S={behaviour.S}")
     if mdp is not None and isinstance(behaviour, (MarkovPolicy, TargetPolicy)):
         for h in range(H):
             played = behaviour.actions[h].reshape(S, -1)[met[h]]
@@ -143,10 +143,10 @@ class GymWorld(World):
             else:
                 a = behaviour.act(h, s, memory)
             if not 0 <= a < self.env.action_space.n:
+                where = f"the action in state {s} at stage {h}"
                 raise PolicyError(
-                    f"the policy must play an action from 0 to {self.env.action_space.n - 1}, got {a} in state {s} at stage {h}",
-                    stage=h, state=s, action=a,
-                )  # fmt: skip
+                    f"{where} must be from 0 to {self.env.action_space.n - 1}, got {a}", stage=h, state=s, action=a
+                )
             r, after = 0.0, s
             if not over:
                 observation, reward, terminated, truncated, _ = self._parts(
@@ -167,11 +167,8 @@ class GymWorld(World):
     def _parts(self, returned: Any, names: str, step_number: int) -> tuple[Any, ...]:
         """Return what reset or step returned, or raise EpisodeError: older environments return other tuples."""
         if not isinstance(returned, tuple) or len(returned) != len(names.split(",")):
-            raise EpisodeError(
-                f"episode {self._episode}, step {step_number}: the environment returned {shown(returned)}; expected"
-                f" ({names}) as in Gymnasium; wrap environments of other interfaces",
-                episode=self._episode, step=step_number, value=returned,
-            )  # fmt: skip
+            remedy = "; wrap environments of other interfaces"
+            raise self._error(step_number, f"the tuple ({names}) as in Gymnasium", returned, remedy)
         return returned
 
     def _state(self, observation: Any, step_number: int) -> int:
@@ -182,11 +179,7 @@ class GymWorld(World):
         )
         if not whole or isinstance(observation, bool) or not 0 <= int(observation) - self._first_state < n:
             first, last = self._first_state, self._first_state + n - 1
-            raise EpisodeError(
-                f"episode {self._episode}, step {step_number}: the environment returned the observation {observation!r}; "
-                f"expected a whole number from {first} to {last}",
-                episode=self._episode, step=step_number, value=observation,
-            )  # fmt: skip
+            raise self._error(step_number, f"an observation from {first} to {last}", observation)
         return int(observation) - self._first_state
 
     def _reward(self, reward: Any, step_number: int) -> float:
@@ -196,12 +189,13 @@ class GymWorld(World):
         except (TypeError, ValueError):
             found = math.nan
         if not math.isfinite(found):
-            raise EpisodeError(
-                f"episode {self._episode}, step {step_number}: the environment returned the reward {reward!r}; "
-                "expected a finite number",
-                episode=self._episode, step=step_number, value=reward,
-            )  # fmt: skip
+            raise self._error(step_number, "a finite reward", reward)
         return found
+
+    def _error(self, step_number: int, rule: str, got: Any, remedy: str = "") -> EpisodeError:
+        """The error about what the environment returned."""
+        message = f"episode {self._episode}, step {step_number}: expected {rule}, got {shown(got)}{remedy}"
+        return EpisodeError(message, episode=self._episode, step=step_number, value=got)
 
     def state(self) -> dict[str, Any]:
         """Return the state of the stream; the environment itself starts afresh with each episode."""

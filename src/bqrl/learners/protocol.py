@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bqrl.checks import number
-from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.checks import number, wrong
+from bqrl.errors import FileFormatError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
@@ -63,6 +63,13 @@ class Task:
     def available(self) -> BoolArray:
         """Which actions exist, shape (H, S, A)."""
         return np.array(np.broadcast_to(self.structure.available, (self.H, self.S, self.A)))
+
+    def require_model(self, learner: str) -> MDP:
+        """Return the model; ArgumentError if the task has none."""
+        if self.model is None:
+            rule = f"hold a model, whose rewards {learner} needs"
+            raise wrong("task", self, rule, "task.model = None", remedy="learn on an MDP")
+        return self.model
 
     def update_discount(self, given: float | None) -> float:
         """Return the discount of a model-free learner's updates: as given, else the problem's own if it has one, else 0.99."""
@@ -130,15 +137,13 @@ class Learner(ABC):
     def state(self) -> dict[str, Any]:
         """Return everything learned so far as plain arrays and numbers, for a checkpoint: by default the `stored` ones."""
         if not self.stored:
-            raise NotImplementedError(
-                f"{type(self).__name__} has no state() method, so its runs cannot be checkpointed"
-            )
+            raise NotImplementedError(f"{type(self).__name__} has no state() method; write one to checkpoint its runs")
         return {name: copy(getattr(self, name)) for name in self.stored}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
         if not self.stored:
-            raise NotImplementedError(f"{type(self).__name__} has no restore() method, so its runs cannot be continued")
+            raise NotImplementedError(f"{type(self).__name__} has no restore() method; write one to continue its runs")
         for name in self.stored:
             now = getattr(self, name)
             setattr(self, name, stored_array(state, name, now) if isinstance(now, np.ndarray) else int(state[name]))
@@ -147,10 +152,10 @@ class Learner(ABC):
 def stored_array(state: dict[str, Any], name: str, like: np.ndarray) -> Any:
     """Return a copy of the stored array of that name; FileFormatError unless it has the shape and kind of `like`."""
     if name not in state:
-        raise FileFormatError(f"the checkpoint lacks the array {name!r}")
+        raise FileFormatError(f"expected the array {name!r}, got a checkpoint without it", column=name)
     found = np.array(state[name])
     if found.shape != like.shape or found.dtype.kind != like.dtype.kind:
-        raise FileFormatError(f"{name} must have shape {like.shape}, got {found.shape} ({found.dtype})")
+        raise FileFormatError(f"{name} must have shape {like.shape}, got {found.shape} ({found.dtype})", column=name)
     return found.astype(like.dtype)
 
 
@@ -187,8 +192,6 @@ def with_events(mdp: MDP, observed: bool | None) -> MDP:
     if observed is None:
         return mdp
     if mdp.noise is None:
-        raise ArgumentError(
-            f"events_observed must be None, got {observed}: the problem has no shared noise; build it with shared=True or "
-            "from_step", name="events_observed", value=observed,
-        )  # fmt: skip
+        remedy = "build it with shared=True or from_step"
+        raise wrong("events_observed", observed, "be None for a problem without shared noise", remedy=remedy)
     return mdp.with_noise(replace(mdp.noise, events_observed=bool(observed)))

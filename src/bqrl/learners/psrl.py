@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import choice, number
-from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.errors import FileFormatError
 from bqrl.kernels.layout import Tables
 from bqrl.learners.model_based_loops import Model, value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task, stored_array
@@ -85,11 +85,10 @@ class PSRL(Learner):
         stationary: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, rng)
-        if task.model is None:
-            raise ArgumentError("psrl needs the rewards, and task.model is None; learn on an MDP", name="task")
+        model = task.require_model(self.name)
         self.prior, self.window = number(prior, "prior", 0.0, ends="()"), choice(window, "window", WINDOWS)
         self.counts = counts_of(task, stationary)
-        self.replanner = Replanner(task.model if self.counts.M == 1 else task.model.staged())
+        self.replanner = Replanner(model if self.counts.M == 1 else model.staged())
         self.t = 0
         self._units = self.counts.units()
         self._sizes, self._starts = self._units.sizes, self._units.starts
@@ -226,6 +225,7 @@ class PSRL(Learner):
         if size:
             if not 0 <= table.min() <= table.max() < self.task.A:
                 raise FileFormatError(
-                    f"settled_actions must lie in 0 .. {self.task.A - 1}, got {table.min()} .. {table.max()}"
+                    f"settled_actions must be from 0 to {self.task.A - 1}, got {table.min()} to {table.max()}",
+                    column="settled_actions",
                 )
             self._settled = TargetPolicy(self.replanner.grid, Tables(read_only(table), starts), target, extra)

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number
-from bqrl.errors import ArgumentTypeError
+from bqrl.checks import number, wrong_type
 from bqrl.learners.protocol import Episode, Learner, Randomised, Task
 from bqrl.learners.q_learning_loops import explore, td_episode
 from bqrl.mdp.policy import MarkovPolicy
@@ -57,7 +56,7 @@ class QLearning(Learner):
         if epsilon is None:
             return LOW if begin > 0.0 else FALLING
         if not isinstance(epsilon, (tuple, list)) or len(epsilon) != 2:
-            raise ArgumentTypeError(f"epsilon must be a pair (first, last), got {epsilon!r}", name="epsilon")
+            raise wrong_type("epsilon", epsilon, "be a pair (first, last)")
         first, last = (number(x, "epsilon", 0.0, 1.0) for x in epsilon)
         return first, last
 

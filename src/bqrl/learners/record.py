@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, whole
+from bqrl.checks import number, whole, wrong
 from bqrl.display import Charted, counted
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
@@ -120,9 +120,7 @@ class Record(Charted):
             assert self.optimum is not None
             return self.optimum.quantile(level) - values
         if isinstance(reference, str) and reference != "capped":
-            raise ArgumentError(
-                f"reference must be 'exact', 'capped' or a number, got {reference!r}", name="reference", value=reference
-            )
+            raise wrong("reference", reference, "be 'exact', 'capped' or a number")
         capped = reference == "capped"
         best = capped_reference(self._problem("the capped reference"), float(level)) if capped else float(reference)
         return np.maximum(best - values, 0.0)
@@ -142,11 +140,16 @@ class Record(Charted):
 
     def _need_laws(self) -> None:
         if self.optimum is None or self.pmf.size == 0 or np.any(self.law_of < 0):
-            raise ArgumentError("this run has no exact laws: the kernel of its environment is not known", name="record")
+            raise ArgumentError(
+                "expected a record with exact laws, got one of an environment whose kernel is unknown; learn on an MDP",
+                name="record",
+            )
 
     def _problem(self, what: str) -> MDP:
         if self.mdp is None:
-            raise ArgumentError(f"{what} needs the problem; set record.mdp after loading a record", name="mdp")
+            raise ArgumentError(
+                f"{what} requires the problem, got record.mdp = None; set record.mdp after loading a record", name="mdp"
+            )
         return self.mdp
 
     def save(self, path: str | Path) -> None:
@@ -179,13 +182,17 @@ class Record(Charted):
     def from_arrays(cls, arrays: dict[str, Any], name: str = "the file") -> Record:
         """The record that `arrays` describe; FileFormatError if they describe none."""
         if "bqrl_record" not in arrays:
-            raise FileFormatError(f"expected a record of a run, got {name}, which holds none", file=name)
+            raise FileFormatError(
+                f"{name}: expected a record of a run, got other arrays; load it with bqrl.load", file=name
+            )
         try:
             return _from_arrays(arrays)
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as fault:
             reason = (str(fault).splitlines() or [""])[0]
             column = fault.args[0] if isinstance(fault, KeyError) else getattr(fault, "column", None)
-            raise FileFormatError(f"{name} is a damaged record: {reason}", file=name, column=column) from None
+            raise FileFormatError(
+                f"{name}: expected a record, got damaged arrays ({reason})", file=name, column=column
+            ) from None
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per episode: its return and, if the kernel is known, quantile, mean and gap of the policy in force."""
@@ -210,15 +217,15 @@ def _from_arrays(arrays: dict[str, Any]) -> Record:
     """Return the record that arrays describe, or raise ValueError, KeyError or TypeError."""
     returns, points = (np.asarray(arrays[name], np.float64) for name in ("returns", "points"))
     law_of, pmf = np.asarray(arrays["law_of"]), np.asarray(arrays["pmf"], np.float64)
-    require(returns.ndim == 1, "returns", f"must have one entry per episode, got shape {returns.shape}")
+    require(returns.ndim == 1, "returns", "have one entry per episode", f"shape {returns.shape}")
     listed = law_of.shape == returns.shape and law_of.dtype.kind in "iu"
-    require(listed, "law_of", f"must have one whole number per episode, got {law_of.shape} of {law_of.dtype}")
+    require(listed, "law_of", "have one whole number per episode", f"{law_of.shape} of {law_of.dtype}")
     fits = points.ndim == 1 and pmf.ndim == 2 and pmf.size in (0, len(pmf) * points.size)
-    require(fits, "pmf", f"must have one column per point, got {pmf.shape} and {points.shape}")
+    require(fits, "pmf", "have one column per point", f"{pmf.shape} and {points.shape}")
     inside = not law_of.size or (law_of.min() >= -1 and law_of.max() < len(pmf))
-    require(inside, "law_of", f"must hold numbers of laws, -1 to {len(pmf) - 1}")
+    require(inside, "law_of", f"hold numbers of laws, -1 to {len(pmf) - 1}", law_of)
     settings = json.loads(str(arrays["settings"]))
-    require(isinstance(settings, dict) and "tau" in settings, "settings", "must hold tau")
+    require(isinstance(settings, dict) and "tau" in settings, "settings", "hold tau", settings)
     policy = taken_from("final_", arrays)
     return Record(
         settings=settings,

@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
-from bqrl.checks import choice, flag, nearest, number, random_seed, shown, whole
+from bqrl.checks import choice, flag, number, random_seed, shown, unknown_argument, whole, wrong_type
 from bqrl.errors import ArgumentTypeError, FileFormatError
 from bqrl.laws.rows import mean_rows, quantile_rows
 from bqrl.learners.callbacks import Callback
@@ -156,9 +156,7 @@ class Run:
         self.mdp, task, self.world = pose(problem, maker, horizon, start, world_rng, facts, events_observed)
         self.learner = maker(task, rng, **params)
         if not isinstance(self.learner, Learner):
-            raise ArgumentTypeError(
-                f"learner must return a bqrl.Learner, got {type(self.learner).__name__}", name="learner"
-            )
+            raise wrong_type("learner", learner, "return a bqrl.Learner", type(self.learner).__name__)
         self.chance = rng
         name = self.learner.name or getattr(maker, "__name__", type(self.learner).__name__)
         self.settings: dict[str, Any] = {
@@ -209,7 +207,9 @@ class Run:
         """Raise PolicyError or ArgumentTypeError unless a custom learner plans actions that exist."""
         if not isinstance(behaviour, (Policy, Randomised)):
             raise ArgumentTypeError(
-                f"{type(self.learner).__name__}.plan() must return a bqrl.Policy, got {shown(behaviour)}", name="plan"
+                f"{type(self.learner).__name__}.plan() must return a bqrl.Policy, got {shown(behaviour)}",
+                name="plan",
+                value=behaviour,
             )
         for planned in (behaviour,) if policy is None else (behaviour, policy):
             check_behaviour(planned, self._task, self.mdp)
@@ -258,27 +258,32 @@ class Run:
     def restore(self, arrays: dict[str, Any]) -> None:
         """Continue from `state()`; FileFormatError if the state is damaged or belongs to another run."""
         if "bqrl_run" not in arrays:
-            raise FileFormatError("expected the checkpoint of a run, got other arrays; change the checkpoint's name")
+            raise FileFormatError("expected a checkpoint of a run, got other arrays; change the checkpoint's name")
         if str(arrays["bqrl_run"]) != json.dumps(self.settings, sort_keys=True):
             raise FileFormatError(
-                "the checkpoint belongs to another run (other settings or another problem); remove it or change its name"
+                "expected a checkpoint of this run, got one of other settings or another problem; remove it or change its name"
             )
         try:
             self._restore(arrays)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as fault:
             reason = (str(fault).splitlines() or [""])[0]
-            raise FileFormatError(f"the checkpoint is damaged ({shown(reason)}); remove it to start anew") from None
+            message = (
+                f"expected a checkpoint of this run, got damaged arrays ({shown(reason)}); remove it to start anew"
+            )
+            raise FileFormatError(message, column=getattr(fault, "column", None)) from None
 
     def _restore(self, arrays: dict[str, Any]) -> None:
         t, rows = int(arrays["t"]), np.asarray(arrays["pmf"], np.float64)
         returns, law_of = np.array(arrays["returns"], np.float64), np.array(arrays["law_of"], np.int64)
         if not (0 <= t <= self.total and returns.shape == law_of.shape == (self.total,)):
-            raise FileFormatError(f"expected {self.total} episodes, got arrays of shape {returns.shape}")
+            raise FileFormatError(
+                f"returns must have {self.total} episodes, got shape {returns.shape}", column="returns"
+            )
         points = 0 if self.scorer is None else self.scorer.points.size
         if rows.ndim != 2 or (rows.size and rows.shape[1] != points):
-            raise FileFormatError(f"pmf must have {points} columns, got shape {rows.shape}")
+            raise FileFormatError(f"pmf must have {points} columns, got shape {rows.shape}", column="pmf")
         if np.any(law_of[:t] >= len(rows)) or np.any(law_of < -1):
-            raise FileFormatError("law_of must be the number of a law")
+            raise FileFormatError(f"law_of must be from -1 to {len(rows) - 1}, got {shown(law_of)}", column="law_of")
         world, chance = json.loads(str(arrays["streams"]))
         self.world.restore(world)
         self.chance.bit_generator.state = chance
@@ -292,8 +297,11 @@ class Run:
         self._rows = list(rows)
         self._laws = {row.tobytes(): i for i, row in enumerate(self._rows)}
         notes = {name: np.array(values, np.float64) for name, values in taken_from("note_", arrays).items()}
-        if any(values.shape != (self.total,) for values in notes.values()):
-            raise FileFormatError("a note does not have one entry per episode")
+        for name, values in notes.items():
+            if values.shape != (self.total,):
+                raise FileFormatError(
+                    f"note {name} must have {self.total} entries, got shape {values.shape}", column=f"note_{name}"
+                )
         self._notes = notes
 
 
@@ -320,10 +328,7 @@ def find_learner(learner: Any) -> Maker:
         everyone = LEARNERS | ADAPTERS
         return everyone[choice(learner, "learner", everyone)]
     if not callable(learner) or (inspect.isclass(learner) and not issubclass(learner, Learner)):
-        raise ArgumentTypeError(
-            f"learner must be a name, a Learner class or a function (task, rng), got {shown(learner)}",
-            name="learner", value=learner,
-        )  # fmt: skip
+        raise wrong_type("learner", learner, "be a name, a Learner class or a function (task, rng)")
     maker: Maker = learner
     return maker
 
@@ -336,9 +341,8 @@ def check_params(maker: Maker, params: dict[str, Any]) -> None:
     known = [name for name in signature.parameters if name not in ("self", "task", "rng")]
     for name in params:
         if name not in known:
-            who = getattr(maker, "name", "") or getattr(maker, "__name__", "learner")
-            hint = nearest(name, known) if known else "; it takes no parameters"
-            raise ArgumentTypeError(f"learner {who!r} does not have a parameter {name!r}{hint}", name=name)
+            who = getattr(maker, "name", "") or getattr(maker, "__name__", "the learner")
+            raise unknown_argument(who, name, params[name], known)
 
 
 def _plain(value: Any) -> Any:

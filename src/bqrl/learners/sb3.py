@@ -23,7 +23,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from bqrl.checks import choice
+from bqrl.checks import choice, wrong
 from bqrl.errors import ArgumentError, PolicyError
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.mdp.arrays import BoolArray
@@ -49,9 +49,9 @@ class SB3(Learner):
         available = task.available
         self._masked = "Maskable" in kind.__name__
         if not available.all() and not self._masked:
-            raise _unsuitable(kind, "may play actions that do not exist in this problem; use MaskablePPO")
+            raise _unsuitable(kind, "be able to mask actions that do not exist", "use MaskablePPO")
         if "Recurrent" in kind.__name__:
-            raise _unsuitable(kind, "acts on its memory, so it has no policy by stage and state; use PPO")
+            raise _unsuitable(kind, "have a policy by stage and state, without memory", "use PPO")
         self._masks = available.reshape(task.H * task.S, task.A)
         self._from: SimpleQueue[Any] = SimpleQueue()
         to: SimpleQueue[Any] = SimpleQueue()
@@ -62,7 +62,7 @@ class SB3(Learner):
             self._model = kind(policy, bridge, seed=int(rng.integers(2**31)), **(options or {}))
         except (AssertionError, TypeError, ValueError) as fault:  # e.g. an algorithm for continuous actions
             reason = (str(fault).splitlines() or ["it gives no reason"])[0]
-            raise _unsuitable(kind, f"cannot be set up on this problem: {reason}") from None
+            raise _unsuitable(kind, "fit this problem", reason) from None
         self._behaviour = _Driven(task.H, task.S, self, to)
         self._message: Any = None
         steps = task.episodes * task.H
@@ -100,8 +100,11 @@ class SB3(Learner):
 
     def state(self) -> dict[str, Any]:
         """Raise ArgumentError: the training loop of the algorithm cannot be saved."""
-        raise ArgumentError(
-            "a run of an sb3 algorithm cannot be checkpointed; run it in one go", name="learner", value=self.name
+        raise wrong(
+            "learner",
+            self.name,
+            "not be an sb3 algorithm if the run is checkpointed",
+            remedy="run it without checkpoint",
         )
 
 
@@ -170,7 +173,9 @@ class _Driven(Policy):
             message = self._learner.take()
         if message is FINISHED:
             raise PolicyError(
-                "the sb3 algorithm ended before the run did; leave its budget to the run", stage=h, state=s
+                "expected an action of the sb3 algorithm, got the end of its training; leave its budget to the run",
+                stage=h,
+                state=s,
             )
         return int(message)
 
@@ -181,12 +186,16 @@ class _Driven(Policy):
 
     def arrays(self) -> dict[str, Any]:
         """Raise PolicyError: the policy is not a table."""
-        raise PolicyError("what an sb3 algorithm plays cannot be saved; save the record's final policy")
+        raise PolicyError(
+            "the policy must be a table to be saved, got an sb3 algorithm; save the record's final policy"
+        )
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Policy:
         """Raise PolicyError: see above."""
-        raise PolicyError("what an sb3 algorithm plays cannot be loaded; load the record's final policy")
+        raise PolicyError(
+            "the policy must be a table to be loaded, got an sb3 algorithm; load the record's final policy"
+        )
 
 
 class _StopRunError(Exception):
@@ -216,11 +225,9 @@ def find_algorithm(name: str) -> Any:
             return getattr(module, name)
     if not installed:
         raise ImportError("the learner 'sb3' needs Stable-Baselines3; install it with: pip install 'bqrl[sb3]'")
-    raise ArgumentError(
-        f"algorithm must be a class of {' or '.join(LIBRARIES)}, got {name!r}", name="algorithm", value=name
-    )
+    raise wrong("algorithm", name, f"be a class of {' or '.join(LIBRARIES)}")
 
 
-def _unsuitable(kind: Any, reason: str) -> ArgumentError:
+def _unsuitable(kind: Any, rule: str, remedy: str) -> ArgumentError:
     """The error of an algorithm that cannot learn the problem."""
-    return ArgumentError(f"{kind.__name__} {reason}", name="algorithm", value=kind)
+    return wrong("algorithm", kind, rule, kind.__name__, remedy=remedy)

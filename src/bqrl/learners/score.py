@@ -15,7 +15,7 @@ import numpy as np
 from bqrl.checks import number
 from bqrl.errors import GridError
 from bqrl.laws.law import Law, check_level, size_of
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, require
 from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.find_grid import grid, rounded
 from bqrl.mdp.grid import Grid, Lattice
@@ -66,10 +66,10 @@ class Optimum:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Optimum:
-        """Return the optimum that `arrays` describe; ValueError if they are damaged."""
+        """Return the optimum that `arrays` describe; FileFormatError if they are damaged."""
         points, shortfall = (np.asarray(arrays[f"optimum_{name}"], np.float64) for name in ("points", "shortfall"))
-        if points.ndim != 1 or not points.size or shortfall.shape != points.shape:
-            raise ValueError(f"the optimum must have one shortfall per point, got {shortfall.shape} and {points.shape}")
+        fits = points.ndim == 1 and points.size and shortfall.shape == points.shape
+        require(bool(fits), "optimum_shortfall", "have one entry per point", f"{shortfall.shape} and {points.shape}")
         return cls(
             points=points,
             shortfall=shortfall,

@@ -96,10 +96,8 @@ class SharedCounts(Counts):
         h = count_events(self._own.tally, *self._own.rewards, laws, *episode)
         if h < self.structure.H:
             s, a, event = (int(array[h]) for array in (episode.states, episode.actions, episode.events))
-            raise EpisodeError(
-                f"event {event} does not lead from action {a} in state {s} to state {int(episode.states[h + 1])} at stage {h}",
-                step=h, value=event,
-            )  # fmt: skip
+            rule = f"an event that leads from action {a} in state {s} to state {int(episode.states[h + 1])}"
+            raise EpisodeError(f"stage {h}: expected {rule}, got {event}", step=h, value=event)
         self._write_rows()
 
     def image(self, weights: Any) -> Any:

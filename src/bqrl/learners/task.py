@@ -22,9 +22,9 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit
 
-from bqrl.checks import shown
+from bqrl.checks import shown, wrong, wrong_type
 from bqrl.envs import make, names
-from bqrl.errors import ArgumentError, ArgumentTypeError, SizeError
+from bqrl.errors import ArgumentError, SizeError
 from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model, with_events
 from bqrl.mdp.arrays import IntArray
@@ -62,10 +62,8 @@ def pose(
         _check_limit(env, mdp.H)
         return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
     if events_observed is not None:
-        raise ArgumentError(
-            f"events_observed must be None, got {events_observed}: {type(core).__name__} does not expose shared noise",
-            name="events_observed", value=events_observed,
-        )  # fmt: skip
+        rule = f"be None for {type(core).__name__}, which does not expose shared noise"
+        raise wrong("events_observed", events_observed, rule)
     _check_spaces(env)
     H = _horizon(env, horizon)
     if plain and getattr(core, "P", None) is not None:
@@ -76,15 +74,11 @@ def pose(
             return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
         return mdp, _task(mdp, grant, facts), GymWorld(env, H, rng, _ends(mdp, int(env.observation_space.n)))
     if start is not None:
-        raise ArgumentError(
-            f"start must be None, got {shown(start)}: {type(core).__name__} does not expose a transition table",
-            name="start",
-            value=start,
-        )
+        raise wrong("start", start, f"be None for {type(core).__name__}, which does not expose a transition table")
     if require:
         raise ArgumentError(
             f"{maker.name} needs the reward function, which {type(core).__name__} does not expose; "
-            "use q-learning, sarsa, ppo or trpo, or build an MDP", name="learner",
+            "use q-learning, sarsa, ppo or trpo, or build an MDP", name="learner", value=maker.name,
         )  # fmt: skip
     S, A = int(env.observation_space.n), int(env.action_space.n)
     task = Task(structure=open_structure(S, A, H), model=None, discount=1.0, **facts)
@@ -132,13 +126,9 @@ def _environment(env: Any) -> Any:
             return gym.make(env)
         except gym.error.Error as error:
             reason = " ".join(str(error).split())
-            raise ArgumentError(
-                f"problem must name a problem or an environment, got {shown(env)}: {reason}", name="problem", value=env
-            ) from None
+            raise wrong("problem", env, "be a known problem or environment", f"{shown(env)} ({reason})") from None
     if not isinstance(env, gym.Env):
-        raise ArgumentTypeError(
-            f"problem must be an MDP or a Gymnasium environment, got {type(env).__name__}", name="problem", value=env
-        )
+        raise wrong_type("problem", env, "be an MDP or a Gymnasium environment", type(env).__name__)
     return env
 
 
@@ -152,10 +142,8 @@ def wrappers(env: Any) -> Iterator[Any]:
 def _check_spaces(env: Any) -> None:
     for name, space in (("observations", env.observation_space), ("actions", env.action_space)):
         if not isinstance(space, Discrete):
-            raise ArgumentError(
-                f"problem must have Discrete {name}, got {type(space).__name__} in {type(env.unwrapped).__name__}; use a "
-                "wrapper that numbers them", name="problem", value=env,
-            )  # fmt: skip
+            got = f"{type(space).__name__} in {type(env.unwrapped).__name__}"
+            raise wrong("problem", env, f"have Discrete {name}", got, remedy="use a wrapper that numbers them")
 
 
 def _limit(env: Any) -> int | None:
@@ -166,19 +154,15 @@ def _limit(env: Any) -> int | None:
 def _horizon(env: Any, horizon: int | None) -> int:
     chosen = _limit(env) if horizon is None else horizon
     if chosen is None:
-        raise ArgumentError(
-            f"horizon must be given, got None: {type(env.unwrapped).__name__} has no time limit", name="horizon"
-        )
+        raise wrong("horizon", None, f"be given for {type(env.unwrapped).__name__}, which has no time limit")
     return check_horizon(chosen)
 
 
 def _check_limit(env: Any, H: int) -> None:
     limit = _limit(env)
     if limit is not None and H > limit:
-        raise ArgumentError(
-            f"horizon must be at most {limit}, the time limit of the environment, got {H}; make the environment with "
-            f"max_episode_steps={H}", name="horizon", value=H,
-        )  # fmt: skip
+        remedy = f"make the environment with max_episode_steps={H}"
+        raise wrong("horizon", H, f"be at most {limit}, the time limit of the environment", remedy=remedy)
 
 
 def _task(mdp: MDP, grant: bool, facts: dict[str, Any]) -> Task:

@@ -11,7 +11,7 @@ import numpy as np
 from bqrl.checks import shown
 from bqrl.errors import FileFormatError
 from bqrl.logs.balls import Balls
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, require
 from bqrl.mdp.files.npz import OPTIONAL, STORED, model_arrays, read_stored
 from bqrl.mdp.model import MDP
 
@@ -63,21 +63,26 @@ def fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
 def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The fields; the model is checked like any other, and every array must have the shape that the model requires."""
     if arrays["bqrl_estimate"].shape != () or int(arrays["bqrl_estimate"]) != FORMAT:
-        raise FileFormatError(f"expected an estimate of format {FORMAT}, got {shown(arrays['bqrl_estimate'])}")
+        message = f"expected an estimate of format {FORMAT}, got {shown(arrays['bqrl_estimate'])}; save it again"
+        raise FileFormatError(message, column="bqrl_estimate")
     mdp = MDP.from_table(**read_stored({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays}))
     per_row = {name: np.asarray(arrays[name]) for name in ("visits", "outcomes", "most", "exact")}
     for name, kinds in (("visits", "iu"), ("outcomes", "iu"), ("most", "fiu"), ("exact", "b")):
         found = per_row[name]
-        if found.shape != mdp.known.shape or found.dtype.kind not in kinds or np.any(found < 0):
-            raise FileFormatError(f"the array {name!r} must have one entry per row, shape {mdp.known.shape}")
+        valid = found.shape == mdp.known.shape and found.dtype.kind in kinds and not np.any(found < 0)
+        rule = f"have one entry of at least 0 per row, shape {mdp.known.shape}"
+        require(valid, name, rule, f"{found.shape} of {found.dtype}")
     known = per_row.pop("exact")
     rows, free, episodes, steps, counted, atoms = (int(x) for x in arrays["whole"].tolist())
     delta, confidence, floor, lowest = (float(x) for x in arrays["numbers"].tolist())
     returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
-    if returns.ndim != 1 or added.ndim != 1 or added.dtype.kind not in "iu" or np.any(added >= mdp.S):
-        raise FileFormatError("the arrays 'returns' and 'added' must be lists of returns and of states")
-    if rows < 1 or min(episodes, steps, counted, atoms) < 0 or not (0.0 < delta < 1.0 and 0.0 < confidence < 1.0):
-        raise FileFormatError("the arrays 'whole' and 'numbers' must hold counts, delta and the confidence")
+    require(returns.ndim == 1, "returns", "be a list", f"shape {returns.shape}")
+    valid = added.ndim == 1 and added.dtype.kind in "iu" and not np.any(added >= mdp.S)
+    require(valid, "added", f"be a list of states below {mdp.S}", added)
+    valid = rows >= 1 and min(episodes, steps, counted, atoms) >= 0
+    require(valid, "whole", "hold counts", arrays["whole"])
+    valid = 0.0 < delta < 1.0 and 0.0 < confidence < 1.0
+    require(valid, "numbers", "begin with delta and the confidence in (0, 1)", arrays["numbers"])
     return {
         "mdp": mdp, "balls": Balls(known=known, **per_row, free=bool(free), rows=rows, delta=delta), "confidence": confidence,
         "assumptions": tuple(map(str, arrays["assumptions"].tolist())), "returns": returns, "episodes": episodes,

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
-from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.checks import wrong, wrong_type
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
@@ -75,13 +74,11 @@ class _Listed:
         if not self.pooled and (declared.support is None or self.by_row):
             successor[final] = self.end  # what follows the last stage does not matter
         elif not self.pooled and np.any(successor[final] == UNKNOWN):
-            raise ArgumentError(
-                "support requires next_state at the last stage, or reward_by='state-action'; add the column",
-                name="support",
-            )
+            rule = "be given with next_state at the last stage or reward_by='state-action'"
+            raise wrong("support", declared.support, rule, "a log without them", remedy="add the column")
         self.counts = successor != UNKNOWN
         if not self.counts.any():
-            raise log.error(0, "no step has a known successor; add the column next_state", "next_state")
+            raise log.error(0, "expected the successor of a step, got none; add the column next_state", "next_state")
         k = 0 if self.pooled else log.stage
         self.row_of_step = row = (k * self.S + log.state) * self.A + log.action
         self.after = np.where(final & (not self.pooled), UNKNOWN, successor)  # what a step says about its successor
@@ -107,24 +104,19 @@ class _Listed:
         order = np.lexsort((reward, row))
         differ = np.flatnonzero((np.diff(row[order]) == 0) & (np.diff(reward[order]) != 0))
         if differ.size:
-            i = order[differ[0] + 1]
-            raise self.log.error(
-                i,
-                f"the reward is {reward[i]:g}, but {reward[order[differ[0]]]:g} elsewhere for this state and action; drop "
-                "reward_by='state-action'", "reward",
-            )  # fmt: skip
+            i, other = order[differ[0] + 1], reward[order[differ[0]]]
+            rule = f"expected the reward {other:g} as elsewhere for this state and action"
+            raise self.log.error(i, f"{rule}, got {reward[i]:g}; drop reward_by='state-action'", "reward")
 
     def _check_range(self) -> None:
         """Raise FileFormatError if a reward lies outside the stated range, also if its step does not count."""
         if self.range is not None:
             low, high = self.range
-            wrong = np.flatnonzero((self.log.reward < low) | (self.log.reward > high))
-            if wrong.size:
-                raise self.log.error(
-                    wrong[0],
-                    f"the reward {self.log.reward[wrong[0]]:g} lies outside reward_range=({low:g}, {high:g}); widen the range",
-                    "reward",
-                )
+            outside = np.flatnonzero((self.log.reward < low) | (self.log.reward > high))
+            if outside.size:
+                i = outside[0]
+                rule = f"expected a reward in reward_range=({low:g}, {high:g})"
+                raise self.log.error(i, f"{rule}, got {self.log.reward[i]:g}; widen the range", "reward")
 
     @property
     def floor(self) -> float:
@@ -152,9 +144,8 @@ class _Listed:
             total = sum(p for _, p, _ in outcomes)
             if abs(total - 1.0) > SUM_TOL:
                 s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
-                raise ArgumentError(
-                    f"known must list probabilities that sum to 1, got {total:.12g} in state {s!r}, action {a!r}"
-                )
+                got = f"{total:.12g} in state {s!r}, action {a!r}"
+                raise wrong("known", known, "list probabilities that sum to 1", got)
             for s_next, p, r in outcomes:
                 self._add(row, s_next, p, r)
             self.known[row], self.outcomes[row] = True, len(outcomes)
@@ -167,16 +158,15 @@ class _Listed:
         }
         for i in np.flatnonzero(self.known[self.row_of_step]).tolist():  # also steps that do not count
             if (self.row_of_step[i], self.after[i], self.log.reward[i]) not in possible:
-                fault = "known says that this outcome is impossible; correct known or the log"
+                fault = "expected an outcome that known lists, got another; correct known or the log"
                 raise self.log.error(i, fault, "reward" if self.after[i] == UNKNOWN else "next_state")
 
     def add_seen(self) -> None:
         """Add the outcomes that the log shows, and one unseen outcome per row."""
         if self.range is None and not self.by_row:
-            raise ArgumentError(
-                "reward_range must be given: a log does not show every outcome, and unseen ones are assumed to pay the lower "
-                "end; or declare reward_by='state-action', or pass support= or model=", name="reward_range",
-            )  # fmt: skip
+            rule = "be given, because unseen outcomes are assumed to pay its lower end"
+            remedy = "pass it, support= or model=, or declare reward_by='state-action'"
+            raise wrong("reward_range", None, rule, remedy=remedy)
         use = ~self.known[self.row]
         row, successor, reward, n = self.row[use], self.successor[use], self.reward[use], self.n[use]
         self._append(row, successor, n / self.visits[row], reward)
@@ -206,13 +196,14 @@ class _Listed:
                 fits = [one for one in outcomes if one[0] == s_next and one[1] in (None, r)]
                 same = [paid for other, paid in shown_here if other == s_next]
                 if not fits:
-                    raise self.log.error(self.first[i], "support does not list this outcome; extend it", "next_state")
+                    problem = "expected an outcome that support lists, got another; extend support"
+                    raise self.log.error(self.first[i], problem, "next_state")
                 if fits[0][1] is None and len(same) > 1:
-                    raise self.log.error(
-                        self.first[i],
-                        f"the rewards {same[0]:g} and {same[1]:g} belong to one transition; list them in support as "
-                        "(state, action, next_state, reward)", "reward",
-                    )  # fmt: skip
+                    problem = (
+                        f"expected one reward per transition, got {same[0]:g} and {same[1]:g}; list them in support as "
+                        "(state, action, next_state, reward)"
+                    )
+                    raise self.log.error(self.first[i], problem, "reward")
             by_state = {s_next: r for s_next, r in shown_here}
             for s_next, r in outcomes:
                 paid = by_state.get(s_next) if r is None else r
@@ -239,10 +230,9 @@ class _Listed:
     def _lowest(self, row: int) -> float:
         if self.range is None:
             s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
-            raise ArgumentError(
-                f"reward_range must be given: a supported transition of state {s!r}, action {a!r} was never seen; or list "
-                "rewards in support, or declare reward_by='state-action'", name="reward_range",
-            )  # fmt: skip
+            rule = f"be given, because a supported transition of state {s!r}, action {a!r} was never seen"
+            remedy = "pass it, list rewards in support, or declare reward_by='state-action'"
+            raise wrong("reward_range", None, rule, remedy=remedy)
         return self.floor
 
     def _add(self, row: int, s_next: int, p: float, r: float) -> None:
@@ -297,25 +287,23 @@ class _Listed:
 
     def _state(self, label: Any, name: str) -> int:
         text = label_text(label)
-        return (
-            self.end if text == END and END not in self.states else _place(text, self.states, f"{name} names the state")
-        )
+        return self.end if text == END and END not in self.states else _place(text, self.states, name, "states")
 
     def _action(self, label: Any, name: str) -> int:
-        return _place(label_text(label), self.actions, f"{name} names the action")
+        return _place(label_text(label), self.actions, name, "actions")
 
     def _stage(self, given: Any) -> int:
         if self.pooled:
-            raise ArgumentError("known must not name stages if stationary=True; drop them", name="known")
+            raise wrong("known", given, "not name stages if stationary=True", f"stage {given!r}", remedy="drop them")
         if isinstance(given, bool) or not 0 <= given < self.H:
-            raise ArgumentError(f"known names stage {given!r}, stages run from 0 to {self.H - 1}", name="known")
+            raise wrong("known", given, f"name stages from 0 to {self.H - 1}", f"stage {given!r}")
         return int(given)
 
 
-def _place(text: str, labels: list[str], words: str) -> int:
+def _place(text: str, labels: list[str], name: str, what: str) -> int:
     """Index of a label of the log; raise ArgumentError if it is not there."""
     if text not in labels:
-        raise ArgumentError(f"{words} {text!r}, not in the log{near(text, labels)}", value=text)
+        raise wrong(name, text, f"name {what} of the log", f"{text!r}{near(text, labels)}")
     return labels.index(text)
 
 
@@ -332,12 +320,10 @@ def _free_names(taken: list[str]) -> list[str]:
 def _tuples(given: Any, name: str, sizes: tuple[int, ...]) -> Iterable[tuple[Any, ...]]:
     """The items of a list of tuples."""
     if isinstance(given, (str, dict)) or not isinstance(given, Iterable):
-        raise ArgumentTypeError(f"{name} must be a list of tuples, got {shown(given)}", name=name, value=given)
+        raise wrong_type(name, given, "be a list of tuples")
     for item in given:
         if not isinstance(item, (tuple, list)) or len(item) not in sizes:
-            raise ArgumentTypeError(
-                f"{name} must hold tuples of {sizes[0]} or {sizes[1]} entries, got {shown(item)}", name=name, value=item
-            )
+            raise wrong_type(name, item, f"hold tuples of {sizes[0]} or {sizes[1]} entries")
         yield tuple(item)
 
 
@@ -351,5 +337,5 @@ def _first_law(listed: _Listed, start: Any) -> FloatArray:
     for label, p in law.items():
         mu[listed._state(label, "start")] = float(p)
     if np.any(mu < 0) or abs(mu.sum() - 1.0) > SUM_TOL:
-        raise ArgumentError(f"start must be a state or {{state: probability}} that sums to 1, got {shown(start)}")
+        raise wrong("start", start, "be a state or {state: probability} that sums to 1")
     return mu

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bqrl.checks import choice, nearest, shown, whole
-from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.checks import choice, nearest, shown, whole, wrong
+from bqrl.errors import FileFormatError
 from bqrl.logs.read import Columns
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.columns import Codes
@@ -73,7 +73,7 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
     for role in ("episode", "state", "action"):
         missing = np.flatnonzero(codes[role].code < 0)
         if missing.size:
-            raise columns.error(missing[0], f"the {role} is missing; fill it in or drop the row", role)
+            raise columns.error(missing[0], f"expected the {role}, got an empty cell; fill it in or drop the row", role)
     order = np.argsort(codes["episode"].code, kind="stable")
     if "stage" in codes:
         stages = _stage_numbers(columns)
@@ -83,9 +83,7 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
     last = np.r_[first[1:], True]
     T = int(first.sum())
     if T < 2:
-        raise columns.error(
-            0, "the log holds one episode only; a promise needs many, check the column of episodes", "episode"
-        )
+        raise columns.error(0, "expected many episodes, got one; check the column of episodes", "episode")
     begins = np.flatnonzero(first)
     lengths = np.diff(np.r_[begins, episode.size])
     stage = np.arange(episode.size) - np.repeat(begins, lengths)
@@ -94,11 +92,9 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
     H = int(lengths.max()) if horizon is None else whole(horizon, "horizon", 1)
     if lengths.max() > H:
         i = int(np.flatnonzero(stage == H)[0])
-        raise columns.error(
-            order[i],
-            f"the episode has more than {H} steps; pass horizon={lengths.max()}, or cut every episode",
-            "stage",
-        )
+        problem = f"expected at most {H} steps per episode, got {lengths.max()}"
+        remedy = f"pass horizon={lengths.max()}, or cut every episode"
+        raise columns.error(order[i], f"{problem}; {remedy}", "stage")
     state = codes["state"].code[order]
     truncated, ended = _ends(columns, ends, order, last, lengths, H)
     next_state = _successors(columns, order, state, last)
@@ -122,10 +118,10 @@ def _stage_numbers(columns: Columns) -> IntArray:
     codes = columns.codes["stage"]
     numbers = np.array([_whole_number(text) for text in codes.labels] or [-1])
     found = np.where(codes.code < 0, -1, numbers[codes.code])
-    wrong = np.flatnonzero(found < 0)
-    if wrong.size:
-        text = codes.labels[codes.code[wrong[0]]] if codes.code[wrong[0]] >= 0 else ""
-        raise columns.error(wrong[0], f"the stage must be a whole number from 0 or 1 on, got {text!r}", "stage")
+    bad = np.flatnonzero(found < 0)
+    if bad.size:
+        text = codes.labels[codes.code[bad[0]]] if codes.code[bad[0]] >= 0 else ""
+        raise columns.error(bad[0], f"expected a whole number from 0 or 1 on, got {text!r}", "stage")
     return found
 
 
@@ -137,20 +133,15 @@ def _whole_number(text: str) -> int:
 def _check_stages(columns: Columns, given: IntArray, stage: IntArray, first: BoolArray, order: IntArray) -> None:
     """Raise FileFormatError for gaps and repeats; stages count from 0 or 1, the same in every episode."""
     base = int(given.min())
-    wrong = np.flatnonzero(given != stage + base)
+    differs = np.flatnonzero(given != stage + base)
     if base > 1:
-        raise columns.error(order[0], f"stages must count from 0 or 1, the lowest is {base}; renumber them", "stage")
-    if wrong.size:
-        i = int(wrong[0])
-        if first[i]:
-            message = (
-                f"the episode begins at stage {given[i]}, expected {base}; add the missing steps or drop the episode"
-            )
-        elif given[i] == given[i - 1]:
-            message = f"stage {given[i]} is repeated within its episode; drop one of the rows"
-        else:
-            message = f"stage {given[i]} follows stage {given[i - 1]} in its episode; add the missing steps"
-        raise columns.error(order[i], message, "stage")
+        raise columns.error(order[0], f"expected stages from 0 or 1 on, got {base}; renumber them", "stage")
+    if differs.size:
+        i = int(differs[0])
+        problem = f"expected stage {base if first[i] else given[i - 1] + 1}, got {given[i]}"
+        repeated = not first[i] and given[i] == given[i - 1]
+        remedy = "drop one of the rows" if repeated else "add the missing steps or drop the episode"
+        raise columns.error(order[i], f"{problem}; {remedy}", "stage")
 
 
 def _ends(
@@ -162,9 +153,7 @@ def _ends(
         cut = short & (ends == "truncated")
         return cut, short & ~cut
     if ends is not None:
-        raise ArgumentError(
-            "ends must not be given if the log has a column for it, got both; drop one of them", name="ends", value=ends
-        )
+        raise wrong("ends", ends, "not be given if the log has a column for it", remedy="drop one of them")
     codes = columns.codes["end"]
     kind = np.array([*(_end_kind(text) for text in codes.labels), 0])
     found = kind[codes.code][order]
@@ -172,12 +161,11 @@ def _ends(
     if unknown.size:
         text = codes.labels[codes.code[order[unknown[0]]]]
         hint = nearest(text, ("terminal", "truncated"))
-        raise columns.error(order[unknown[0]], f"end must be terminal, truncated or empty, got {text!r}{hint}", "end")
+        raise columns.error(order[unknown[0]], f"expected terminal, truncated or empty, got {text!r}{hint}", "end")
     early = np.flatnonzero((found > 0) & ~last)
     if early.size:
-        raise columns.error(
-            order[early[0]], "the episode continues after its end; split it or correct the column", "end"
-        )
+        problem = "expected the last step of the episode, got a step that others follow; split it or correct the column"
+        raise columns.error(order[early[0]], problem, "end")
     ended = found[last] == 1
     return short & ~ended, ended  # as in Gymnasium, an episode without a terminal end was cut off
 
@@ -194,14 +182,11 @@ def _successors(columns: Columns, order: IntArray, state: IntArray, last: BoolAr
     if "next_state" not in columns.codes:
         return following
     given = columns.codes["next_state"].code[order]
-    wrong = np.flatnonzero(~last & (given >= 0) & (given != following))
-    if wrong.size:
-        i, labels = int(wrong[0]), columns.codes["state"].labels
-        raise columns.error(
-            order[i],
-            f"next_state is {shown(labels[given[i]])}, but the next step is in {shown(labels[following[i]])}; "
-            "correct one of them", "next_state",
-        )  # fmt: skip
+    differs = np.flatnonzero(~last & (given >= 0) & (given != following))
+    if differs.size:
+        i, labels = int(differs[0]), columns.codes["state"].labels
+        problem = f"expected {shown(labels[following[i]])}, the state of the next step, got {shown(labels[given[i]])}"
+        raise columns.error(order[i], f"{problem}; correct one of them", "next_state")
     return np.where(last, given, following)
 
 
@@ -225,9 +210,7 @@ def _absorbing(
         i = int(named[next_state[named] == s][0])
         line = columns.source.line(int(order[state == s][0]))
         place = f"row {order[state == s][0]}" if line is None else f"line {line}"
-        raise columns.error(
-            order[i],
-            f"state {columns.codes['state'].labels[s]!r} ends this episode, but {place} continues from it; pass "
-            "ends='truncated' or add a column end", "next_state",
-        )  # fmt: skip
+        got = f"{columns.codes['state'].labels[s]!r}, from which {place} continues"
+        problem = f"expected a state without further steps at the end of an episode, got {got}"
+        raise columns.error(order[i], f"{problem}; pass ends='truncated' or add a column end", "next_state")
     return found

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bqrl.checks import whole
+from bqrl.checks import whole, wrong
 from bqrl.display import Charted, counted, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.logs.archive import StoredEstimate, fields, stored
@@ -129,8 +129,8 @@ class Estimate(StoredEstimate, Charted):
     def _solved(self, tau: float, beta: float, more: int, options: dict[str, Any]) -> Plan:
         """The robust plan after `more` times as many episodes with the same frequencies."""
         if beta > 0.0 and self._has_misses:
-            fault = "reward_range must be given to fit for a buffered quantile: an unseen outcome has no lowest reward otherwise"
-            raise ArgumentError(fault, name="reward_range")
+            rule = "be given to fit for a buffered quantile, because an unseen outcome has no lowest reward otherwise"
+            raise wrong("reward_range", None, rule)
         error = self.start_error(more)
         level = tau - error
         if level <= 0.0:
@@ -329,7 +329,8 @@ class Estimate(StoredEstimate, Charted):
         """
         tau, _ = check_levels(tau)
         if not self.returns.size:
-            raise ArgumentError("every logged episode was cut off, so no return is known; pass ends='terminal'")
+            message = "expected a complete episode, got only truncated ones, whose returns are unknown"
+            raise ArgumentError(f"{message}; pass ends='terminal'", name="ends")
         return quantile_interval(self.returns, tau, self.confidence)
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, flag, number, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.checks import choice, flag, number, wrong, wrong_type
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import Episodes, order_episodes
 from bqrl.logs.estimate import Estimate
 from bqrl.logs.known_model import from_model
 from bqrl.logs.read import read_columns
 from bqrl.mdp.model import MDP
+from bqrl.planners.plan import check_mdp
 
 MODEL = "model (not its first state and range of rewards)"  # name of the declaration that `gains` removes
 
@@ -157,20 +157,14 @@ def _range(given: Any) -> tuple[float, float] | None:
     if given is None:
         return None
     if isinstance(given, (str, bytes)) or np.ndim(given) != 1 or len(given) != 2:
-        raise ArgumentTypeError(
-            f"reward_range must be two numbers, e.g. (0, 1), got {shown(given)}", name="reward_range", value=given
-        )
+        raise wrong_type("reward_range", given, "be two numbers, e.g. (0, 1)")
     low = number(given[0], "reward_range[0]")
     return low, number(given[1], "reward_range[1]", low)
 
 
 def _check_model(declared: Declared, discount: float) -> None:
     """Raise an error if `model` is not an MDP, or if an argument is given that a model determines."""
-    model = declared.model
-    if not isinstance(model, MDP):
-        raise ArgumentTypeError(
-            f"model must be an MDP, got {type(model).__name__}; build one with bqrl.MDP", name="model"
-        )
+    model = check_mdp(declared.model, "model")
     given = [
         name
         for name in ("start", "known", "support", "reward_range", "reward_by")
@@ -178,9 +172,8 @@ def _check_model(declared: Declared, discount: float) -> None:
     ]
     given += ["discount"] if discount not in (1.0, model.discount) else []
     if given:
-        raise ArgumentError(
-            f"{given[0]} must not be given with model=, which determines it; drop one of them", name=given[0]
-        )
+        value = getattr(declared, given[0], discount)
+        raise wrong(given[0], value, "not be given with model=, which determines it", remedy="drop one of them")
 
 
 def _assumptions(log: Episodes, declared: Declared, *, pooled: bool) -> tuple[str, ...]:

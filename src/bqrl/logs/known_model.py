@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bqrl.errors import ArgumentError
+from bqrl.checks import wrong
 from bqrl.logs.balls import Balls
 from bqrl.logs.empirical import Empirical
 from bqrl.logs.episodes import ENDED, Episodes
@@ -26,9 +26,9 @@ from bqrl.mdp.noise import SharedNoise
 def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> Empirical:
     """The model with the probabilities of the log: its outcomes, rewards, known rows and shared noise are taken as given."""
     if stationary and not model.stationary:
-        raise ArgumentError("stationary must be False for a model whose stages differ, got True", name="stationary")
+        raise wrong("stationary", stationary, "be False for a model whose stages differ")
     if log.H > model.H:
-        raise ArgumentError(f"model must have at least {log.H} stages as in the log, got {model.H}", name="model")
+        raise wrong("model", model, f"have at least {log.H} stages as in the log", model.H)
     states = _matched(log, model.state_names, model.S, log.states, "state")
     actions = _matched(log, model.action_names, model.A, log.actions, "action")
     row = _rows(log, model, states, actions)
@@ -67,7 +67,9 @@ def _rows(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> Int
     row = (k * model.S + states[log.state]) * model.A + actions[log.action]
     absent = np.flatnonzero(~model.available.reshape(-1)[row])
     if absent.size:
-        raise log.error(absent[0], "the model does not have this action in this state; correct one of them", "action")
+        i = absent[0]
+        got = f"{log.actions[log.action[i]]!r} in state {log.states[log.state[i]]!r}"
+        raise log.error(i, f"expected an action of the model, got {got}; correct the log or the model", "action")
     return row
 
 
@@ -80,9 +82,8 @@ def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tu
             where = np.flatnonzero(code == i)
             column = role if where.size else "next_state"
             where = where if where.size else np.flatnonzero(log.next_state == i)
-            raise log.error(
-                where[0] if where.size else 0, f"the model has no {role} {label!r}{near(label, place)}", column
-            )
+            problem = f"expected one of the model's {role}s, got {label!r}{near(label, place)}"
+            raise log.error(where[0] if where.size else 0, problem, column)
     return np.array([place[label] for label in labels], np.int64)
 
 
@@ -90,11 +91,8 @@ def _outcome_counts(log: Episodes, model: MDP, row: IntArray, states: IntArray) 
     """How often the log shows every outcome of the model, and the outcome of every step, -1 where it is not known."""
     ended = np.flatnonzero(log.next_state == ENDED)
     if ended.size:
-        raise log.error(
-            ended[0],
-            "the episode ends before the horizon; name the next_state in which the model absorbs",
-            "next_state",
-        )
+        problem = "expected an episode that lasts to the horizon, got an earlier end"
+        raise log.error(ended[0], f"{problem}; name the next_state in which the model absorbs", "next_state")
     after = np.where(log.next_state >= 0, states[np.maximum(log.next_state, 0)], -1)  # -1: not recorded
     stage = log.stage if len(model.reward) > 1 else np.zeros(row.size, np.int64)
     paid_code = np.unique(log.reward, return_inverse=True)[1].reshape(-1)
@@ -108,8 +106,9 @@ def _outcome_counts(log: Episodes, model: MDP, row: IntArray, states: IntArray) 
         if s_next >= 0:
             fits &= model.successor[here] == s_next
         if not fits.any():
-            where = "with this next_state and reward" if s_next >= 0 else "with the reward"
-            raise log.error(i, f"the model has no outcome {where} {log.reward[i]:g} in its row; correct one of them")
+            where = "with this next_state" if s_next >= 0 else "of this row"
+            problem = f"expected the reward of an outcome {where}, got {log.reward[i]:g}"
+            raise log.error(i, f"{problem}; correct the log or the model", "reward")
         place[j] = here.start + int(fits.argmax())
     outcome = np.where(after >= 0, place[inverse.reshape(-1)], -1)
     return np.bincount(outcome[outcome >= 0], minlength=model.successor.size), outcome
@@ -150,13 +149,11 @@ def _named_events(log: Episodes, noise: SharedNoise, law: IntArray) -> IntArray:
         of_label = np.array([*(place.get(label, -1) for label in labels), -1])
         here = law == i
         event[here] = of_label[code[here]]
-        wrong = np.flatnonzero(here & (event < 0))
-        if wrong.size:
-            text = labels[code[wrong[0]]] if code[wrong[0]] >= 0 else ""
-            problem = (
-                f"the event {text!r} is not in the noise law{near(text, names)}" if text else "the event is missing"
-            )
-            raise log.error(wrong[0], problem, "event")
+        bad = np.flatnonzero(here & (event < 0))
+        if bad.size:
+            text = labels[code[bad[0]]] if code[bad[0]] >= 0 else ""
+            hint = near(text, names) if text else "; fill it in"
+            raise log.error(bad[0], f"expected an event of the noise law, got {text!r}{hint}", "event")
     return event
 
 
@@ -166,14 +163,12 @@ def _check_images(
     """Raise FileFormatError if an event does not lead to the recorded next state."""
     observed = np.flatnonzero((event >= 0) & (successor >= 0))
     leads = noise.pair_outcome[noise.pair_start[row[observed]] + event[observed]]
-    wrong = np.flatnonzero(model.successor[leads] != successor[observed])
-    if wrong.size:
-        i = wrong[0]
-        raise log.error(
-            observed[i],
-            f"in the model this event leads to state {model.state_label(int(model.successor[leads[i]]))!r}, not to this "
-            "next_state; correct one of them", "event",
-        )  # fmt: skip
+    differs = np.flatnonzero(model.successor[leads] != successor[observed])
+    if differs.size:
+        i = differs[0]
+        right, got = (model.state_label(int(s[i])) for s in (model.successor[leads], successor[observed]))
+        problem = f"expected next_state {right!r}, to which this event leads in the model, got {got!r}"
+        raise log.error(observed[i], f"{problem}; correct one of them", "event")
 
 
 def laws_of(counts: list[IntArray]) -> list[FloatArray]:

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import is_one_line, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
+from bqrl.checks import is_one_line, shown, wrong, wrong_type
+from bqrl.errors import FileFormatError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.columns import Codes, cells_of, chosen_columns, frame_columns, is_frame, label_text, numbering, plain
 
@@ -60,10 +60,9 @@ class Source:
             for block in iter(lambda: self._block(reader), []):
                 rows = [row for row in block if row]
                 if set(map(len, rows)) - {len(self.header)}:
-                    wrong = next(i for i, row in enumerate(rows) if len(row) != len(self.header))
-                    raise self.error(
-                        done + wrong, f"has {len(rows[wrong])} fields, the header has {len(self.header)}; complete it"
-                    )
+                    bad = next(i for i, row in enumerate(rows) if len(row) != len(self.header))
+                    problem = f"expected {len(self.header)} fields as in the header, got {len(rows[bad])}"
+                    raise self.error(done + bad, f"{problem}; complete the row")
                 done += len(rows)
                 if rows:
                     yield list(zip(*rows, strict=True))
@@ -75,9 +74,8 @@ class Source:
         except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
             fault = " ".join(str(error).split())
             line = reader.line_num + 1
-            raise FileFormatError(
-                f"{self.name}, near line {line}: cannot be read ({fault})", file=str(self.path), line=line
-            ) from None
+            message = f"{self.name}, near line {line}: expected CSV text in UTF-8, got other content ({fault})"
+            raise FileFormatError(message, file=str(self.path), line=line) from None
 
     def error(self, row: int | None, message: str, column: str | None = None) -> FileFormatError:
         """A FileFormatError about a row, counted from 0 after the header; None is the header itself."""
@@ -160,7 +158,7 @@ def read_columns(log: Any, columns: Mapping[str, str] | None = None) -> Columns:
                 parts[role].append(np.fromiter(map(books[role].__getitem__, block[i]), np.int64, len(block[i])))
         done += len(block[0]) if block else 0
     if done == 0:
-        raise source.error(None, "the log has no rows; write one row per step")
+        raise source.error(None, "expected one row per step, got no rows; write them below the header")
     codes = {}
     labelled = {role: _merged(list(book)) for role, book in books.items() if role != "next_state"}
     for role in books:
@@ -179,21 +177,18 @@ def _source(log: Any) -> Source:
         if path.suffix == ".parquet":
             return _table(_parquet(path), path.name)
         if not path.name.endswith((".csv", ".csv.gz")):
-            raise ArgumentError(
-                f"log must be a .csv, .csv.gz or .parquet file, got {path.name!r}; convert it", name="log", value=log
-            )
+            raise wrong("log", log, "be a .csv, .csv.gz or .parquet file", f"{path.name!r}", remedy="convert it")
         with _opened(path) as file:
             try:
                 header = [name.strip() for name in next(csv.reader(file), [])]
             except (UnicodeDecodeError, OSError) as error:
-                raise FileFormatError(f"{path.name}: cannot be read as text ({error})", file=str(path)) from None
+                message = f"{path.name}: expected CSV text in UTF-8, got other content ({error})"
+                raise FileFormatError(message, file=str(path)) from None
         return Source(name=path.name, header=header, content=None, path=path)
     if is_frame(log):
         return _table(log, "log")
-    raise ArgumentTypeError(
-        f"log must be a file, a frame or a dict of arrays, got {type(log).__name__}; name the columns {', '.join(REQUIRED)}",
-        name="log", value=log,
-    )  # fmt: skip
+    rule, remedy = "be a file, a frame or a dict of arrays", f"name the columns {', '.join(REQUIRED)}"
+    raise wrong_type("log", log, rule, type(log).__name__, remedy=remedy)
 
 
 def _table(table: Any, name: str) -> Source:
@@ -218,10 +213,10 @@ def _parquet(path: Path) -> Any:
 
         return pandas.read_parquet(path)
     except ImportError:
-        raise ArgumentError(
-            f"{path.name}: reading .parquet requires polars, or pandas with pyarrow; install one of them, or write a .csv",
-            name="log", value=path,
-        ) from None  # fmt: skip
+        remedy = "install polars, or pandas with pyarrow, or write a .csv"
+        raise wrong(
+            "log", path, "be a .csv file if no reader of .parquet is installed", path.name, remedy=remedy
+        ) from None
 
 
 def _opened(path: Path) -> Any:
@@ -236,9 +231,12 @@ def _opened(path: Path) -> Any:
 def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]:
     """Position of the column of each role."""
     if not any(name.strip() for name in source.header):
-        raise source.error(None, "the log is empty; expected a header such as episode,state,action,reward")
+        raise source.error(None, "expected a header such as episode,state,action,reward, got an empty log")
     if source.path is not None and not all(map(is_one_line, source.header)):
-        raise source.error(None, "the header must hold names separated by commas on one line; is a quote left open?")
+        raise source.error(
+            None,
+            "expected names separated by commas on one line, got a line break or control character; is a quote left open?",
+        )
     place = chosen_columns(source.header, columns, ROLES)
     for role in ROLES:
         if role in place:
@@ -249,8 +247,8 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
             place[role] = min(fits, key=lambda i: names.index(plain(source.header[i])))
         elif role in REQUIRED:
             near = get_close_matches(role, source.header, n=1, cutoff=0.5)
-            nearby = f"the nearest header is {near[0]!r}" if near else f"headers are {', '.join(source.header)}"
-            raise source.error(None, f"the column {role} is missing; {nearby}; pass columns={{{role!r}: HEADER}}", role)
+            remedy = f"pass columns={{{role!r}: {repr(near[0]) if near else 'HEADER'}}}"
+            raise source.error(None, f"expected a column {role}, got {', '.join(source.header)}; {remedy}", role)
     return place
 
 
@@ -279,12 +277,10 @@ def _numbers(source: Source, column: Sequence[Any], done: int, header: str) -> F
         numbers = np.array([np.nan if value is None else value for value in column], dtype=np.float64)
     except (TypeError, ValueError):
         numbers = np.array([_float(value) for value in column])
-    wrong = np.flatnonzero(~np.isfinite(numbers))
-    if wrong.size:
-        i = int(wrong[0])
-        raise source.error(
-            done + i, f"the reward must be a finite number, got {shown(column[i])}; correct or drop it", header
-        )
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if bad.size:
+        i = int(bad[0])
+        raise source.error(done + i, f"expected a finite number, got {shown(column[i])}; correct or drop it", header)
     return numbers
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bqrl.checks import shown
 from bqrl.errors import FileFormatError
 
 FloatArray = NDArray[np.float64]
@@ -22,28 +23,29 @@ def read_only(array: Any) -> Any:
     return view
 
 
-def require(holds: bool, name: str, rule: str) -> None:
-    """Raise FileFormatError about the array `name` unless `holds`."""
+def require(holds: bool, name: str, rule: str, got: Any) -> None:
+    """Raise FileFormatError "the array NAME must RULE, got GOT" unless `holds`."""
     if not holds:
-        raise FileFormatError(f"the array {name!r} {rule}", column=name)
+        found = got if isinstance(got, str) else shown(got)
+        raise FileFormatError(f"the array {name!r} must {rule}, got {found}", column=name)
 
 
 def whole_numbers_of(arrays: dict[str, Any], name: str, shape: Shape) -> IntArray:
     """An array of whole numbers of the given shape."""
     array = np.asarray(arrays[name])
-    require(array.dtype.kind in "iu", name, f"must hold whole numbers, got {array.dtype}")
-    require(_has(array, shape), name, f"must have shape {_spelled(shape)}, got {array.shape}")
+    require(array.dtype.kind in "iu", name, "hold whole numbers", f"{array.dtype}")
+    require(_has(array, shape), name, f"have shape {_spelled(shape)}", f"{array.shape}")
     if array.dtype.kind == "u" and array.size:
-        require(int(array.max()) < 2**63, name, "must hold numbers of 63 bits")
+        require(int(array.max()) < 2**63, name, "hold numbers of 63 bits", array.max())
     return array.astype(np.int64)
 
 
 def floats_of(arrays: dict[str, Any], name: str, shape: Shape) -> FloatArray:
     """An array of finite numbers of the given shape."""
     array = np.asarray(arrays[name])
-    require(array.dtype.kind in "fiu", name, f"must hold numbers, got {array.dtype}")
-    require(_has(array, shape), name, f"must have shape {_spelled(shape)}, got {array.shape}")
-    require(bool(np.all(np.isfinite(array))), name, "must hold finite numbers")
+    require(array.dtype.kind in "fiu", name, "hold numbers", f"{array.dtype}")
+    require(_has(array, shape), name, f"have shape {_spelled(shape)}", f"{array.shape}")
+    require(bool(np.all(np.isfinite(array))), name, "hold finite numbers", array)
     return array.astype(np.float64)
 
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import is_one_line, shown, whole
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.checks import is_one_line, shown, whole, wrong, wrong_type
+from bqrl.errors import ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
 MAX_ID = 2**31 - 1  # successors are stored in 32 bits
@@ -50,16 +50,11 @@ def read(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> t
     ):
         return _from_sparse(transitions, rewards, horizon, support)
     if isinstance(transitions, (str, os.PathLike)):
-        raise ArgumentTypeError(
-            f"transitions must be arrays or a table, got {shown(transitions)}; read a file with bqrl.load",
-            name="transitions",
-        )
+        raise wrong_type("transitions", transitions, "be arrays or a table", remedy="read a file with bqrl.load")
     if rewards is None:
         if support is not None:  # ignoring it would void guarantees over a ball
-            raise ArgumentError(
-                "support must be given with arrays or matrices; pass transitions and rewards separately to use it",
-                name="support",
-            )
+            remedy = "pass transitions and rewards separately"
+            raise wrong("support", support, "not be given with a list of transitions", remedy=remedy)
         return _from_list(transitions, horizon)
     return _from_dense(transitions, rewards, horizon, support)
 
@@ -69,7 +64,7 @@ def check_horizon(horizon: Any) -> int:
     stages = whole(horizon, "horizon", 1)
     if stages > MAX_STAGES:
         raise SizeError(
-            f"horizon={shown(stages)} is too long: at most {MAX_STAGES} stages fit; give a shorter horizon",
+            f"horizon must be at most {MAX_STAGES}, got {shown(stages)}",
             needed=stages,
             limit=MAX_STAGES,
             name="horizon",
@@ -82,13 +77,11 @@ def _settle_horizon(stages: int | None, horizon: int | None, what: str) -> int:
         horizon = check_horizon(horizon)
     if stages is None:
         if horizon is None:
-            raise ArgumentError(f"horizon must be given for {what} without stages, e.g. horizon=10", name="horizon")
+            raise wrong("horizon", None, f"be given for {what} without stages", remedy="pass e.g. horizon=10")
         return horizon
     if horizon is not None and horizon != stages:
-        raise ArgumentError(
-            f"horizon is {horizon} but {what} have {stages} stages; omit horizon or give one stage",
-            name="horizon",
-            value=horizon,
+        raise wrong(
+            "horizon", horizon, f"be {stages}, the number of stages of {what}", remedy="omit it or give one stage"
         )
     return check_horizon(stages)
 
@@ -99,18 +92,20 @@ def _numbers(array: Any, what: str) -> FloatArray:
             raise TypeError
         numbers = np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentTypeError(
-            f"{what} must be an array of numbers of one shape, got {type(array).__name__}", name=what
-        ) from None
+        raise wrong_type(what, array, "be an array of numbers of one shape", type(array).__name__) from None
     return numbers
 
 
 def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
     P = _numbers(transitions, "transitions")
     if P.ndim not in (3, 4) or P.shape[-1] != P.shape[-3]:
-        raise ModelError(f"transitions must have shape (H,S,A,S), or (S,A,S) with horizon, got {P.shape}")
+        raise ModelError(
+            f"transitions must have shape (H,S,A,S), or (S,A,S) with horizon, got {P.shape}", name="transitions"
+        )
     if 0 in P.shape:
-        raise ModelError(f"transitions must have at least one stage, state and action, got shape {P.shape}")
+        raise ModelError(
+            f"transitions must have at least one stage, state and action, got {P.shape}", name="transitions"
+        )
     H = _settle_horizon(P.shape[0] if P.ndim == 4 else None, horizon, "transitions")
     if P.ndim == 3:
         P = P[None]
@@ -119,7 +114,8 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
     if support is not None:
         extra = np.asarray(support)
         if extra.dtype != np.bool_ or extra.shape not in (P.shape, P.shape[1:]):
-            raise ModelError(f"support must be a boolean array of shape {P.shape[1:]} or {P.shape}, got {extra.shape}")
+            rule = f"support must be a boolean array of shape {P.shape[1:]} or {P.shape}"
+            raise ModelError(f"{rule}, got {extra.dtype} of shape {extra.shape}", name="support")
         possible = possible | extra
     flat = np.flatnonzero(possible.reshape(-1))
     counts = np.count_nonzero(possible.reshape(K * S * A, S), axis=1)
@@ -141,26 +137,30 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
     per_stage = not _is_sparse(transitions)
     given = list(transitions) if per_stage else [transitions]
     if not all(_is_sparse(m) and not np.iscomplexobj(m) for m in given):
-        raise ArgumentTypeError("transitions must be real SciPy matrices at every stage", name="transitions")
+        raise wrong_type("transitions", transitions, "be real SciPy matrices at every stage")
     matrices = [sparse.csr_array(m, copy=True) for m in given]  # modified below
     H = _settle_horizon(len(matrices) if per_stage else None, horizon, "transitions")
     rows, S = matrices[0].shape
     if S < 1 or rows < S or rows % S:
-        raise ModelError(f"a sparse kernel must have shape (S*A, S), row s*A + a, got {matrices[0].shape}")
+        raise ModelError(
+            f"a sparse kernel must have shape (S*A, S), row s*A + a, got {matrices[0].shape}", name="transitions"
+        )
     patterns = (
         [None] * len(matrices) if support is None else (support if isinstance(support, (list, tuple)) else [support])
     )
     if len(patterns) != len(matrices):
-        raise ModelError(f"support must have one matrix per stored stage ({len(matrices)}), got {len(patterns)}")
+        rule = f"support must have one matrix per stored stage ({len(matrices)})"
+        raise ModelError(f"{rule}, got {len(patterns)}", name="support")
     for k, matrix in enumerate(matrices):
         if matrix.shape != (rows, S):
-            raise ModelError(f"transitions[{k}] has shape {matrix.shape}, the first stage has {(rows, S)}")
+            rule = f"transitions[{k}] must have shape {(rows, S)} as the first stage"
+            raise ModelError(f"{rule}, got {matrix.shape}", name="transitions")
         if patterns[k] is None:
             matrix.eliminate_zeros()
         else:  # the union of both patterns, zeros included
             wide = sparse.csr_array(patterns[k]).astype(np.float64)
             if wide.shape != (rows, S):
-                raise ModelError(f"support has shape {wide.shape}, the kernel has {(rows, S)}")
+                raise ModelError(f"support must have shape {(rows, S)} as the kernel, got {wide.shape}", name="support")
             both = matrix.tocoo(), wide.tocoo()
             entries = np.r_[both[0].data, np.zeros(both[1].nnz)]
             place = np.r_[both[0].row, both[1].row], np.r_[both[0].col, both[1].col]
@@ -178,14 +178,13 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
         probability=np.concatenate([m.data for m in matrices]).astype(np.float64),
     )
     if rewards is None:
-        raise ArgumentTypeError(
-            "rewards must be given with a sparse kernel, as (S,A), (H,S,A) or a sparse matrix of the kernel's shape",
-            name="rewards",
-        )
+        rule = "be given with a sparse kernel, as (S,A), (H,S,A) or a sparse matrix of the kernel's shape"
+        raise wrong_type("rewards", None, rule)
     paid = [rewards] if _is_sparse(rewards) else rewards
     if isinstance(paid, (list, tuple)) and paid and _is_sparse(paid[0]):
         if len(paid) not in (1, H) or any(not _is_sparse(m) or m.shape != (rows, S) for m in paid):
-            raise ModelError(f"sparse rewards must be one or {H} matrices of shape {(rows, S)}")
+            rule, got = f"one or {H} matrices of shape {(rows, S)}", shown([np.shape(m) for m in paid])
+            raise ModelError(f"sparse rewards must be {rule}, got {got}", name="rewards")
         stored = paid if table.K == 1 else [sparse.vstack(paid)]  # entries that are not stored are zero
         row = np.repeat(np.arange(table.K * rows), counts)
         found = [sparse.csr_array(m)[row % m.shape[0], table.successor] for m in stored]
@@ -200,17 +199,14 @@ def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:
     """Table of listed transitions (s, a, s_next, probability, reward), or the same with the stage in front."""
     columns = _numbers(transitions, "transitions without rewards (a list of transitions)")
     if columns.ndim != 2 or columns.shape[0] == 0 or columns.shape[1] not in (5, 6):
-        raise ModelError(
-            "without rewards, transitions must list (s, a, s_next, probability, reward), or the same with the stage"
-            f" in front, got shape {columns.shape}"
-        )
+        rule = "without rewards, transitions must list (s, a, s_next, probability, reward), or the same with the stage in front"
+        raise ModelError(f"{rule}, got shape {columns.shape}", name="transitions")
     ids = columns[:, :-2]
     proper = are_ids(ids).all(axis=1)
     if not proper.all():
         line = int(np.flatnonzero(~proper)[0])
-        raise ModelError(
-            f"transition {line} has the ids {ids[line].tolist()}; ids must be whole numbers from 0 to {MAX_ID - 1}"
-        )
+        rule = f"transitions[{line}] must have ids that are whole numbers from 0 to {MAX_ID - 1}"
+        raise ModelError(f"{rule}, got {ids[line].tolist()}", name="transitions")
     index = ids.astype(np.int64)
     staged = index.shape[1] == 4
     stage = index[:, 0] if staged else np.zeros(len(index), np.int64)
@@ -238,12 +234,11 @@ def check_gaps(K: int, S: int, A: int, listed: int) -> None:
     """Raise SizeError if rows without transitions would fill the memory."""
     limit = max(2**24, 100 * listed)
     if K * S * A > limit:
+        rows = f"{K * S * A} ({K} x {S} states x {A} actions)"
         raise SizeError(
-            f"{listed} transitions cannot describe {K * S * A} rows ({K} x {S} states x {A} actions, limit {limit});"
-            " number states, actions and stages without gaps",
-            needed=K * S * A,
-            limit=limit,
-        )
+            f"{listed} transitions must describe at most {limit} rows, got {rows}; number them without gaps",
+            needed=K * S * A, limit=limit,
+        )  # fmt: skip
 
 
 def from_columns(
@@ -282,7 +277,7 @@ def from_columns(
     counts = np.bincount(row[first], minlength=K * S * A)
     if not counts[every_row].all():
         place, text = row_place(int(every_row[counts[every_row] == 0][0]), (S, A), staged)
-        raise ModelError(f"row {text} sums to 0; leave out actions that do not exist", row=place)
+        raise ModelError(f"row {text} must sum to 1, got 0; leave out actions that do not exist", row=place)
     mass = np.add.reduceat(probability, first) if first.size else probability
     line_outcome = np.full(every_row.size, -1)
     line_outcome[np.flatnonzero(possible)[order]] = np.cumsum(new) - 1
@@ -307,8 +302,9 @@ def _attach_rewards(table: Table, rewards: Any, H: int, *, four_dimensional: boo
     by_row = {(S, A): 1, (H, S, A): H}
     by_outcome = {(S, A, S): 1, (H, S, A, S): H}
     if R.shape in by_row and R.shape in by_outcome and not four_dimensional and S > 1:
+        got = f"{R.shape}, which may mean (H,S,A) or (S,A,S)"
         raise ModelError(
-            f"rewards of shape {R.shape} could mean (H,S,A) or (S,A,S) here; give them as (S,A) or (H,S,A,S) instead"
+            f"rewards must have an unambiguous shape, got {got}; give them as (S,A) or (H,S,A,S)", name="rewards"
         )
     if R.shape in by_row:
         R = R.reshape(-1, S, A)
@@ -322,9 +318,8 @@ def _attach_rewards(table: Table, rewards: Any, H: int, *, four_dimensional: boo
             table.reward = stacked[row % len(stacked), table.successor][None]
         _rewards_by_row(table)
     else:
-        raise ModelError(
-            f"rewards must have shape {(S, A)}, {(H, S, A)}, or one of these with a trailing successor axis, got {R.shape}"
-        )
+        rule = f"{(S, A)}, {(H, S, A)}, or one of these with a trailing successor axis"
+        raise ModelError(f"rewards must have shape {rule}, got {R.shape}", name="rewards")
 
 
 def _rewards_by_row(table: Table) -> None:
@@ -350,18 +345,14 @@ def names(given: Iterable[Any] | None, count: int, what: str) -> tuple[str, ...]
     if given is None:
         return None
     if not isinstance(given, Iterable):
-        raise ArgumentTypeError(f"{what} must be a list of {count} names, got {shown(given)}", name=what, value=given)
+        raise wrong_type(what, given, f"be a list of {count} names")
     strings = tuple(str(name) for name in given)
     if len(strings) != count:
-        raise ArgumentError(f"{what} must hold {count} names, got {len(strings)}", name=what, value=given)
+        raise wrong(what, given, f"hold {count} names", len(strings))
     unprintable = next((name for name in strings if not is_one_line(name)), None)
     if unprintable is not None:
-        raise ArgumentError(
-            f"{what} must be printable on one line, got {shown(unprintable)}; remove line breaks and control characters",
-            name=what,
-            value=unprintable,
-        )
+        raise wrong(what, unprintable, "be printable on one line", remedy="remove line breaks and control characters")
     if len(set(strings)) != count:
         twice = next(name for name, times in Counter(strings).items() if times > 1)
-        raise ArgumentError(f"{what} must be distinct, got {shown(twice)} twice", name=what, value=twice)
+        raise wrong(what, twice, "be distinct", f"{shown(twice)} twice")
     return strings

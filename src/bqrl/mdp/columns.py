@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, ModelWarning
+from bqrl.checks import nearest, shown, wrong, wrong_type
+from bqrl.errors import ModelError, ModelWarning
 from bqrl.mdp.arrays import IntArray
 
 ROLES = ("state", "action", "next_state", "probability", "reward")
@@ -42,7 +42,7 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
     names = [str(name).strip() for name in header]
     twice = next((name for name in names if name and names.count(name) > 1), None)
     if twice is not None:
-        raise ModelError(f"the column {shown(twice)} appears twice; rename one of them", column=twice)
+        raise ModelError(f"expected distinct headers, got {shown(twice)} twice; rename one of them", column=twice)
     found = chosen_columns(names, columns, SYNONYMS)
     for role in (*ROLES, *OPTIONAL):
         if role in found:
@@ -52,11 +52,8 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
         exact = [i for i in near if plain(names[i]) == own]
         if len(exact or near) > 1:
             both = " and ".join(shown(names[i]) for i in (exact or near)[:2])
-            raise ModelError(
-                f"the columns {both} could both hold the {role}; choose with columns={{{role!r}: ...}}",
-                column=role,
-                name="columns",
-            )
+            message = f"expected one column for the {role}, got {both}; choose with columns={{{role!r}: ...}}"
+            raise ModelError(message, column=role, name="columns")
         if near:
             found[role] = (exact or near)[0]
     if EVENT not in found:
@@ -74,22 +71,19 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
 def chosen_columns(names: Sequence[str], columns: Any, roles: Iterable[str]) -> dict[str, int]:
     """Positions of the columns that the caller names by role."""
     if columns is not None and not isinstance(columns, Mapping):
-        raise ArgumentTypeError(
-            f"columns must be a dict such as {{'state': 'from'}}, got {shown(columns)}", name="columns", value=columns
-        )
+        raise wrong_type("columns", columns, "be a dict such as {'state': 'from'}")
     found = {}
     lower = [name.lower() for name in names]
     for role, wanted in (columns or {}).items():
         given = str(wanted).strip()
         if role not in roles:
-            fault = f"columns must map {', '.join(roles)} to headers, got {shown(role)}"
-            raise ArgumentError(fault + nearest(role, roles, listed=False), name="columns", value=columns)
+            got = shown(role) + nearest(role, roles, listed=False)
+            raise wrong("columns", columns, f"map {', '.join(roles)} to headers", got)
         if given not in names and given.lower() not in lower:
-            fault = f"columns: there is no column {shown(given)}{nearest(given, names)}"
-            raise ArgumentError(fault, name="columns", value=columns)
+            raise wrong("columns", columns, "name headers of the table", shown(given) + nearest(given, names))
         found[str(role)] = names.index(given) if given in names else lower.index(given.lower())
     if len(set(found.values())) < len(found):
-        raise ArgumentError("columns must give each role a column of its own", name="columns", value=columns)
+        raise wrong("columns", columns, "give each role a column of its own")
     return found
 
 
@@ -102,9 +96,9 @@ def _missing(role: str, unused: list[str]) -> str:
     """The message for a role without a column, with the header that comes nearest."""
     words = {name.lower(): name for name in unused}
     near = [match for word in (role, *SYNONYMS[role]) for match in get_close_matches(word, words, 1, cutoff=0.6)]
-    hint = f"is it {shown(words[near[0]])}? " if near else ""
-    listed = "" if near or not unused else f" among {', '.join(map(shown, unused[:8]))}"
-    return f"there is no column for the {role}{listed}; {hint}choose with columns={{{role!r}: ...}}"
+    header = shown(words[near[0]]) if near else "HEADER"
+    got = ", ".join(map(shown, unused[:8])) or "none"
+    return f"expected a column for the {role}, got {got}; pass columns={{{role!r}: {header}}}"
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------
@@ -140,7 +134,7 @@ def cells_of(column: Any) -> list[Any]:
 # -- labels ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Codes:
     """A column of labels: `code[i]` is the index of row i's label in `labels`, the distinct labels as text."""
 

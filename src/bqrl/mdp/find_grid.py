@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from bqrl.errors import ArgumentError
+from bqrl.checks import wrong
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.grid import EMPTY, NOISE, Lattice, ReturnSet, Rounded, apart, distinct_moves, merged, whole_steps
@@ -122,7 +122,7 @@ def _backward_sets(
 def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     """Return a uniform grid of about `points` points at stage 0 on which each discounted reward is rounded down (or up)."""
     if points < 2:
-        raise ArgumentError(f"points must be at least 2, got {points}", name="points", value=points)
+        raise wrong("points", points, "be at least 2", points)
     factor = np.array([mdp.discount**h for h in range(mdp.H)])  # exactly the factors that `Rounded.reduced` uses
     reward = mdp.reward
     flat_stages = not mdp.stationary  # then the outcomes of stage h are a slice of one flat row

@@ -103,7 +103,7 @@ class FrozenMDP(Tabular):
     def start(self) -> int:
         """The first state, if it is fixed."""
         if np.count_nonzero(self.mu) > 1:
-            raise ModelError("this problem starts from a law over states; read mdp.mu")
+            raise ModelError("expected a fixed first state, got a law over states; read mdp.mu", name="start")
         return int(self.mu.argmax())
 
     @property
@@ -134,9 +134,8 @@ class FrozenMDP(Tabular):
     def outcomes(self, h: int, s: int, a: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
         """Successors, probabilities and rewards of one row."""
         if not (0 <= h < self.H and 0 <= s < self.S and 0 <= a < self.A):
-            raise IndexError(
-                f"stage, state and action must not be negative and must be below {(self.H, self.S, self.A)}, got {(h, s, a)}"
-            )
+            last = (self.H - 1, self.S - 1, self.A - 1)
+            raise IndexError(f"(stage, state, action) must be from (0, 0, 0) to {last}, got {(h, s, a)}")
         q = ((0 if self.stationary else h) * self.S + s) * self.A + a
         here = slice(self.row_start[q], self.row_start[q + 1])
         rewards = self.reward

@@ -201,8 +201,8 @@ class Lattice(Grid):
         width, noise = floats_of(arrays, "numbers", (2,)).tolist()
         fraction = whole_numbers_of(arrays, "scale", (2,)).tolist() if "scale" in arrays else None
         offsets = tuple(whole_numbers_of(arrays, "exact_offset", (H + 1,)).tolist()) if fraction else None
-        require(width > 0.0 and noise >= 0.0, "numbers", "must begin with a positive step")
-        require(fraction is None or min(fraction) > 0, "scale", "must hold positive numbers")
+        require(width > 0.0 and noise >= 0.0, "numbers", "begin with a positive step", [width, noise])
+        require(fraction is None or min(fraction) > 0, "scale", "hold positive numbers", fraction)
         return cls(
             H=H, size=size, units=np.zeros((1, 0), np.int64), discount=1.0, width=width, noise=noise,
             lowest=whole_numbers_of(arrays, "lowest", (H + 1,)), offset=floats_of(arrays, "offset", (H + 1,)),
@@ -253,7 +253,8 @@ class Rounded(Lattice):
         H, size = _sizes(arrays)
         width, noise, bound, discount = floats_of(arrays, "numbers", (4,)).tolist()
         valid = width > 0.0 and noise >= 0.0 and bound >= 0.0 and 0.0 < discount <= 1.0
-        require(valid, "numbers", "must hold a positive step, an error and a discount in (0, 1]")
+        got = [width, noise, bound, discount]
+        require(valid, "numbers", "hold a positive step, two errors and a discount in (0, 1]", got)
         return cls(
             H=H, size=size, units=whole_numbers_of(arrays, "units", (None, None)), discount=discount, width=width, noise=noise,
             lowest=whole_numbers_of(arrays, "lowest", (H + 1,)), offset=floats_of(arrays, "offset", (H + 1,)),
@@ -313,10 +314,11 @@ class ReturnSet(Grid):
         """Return the grid that `arrays` describe."""
         H, size = _sizes(arrays)
         slack, discount = floats_of(arrays, "numbers", (2,)).tolist()
-        require(slack >= 0.0 and 0.0 < discount <= 1.0, "numbers", "must hold a slack and a discount in (0, 1]")
+        valid = slack >= 0.0 and 0.0 < discount <= 1.0
+        require(valid, "numbers", "hold a slack and a discount in (0, 1]", [slack, discount])
         sets = tuple(floats_of(arrays, f"set_{h}", (int(size[h]),)) for h in range(H + 1))
         for h, points in enumerate(sets):
-            require(bool(np.all(np.diff(points) > 0.0)), f"set_{h}", "must increase")
+            require(bool(np.all(np.diff(points) > 0.0)), f"set_{h}", "increase", points)
         return cls(
             H=H, size=size, units=np.zeros((1, 0), np.int64), discount=discount, sets=sets, slack=slack,
             rewards=floats_of(arrays, "rewards", (None,)),
@@ -333,7 +335,7 @@ def grid_from_arrays(arrays: dict[str, Any]) -> Grid:
     """Return the grid that saved arrays describe; FileFormatError if they describe none."""
     kind = str(arrays.get("kind", ""))
     if kind not in KINDS:
-        raise FileFormatError(f"expected a grid of kind {', '.join(KINDS)}, got {kind[:40]!r}")
+        raise FileFormatError(f"expected a grid of kind {', '.join(KINDS)}, got {kind[:40]!r}", column="kind")
     return KINDS[kind].from_arrays(arrays)
 
 
@@ -379,6 +381,6 @@ def whole_steps(worth: Any, base: Any, step: float, *, up: bool) -> FloatArray:
 def _sizes(arrays: dict[str, Any]) -> tuple[int, IntArray]:
     """Return the number of stages and the number of points of each stage."""
     size = whole_numbers_of(arrays, "size", (None,))
-    require(size.size >= 2, "size", "must list one number per stage")
-    require(bool(np.all((size >= 1) & (size <= 2**40))), "size", "must give each stage at least one point")
+    require(size.size >= 2, "size", "list one number per stage", size)
+    require(bool(np.all((size >= 1) & (size <= 2**40))), "size", "give each stage at least one point", size)
     return size.size - 1, size

@@ -11,8 +11,8 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from bqrl.checks import shown
-from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.checks import wrong, wrong_type
+from bqrl.errors import ArgumentError
 from bqrl.kernels.draws import draw
 from bqrl.mdp.frozen import FrozenMDP
 
@@ -55,11 +55,9 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
 
     def __init__(self, mdp: M, render_mode: str | None = None) -> None:
         if not isinstance(mdp, FrozenMDP):
-            raise ArgumentTypeError(f"mdp must be an MDP, got {type(mdp).__name__}", name="mdp", value=mdp)
+            raise wrong_type("mdp", mdp, "be an MDP", type(mdp).__name__)
         if render_mode not in (None, "ansi"):
-            raise ArgumentError(
-                f"render_mode must be 'ansi' or None, got {shown(render_mode)}", name="render_mode", value=render_mode
-            )
+            raise wrong("render_mode", render_mode, "be 'ansi' or None")
         self.mdp = mdp
         self.render_mode = render_mode
         self.observation_space = Discrete(mdp.S)
@@ -83,23 +81,18 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
         """Next state, reward, whether this was the last stage, False, and stage and mask."""
         mdp, h, s = self.mdp, self._stage, self._state
         if h >= mdp.H:
-            raise ArgumentError("the episode has ended or not started; call reset first", name="action", value=action)
+            message = "expected a running episode, got an action before reset or after the end; call reset first"
+            raise ArgumentError(message, name="action", value=action)
         try:
             a = operator.index(action)
         except TypeError:
-            raise ArgumentTypeError(
-                f"action must be a whole number, got {type(action).__name__}", name="action", value=action
-            ) from None
+            raise wrong_type("action", action, "be a whole number", type(action).__name__) from None
         if not 0 <= a < mdp.A:
-            raise ArgumentError(f"action is {a}, but actions run from 0 to {mdp.A - 1}", name="action", value=a)
+            raise wrong("action", a, f"be from 0 to {mdp.A - 1}")
         successors, probabilities, rewards = mdp.outcomes(h, s, a)
         if successors.size == 0:
-            raise ArgumentError(
-                f"action {mdp.action_label(a)} is not available in state {mdp.state_label(s)} at stage {h};"
-                " see info['action_mask']",
-                name="action",
-                value=a,
-            )
+            rule = f"be available in state {mdp.state_label(s)} at stage {h}"
+            raise wrong("action", a, rule, mdp.action_label(a), remedy="see info['action_mask']")
         u, event = self.np_random.random(), None
         if mdp.noise is not None and mdp.noise.known:
             event, i = mdp.noise.draw(mdp.noise.row(h, s, a), probabilities, u)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +45,8 @@ class Listing:
         return ModelError(f"{self.where(i)}: {message}", line=line, column=column, **facts)
 
 
-class _Rows(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
     """Row and next state of each line as indices, and the names of states and actions."""
 
     row: IntArray
@@ -81,7 +82,8 @@ def read_frame(
     cells = {role: cells_of(column) for role, column in content.items()}
     lengths = {len(column) for column in cells.values()}
     if len(lengths) > 1 or not lengths.pop():
-        raise ModelError("the columns of a table must be of one length and hold at least one transition")
+        message = "the columns of a table must have one length of at least 1"
+        raise ModelError(f"{message}, got {shown({headers[role]: len(column) for role, column in cells.items()})}")
     numbers = {role: _floats(column, headers[role]) for role, column in cells.items() if role not in TEXT}
     listing = Listing(
         ids={role: coded(column) for role, column in cells.items() if role in TEXT},
@@ -101,7 +103,7 @@ def _floats(cells: list[Any], header: str) -> FloatArray:
         return np.array(cells, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         bad = next((i for i, cell in enumerate(cells) if not _is_number(cell)), 0)
-        message = f"row {bad}: {shown(cells[bad])} is not a number (column {header})"
+        message = f"row {bad}: expected a number, got {shown(cells[bad])} (column {header})"
         raise ModelError(message, column=header) from None
 
 
@@ -175,29 +177,29 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
         return listing.error(int((column.code == column.labels.index(label)).argmax()), message, role)
 
     if "" in labels and "" not in (names or ()):
-        raise about("", f"the {kind} is empty; is the line complete?")
+        raise about("", f"expected the {kind}, got an empty cell; is the line complete?")
     if words.all() and names is None and total in (None, len(labels)):
         names, listed = labels, True
     if names is not None and listed:
         index = {name: i for i, name in enumerate(names)}
         for label in labels:
             if label not in index:
-                raise about(label, f"there is no {kind} {shown(label)}{nearest(label, names)}")
+                raise about(label, f"expected one of the named {kind}s, got {shown(label)}{nearest(label, names)}")
     elif words.any():
         word = labels[int(words.argmax())]
-        raise about(word, f"the {kind} {shown(word)} is a name where other {kind}s are numbers; use one kind")
+        raise about(word, f"expected a number as for other {kind}s, got the name {shown(word)}; use one kind")
     else:  # numbers that count from 0 or from 1
         if not are_ids(numbers).all():
             label = labels[int((~are_ids(numbers)).argmax())]
-            raise about(label, f"the {kind} must be a name or a whole number from 0 or 1, got {shown(label)}")
+            raise about(label, f"expected a name or a whole number from 0 or 1, got {shown(label)}")
         low, high = int(numbers.min()), int(numbers.max())
         if total is None and low > 1:
             label = labels[int(numbers.argmin())]
-            raise about(label, f"the smallest {kind} id is {low}; ids must start at 0 or 1")
+            raise about(label, f"expected {kind} ids from 0 or 1 on, got {low}; renumber them")
         first = low if total is None else int(low > 0 and high == total)
         if total is not None and high - first >= total:
             label = labels[int(numbers.argmax())]
-            raise about(label, f"there is no {kind} {label}; {total} {kind}s are declared")
+            raise about(label, f"expected one of the {total} declared {kind}s, got {label}")
         index = {label: int(x) - first for label, x in zip(labels, numbers, strict=True)}
         total = high - first + 1 if total is None else total
         if names is None and first and total <= max(2**24, 100 * listing.probability.size):
@@ -233,7 +235,7 @@ def _first_stage(listing: Listing, stages: FloatArray) -> int:
     proper = are_ids(stages)
     i = int(stages.argmin() if proper.all() else proper.argmin())
     if not proper[i] or stages[i] > 1:
-        raise listing.error(i, f"stages must be whole numbers that start at 0 or 1, got {stages[i]:.15g}", STAGE)
+        raise listing.error(i, f"expected stages as whole numbers from 0 or 1 on, got {stages[i]:.15g}", STAGE)
     return int(stages[i])
 
 
@@ -245,14 +247,14 @@ def _check_numbers(listing: Listing, rows: _Rows) -> None:
     p, reward, row = listing.probability, listing.reward, rows.row
     bad = np.flatnonzero(~np.isfinite(reward))
     if bad.size:
-        raise listing.error(int(bad[0]), f"the reward must be a finite number, got {reward[bad[0]]:.15g}", "reward")
+        raise listing.error(int(bad[0]), f"expected a finite reward, got {reward[bad[0]]:.15g}", "reward")
     sums = np.bincount(row, weights=np.clip(np.nan_to_num(p), 0.0, 1e6))
-    wrong = np.flatnonzero(~((p >= 0) & (p <= 1 + SUM_TOL)))
-    if wrong.size:
-        i = int(wrong[0])
+    outside = np.flatnonzero(~((p >= 0) & (p <= 1 + SUM_TOL)))
+    if outside.size:
+        i = int(outside[0])
         hint = percentages(sums[row[i]])
         more = f"; the row sums to {sums[row[i]]:.12g}{hint}" if hint else ""
-        raise listing.error(i, f"the probability must be a number in [0, 1], got {p[i]:.15g}{more}", "probability")
+        raise listing.error(i, f"expected a probability in [0, 1], got {p[i]:.15g}{more}", "probability")
     off = np.flatnonzero(np.abs(sums[row] - 1.0) > SUM_TOL)
     if off.size:
         raise _bad_row(listing, rows, int(row[off[0]]))
@@ -270,16 +272,15 @@ def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
             first, second = (j if listing.lines is None else listing.lines[j] for j in (seen[outcome], i))
             unit = "rows" if listing.lines is None else "lines"
             after = outcome[0] if rows.states is None else str(rows.states[outcome[0]])[:40]
-            return ModelError(
-                f"{unit} {first} and {second} both give ({text[1:-1]}, s'={after}) with reward"
-                f" {outcome[1]:.15g}; the row sums to {total:.12g}",
-                row=where,
-                line=None if listing.lines is None else int(second),
+            got = f"({text[1:-1]}, s'={after}) with reward {outcome[1]:.15g} twice"
+            message = (
+                f"{unit} {first} and {second}: expected distinct outcomes, got {got}; the row sums to {total:.12g}"
             )
+            return ModelError(message, row=where, line=None if listing.lines is None else int(second))
         seen.setdefault(outcome, i)
     last = listing.lines is not None and total < 1 and members[-1] == len(rows.row) - 1
     cut = "; is the file truncated?" if last else ""
-    return listing.error(int(members[0]), f"row {text} sums to {total:.12g}, not to 1{cut}", "probability", row=where)
+    return listing.error(int(members[0]), f"row {text} must sum to 1, got {total:.12g}{cut}", "probability", row=where)
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -288,7 +289,7 @@ def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
 def _read_events(listing: Listing, rows: _Rows, table: Table, **fields: Any) -> SharedNoise:
     """The shared noise of lines with events; a line without an event belongs to a row without a law."""
     row, p = rows.row, listing.probability
-    event, laws = listing.ids[EVENT], listing.ids.get(LAW, Codes(np.zeros(row.size, np.int64), [""]))
+    event, laws = listing.ids[EVENT], listing.ids.get(LAW, Codes(code=np.zeros(row.size, np.int64), labels=[""]))
     named = np.array([label != "" for label in event.labels])[event.code]
     key = np.where(named, laws.code * len(event.labels) + event.code, -1)
     _, first, place = np.unique(key, return_index=True, return_inverse=True)  # the first line of each event of a law
@@ -296,12 +297,12 @@ def _read_events(listing: Listing, rows: _Rows, table: Table, **fields: Any) -> 
     differs = np.flatnonzero(named & (np.abs(p - p[first]) > SUM_TOL))
     if differs.size:
         i, j = int(differs[0]), int(first[differs[0]])
+        event_name = shown(event.labels[event.code[i]])
         raise listing.error(
             i,
-            f"the event {shown(event.labels[event.code[i]])} has the probability {p[i]:.12g} here and {p[j]:.12g} in"
-            f" {listing.where(j)}; give rows with other probabilities another law in a column 'law', or rename the column",
-            "probability",
-        )
+            f"expected the probability {p[j]:.12g} of event {event_name} as in {listing.where(j)}, got {p[i]:.12g}; give rows"
+            " with other probabilities another law in a column 'law', or rename the column", "probability",
+        )  # fmt: skip
     opening = np.unique(first[named])  # one line per event of a law, in order of appearance
     members = [opening[laws.code[opening] == law] for law in range(len(laws.labels))]
     members = [lines for lines in members if lines.size]
@@ -338,6 +339,5 @@ def _check_events(listing: Listing, row: IntArray, law: IntArray, event: IntArra
     short = np.flatnonzero((i[start] >= 0) & (counts != np.array([*sizes, 0])[i[start]]))
     if bad.size or short.size:
         line = int(order[bad[0]] if bad.size else order[start[short[0]]])
-        raise listing.error(
-            line, "the row must list every event of one law once, or leave the event empty in all its lines", EVENT
-        )
+        message = "expected each event of one law once per row, or no event in the whole row, got other events; complete the row"
+        raise listing.error(line, message, EVENT)

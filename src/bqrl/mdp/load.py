@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bqrl.errors import ArgumentError
+from bqrl.checks import wrong
 from bqrl.mdp.build import check_horizon
 from bqrl.mdp.files import checked_ending, naming, read_arrays
 from bqrl.mdp.files.csv import read_csv, read_facts
@@ -31,7 +31,7 @@ def load(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds | None 
     if kinds is not None and marker is not None:
         what, reader = kinds[marker]
         for name in given:
-            raise ArgumentError(f"{name} must be omitted: {place.name} holds a {what}, not a model", name=name)
+            raise wrong(name, given[name], f"not be given for {place.name}, which holds a {what}")
         with naming(place):
             return reader(content)
     if "horizon" in given:
@@ -40,7 +40,7 @@ def load(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds | None 
         if place.name.lower().endswith((".csv", ".csv.gz")):
             return MDP.from_table(**read_csv(content, **given))
         if "columns" in given:
-            raise ArgumentError("columns must be omitted; only .csv files have columns", name="columns")
+            raise wrong("columns", given["columns"], "be given for .csv files only", remedy="omit it")
         if not isinstance(content, dict):
             return MDP.from_table(**read_json(content, **given))
         if "transitions" in content:

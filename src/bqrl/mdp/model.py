@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.errors import ArgumentError, ModelError, SizeError
+from bqrl.checks import wrong
+from bqrl.errors import ModelError, SizeError
 from bqrl.mdp import files
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import MAX_ID, Table, read
@@ -81,10 +82,10 @@ class MDP(FrozenMDP):
         if is_frame(transitions):
             for name, value in (("rewards", rewards), ("support", support)):
                 if value is not None:
-                    raise ArgumentError(f"{name} must be omitted with a table; it has its own columns", name=name)
+                    raise wrong(name, value, "not be given with a table, which has its own columns")
             table, H, facts = read_frame(transitions, columns, horizon, state_names, action_names)
         elif columns is not None:
-            raise ArgumentError("columns must be given with a table of transitions (a frame) only", name="columns")
+            raise wrong("columns", columns, "be given with a table of transitions (a frame) only", remedy="omit it")
         else:
             table, H = read(transitions, rewards, horizon, support)
             facts = {"state_names": state_names, "action_names": action_names, "noise": None}
@@ -109,7 +110,9 @@ class MDP(FrozenMDP):
                 (other for other in self.state_names or () if other != name and other.lower() == name.lower()), None
             )
             remedy = f"is it the state {twin}?" if twin else "give it one (a loop will do)"
-            raise ModelError(f"state {name} is reachable at stage {h + 1} but has no action; {remedy}")
+            raise ModelError(
+                f"state {name}, reachable at stage {h + 1}, must have an action, got none; {remedy}", name="available"
+            )
 
     # -- views ------------------------------------------------------------------------------------------------------
 
@@ -117,9 +120,7 @@ class MDP(FrozenMDP):
         """The same problem with other probabilities on the same outcomes; zeros keep their place in the support."""
         probability = np.array(probability, dtype=np.float64)
         if probability.shape != self.successor.shape:
-            raise ArgumentError(
-                f"probability must have shape {self.successor.shape}, got {probability.shape}", name="probability"
-            )
+            raise wrong("probability", probability, f"have shape {self.successor.shape}", probability.shape)
         table = replace(self._table(), probability=probability, reward=None, row_reward=None)
         check_table(table, self.H)
         twin = MDP.__new__(MDP)
@@ -141,12 +142,10 @@ class MDP(FrozenMDP):
         if not self.stationary or self.H == 1:
             return self
         H, rows, nnz = self.H, self.S * self.A, self.successor.size
-        if H * max(rows, nnz) > MAX_ID:
-            raise SizeError(
-                f"{H} stages of {nnz} transitions exceed the limit of {MAX_ID}; give a shorter horizon",
-                needed=H * max(rows, nnz),
-                limit=MAX_ID,
-            )
+        needed = H * max(rows, nnz)
+        if needed > MAX_ID:
+            message = f"a kernel per stage must have at most {MAX_ID} rows and transitions, got {needed}; give a shorter horizon"
+            raise SizeError(message, needed=needed, limit=MAX_ID, name="horizon")
         by_row, by_outcome = self.row_reward, self._reward
         if by_row is not None:
             by_row = np.array(np.broadcast_to(by_row, (H, self.S, self.A)))
@@ -168,9 +167,7 @@ class MDP(FrozenMDP):
     def replace(self, *, start: Any = None, horizon: int | None = None, discount: float | None = None) -> MDP:
         """The same problem with another start, discount or, if kernel and rewards are stationary, horizon."""
         if horizon is not None and horizon != self.H and not (self.stationary and len(self.reward) == 1):
-            raise ArgumentError(
-                f"horizon is fixed at {self.H}: the stages of this model differ", name="horizon", value=horizon
-            )
+            raise wrong("horizon", horizon, f"be {self.H} for a model whose stages differ")
         return MDP.from_table(
             self._table(),
             self.H if horizon is None else horizon,

@@ -34,12 +34,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError
+from bqrl.checks import number, shown, wrong, wrong_type
+from bqrl.errors import ModelError
 from bqrl.kernels.draws import draw
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
@@ -65,7 +65,7 @@ class SharedNoise:
     def __post_init__(self) -> None:
         object.__setattr__(self, "cut", self.cut or (0.0,) * len(self.events))
         if len(self.cut) != len(self.events):
-            raise ModelError(f"cut must hold one number per law ({len(self.events)}), got {len(self.cut)}")
+            raise ModelError(f"cut must hold one number per law ({len(self.events)}), got {len(self.cut)}", name="cut")
         self._freeze()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -200,18 +200,16 @@ class SharedNoise:
         """
         given = [np.asarray(law, dtype=np.float64) for law in laws]
         if len(given) != len(self.events):
-            raise ArgumentError(f"laws must hold {len(self.events)} laws, got {len(given)}", name="laws")
+            raise wrong("laws", laws, f"hold {len(self.events)} laws", len(given))
         for i, (law, labels) in enumerate(zip(given, self.events, strict=True)):
             if law.shape != (len(labels),):
-                raise ArgumentError(
-                    f"laws[{i}] must hold {len(labels)} probabilities, got shape {law.shape}", name="laws"
-                )
+                raise wrong(f"laws[{i}]", law, f"hold {len(labels)} probabilities", f"shape {law.shape}")
         weights = np.concatenate([*given, np.empty(0)])[self.pair_event]
         probability = np.bincount(self.pair_outcome, weights, minlength=int(self.row_start[-1])).astype(np.float64)
         if other is not None:
             return np.where(self._free, other, probability)
         if np.any(np.diff(self.row_start)[self.row_law.reshape(-1) < 0] > 1):
-            raise ArgumentError("other must be given: some rows without a law have several outcomes", name="other")
+            raise wrong("other", None, "be given if rows without a law have several outcomes")
         probability[self._free] = 1.0
         return probability
 
@@ -236,20 +234,24 @@ class SharedNoise:
     def check(self, row_start: IntArray, probability: FloatArray) -> None:
         """Raise ModelError unless the rows with a law are images of it."""
         if not np.array_equal(row_start, self.row_start):
-            raise ModelError("noise must describe the rows of this model; build it for the same outcomes")
+            raise ModelError(
+                "noise must describe the rows of this model, got other rows; build it for the same outcomes",
+                name="noise",
+            )
         if self.known:
             for i, p in enumerate(self.probabilities):
                 total = p.sum() if np.all((p >= 0.0) & (p <= 1.0 + SUM_TOL)) else np.nan
                 if not abs(total - 1.0) <= SUM_TOL:
-                    raise ModelError(f"law {i} of the noise must hold probabilities that sum to 1, got {shown(p)}")
+                    raise ModelError(
+                        f"law {i} of the noise must hold probabilities that sum to 1, got {shown(p)}", name="noise"
+                    )
             off = np.abs(self.image(self.probabilities, probability) - probability)
             if off.size and off.max() > SUM_TOL:
                 K, S, A = self.row_law.shape
                 row = int(np.searchsorted(row_start, off.argmax(), side="right")) - 1
                 place, text = row_place(row, (S, A), K > 1)
-                raise ModelError(
-                    f"row {text} must be the image of its law of events, is off by {off.max():.3g}", row=place
-                )
+                message = f"row {text} must be the image of its law of events, got an error of {off.max():.3g}"
+                raise ModelError(message, row=place, name="noise")
 
     @cached_property
     def _free(self) -> BoolArray:
@@ -286,7 +288,8 @@ def shared_noise(table: Table, row: Any, outcome: Any, law: Any, event: Any, **f
 # -- laws of events as callers give them ---------------------------------------------------------------------------------
 
 
-class EventLaw(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLaw:
     """A law of events."""
 
     events: tuple[Any, ...]
@@ -300,11 +303,8 @@ def event_laws(noise: Any, H: int, mass: float | None) -> tuple[list[EventLaw], 
         mass = number(mass, "mass", 0.0, 1.0, "()")
     if isinstance(noise, (list, tuple)):
         if len(noise) != H:
-            raise ArgumentError(
-                f"noise must be one law or {H} laws, one per stage, got {len(noise)}; write one law as"
-                " {event: probability}",
-                name="noise",
-            )
+            remedy = "write one law as {event: probability}"
+            raise wrong("noise", noise, f"be one law or {H} laws, one per stage", len(noise), remedy=remedy)
         return [_law(law, mass, f"noise[{h}]") for h, law in enumerate(noise)], True
     return [_law(noise, mass, "noise")], False
 
@@ -314,29 +314,26 @@ def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
     if frozen:
         return _from_scipy(noise, mass, name)
     if not isinstance(noise, Mapping):
-        raise ArgumentTypeError(
-            f"{name} must be {{event: probability}} or a frozen discrete SciPy distribution, got {shown(noise)}",
-            name=name,
-            value=noise,
-        )
+        raise wrong_type(name, noise, "be {event: probability} or a frozen discrete SciPy distribution")
     if mass is not None:
-        raise ArgumentError("mass applies only to SciPy distributions; omit it if noise lists its events", name="mass")
+        raise wrong("mass", mass, "not be given if noise lists its events", remedy="omit it")
     if not noise:
-        raise ArgumentError(f"{name} must have at least one event, got none", name=name, value=noise)
+        raise wrong(name, noise, "have at least one event", "none")
     p = np.array([number(value, f"{name}[{shown(event)}]", 0.0) for event, value in noise.items()])
     total = math.fsum(p)
     if abs(total - 1.0) > SUM_TOL:
         hint = percentages(total) or "; divide by the sum if it holds weights"
-        raise ArgumentError(f"{name} must sum to 1, got {total:.12g}{hint}", name=name)
-    return EventLaw(tuple(noise), p / total if abs(total - 1.0) > p.size * 2.0**-52 else p, 0.0)
+        raise wrong(name, noise, "sum to 1", f"{total:.12g}{hint}")
+    p = p / total if abs(total - 1.0) > p.size * 2.0**-52 else p
+    return EventLaw(events=tuple(noise), probabilities=p, cut=0.0)
 
 
 def _from_scipy(noise: Any, mass: float | None, name: str) -> EventLaw:
     low, high = noise.support()
     inverse = noise.ppf if hasattr(noise, "ppf") else noise.icdf  # SciPy's new distributions have icdf
     if mass is None and not (math.isfinite(low) and math.isfinite(high)):
-        raise ArgumentError(
-            f"{name} has infinitely many events and must be cut; give mass, e.g. mass=0.9999", name=name, value=noise
+        raise wrong(
+            name, noise, "have finitely many events", "infinitely many", remedy="cut it with mass, e.g. mass=0.9999"
         )
     if mass is not None:
         rest = 1.0 - mass
@@ -350,5 +347,6 @@ def _from_scipy(noise: Any, mass: float | None, name: str) -> EventLaw:
     p = np.asarray(noise.pmf(events), np.float64)
     total = math.fsum(p)
     if not total > 0.0:
-        raise ArgumentError(f"{name} must put mass on whole numbers, got none", name=name, value=noise)
-    return EventLaw(tuple(events.tolist()), p / total, max(0.0, 1.0 - total) if mass is not None else 0.0)
+        raise wrong(name, noise, "put mass on whole numbers", "none")
+    cut = max(0.0, 1.0 - total) if mass is not None else 0.0
+    return EventLaw(events=tuple(events.tolist()), probabilities=p / total, cut=cut)

@@ -22,9 +22,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import random_seed, shown
+from bqrl.checks import random_seed, shown, wrong_type
 from bqrl.display import Displayed, frame, views
-from bqrl.errors import ArgumentTypeError, PolicyError
+from bqrl.errors import PolicyError
 from bqrl.kernels.draws import draw
 from bqrl.kernels.layout import Tables
 from bqrl.kernels.tolerance import MASS_TOL, SUM_TOL
@@ -101,11 +101,13 @@ class Policy(Displayed, ABC):
     def _check(self, h: int, s: int, memory: Any) -> None:
         """Raise PolicyError if stage, state or memory is not valid; a negative index would count from the end."""
         if not 0 <= h < self.H:
-            raise PolicyError(f"there is no stage {h}; this policy has the stages 0 to {self.H - 1}", stage=h)
+            raise PolicyError(f"the stage must be from 0 to {self.H - 1}, got {h}", stage=h)
         if not 0 <= s < self.S:
-            raise PolicyError(f"there is no state {s}; this policy has the states 0 to {self.S - 1}", state=s)
+            raise PolicyError(f"the state must be from 0 to {self.S - 1}, got {s}", state=s)
         if memory is None or memory != memory:  # nothing, or nan
-            raise PolicyError(f"memory is {memory}; an episode begins with memory = policy.start()", stage=h, state=s)
+            raise PolicyError(
+                f"expected a memory of this policy, got {memory}; begin with memory = policy.start()", stage=h, state=s
+            )
 
     @abstractmethod
     def arrays(self) -> dict[str, Any]:
@@ -323,7 +325,7 @@ class LabelPolicy(Policy):
         """The current label."""
         v = int(self.root[s]) if memory < 0 else memory
         if v < 0:
-            raise PolicyError(f"state {s} is not a first state of this label policy", stage=0, state=s)
+            raise PolicyError(f"expected a first state of this label policy, got state {s}", stage=0, state=s)
         return v
 
     def act(self, h: int, s: int, memory: Any) -> int:
@@ -337,9 +339,8 @@ class LabelPolicy(Policy):
         here = slice(self.child_start[v], self.child_start[v + 1])
         misses = np.abs(self.reward[here] - reward) + np.where(self.successor[here] == s_next, 0.0, np.inf)
         if misses.size == 0 or not np.isfinite(misses.min()):
-            raise PolicyError(
-                f"state {s_next} cannot follow state {s} under the current label at stage {h}", stage=h, state=s
-            )
+            message = f"stage {h}: expected a successor of state {s} under the current label, got state {s_next}"
+            raise PolicyError(message, stage=h, state=s)
         return int(self.child[here][misses.argmin()])
 
     def arrays(self) -> dict[str, Any]:
@@ -414,13 +415,13 @@ class MixturePolicy(Policy):
         self.policies = tuple(policies)
         self.weights: FloatArray = read_only(np.array(weights, dtype=np.float64))
         if not self.policies or self.weights.shape != (len(self.policies),):
-            raise PolicyError(
-                f"weights must hold one number per policy ({len(self.policies)}), got {self.weights.shape}"
-            )
+            rule = f"hold one number per policy ({len(self.policies)})"
+            raise PolicyError(f"weights must {rule}, got {self.weights.shape}")
         if np.any(self.weights < 0) or not abs(self.weights.sum() - 1.0) <= SUM_TOL:
             raise PolicyError(f"weights must be probabilities that sum to 1, got {shown(self.weights.tolist())}")
-        if len({(policy.H, policy.S) for policy in self.policies}) > 1:
-            raise PolicyError("the policies of a mixture must have the same numbers of stages and states")
+        sizes = sorted({(policy.H, policy.S) for policy in self.policies})
+        if len(sizes) > 1:
+            raise PolicyError(f"the policies of a mixture must have the same (H, S), got {sizes[0]} and {sizes[1]}")
         self.H, self.S = self.policies[0].H, self.policies[0].S
         self._coin = np.random.default_rng(random_seed(seed))  # used only if start() is called without u
 
@@ -454,11 +455,12 @@ class MixturePolicy(Policy):
 def check_fits(policy: Policy, mdp: MDP) -> None:
     """Raise PolicyError unless the policy has the stages and states of the problem."""
     if not isinstance(policy, Policy):
-        remedy = "; pass plan.policy" if type(policy).__name__ == "Plan" else ""
-        raise ArgumentTypeError(f"expected a Policy, got {type(policy).__name__}{remedy}", name="policy", value=policy)
+        remedy = "pass plan.policy" if type(policy).__name__ == "Plan" else ""
+        raise wrong_type("policy", policy, "be a Policy", type(policy).__name__, remedy=remedy)
     if (policy.H, policy.S) != (mdp.H, mdp.S):
+        got = f"H={policy.H} and S={policy.S}"
         raise PolicyError(
-            f"the policy is for H={policy.H}, S={policy.S}, the problem has H={mdp.H}, S={mdp.S}; plan on this problem"
+            f"the policy must have H={mdp.H} and S={mdp.S} as the problem, got {got}; plan on this problem"
         )
 
 
@@ -471,4 +473,6 @@ def _check_unrolled(policy: Policy, mdp: MDP) -> None:
     """Raise PolicyError if the policy cannot be followed through the histories of the problem."""
     check_fits(policy, mdp)
     if isinstance(policy, MixturePolicy):
-        raise PolicyError("a mixture draws its policy at the start; convert its parts instead")
+        raise PolicyError(
+            "expected a policy without a random draw at the start, got a mixture; convert its parts instead"
+        )

@@ -22,71 +22,73 @@ def policy_from_arrays(arrays: Arrays) -> Policy:
     """The policy that saved arrays describe; raises FileFormatError if they describe none."""
     kind = str(arrays.get("bqrl_policy", ""))
     if kind not in READERS:
-        raise FileFormatError(f"expected a policy of the kind {', '.join(READERS)}, got {kind[:40]!r}")
+        raise FileFormatError(
+            f"expected a policy of the kind {', '.join(READERS)}, got {kind[:40]!r}", column="bqrl_policy"
+        )
     try:
         return READERS[kind](arrays)
     except KeyError as error:
-        raise FileFormatError(
-            f"the {kind} policy is damaged: the array {error} is missing", column=error.args[0]
-        ) from None
+        message = f"expected a {kind} policy with the array {error}, got none; save it again"
+        raise FileFormatError(message, column=error.args[0]) from None
     except (IndexError, TypeError, ValueError, OverflowError) as error:
         column = getattr(error, "column", None)
         reason = " ".join(str(error).split())
-        raise FileFormatError(f"the {kind} policy is damaged: {reason}", column=column) from None
+        raise FileFormatError(f"expected a {kind} policy, got damaged arrays: {reason}", column=column) from None
 
 
 def _markov(arrays: Arrays) -> MarkovPolicy:
     actions = _actions(arrays, "actions", 2)
-    require(actions.size > 0, "actions", "must hold at least one stage and state")
+    require(actions.size > 0, "actions", "hold at least one stage and state", f"shape {actions.shape}")
     return MarkovPolicy(actions)
 
 
 def _target(arrays: Arrays) -> TargetPolicy:
     grid = grid_from_arrays(arrays)
-    require(grid.H <= MAX_STAGES, "size", f"must list at most {MAX_STAGES} stages")
-    require(int(grid.size[-1]) == 1, "size", "must end with 1, the only return after the last stage")
+    require(grid.H <= MAX_STAGES, "size", f"list at most {MAX_STAGES} stages", grid.H)
+    require(int(grid.size[-1]) == 1, "size", "end with 1, the only return after the last stage", grid.size)
     target = number_of(arrays, "target")
     if isinstance(grid, Lattice):
         with np.errstate(over="ignore"):
             base = grid.base if isinstance(grid, Rounded) else grid.offset
             steps = np.abs(np.r_[target, grid.offset, base, grid.H * grid.noise]) / grid.width
-        require(bool(np.all(steps < MAX_STEPS)), "numbers", "must hold a step that is not tiny relative to the target")
+        fits = bool(np.all(steps < MAX_STEPS))
+        require(fits, "numbers", "hold a step that is not tiny relative to the target", grid.width)
     extra = int(whole_numbers_of(arrays, "extra", ()))
-    require(1 <= extra <= MAX_ID and (grid.uniform or extra == 1), "extra", "must be 1, or above 1 on a uniform grid")
+    require(1 <= extra <= MAX_ID and (grid.uniform or extra == 1), "extra", "be 1, or above 1 on a uniform grid", extra)
     if isinstance(grid, Rounded):
         _within(grid.units, "units", 0, MAX_ID)
-        require(len(grid.units) in (1, grid.H), "units", f"must have 1 or {grid.H} rows, got {len(grid.units)}")
+        require(len(grid.units) in (1, grid.H), "units", f"have 1 or {grid.H} rows", f"{len(grid.units)}")
     S = 0
     for h in range(grid.H):
         name, found = f"actions_{h}", _actions(arrays, f"actions_{h}", 2).shape
         S = S or found[0]
-        fits = (S, int(grid.size[h]) + extra)
-        require(found == fits and S > 0, name, f"must have shape {fits}, got {found}")
+        shape = (S, int(grid.size[h]) + extra)
+        require(found == shape and S > 0, name, f"have shape {shape}", f"{found}")
     return TargetPolicy(grid, [arrays[f"actions_{h}"] for h in range(grid.H)], target, extra)
 
 
 def _label(arrays: Arrays) -> LabelPolicy:
     H = int(whole_numbers_of(arrays, "H", ()))
-    require(1 <= H <= MAX_STAGES, "H", f"must be from 1 to {MAX_STAGES}")
+    require(1 <= H <= MAX_STAGES, "H", f"be from 1 to {MAX_STAGES}", H)
     root, action = whole_numbers_of(arrays, "root", (None,)), _actions(arrays, "action", 1)
     n, S = action.size, root.size
     child = whole_numbers_of(arrays, "child", (None,))
     m = child.size
     starts = whole_numbers_of(arrays, "child_start", (n + 1,))
     rising = starts[0] == 0 and starts[-1] == m and bool(np.all(np.diff(starts) >= 0))
-    require(rising, "child_start", f"must rise from 0 to {m}")
+    require(rising, "child_start", f"rise from 0 to {m}", starts)
     _within(root, "root", -1, n)
     _within(child, "child", -1, n)
     _within(whole_numbers_of(arrays, "successor", (m,)), "successor", 0, S)
     floats_of(arrays, "reward", (m,))
     here = np.unique(root[root >= 0])
-    require(here.size > 0, "root", "must name the label of a first state")
+    require(here.size > 0, "root", "name the label of a first state", root)
     for h in range(H):
         counts = starts[here + 1] - starts[here]
         first = np.repeat(starts[here] - np.cumsum(counts) + counts, counts)
         after = child[first + np.arange(first.size)]
-        wrong = (after < 0).any() if h < H - 1 else (after >= 0).any()
-        require(not wrong, "child", f"must lead through {H} stages and end there; it does not at stage {h}")
+        broken = (after < 0).any() if h < H - 1 else (after >= 0).any()
+        require(not broken, "child", f"lead through {H} stages and end there", f"a fault at stage {h}")
         here = np.unique(after)
     return LabelPolicy(H, **{name: arrays[name] for name in LabelPolicy.stored})
 
@@ -96,18 +98,18 @@ def _level(arrays: Arrays) -> QuantileLevelPolicy:
     widths = [int(size) + targets.extra for size in targets.grid.size]
     shortfall = [floats_of(arrays, f"shortfall_{h}", (targets.S, width)) for h, width in enumerate(widths)]
     tau = number_of(arrays, "tau")
-    require(0.0 < tau <= 1.0, "tau", f"must be a number in (0, 1], got {tau:g}")
+    require(0.0 < tau <= 1.0, "tau", "be a number in (0, 1]", f"{tau:g}")
     return QuantileLevelPolicy(targets, shortfall, tau, number_of(arrays, "margin"))
 
 
 def _mixture(arrays: Arrays) -> MixturePolicy:
     weights = floats_of(arrays, "weights", (None,))
-    require(weights.size > 0, "weights", "must hold one number per policy")
+    require(weights.size > 0, "weights", "hold one number per policy", weights)
     policies = []
     for i in range(weights.size):
         inner = _parts(arrays, f"part{i}_")
         kind = str(inner.get("bqrl_policy", ""))
-        require(kind in READERS, f"part{i}_bqrl_policy", f"must be one of {', '.join(READERS)}, got {kind[:40]!r}")
+        require(kind in READERS, f"part{i}_bqrl_policy", f"be one of {', '.join(READERS)}", f"{kind[:40]!r}")
         policies.append(READERS[kind](inner))
     return MixturePolicy(policies, weights)
 
@@ -137,4 +139,4 @@ def _within(values: IntArray | FloatArray, name: str, low: int, end: int) -> Non
     """Require low <= value < end."""
     bad = (values < low) | (values >= end)
     if bad.any():
-        require(False, name, f"must hold numbers from {low} to {end - 1}, got {values[bad][0]}")
+        require(False, name, f"hold numbers from {low} to {end - 1}", f"{values[bad][0]}")

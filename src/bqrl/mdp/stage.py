@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,8 @@ from numpy.typing import NDArray
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
 
-class Stage(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
     """Views of one stage: outcomes of row s*A + a are row_start[row] .. row_start[row + 1]."""
 
     row_start: IntArray  # (S*A + 1,)

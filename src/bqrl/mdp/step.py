@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown, whole
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.checks import number, shown, whole, wrong, wrong_type
+from bqrl.errors import ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.build import check_horizon, from_columns
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import event_laws, shared_noise
-from bqrl.mdp.step_arrays import Found, Progress, Search, fault_text, follow_arrays
+from bqrl.mdp.step_arrays import Found, Progress, Search, fault_text, follow_arrays, step_error
 
 MAX_STATES = 1_000_000
 FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # calls of step that are repeated to check that it is deterministic
@@ -88,7 +88,7 @@ def from_step(
     MDP(H=8, S=4, A=4, start=0, 26 transitions, stationary)
     """
     if not callable(step):
-        raise ArgumentTypeError(f"step must be a function (state, action, event), got {shown(step)}", name="step")
+        raise wrong_type("step", step, "be a function (state, action, event)")
     H = check_horizon(horizon)
     laws, per_stage = event_laws(noise, H, mass)
     limit = whole(max_states, "max_states", 1)
@@ -98,8 +98,9 @@ def from_step(
             found = follow_arrays(step, actions, available, search)
         else:
             if available is not None:
-                raise ArgumentError(
-                    "available requires vectorized=True; give actions as a function of the state instead"
+                remedy = "give actions as a function of the state instead"
+                raise wrong(
+                    "available", available, "be given with vectorized=True only", "vectorized=False", remedy=remedy
                 )
             found = _follow(step, actions, search)
     return _model(
@@ -120,10 +121,10 @@ def _first_states(start: Any) -> dict[Any, float]:
     if not isinstance(start, Mapping):
         return {_hashable(start, "start"): 1.0}
     if not start:
-        raise ArgumentError("start must name at least one state, got {}", name="start", value=start)
+        raise wrong("start", start, "name at least one state", "{}")
     law = {_hashable(s, "start"): number(p, f"start[{shown(s)}]", 0.0, 1.0) for s, p in start.items()}
     if abs(math.fsum(law.values()) - 1.0) > SUM_TOL:
-        raise ArgumentError(f"start must sum to 1, got {math.fsum(law.values()):.12g}", name="start", value=start)
+        raise wrong("start", start, "sum to 1", f"{math.fsum(law.values()):.12g}")
     return law
 
 
@@ -132,9 +133,8 @@ def _hashable(value: Any, where: str) -> Any:
     try:
         hash(value)
     except TypeError:
-        raise ArgumentTypeError(
-            f"{where} must be hashable, got {shown(value)}; use a tuple instead of a list or an array", value=value
-        ) from None
+        remedy = "use a tuple instead of a list or an array"
+        raise wrong_type(where, value, "be hashable", remedy=remedy) from None
     return value
 
 
@@ -157,36 +157,32 @@ class _Stepper:
         try:
             result = self.step(state, action, event)
         except Exception as fault:
-            raise ModelError(f"{_call(state, action, event)} raised {fault_text(fault)}") from fault
+            raise step_error(_call(state, action, event), "return (next_state, reward)", fault_text(fault)) from fault
         if not isinstance(result, tuple) or len(result) != 2:
-            raise ModelError(f"{_call(state, action, event)} must return (next_state, reward), got {shown(result)}")
+            raise step_error(_call(state, action, event), "return (next_state, reward)", shown(result))
         s_next, reward = result
         try:
             paid = float(reward) + 0.0  # turns -0.0 into 0.0
         except (TypeError, ValueError):
             paid = math.nan
         if not math.isfinite(paid):
-            raise ModelError(f"{_call(state, action, event)} must return a finite reward, got {shown(reward)}")
+            raise step_error(_call(state, action, event), "return a finite reward", shown(reward))
         try:
             hash(s_next)
         except TypeError:
             _hashable(s_next, f"the next state of {_call(state, action, event)}")
         if s_next != s_next:  # NaN never equals itself, so it would be a new state each time
-            raise ModelError(
-                f"{_call(state, action, event)} must return a next state that equals itself, got {shown(s_next)}"
-            )
+            raise step_error(_call(state, action, event), "return a next state that equals itself", shown(s_next))
         return s_next, paid
 
     def _checked(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
         before, call = _fingerprint(state), _call(state, action, event)
         result, again = self._once(state, action, event), self._once(state, action, event)
         if _fingerprint(state) != before:
-            raise ModelError(f"{call} changed its state; return a new state instead")
+            raise step_error(call, "leave its state unchanged", "a changed one; return a new state")
         if result != again:
-            raise ModelError(
-                f"{call} returned {shown(result)}, then {shown(again)}; it must be deterministic:"
-                " put what is random into noise, and compare states by value"
-            )
+            remedy = "put what is random into noise, and compare states by value"
+            raise step_error(call, "be deterministic", f"{shown(result)}, then {shown(again)}; {remedy}")
         return result
 
 
@@ -206,14 +202,14 @@ def _fingerprint(state: Any) -> Any:
 
 def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
     """Every reachable state, and every transition out of it."""
-    laws, per_stage, H, first, limit, progress = search
+    per_stage, first, limit = search.per_stage, search.first, search.limit
     ask, allowed = _Stepper(step), _actions(actions)
     states: dict[Any, int] = dict.fromkeys(first, 0)
     acts: dict[Any, int] = {} if callable(actions) else {a: i for i, a in enumerate(allowed(None))}
     listed: list[tuple[int, Any, Any, Any, float]] = []  # stage, state, action, next state, reward
     level = list(first)
-    for h in range(H):
-        law = laws[h if per_stage else 0]
+    for h in range(search.H):
+        law = search.laws[h if per_stage else 0]
         after: dict[Any, None] = {}
         for s in level:
             for a in allowed(s):
@@ -225,14 +221,14 @@ def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
                         states[s_next] = 0
                         if len(states) > limit:
                             raise SizeError(
-                                f"step reaches more than max_states={limit} states by stage {h + 1}, e.g."
+                                f"step must reach at most max_states={limit} states, got more by stage {h + 1}, e.g."
                                 f" {shown(s_next)}; bound the state, e.g. by min and max, or raise max_states",
-                                limit=limit,
-                            )
+                                needed=len(states), limit=limit, name="max_states",
+                            )  # fmt: skip
                         after[s_next] = None
                     elif per_stage:
                         after[s_next] = None
-            progress.say(f"{len(states):,} states, {len(listed):,} transitions")
+            search.progress.say(f"{len(states):,} states, {len(listed):,} transitions")
         level = list(after)
         if not level:
             break
@@ -260,16 +256,14 @@ def _actions(actions: Any) -> Callable[[Any], list[Any]]:
 
     def checked(given: Any, where: str) -> list[Any]:
         if isinstance(given, str) or not isinstance(given, Iterable):
-            raise ArgumentTypeError(f"actions{where} must be a list, got {shown(given)}", name="actions", value=given)
+            raise wrong_type("actions", given, "be a list", f"{shown(given)}{where}")
         listed = list(given)
         if not listed:
-            raise ArgumentError(
-                f"actions{where} must not be empty; give one, e.g. one that does nothing", name="actions"
-            )
+            raise wrong("actions", given, "not be empty", f"none{where}", remedy="give one, e.g. one that does nothing")
         for action in listed:
             _hashable(action, f"actions{where}")
         if len(set(listed)) < len(listed):
-            raise ArgumentError(f"actions{where} must be distinct, got {shown(listed)}", name="actions", value=given)
+            raise wrong("actions", given, "be distinct", f"{shown(listed)}{where}")
         return listed
 
     if not callable(actions):
@@ -282,8 +276,9 @@ def _actions(actions: Any) -> Callable[[Any], list[Any]]:
             try:
                 given = actions(state)
             except Exception as fault:
-                raise ModelError(f"actions({shown(state)}) raised {fault_text(fault)}") from fault
-            cache[state] = checked(given, f"({shown(state)})")
+                message = f"actions({shown(state)}) must return a list, got {fault_text(fault)}"
+                raise ModelError(message, name="actions") from fault
+            cache[state] = checked(given, f" in state {shown(state)}")
         return cache[state]
 
     return of_state
@@ -303,7 +298,7 @@ def _sorted(values: Iterable[Any]) -> list[Any]:
 
 def _model(found: Found, search: Search, events_observed: bool, **optional: Any) -> MDP:
     """The model with the outcomes of every row, equal ones merged, and the noise behind them."""
-    laws, per_stage, H = search[:3]
+    laws, per_stage, H = search.laws, search.per_stage, search.H
     S, A, K = len(found.states), len(found.actions), H if per_stage else 1
     row = (found.stage * S + found.s) * A + found.a
     counts = np.bincount(row, minlength=K * S * A)

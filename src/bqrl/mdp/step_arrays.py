@@ -11,12 +11,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.checks import shown, wrong, wrong_type
+from bqrl.errors import ModelError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.noise import EventLaw
 
@@ -48,7 +48,8 @@ class Progress:
             sys.stderr.flush()
 
 
-class Search(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
     """The input of a search: the laws of the events, the stages, the first states and the limits."""
 
     laws: list[EventLaw]
@@ -84,12 +85,12 @@ def follow_arrays(
     step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, search: Search
 ) -> Found:
     """Every reachable state, and every transition out of it."""
-    laws, per_stage, H, first, limit, progress = search
-    acts, events = _numbers(actions, "actions"), [_numbers(law.events, "events") for law in laws]
-    level = _first(first)
+    per_stage, limit = search.per_stage, search.limit
+    acts, events = _numbers(actions, "actions"), [_numbers(law.events, "events") for law in search.laws]
+    level = _first(search.first)
     known, blocks = level, []
     transitions = 0
-    for h in range(H):
+    for h in range(search.H):
         k = h if per_stage else 0
         after = []
         for part in np.array_split(level, max(1, math.ceil(len(level) * acts.size * events[k].size / CHUNK))):
@@ -98,16 +99,15 @@ def follow_arrays(
             after.append(_distinct(block[0]))
             blocks.append((np.full(len(block[1]), k), part, s, a, *block))
             transitions += len(block[1])
-            progress.say(f"{len(known):,} states, {transitions:,} transitions")
+            search.progress.say(f"{len(known):,} states, {transitions:,} transitions")
         reached = _distinct(np.concatenate(after))
         fresh = reached[_find(known, reached) < 0]
         if len(known) + len(fresh) > limit:
+            needed = len(known) + len(fresh)
             raise SizeError(
-                f"step reaches {len(known) + len(fresh)} states by stage {h + 1}, more than max_states={limit}; bound the"
-                " state, e.g. by np.clip, or raise max_states",
-                needed=len(known) + len(fresh),
-                limit=limit,
-            )
+                f"step must reach at most max_states={limit} states, got {needed} by stage {h + 1}; bound the state, e.g. by"
+                " np.clip, or raise max_states", needed=needed, limit=limit, name="max_states",
+            )  # fmt: skip
         known = _distinct(np.concatenate([known, fresh]))
         level = reached if per_stage else fresh
         if not len(level):
@@ -121,36 +121,31 @@ def follow_arrays(
         columns["s_next"].append(_find(known, s_next))
         columns["reward"].append(reward)
     mu = np.zeros(len(known))
-    mu[_find(known, _first(first, in_order=True))] = list(first.values())
+    mu[_find(known, _first(search.first, in_order=True))] = list(search.first.values())
     found = {name: np.concatenate(parts) for name, parts in columns.items()}
     return Found(states=known, actions=tuple(acts.tolist()), mu=mu, **found)
 
 
 def _numbers(values: Any, name: str) -> Any:
     if callable(values):
-        raise ArgumentTypeError(
-            "actions must be a list of numbers if vectorized=True; say which exist with available(states, actions)",
-            name="actions",
-        )
+        remedy = "say which exist with available(states, actions)"
+        raise wrong_type("actions", values, "be a list of numbers if vectorized=True", "a function", remedy=remedy)
     try:
         array = np.array(list(values))
     except (TypeError, ValueError):
         array = np.empty(0, object)
     if array.ndim != 1 or array.dtype.kind not in "iufb" or not array.size:
-        raise ArgumentTypeError(f"{name} must be numbers if vectorized=True, got {shown(values)}", name=name)
+        raise wrong_type(name, values, "be numbers if vectorized=True")
     if np.unique(array).size < array.size:
-        raise ArgumentError(f"{name} must be distinct, got {shown(values)}", name=name, value=values)
+        raise wrong(name, values, "be distinct")
     return array
 
 
 def _first(first: dict[Any, float], *, in_order: bool = False) -> IntArray:
     states = np.array(list(first))
     if states.ndim not in (1, 2) or states.dtype.kind not in "iu":
-        raise ArgumentTypeError(
-            "start must be a whole number or a tuple of whole numbers if vectorized=True, got"
-            f" {shown(next(iter(first)))}",
-            name="start",
-        )
+        rule = "be a whole number or a tuple of whole numbers if vectorized=True"
+        raise wrong_type("start", next(iter(first)), rule)
     return states.astype(np.int64) if in_order else _distinct(states.astype(np.int64))
 
 
@@ -162,13 +157,15 @@ def _rows(states: IntArray, acts: Any, available: Callable[..., Any] | None) -> 
     try:
         mask = np.asarray(available(states[s], acts[a]))
     except Exception as fault:
-        raise ModelError(f"available raised {fault_text(fault)}") from fault
+        raise ModelError(f"available must return booleans, got {fault_text(fault)}", name="available") from fault
     if mask.shape != s.shape or mask.dtype != np.bool_:
-        raise ModelError(f"available must return {s.size} booleans, got shape {mask.shape} of {mask.dtype}")
+        got = f"shape {mask.shape} of {mask.dtype}"
+        raise ModelError(f"available must return {s.size} booleans, got {got}", name="available")
     stuck = ~mask.reshape(len(states), acts.size).any(axis=1)
     if stuck.any():
+        state = shown(states[stuck.argmax()].tolist())
         raise ModelError(
-            f"actions of state {shown(states[stuck.argmax()].tolist())} must not be empty; give one, e.g. one that does nothing"
+            f"available must leave state {state} an action, got none; give one that does nothing", name="available"
         )
     return s[mask], a[mask]
 
@@ -183,26 +180,22 @@ def _call(
     result = _try(step, given)
     s_next, reward = (np.asarray(part) for part in result)
     if s_next.shape != given[0].shape or reward.shape != given[1].shape:
-        raise ModelError(
-            f"step must return next states of shape {given[0].shape} and rewards of shape {given[1].shape}, got"
-            f" {s_next.shape} and {reward.shape}"
-        )
+        rule = f"return next states of shape {given[0].shape} and rewards of shape {given[1].shape}"
+        raise step_error("step", rule, f"{s_next.shape} and {reward.shape}")
     if s_next.dtype.kind not in "iu":
-        raise ModelError(f"step must return whole numbers as next states, got {s_next.dtype}; use astype(int)")
+        raise step_error("step", "return whole numbers as next states", f"{s_next.dtype}; use astype(int)")
     if reward.dtype.kind not in "iufb":
-        raise ModelError(f"step must return numbers as rewards, got {reward.dtype}")
+        raise step_error("step", "return numbers as rewards", reward.dtype)
     reward = reward.astype(np.float64) + 0.0
     if not np.all(np.isfinite(reward)):
         i = int(np.flatnonzero(~np.isfinite(reward))[0])
-        raise ModelError(f"{_place(given, i)} must return a finite reward, got {reward[i]}")
+        raise step_error(_place(given, i), "return a finite reward", reward[i])
     again = [np.asarray(part) for part in _try(step, given)]
     differs = np.any((again[0] != s_next).reshape(len(reward), -1), axis=1) | (again[1] != reward)
     if differs.any():
         i = int(differs.argmax())
-        raise ModelError(
-            f"{_place(given, i)} returned {s_next[i].tolist(), float(reward[i])}, then"
-            f" {again[0][i].tolist(), float(again[1][i])}; it must be deterministic: put what is random into noise"
-        )
+        first, second = ((x[i].tolist(), float(r[i])) for x, r in ((s_next, reward), again))
+        raise step_error(_place(given, i), "be deterministic", f"{first}, then {second}; put what is random into noise")
     return s_next.astype(np.int64), reward
 
 
@@ -221,9 +214,9 @@ def _try(step: Callable[..., Any], given: tuple[Any, Any, Any]) -> tuple[Any, An
             else:
                 low = middle
         hint = "; step must not change its arguments" if _writes(step, [array[low:high] for array in given]) else ""
-        raise ModelError(f"{_place(given, low)} raised {fault_text(fault)}{hint}") from fault
+        raise step_error(_place(given, low), "return (next_states, rewards)", fault_text(fault) + hint) from fault
     if not isinstance(result, tuple) or len(result) != 2:
-        raise ModelError(f"step must return (next_states, rewards), got {shown(result)}")
+        raise step_error("step", "return (next_states, rewards)", shown(result))
     return result
 
 
@@ -234,6 +227,11 @@ def _writes(step: Callable[..., Any], given: list[Any]) -> bool:
     except Exception:
         return False
     return True
+
+
+def step_error(call: str, rule: str, got: Any) -> ModelError:
+    """The error about what the step function did."""
+    return ModelError(f"{call} must {rule}, got {got}", name="step")
 
 
 def fault_text(fault: Exception) -> str:
@@ -256,9 +254,8 @@ def _codes(*arrays: IntArray) -> list[IntArray]:
     low = np.min([array.min(axis=0) for array in stacked], axis=0)
     span = np.max([array.max(axis=0) for array in stacked], axis=0) - low + 1
     if math.prod(span.tolist()) >= 2**62:
-        raise ModelError(
-            f"the states have coordinates too far apart to be numbered: {span.tolist()}; make them smaller"
-        )
+        rule = "the states must have coordinates with fewer than 2**62 combinations"
+        raise ModelError(f"{rule}, got the ranges {span.tolist()}; make them smaller", name="step")
     radix = np.r_[np.cumprod(span[:0:-1])[::-1], 1].astype(np.int64)
     return [(array - low) @ radix for array in arrays]
 

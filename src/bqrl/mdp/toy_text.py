@@ -9,7 +9,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from bqrl.errors import ArgumentError, ModelError
+from bqrl.checks import shown, wrong
+from bqrl.errors import ModelError
 from bqrl.mdp.build import check_horizon
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
@@ -61,7 +62,7 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
     if start is None:
         start = getattr(core, "initial_state_distrib", None)
         if start is None:
-            raise ArgumentError(f"{name} does not expose its first state; give start=", name="start")
+            raise wrong("start", None, f"be given for {name}, which does not expose its first state")
     if names is not None and np.shape(start) == (S,):
         start = np.append(start, 0.0)  # no episode starts in the added state
     return MDP(listed, start=start, horizon=horizon, discount=discount, state_names=names)
@@ -73,21 +74,19 @@ def _table_of(env: Any) -> tuple[Any, Any]:
         try:
             env = gym.make(env)
         except gym.error.Error as error:
-            raise ArgumentError(" ".join(str(error).split()), name="env") from None
+            reason = " ".join(str(error).split())
+            raise wrong("env", env, "be a known environment", f"{shown(env)} ({reason})") from None
     core = getattr(env, "unwrapped", env)
     name = type(core).__name__
     if isinstance(core, MDPEnv):
-        raise ArgumentError(f"{name} plays a model already; read it from env.unwrapped.mdp", name="env")
+        raise wrong("env", env, "not play a model already", name, remedy="read it from env.unwrapped.mdp")
     table = getattr(core, "P", None)
     if not isinstance(table, (Mapping, list)) or not len(table):
-        raise ArgumentError(
-            f"{name} has no transition table P, as FrozenLake, CliffWalking and Taxi have; build an MDP instead",
-            name="env",
-        )
+        rule = "have a transition table P, as FrozenLake, CliffWalking and Taxi have"
+        raise wrong("env", env, rule, name, remedy="build an MDP instead")
     if getattr(core, "fickle_passenger", False):
-        raise ArgumentError(
-            f"{name} with fickle_passenger does not follow its table P; make it without that option", name="env"
-        )
+        got, remedy = f"{name} with fickle_passenger", "make it without that option"
+        raise wrong("env", env, "follow its table P", got, remedy=remedy)
     return core, table
 
 
@@ -105,6 +104,5 @@ def _rows(table: Any, name: str) -> list[tuple[int, int, int, float, float, bool
             for p, s_next, r, ended in outcomes
         ]
     except (TypeError, ValueError):
-        raise ModelError(
-            f"the table P of {name} must hold (probability, next state, reward, ended) per state and action"
-        ) from None
+        rule = "hold (probability, next state, reward, ended) per state and action"
+        raise ModelError(f"the table P of {name} must {rule}, got other entries", name="env") from None

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import is_one_line, nearest, number, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, SizeError
+from bqrl.checks import is_one_line, nearest, number, shown, whole, wrong, wrong_type
+from bqrl.errors import ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.build import MAX_STAGES, Table, check_horizon, names, row_place
 
-SUM_RULE = f"the probabilities of a row must sum to 1 (tolerance {SUM_TOL:g})"
 MAX_PLACES = 100_000_000  # (stage, state) pairs: a table of reachable states must fit
 MAX_SHARE = 1e6  # larger entries cannot be percentages either; sums stay finite
 MAX_RETURN = 1e300  # sums and differences of returns stay finite
@@ -30,7 +29,7 @@ def checked(
     H = check_horizon(H)
     _check_length(H, S)
     if units is not None and not (isinstance(units, str) and is_one_line(units)):
-        raise ArgumentTypeError(f"units must be a word such as 'EUR', got {units!r}", name="units", value=units)
+        raise wrong_type("units", units, "be a word such as 'EUR'")
     labels = names(state_names, S, "state_names")
     mask = mask_of(available, (K, S, A), "available")
     if mask is not None:
@@ -41,7 +40,9 @@ def checked(
         empty = np.flatnonzero(~listed if mask is None else mask & ~listed)
         if empty.size:
             row, text = place(empty[0], table)
-            raise ModelError(f"row {text} sums to 0; mask actions that do not exist with available=", row=row)
+            raise ModelError(
+                f"row {text} must sum to 1, got 0; mask actions that do not exist with available=", row=row
+            )
     if table.row_reward is not None and not listed.all():  # rewards of absent actions have no meaning
         table.row_reward = np.where(np.broadcast_to(listed, table.row_reward.shape), table.row_reward, 0.0)
     check_table(table, H)
@@ -75,12 +76,8 @@ def _check_length(H: int, S: int) -> None:
     """Raise SizeError if the (stage, state) pairs are too many to list."""
     longest = min(MAX_STAGES, max(1, MAX_PLACES // S))
     if H > longest:
-        raise SizeError(
-            f"horizon={H} is too long: at most {longest} stages fit with {S} states; give a shorter horizon",
-            needed=H,
-            limit=longest,
-            name="horizon",
-        )
+        message = f"horizon must be at most {longest} with {S} states, got {H}"
+        raise SizeError(message, needed=H, limit=longest, name="horizon")
 
 
 def mask_of(given: Any, shape: tuple[int, int, int], what: str) -> BoolArray | None:
@@ -89,14 +86,11 @@ def mask_of(given: Any, shape: tuple[int, int, int], what: str) -> BoolArray | N
         return None
     mask = np.asarray(given)
     if shape[0] == 1 and mask.ndim == 3 and mask.shape[1:] == shape[1:] and len(mask) > 1:
-        raise ArgumentError(
-            f"{what} differs by stage but the kernel is stored once; give the transitions per stage, too", name=what
-        )
+        remedy = "give the transitions per stage, too"
+        raise wrong(what, given, f"have shape {shape[1:]} if the kernel is stored once", mask.shape, remedy=remedy)
     if mask.dtype != np.bool_ or mask.shape not in (shape, shape[1:]):
-        raise ArgumentError(
-            f"{what} must be a boolean array of shape {shape[1:]}, or one per stage, got {mask.shape} {mask.dtype}",
-            name=what,
-        )
+        rule = f"be a boolean array of shape {shape[1:]}, or one per stage"
+        raise wrong(what, given, rule, f"{mask.shape} {mask.dtype}")
     return np.array(np.broadcast_to(mask, shape))
 
 
@@ -127,22 +121,19 @@ def check_table(table: Table, H: int) -> None:
     if bad.size:
         i = int(bad[0])
         row, text = place(int(np.searchsorted(table.row_start, i, side="right")) - 1, table)
-        raise ModelError(
-            f"row {text} gives successor {table.successor[i]} the probability {p[i]}; it must be a number in [0, 1]",
-            row=row,
-        )
+        rule = f"row {text}: the probability of successor {table.successor[i]} must be a number in [0, 1]"
+        raise ModelError(f"{rule}, got {p[i]}", row=row)
     rewards = table.reward if table.reward is not None else table.row_reward
     if rewards is None or not rewards.size:
         return
     allowed = MAX_RETURN / H
-    wrong = ~(np.abs(rewards) <= allowed)
-    if not wrong.any():
+    outside = ~(np.abs(rewards) <= allowed)
+    if not outside.any():
         if 0.0 < (largest := float(np.abs(rewards).max())) < MIN_LARGEST:
-            raise ModelError(
-                f"the largest reward must be 0 or at least {MIN_LARGEST:g} in size, got {largest:g}; rescale the rewards"
-            )
+            rule = f"the largest reward must be 0 or at least {MIN_LARGEST:g} in size"
+            raise ModelError(f"{rule}, got {largest:g}; rescale the rewards", name="rewards")
         return
-    where = np.argwhere(wrong)[0]
+    where = np.argwhere(outside)[0]
     if rewards.ndim == 2:
         row, text = place(int(np.searchsorted(table.row_start, where[1], side="right")) - 1, table)
     else:
@@ -150,8 +141,8 @@ def check_table(table: Table, H: int) -> None:
         text = f"(s={where[1]}, a={where[2]})"
     at = f" at stage {where[0]}" if len(rewards) > 1 else ""
     value = rewards[tuple(where)]
-    rule = f"must be at most {allowed:g} in size over {H} stages" if np.isfinite(value) else "must be finite"
-    raise ModelError(f"the reward of row {text}{at} is {value}; rewards {rule}", row=row)
+    rule = f"be at most {allowed:g} in size over {H} stages" if np.isfinite(value) else "be finite"
+    raise ModelError(f"the reward of row {text}{at} must {rule}, got {value}", row=row)
 
 
 def normalised(table: Table) -> FloatArray:
@@ -159,13 +150,14 @@ def normalised(table: Table) -> FloatArray:
     p, sizes = table.probability, np.diff(table.row_start)
     rows = np.flatnonzero(sizes)
     if rows.size == 0:
-        raise ModelError("the model has no transitions")
+        raise ModelError("a model must have at least one transition, got none")
     sums = np.add.reduceat(p, table.row_start[rows])
     off = np.abs(sums - 1.0)
     if np.any(off > SUM_TOL):
         q = int(np.flatnonzero(off > SUM_TOL)[0])
         row, text = place(rows[q], table)
-        raise ModelError(f"row {text} sums to {sums[q]:.12g}{percentages(sums[q])}; {SUM_RULE}", row=row)
+        got = f"{sums[q]:.12g}{percentages(sums[q])}"
+        raise ModelError(f"row {text} must sum to 1 (tolerance {SUM_TOL:g}), got {got}", row=row)
     loose = off > sizes[rows] * 2.0**-52
     if not loose.any():
         return p.copy() if not p.flags.owndata else p
@@ -189,9 +181,7 @@ def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArra
         try:
             mu = np.array(start, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise ArgumentTypeError(
-                f"start must be a state, its name or {S} probabilities, got {shown(start)}", name="start", value=start
-            ) from None
+            raise wrong_type("start", start, f"be a state, its name or {S} probabilities") from None
     proper = mu.shape == (S,) and bool(np.all((mu >= 0) & (mu <= MAX_SHARE)))
     if not proper or not abs(mu.sum() - 1.0) <= SUM_TOL:
         found = shown(start)
@@ -199,11 +189,7 @@ def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArra
             found = f"the sum {mu.sum():.12g}{percentages(mu.sum())}"
         elif mu.ndim and mu.size:
             found = f"shape {mu.shape}, values from {mu.min():.3g} to {mu.max():.3g}"
-        raise ArgumentError(
-            f"start must be a state, its name, or {S} probabilities that sum to 1, got {found}",
-            name="start",
-            value=start,
-        )
+        raise wrong("start", start, f"be a state, its name, or {S} probabilities that sum to 1", found)
     return mu if abs(mu.sum() - 1.0) <= S * 2.0**-52 else mu / mu.sum()
 
 
@@ -216,9 +202,5 @@ def _state(given: Any, S: int, labels: tuple[str, ...] | None) -> int:
         is_number = given.lstrip("-").isdigit()  # numbers have no near spelling
         near = "" if is_number else nearest(given, labels, listed=False)
         near = near or f"; states run from {shown(labels[0])} to {shown(labels[-1])}"
-        raise ArgumentError(f"start: there is no state {shown(given)}{near}", name="start", value=given)
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
-        raise ArgumentTypeError(f"start must name a state, got {shown(given)}", name="start", value=given)
-    if not 0 <= given < S:
-        raise ArgumentError(f"start is {shown(given)}, but states run from 0 to {S - 1}", name="start", value=given)
-    return int(given)
+        raise wrong("start", given, "name a state", f"{shown(given)}{near}")
+    return whole(given, "start", 0, S - 1)

@@ -105,7 +105,7 @@ class Frontier:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Part:
     """The contribution of one outcome of a row: its probability, the laws to choose from, and their columns."""
 
@@ -171,7 +171,7 @@ def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
         after = here
     points = columns.points[0]
     parts = [
-        Part(float(mdp.mu[s]), laws.pmf, np.arange(points.size))
+        Part(weight=float(mdp.mu[s]), pmf=laws.pmf, landing=np.arange(points.size))
         for s in np.flatnonzero(mdp.mu)
         if (laws := after[s]) is not None
     ]
@@ -200,7 +200,11 @@ def _state(
         nexts = [laws for i in outcomes if (laws := after[stage.successor[i]]) is not None]
         possible = [j for j, i in enumerate(outcomes) if stage.probability[i] > 0.0]
         parts = [
-            Part(float(stage.probability[i]), nexts[j].pmf, columns.landings[h][int(columns.units[h][i])])
+            Part(
+                weight=float(stage.probability[i]),
+                pmf=nexts[j].pmf,
+                landing=columns.landings[h][int(columns.units[h][i])],
+            )
             for j, i in enumerate(outcomes)
             if j in possible
         ]

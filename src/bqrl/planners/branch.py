@@ -76,7 +76,7 @@ def layers(mdp: MDP, columns: Lattice) -> Layers | None:
     return Layers(columns=columns, state=state, steps=steps, moves=moves, available=available)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Completion:
     """One policy for a target and its decisive widths, and its loss against the best policy of each width."""
 
@@ -196,7 +196,7 @@ class Search:
             loss.insert(0, lost[rows, chosen])
             action.insert(0, chosen)
             onward.insert(0, self.layers.moves[h][rows * self.mdp.A + chosen].T.tocsr())
-        self.completions[z, d] = Completion(loss, action, onward)
+        self.completions[z, d] = Completion(loss=loss, action=action, onward=onward)
         return self.completions[z, d]
 
     def _complete(self, node: Node, completion: Completion) -> None:
@@ -258,10 +258,10 @@ class Search:
         action = [
             dict(zip(zip(s.tolist(), u.tolist(), strict=True), a.tolist(), strict=True)) for s, u, a in stages
         ]  # fmt: skip
-        return label_graph(Settled(self.layers, settled, action), self.mdp)
+        return label_graph(Settled(layers=self.layers, settled=settled, action=action), self.mdp)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Settled:
     """The policy that plays the fixed actions where there are any, and the actions of a completion elsewhere.
 

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bqrl.checks import number, numbers
-from bqrl.errors import ArgumentError
+from bqrl.checks import number, numbers, wrong
 from bqrl.laws.law import MASS_TOL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
@@ -199,20 +198,16 @@ def check_schedule(schedule: Callable[[Any], Any] | Sequence[float], tau: float,
     """Return beta_0 .. beta_{T-1} from a function or a list; ArgumentError unless all lie in (0, tau] and none increases."""
     beta = np.array([schedule(t) for t in range(T)] if callable(schedule) else schedule, dtype=np.float64)
     if beta.shape != (T,):
-        raise ArgumentError(f"buffer must give one number per episode ({T}), got shape {beta.shape}", name="buffer")
+        raise wrong("buffer", schedule, f"have one number per episode ({T})", f"shape {beta.shape}")
     outside = ~((beta > 0.0) & (beta <= tau + MASS_TOL))
     if outside.any():
         t = int(outside.argmax())
-        raise ArgumentError(
-            f"buffer must be in (0, tau] = (0, {tau:g}], got {beta[t]:g} in episode {t}",
-            name="buffer",
-            value=float(beta[t]),
-        )
+        raise wrong("buffer", float(beta[t]), f"be in (0, tau] = (0, {tau:g}]", f"{beta[t]:g} in episode {t}")
     increases = np.diff(beta) > 0.0
     if increases.any():
         t = int(increases.argmax())
-        raise ArgumentError(
-            f"buffer must not increase, got {beta[t]:g} and then {beta[t + 1]:g} in episode {t + 1}", name="buffer"
+        raise wrong(
+            "buffer", float(beta[t + 1]), "not increase", f"{beta[t]:g} and then {beta[t + 1]:g} in episode {t + 1}"
         )
     return np.minimum(beta, tau)
 
@@ -242,7 +237,7 @@ def candidate_kernels(
         ("uniforms", np.shape(uniforms)[-2:], (rows, 2)),
     ):
         if given != wanted:
-            raise ArgumentError(f"{name} must have shape {wanted}, got {given}", name=name, value=given)
+            raise wrong(name, given, f"have shape {wanted}", given)
     out = np.empty((2 + uniforms.shape[0], mdp.successor.size))
     outcomes = Outcomes(
         start=mdp.row_start,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown
-from bqrl.errors import ArgumentError, ArgumentTypeError, PolicyError
+from bqrl.checks import nearest, wrong, wrong_type
+from bqrl.errors import PolicyError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP
@@ -78,7 +78,7 @@ def uniform(mdp: MDP) -> FloatArray:
 
 def _always(mdp: MDP, given: str) -> MarkovPolicy:
     if not given.startswith(ALWAYS):
-        raise ArgumentError(f"policy must be {FORMS}, got {shown(given)}", name="policy", value=given)
+        raise wrong("policy", given, f"be {FORMS}")
     a = _index(mdp, given.removeprefix(ALWAYS))
     return _called(mdp, lambda h, s: a)
 
@@ -109,17 +109,15 @@ def _tabulated(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:
         table = np.asarray(None)
     if table.ndim == 0 or table.dtype.kind not in "iuf":
         what = f"{type(given).__name__}" if table.ndim == 0 else f"an array of {table.dtype}"
-        raise ArgumentTypeError(f"policy must be {FORMS}, got {what}", name="policy", value=given)
+        raise wrong_type("policy", given, f"be {FORMS}", what)
     S, H, A = mdp.S, mdp.H, mdp.A
     if table.shape not in ((S,), (H, S), (H, S, A)):
-        raise ArgumentError(
-            f"policy must have shape {(S,)} or {(H, S)} (actions) or {(H, S, A)} (probabilities), got {table.shape}",
-            name="policy", value=table.shape,
-        )  # fmt: skip
+        rule = f"have shape {(S,)} or {(H, S)} (actions) or {(H, S, A)} (probabilities)"
+        raise wrong("policy", given, rule, table.shape)
     if table.ndim == 3:
         return averaged(mdp, table.astype(np.float64)), MarkovPolicy(np.zeros((H, S), np.int64))
     if table.dtype.kind == "f":
-        raise ArgumentTypeError("policy must hold actions as whole numbers, got an array of floats", name="policy")
+        raise wrong_type("policy", given, "hold actions as whole numbers", "an array of floats")
     actions = np.broadcast_to(table, (H, S))
     outside = (actions < 0) | (actions >= A)
     if outside.any():
@@ -153,23 +151,18 @@ def _checked_shares(mdp: MDP, probabilities: FloatArray) -> FloatArray:
     available = np.broadcast_to(mdp.available, probabilities.shape)
     sums = probabilities.sum(axis=2)
     used = mdp.reachable[:-1]
-    wrong = used & ~(np.abs(sums - 1.0) <= ACTIONS_TOL)
-    if wrong.any():
-        h, s = (int(i) for i in np.argwhere(wrong)[0])
-        raise PolicyError(
-            f"action probabilities must sum to 1, got {sums[h, s]:.6g} in state {mdp.state_label(s)} at stage {h}",
-            stage=h, state=s,
-        )  # fmt: skip
-    wrong = used[:, :, None] & ((probabilities < 0.0) | (~available & (probabilities > 0.0)))
-    if wrong.any():
-        h, s, a = (int(i) for i in np.argwhere(wrong)[0])
-        reason = (
-            "must not be negative" if probabilities[h, s, a] < 0.0 else "must be 0 where the action is not available"
-        )
-        raise PolicyError(
-            f"action probabilities {reason}, got {probabilities[h, s, a]:g} for action {mdp.action_label(a)} in state "
-            f"{mdp.state_label(s)} at stage {h}", stage=h, state=s, action=a,
-        )  # fmt: skip
+    bad = used & ~(np.abs(sums - 1.0) <= ACTIONS_TOL)
+    if bad.any():
+        h, s = (int(i) for i in np.argwhere(bad)[0])
+        where = f"in state {mdp.state_label(s)} at stage {h}"
+        raise PolicyError(f"action probabilities must sum to 1, got {sums[h, s]:.6g} {where}", stage=h, state=s)
+    bad = used[:, :, None] & ((probabilities < 0.0) | (~available & (probabilities > 0.0)))
+    if bad.any():
+        h, s, a = (int(i) for i in np.argwhere(bad)[0])
+        p, rule = probabilities[h, s, a], "be 0 where the action is not available"
+        where = f"for action {mdp.action_label(a)} in state {mdp.state_label(s)} at stage {h}"
+        message = f"action probabilities must {'not be negative' if p < 0.0 else rule}, got {p:g} {where}"
+        raise PolicyError(message, stage=h, state=s, action=a)
     return np.where(used[:, :, None], probabilities / np.where(used, sums, 1.0)[:, :, None], uniform(mdp))
 
 
@@ -178,13 +171,13 @@ def _index(mdp: MDP, action: Any, h: int | None = None, s: int | None = None) ->
     if isinstance(action, str):
         names: tuple[str, ...] = mdp.action_names or tuple(map(str, range(mdp.A)))
         if action not in names:
-            raise PolicyError(f"no action is called {action!r}{nearest(action, names)}", stage=h, state=s)
+            raise PolicyError(
+                f"expected the name of an action, got {action!r}{nearest(action, names)}", stage=h, state=s
+            )
         return names.index(action)
     found: IntArray = np.asarray(action)
     if found.size != 1 or found.dtype.kind not in "iu":
-        raise ArgumentTypeError(
-            f"policy must return one action as an index or a name, got {shown(action)}", name="policy", value=action
-        )
+        raise wrong_type("policy", action, "return one action as an index or a name")
     a = int(found.reshape(-1)[0])
     if not 0 <= a < mdp.A:
         raise _no_action(mdp, a, h, s)
@@ -194,6 +187,5 @@ def _index(mdp: MDP, action: Any, h: int | None = None, s: int | None = None) ->
 def _no_action(mdp: MDP, a: int, h: int | None, s: int | None) -> PolicyError:
     """Return the error of an action outside 0 .. A - 1."""
     where = ("" if s is None else f" in state {mdp.state_label(s)}") + ("" if h is None else f" at stage {h}")
-    return PolicyError(
-        f"the policy must play an action from 0 to {mdp.A - 1}, got {a}{where}", stage=h, state=s, action=a
-    )
+    message = f"the action{where} must be from 0 to {mdp.A - 1}, got {a}"
+    return PolicyError(message, stage=h, state=s, action=a)

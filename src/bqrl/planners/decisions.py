@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number
-from bqrl.errors import ArgumentError, PolicyError, SizeError
+from bqrl.checks import number, wrong
+from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
@@ -47,16 +47,12 @@ def decision_rows(
     """
     check_fits(policy, mdp)
     if stage in COLUMNS:
-        raise ArgumentError(
-            f"stage must not be the name of another column, got {stage!r}; choose another word",
-            name="stage",
-            value=stage,
-        )
+        raise wrong("stage", stage, "not be the name of another column", remedy="choose another word")
     smallest = number(min_probability, "min_probability", 0.0, 1.0)
-    if int(mdp.reachable[:-1].sum()) > MAX_ROWS:
-        raise SizeError(
-            f"the table would have more than {MAX_ROWS} rows; save the policy as .npz instead", limit=MAX_ROWS
-        )
+    needed = int(mdp.reachable[:-1].sum())
+    if needed > MAX_ROWS:
+        message = f"the table must have at most {MAX_ROWS} rows, got {needed} or more; save the policy as .npz instead"
+        raise SizeError(message, needed=needed, limit=MAX_ROWS)
     left_out = () if reachable else ("probability",)
     rows = [
         {stage if key == "stage" else key: value for key, value in row.items() if key not in left_out}
@@ -78,8 +74,9 @@ def wide_rows(policy: Policy, mdp: MDP) -> list[Row]:
     mixed = np.argwhere((played > 0.0).sum(axis=2) > 1)
     if mixed.size:
         h, s = mixed[0].tolist()
+        where = f"state {mdp.state_label(s)} at stage {h + 1}"
         raise PolicyError(
-            f"at stage {h + 1} in state {mdp.state_label(s)} the action depends on more than the state; use the long table",
+            f"the wide table requires one action per state and stage, got several in {where}; use the long table",
             stage=h,
             state=s,
         )
@@ -122,7 +119,9 @@ def _target_rows(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
     """One row per run of attainable sums with the same action."""
     columns, target = policy.grid, policy.target
     if isinstance(columns, Rounded) and columns.up:
-        raise PolicyError("this policy rounds rewards up, which a table cannot express; save it as .npz")
+        raise PolicyError(
+            "a table requires a policy that rounds rewards down, got one that rounds them up; save it as .npz"
+        )
     for h, sums, mass in target_masses(mdp, policy):
         counting: Row = {} if mdp.discount == 1.0 and columns.exact else {"worth": mdp.discount**h}
         if isinstance(columns, Rounded):

@@ -82,7 +82,7 @@ def prove_deterministic(
 def _unproven(value: float, upper: float, reason: str, remedy: str) -> SizeError:
     """The error of a search without proof; `limit` is the value of the best policy found, `needed` the remaining bound."""
     return SizeError(
-        f"the best deterministic policy has a value between {value:.10g} and {upper:.10g}, and {reason}; {remedy} "
+        f"expected the best deterministic policy, got a value between {value:.10g} and {upper:.10g}, because {reason}; {remedy} "
         f"gap={_rounded_up(upper - value)} or use randomized=True", needed=upper, limit=value, name="gap",
     )  # fmt: skip
 
@@ -112,7 +112,7 @@ class Ways:
         return self.low[h][s, column], self.high[h][s, column]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Walk:
     """A policy that follows one history and continues with `least` or `most` elsewhere; the memory is (way, need)."""
 
@@ -148,7 +148,7 @@ def without_coin(mdp: MDP, columns: Lattice, target: float, width: float, level:
         least, low = _extreme(mdp, columns, target, width, k, 1.0)
         most, high = _extreme(mdp, columns, target, width, k, -1.0)
         ways = Ways(least=least, most=most, low=low, high=high)
-        best, loss = Walk(ways), np.inf
+        best, loss = Walk(ways=ways), np.inf
         rng = np.random.default_rng(0)
         for _ in range(MAX_WALKS):
             walk, miss = _walk(mdp, ways, level, rng)
@@ -178,7 +178,7 @@ def _walk(mdp: MDP, ways: Ways, level: float, rng: np.random.Generator) -> tuple
 
     The order of the outcomes is random, because some orders come closer than others.
     """
-    walk, chance, columns = Walk(ways), 1.0, ways.least.grid
+    walk, chance, columns = Walk(ways=ways), 1.0, ways.least.grid
     s: IntArray = np.flatnonzero(mdp.mu)
     p, need = mdp.mu[s], np.full(s.size, ways.least.target)
     low, high = ways.ends(0, s, need)

@@ -50,7 +50,7 @@ def frontier(
 ) -> Frontier:
     """All return laws that deterministic history-dependent policies of `mdp` attain, with their labels."""
     on = Columns.of_grid(mdp, exact_columns(mdp) if columns is None else columns)
-    return all_laws(mdp, on, EveryLaw(dominance, max_laws, max_bytes))
+    return all_laws(mdp, on, EveryLaw(dominance=dominance, max_laws=max_laws, max_bytes=max_bytes))
 
 
 def plan_frontier(
@@ -104,7 +104,7 @@ def _certainty(found: Frontier, i: int, value: float, tau: float, beta: float) -
     return bool(reached) and upper == value, upper
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class EveryLaw:
     """Rules of the exact frontier: all combinations, within a budget."""
 
@@ -131,12 +131,11 @@ class EveryLaw:
         if laws <= self.max_laws and needed <= self.max_bytes:
             return
         many = laws > self.max_laws
+        name, limit, size = ("max_laws", self.max_laws, laws) if many else ("max_bytes", self.max_bytes, needed)
         raise SizeError(
-            f"the frontier needs {laws} laws and {math.ceil(needed / 2**20)} MiB at {where}, more than "
-            f"{f'max_laws={self.max_laws}' if many else f'max_bytes={self.max_bytes}'}; raise it"
+            f"the frontier must need at most {name}={limit}, got {size} at {where}; raise {name}"
             f"{'' if self.dominance else ', set dominance=True'} or use planner='target', which needs no frontier",
-            needed=laws if many else needed, limit=self.max_laws if many else self.max_bytes,
-            name="planner",
+            needed=size, limit=limit, name="planner",
         )  # fmt: skip
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
@@ -210,8 +209,8 @@ def rounded_columns(mdp: MDP, decimals: int) -> Columns:
         needed = worth.size * found.points[0].size
         if needed > MAX_SUMS:
             raise SizeError(
-                f"stage {h + 1} has too many returns with {decimals} decimals; use planner='target' or fewer decimals",
-                needed=needed, limit=MAX_SUMS, name="planner",
+                f"stage {h + 1} must have at most {MAX_SUMS} sums of rewards with {decimals} decimals, got {needed}; use fewer "
+                "decimals or planner='target'", needed=needed, limit=MAX_SUMS, name="planner",
             )  # fmt: skip
         sums = np.round(worth[:, None] + found.points[0], decimals) + 0.0
         found.points.insert(0, np.unique(sums))

@@ -16,12 +16,12 @@ kernels of equal value the first is chosen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.errors import ArgumentError, GridError
+from bqrl.checks import wrong
+from bqrl.errors import GridError
 from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.derived import per_structure
@@ -46,6 +46,10 @@ from bqrl.planners.greedy_loops import (
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import MAX_BYTES, check_memory
 
+NO_GRID = (
+    "this planner requires an exact grid of returns, got a problem without one (a discount, or rewards without a common "
+    "step); use planner='target', which brackets the optimum"
+)
 TIE = 1e-9  # objective values this close, relative to the size of the returns, are equal
 MEAN_TIE = 1e-12  # and means this close
 LANES = 8  # laws are padded to whole vectors
@@ -53,17 +57,9 @@ DENSE_FROM = 0.2  # share of possible successors from which one matrix product b
 MAX_DENSE = 2**22  # entries of laws or kernels that a matrix product may take
 
 
-class Greedy(NamedTuple):
-    """The result of the recursion for each of n kernels."""
-
-    actions: ActionArray  # (n, H, S)
-    values: FloatArray  # (n,) objective value of the retained law at the root
-    retained: FloatArray  # (n, H + 1, S) objective value of every retained law
-
-
 def greedy_policies(
     mdp: MDP, probabilities: FloatArray, tau: float, beta: float = 0.0, columns: Grid | None = None
-) -> Greedy:
+) -> Found:
     """Return the result of the recursion of Algorithm 3 for many kernels at once, on the outcomes and rewards of `mdp`.
 
     `probabilities` is (n, nnz): one entry per outcome that `mdp` stores; `mdp.staged()` stores every stage separately.
@@ -74,7 +70,7 @@ def greedy_policies(
     return _recursion(mdp, layout, _kernels(mdp, probabilities), tau, beta)
 
 
-def _recursion(mdp: MDP, layout: _Layout, kernels: FloatArray, tau: float, beta: float) -> Greedy:
+def _recursion(mdp: MDP, layout: _Layout, kernels: FloatArray, tau: float, beta: float) -> Found:
     n = kernels.shape[0]
     shape = (n, mdp.H, mdp.S)
     found = Found(np.empty(shape, action_dtype(mdp.A)), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
@@ -83,7 +79,7 @@ def _recursion(mdp: MDP, layout: _Layout, kernels: FloatArray, tau: float, beta:
         greedy_sweep(layout.stages, kernels, levels, found)
     else:
         _sweep_set(mdp, layout, kernels, levels, found)
-    return Greedy(*found)
+    return found
 
 
 def plan_greedy(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
@@ -93,7 +89,8 @@ def plan_greedy(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
     return plan_of(mdp, MarkovPolicy(found.actions[0]), tau, beta, "greedy")
 
 
-class Choice(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Choice:
     """The optimistic choice among candidate kernels."""
 
     actions: ActionArray  # (H, S)
@@ -133,11 +130,7 @@ def exact_columns(mdp: MDP) -> Grid:
     """Return the exact grid of returns; raise GridError if there is none."""
     columns = grid(mdp)
     if columns is None:
-        raise GridError(
-            "this planner requires an exact grid of returns, and this problem has none (a discount, or rewards without a "
-            "common step); use planner='target', which brackets the optimum",
-            name="planner",
-        )
+        raise GridError(NO_GRID, name="planner")
     return columns
 
 
@@ -155,8 +148,7 @@ class _Layout:
 def _layout(mdp: MDP, columns: Grid) -> _Layout:
     """Return the layout of a problem on an exact grid."""
     if not columns.exact:
-        text = "the greedy planner requires an exact grid; use planner='target', which brackets the optimum"
-        raise GridError(text, name="planner")
+        raise GridError(NO_GRID, name="planner")
     check_memory(mdp, columns, MAX_BYTES)
     width = -(-int(columns.size.max()) // LANES) * LANES
     points = np.empty((mdp.H + 1, width))
@@ -209,10 +201,8 @@ def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntA
 def _kernels(mdp: MDP, probabilities: FloatArray) -> FloatArray:
     given = np.ascontiguousarray(probabilities, dtype=np.float64)
     if given.ndim != 2 or given.shape[1] != mdp.successor.size:
-        raise ArgumentError(
-            f"probabilities must have shape (n, {mdp.successor.size}), one entry per outcome, got {given.shape}",
-            name="probabilities", value=given.shape,
-        )  # fmt: skip
+        rule = f"have shape (n, {mdp.successor.size}), one entry per outcome"
+        raise wrong("probabilities", probabilities, rule, given.shape)
     # The loops would be compiled a second time for read-only arrays.
     return given if given.flags.writeable else given.copy()
 

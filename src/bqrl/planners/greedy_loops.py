@@ -95,11 +95,11 @@ class Retained(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Results per kernel."""
+    """The result of the recursion for each of n kernels."""
 
     actions: Any  # (n, H, S)
-    values: Any  # (n,) at the root
-    retained: Any  # (n, H + 1, S)
+    values: Any  # (n,) objective value of the retained law at the root
+    retained: Any  # (n, H + 1, S) objective value of every retained law
 
 
 @njit(cache=True)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bqrl.checks import number, short
+from bqrl.checks import number, short, wrong, wrong_type
 from bqrl.display import Charted, Tabular, frame, views
-from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import ROUNDING
@@ -131,9 +130,7 @@ class Plan(Charted):
             The two laws side by side; it prints as a table.
         """
         if not isinstance(other, Plan):
-            raise ArgumentTypeError(
-                f"other must be a Plan, got {type(other).__name__}; make one with solve", name="other"
-            )
+            raise wrong_type("other", other, "be a Plan", type(other).__name__, remedy="make one with solve")
         return Comparison(plans=(self, other))
 
     def with_time(self, seconds: float) -> Plan:
@@ -273,24 +270,18 @@ def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
     tau = number(tau, "tau", 0.0, 1.0, "(]")
     beta = number(beta, "beta")
     if not 0.0 <= beta <= tau:
-        raise ArgumentError(
-            f"beta must be a number in [0, tau] = [0, {short(tau)}], got {short(beta)}; beta = tau is CVaR,"
-            " beta = 0 the quantile", name="beta", value=beta,
-        )  # fmt: skip
+        remedy = "beta = tau is CVaR, beta = 0 the quantile"
+        raise wrong("beta", beta, f"be a number in [0, tau] = [0, {short(tau)}]", short(beta), remedy=remedy)
     if tau == 1.0 and beta == 0.0:
-        raise ArgumentError(
-            "tau must be below 1 if beta is 0, got 1; give a buffer, e.g. beta=0.1", name="tau", value=tau
-        )
+        raise wrong("tau", tau, "be below 1 if beta is 0", "1", remedy="give a buffer, e.g. beta=0.1")
     return tau, beta
 
 
 def check_mdp(given: Any, name: str = "mdp") -> MDP:
     """Return `given` if it is an MDP; raise ArgumentTypeError otherwise."""
     if not isinstance(given, MDP):
-        raise ArgumentTypeError(
-            f"{name} must be an MDP, got {type(given).__name__}; build one with bqrl.MDP, bqrl.load or bqrl.from_gymnasium",
-            name=name, value=given,
-        )  # fmt: skip
+        remedy = "build one with bqrl.MDP, bqrl.load or bqrl.from_gymnasium"
+        raise wrong_type(name, given, "be an MDP", type(given).__name__, remedy=remedy)
     return given
 
 

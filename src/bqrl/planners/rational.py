@@ -27,14 +27,13 @@ def plan_rational(mdp: MDP, tau: float) -> Plan:
     tau, _ = check_levels(tau)
     columns = exact_grid(mdp)
     if columns is None or mdp.discount < 1.0:
-        text = "arithmetic='rational' requires undiscounted returns on a lattice or in a small set"
-        raise GridError(text, name="arithmetic")
+        text = "arithmetic='rational' requires undiscounted returns on an exact grid, got a problem without one"
+        raise GridError(f"{text}; use arithmetic='float'", name="arithmetic")
     work = sum(mdp.stage(h).successor.size * int(columns.size[h]) for h in range(mdp.H))
     if work > MAX_WORK:
         raise SizeError(
-            f"arithmetic='rational' needs {work} products of fractions, the limit is {MAX_WORK}; use arithmetic='float', "
-            "whose plan.certain says whether rounding matters", needed=work, limit=MAX_WORK,
-            name="arithmetic",
+            f"arithmetic='rational' must need at most {MAX_WORK} products of fractions, got {work}; use arithmetic='float', "
+            "whose plan.certain says whether rounding matters", needed=work, limit=MAX_WORK, name="arithmetic",
         )  # fmt: skip
     shortfall, actions = rational_sweep(mdp, columns)
     level = _short_fraction(tau)

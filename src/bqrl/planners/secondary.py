@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bqrl.checks import number
-from bqrl.errors import ArgumentError, GridError
+from bqrl.checks import number, wrong
+from bqrl.errors import GridError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.laws.law import Law, reaches, size_of
 from bqrl.mdp.model import MDP
@@ -41,7 +41,7 @@ def plan_best_mean(
     margin = number(margin, "margin", 0.0, tau, "[)")
     base = plan_target(mdp, tau, points=points, gap=gap, max_bytes=max_bytes, tick=tick)
     if base.law_upper is not None or not isinstance(base.policy, TargetPolicy):
-        text = "secondary='mean' requires an exact grid of returns; this problem has none of a suitable size"
+        text = "secondary='mean' requires an exact grid of returns, got a problem without one of a suitable size; omit secondary"
         raise GridError(text, name="secondary")
     columns, target = base.policy.grid, base.policy.target
     column = int(columns.column(0, target))
@@ -57,10 +57,8 @@ def plan_best_mean(
 
     safe, safe_law = base.policy, base.law
     if not fits(safe_law):
-        raise ArgumentError(
-            f"margin must be at most tau minus the smallest shortfall {safe_law.shortfall(target):.6g}, got {margin:g}",
-            name="margin", value=margin,
-        )  # fmt: skip
+        rule = f"be at most tau minus the smallest shortfall {safe_law.shortfall(target):.6g}"
+        raise wrong("margin", margin, rule, f"{margin:g}")
     free, free_law, value = solve(0.0)
     bound = -value
     sweeps = 1

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, flag, nearest, number, numbers, shown, whole
-from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.checks import choice, flag, number, numbers, unknown_argument, whole, wrong, wrong_type
+from bqrl.errors import ArgumentError
 from bqrl.mdp.model import MDP
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.expected import plan_expected
@@ -110,9 +110,8 @@ def solve(
     if secondary is not None:
         choice(secondary, "secondary", ("mean",))
     if (radius is None) != (attitude is None):
-        raise ArgumentError(
-            "radius and attitude must be given together, e.g. radius=0.1, attitude='robust'", name="radius"
-        )
+        missing, present = ("attitude", "radius") if attitude is None else ("radius", "attitude")
+        raise wrong(missing, None, f"be given with {present}", remedy="pass both, e.g. radius=0.1, attitude='robust'")
     randomized = _randomized(randomized, exact)
     variant = _variant(planner, beta, radius is not None, randomized, secondary, arithmetic)
     function = PLANNERS[planner] if variant is None else VARIANTS[variant]
@@ -131,9 +130,7 @@ def _randomized(randomized: Any, exact: Any) -> bool | None:
         return chosen
     warnings.warn("exact=True is deprecated; use randomized=False", DeprecationWarning, stacklevel=3)
     if exact and chosen:
-        raise ArgumentError(
-            "randomized must be False with exact=True, got True; drop exact", name="randomized", value=True
-        )
+        raise wrong("randomized", True, "be False with exact=True", "True", remedy="drop exact")
     return False if exact else chosen
 
 
@@ -146,13 +143,13 @@ def _variant(
     if randomized is not None and (beta > 0.0 or (randomized and planner != "target")):
         selected.append(f"randomized={randomized}")
     if selected and planner != "target":
-        raise ArgumentError(f"{selected[0]} requires planner='target', got {planner!r}", name="planner", value=planner)
+        raise wrong("planner", planner, f"be 'target' with {selected[0]}")
     if len(selected) > 1:
-        raise ArgumentError(f"{selected[0]} and {selected[1]} cannot be combined; drop one of them", name=selected[0])
-    if beta > 0.0 and selected and plain.get(selected[0]):
         raise ArgumentError(
-            f"{selected[0]} requires the plain quantile, beta=0, got beta={beta:g}", name="beta", value=beta
+            f"expected one of {selected[0]} and {selected[1]}, got both; drop one of them", name=selected[0]
         )
+    if beta > 0.0 and selected and plain.get(selected[0]):
+        raise wrong("beta", beta, f"be 0, the plain quantile, with {selected[0]}", f"{beta:g}")
     if planner != "target":
         return None
     return selected[0] if selected and selected[0] in VARIANTS else "beta > 0" if beta > 0.0 else None
@@ -165,8 +162,7 @@ def _check_options(mdp: MDP, function: Callable[..., Plan], planner: str, option
     for name, value in options.items():
         if name not in defaults:
             others = [p for p in inspect.signature(solve).parameters if p not in ("options", "exact")]
-            hint = nearest(name, [*defaults, *others])
-            raise ArgumentTypeError(f"planner {planner} has no option {name!r}{hint}", name=name, value=value)
+            raise unknown_argument(f"planner {planner}", name, value, [*defaults, *others])
         if value is None and defaults[name] is None:
             continue
         if name in WHOLE_OPTIONS:
@@ -177,8 +173,8 @@ def _check_options(mdp: MDP, function: Callable[..., Plan], planner: str, option
             given = np.atleast_2d(numbers(value, name, 0.0)).shape
             wanted = (mdp.H, mdp.S, mdp.A) if name == "missing" else (max(given[0], 1), mdp.probability.size)
             if given != wanted:
-                raise ArgumentError(f"{name} must have shape {wanted}, got {given}", name=name, value=given)
+                raise wrong(name, value, f"have shape {wanted}", given)
         elif name == "dominance":
             flag(value, name)
         elif name == "tick" and not callable(value):
-            raise ArgumentTypeError(f"tick must be a function of the stage, got {shown(value)}", name=name, value=value)
+            raise wrong_type(name, value, "be a function of the stage")

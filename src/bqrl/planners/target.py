@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown, whole
+from bqrl.checks import number, whole, wrong
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin
@@ -84,7 +84,7 @@ class GuaranteeCurve(Charted):
         """Best quantile at level(s) tau in (0, 1]; at level 1 the highest return that some policy can reach."""
         levels = np.asarray(number(tau, "tau", 0.0, 1.0, "(]") if np.ndim(tau) == 0 else tau, dtype=np.float64)
         if not np.all((levels > 0.0) & (levels <= 1.0)):
-            raise ArgumentError(f"tau must be in (0, 1], got {shown(tau)}", name="tau", value=tau)
+            raise wrong("tau", tau, "be in (0, 1]")
         best = self.points[best_column(self.shortfall, levels)]
         return float(best) if levels.ndim == 0 else best
 
@@ -149,7 +149,11 @@ class GuaranteeCurve(Charted):
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
         """A policy of the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""
         if self.sweep.values is None:
-            raise ArgumentError("level_policy requires the shortfalls of every stage; make the curve with keep=True")
+            raise ArgumentError(
+                "level_policy requires the shortfalls of every stage, got the first only; make the curve with keep=True",
+                name="keep",
+                value=False,
+            )
         return QuantileLevelPolicy(self.policy(tau), self.sweep.values, tau, self.margin(tau).below)
 
     @property
@@ -333,8 +337,8 @@ def check_memory(mdp: MDP, columns: Grid, max_bytes: float) -> None:
     """Raise SizeError if a sweep on these columns exceeds `max_bytes`."""
     needed = sweep_bytes(mdp, columns)
     if needed > max_bytes:
+        got, limit = (f"{size / 2**30:.3g} GiB" for size in (needed, max_bytes))
         raise SizeError(
-            f"a sweep over {columns.cells} points and {mdp.S} states needs about {needed / 2**30:.3g} GiB, the limit is "
-            f"{max_bytes / 2**30:.3g} GiB; use fewer points or a shorter horizon, or raise max_bytes",
-            needed=needed, limit=max_bytes, name="max_bytes",
+            f"a sweep over {columns.cells} points and {mdp.S} states must fit into max_bytes={limit}, got {got}; use fewer "
+            "points or a shorter horizon, or raise max_bytes", needed=needed, limit=max_bytes, name="max_bytes",
         )  # fmt: skip

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers
-from bqrl.errors import ArgumentError, GridError, SizeError
+from bqrl.checks import numbers, wrong
+from bqrl.errors import GridError, SizeError
 from bqrl.kernels.layout import Ball, Rows
 from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import FloatArray
@@ -44,14 +44,18 @@ ASCENT_WORK = 5_000_000  # stored outcomes of the stage-wise kernel above which 
 ROBUST_WORK = 20_000_000_000  # elementary steps of one robust evaluation
 
 
-def half_radius(mdp: MDP, radius: Any) -> FloatArray:
-    """Return half the l1 radius of every row, shape (H, S*A), from a number or an array; known rows have radius 0."""
+def check_radius(mdp: MDP, radius: Any) -> FloatArray:
+    """Return a radius, or an array of radii of a valid shape."""
     eps = numbers(radius, "radius", 0.0)
     if eps.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
-        raise ArgumentError(
-            f"radius must be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}, got {eps.shape}",
-            name="radius", value=eps.shape,
-        )  # fmt: skip
+        rule = f"be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}"
+        raise wrong("radius", radius, rule, f"shape {eps.shape}")
+    return eps
+
+
+def half_radius(mdp: MDP, radius: Any) -> FloatArray:
+    """Return half the l1 radius of every row, shape (H, S*A), from a number or an array; known rows have radius 0."""
+    eps = check_radius(mdp, radius)
     full = np.where(mdp.known, 0.0, np.broadcast_to(eps, (mdp.H, mdp.S, mdp.A)))
     return np.minimum(full, 2.0).reshape(mdp.H, mdp.S * mdp.A) / 2.0
 
@@ -83,11 +87,11 @@ def plan_uncertain(
         return _point(mdp, tau, half, missing, attitude, points, max_bytes)
     columns = lattice(mdp)
     if columns is None or points is not None:
-        rejected = "" if points is None else f", not on points={points}"
-        raise GridError(
-            f"a buffered quantile over a ball requires returns on a lattice{rejected}; use beta=0 or round the rewards",
-            name="beta",
+        got = "a problem without one" if points is None else f"points={points}"
+        text = (
+            f"a buffered quantile over a ball requires returns on a lattice, got {got}; use beta=0 or round the rewards"
         )
+        raise GridError(text, name="beta")
     check_memory(mdp, columns, max_bytes // 2)
     if attitude == "optimistic":
         return _optimistic_buffered(mdp, tau, beta, half, columns)
@@ -208,14 +212,14 @@ def robust_value(
     """Return L(pi), a lower bound on the buffered quantile of a fixed policy under every kernel in the ball."""
     columns = lattice(mdp)
     if columns is None:
-        text = "robust evaluation of a buffered quantile requires returns on a lattice; use beta=0"
+        text = "robust evaluation of a buffered quantile requires returns on a lattice, got a problem without one; use beta=0"
         raise GridError(text, name="beta")
     targets = columns.points(0)
     sums = sums_on(mdp, columns)
     work = sum(int(mdp.stage(h).successor.size) * sums.count(h) for h in range(mdp.H)) * targets.size
     if work > ROBUST_WORK:
         raise SizeError(
-            f"robust evaluation needs {work:.1e} steps per target, the limit is {ROBUST_WORK:.0e}; use beta=0, which needs "
+            f"robust evaluation must need at most {ROBUST_WORK:.0e} steps per target, got {work:.1e}; use beta=0, which needs "
             "one sweep, or coarser rewards", needed=work, limit=ROBUST_WORK, name="beta",
         )  # fmt: skip
     middle = int(columns.column(0, policy.target))

@@ -21,12 +21,12 @@ from bqrl.checks import whole
 from bqrl.errors import SizeError
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.laws.law import Law
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
 from bqrl.planners.frontier import MAX_LAWS, frontier
 from bqrl.planners.solve import solve
-from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve, exact_law, read_only
+from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve, exact_law
 
 
 def buffering_gap(mdp: MDP, tau: float, beta: Any, *, max_laws: int = MAX_LAWS) -> Any:
@@ -61,9 +61,11 @@ def achievable(mdp: MDP, max_laws: int = MAX_LAWS) -> Frontier:
     try:
         return frontier(mdp, max_laws=limit)
     except SizeError as error:
-        reason = f"Delta_beta needs all achievable return laws, and these exceed max_laws={limit} or the memory"
-        remedy = "raise max_laws, or use plateau_bounds or one_sided_gap"
-        raise SizeError(f"{reason}; {remedy}", needed=error.needed, limit=limit) from error
+        message = (
+            f"the list of achievable return laws must have at most max_laws={limit} laws, got more or too many for the memory;"
+            " raise max_laws, or use plateau_bounds or one_sided_gap, which need no list"
+        )
+        raise SizeError(message, needed=error.needed, limit=limit, name="max_laws") from error
 
 
 def largest_gaps(laws: Frontier, tau: float, betas: FloatArray) -> FloatArray:

@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown, whole
-from bqrl.theory.inputs import wrong_type
+from bqrl.checks import number, whole, wrong_type
 
 
 def weissman(n: int, eps: float, S: int) -> float:
@@ -122,7 +121,7 @@ def coverage(contained: Any, delta: float, confidence: float = 0.95) -> Coverage
 
     runs = np.asarray(contained)
     if runs.dtype != np.bool_ or runs.ndim != 1 or runs.size == 0:
-        raise wrong_type("contained", contained, "hold one True or False per run", shown(contained))
+        raise wrong_type("contained", contained, "hold one True or False per run")
     delta = number(delta, "delta", 0.0, 1.0, "()")
     tail = (1.0 - number(confidence, "confidence", 0.0, 1.0, "()")) / 2.0
     n, k = runs.size, int(runs.sum())

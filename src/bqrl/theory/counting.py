@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers, whole
-from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.theory.inputs import read_only, wrong, wrong_type
+from bqrl.checks import numbers, whole, wrong, wrong_type
+from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

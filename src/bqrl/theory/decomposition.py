@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers
+from bqrl.checks import numbers, wrong
 from bqrl.laws.law import Law
-from bqrl.mdp.arrays import BoolArray, FloatArray
-from bqrl.theory.inputs import as_buffers, as_level, read_only, wrong
+from bqrl.mdp.arrays import BoolArray, FloatArray, read_only
+from bqrl.theory.inputs import as_buffers, as_level
 
 ROUNDING = 1e-9  # relative to the scale of the returns
 

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, numbers, whole
-from bqrl.mdp.arrays import FloatArray
+from bqrl.checks import number, numbers, whole, wrong
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.model import MDP
-from bqrl.theory.inputs import as_level, read_only, wrong
+from bqrl.theory.inputs import as_level
 
 
 def hard_instance(tau: float, rho: float, A: int = 2, H: int = 2, best: int = 0) -> MDP:
@@ -218,14 +218,14 @@ def loglog_slope(x: Any, y: Any, error: Any = None) -> Slope:
         raise wrong("x", x, f"have the length of y, at least {least}", f"shapes {a.shape} and {b.shape}")
     for name, array, value in (("x", a, x), ("y", b, y)):
         if not np.all(array > 0.0):
-            raise wrong(name, value, "be positive", f"{array.min():g}; leave out points without a logarithm")
+            raise wrong(name, value, "be positive", f"{array.min():g}", remedy="leave out points without a logarithm")
     if np.ptp(a) == 0.0:
-        raise wrong("x", x, "contain two different values", f"{a[0]:g} only")
+        raise wrong("x", x, "have two different values", f"{a[0]:g} only")
     weight = np.ones(a.size)
     if error is not None:
         sigma = numbers(error, "error")
         if sigma.shape != b.shape or not np.all(sigma > 0.0):
-            raise wrong("error", error, "contain one positive standard error per point", error)
+            raise wrong("error", error, "have one positive standard error per point")
         weight = (b / sigma) ** 2
     u, v = np.log(a), np.log(b)
     centre = (weight @ u) / weight.sum()

@@ -6,35 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, numbers
-from bqrl.errors import ArgumentError, ArgumentTypeError, GridError
+from bqrl.checks import number, numbers, wrong
+from bqrl.errors import GridError
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.evaluate import evaluate
+from bqrl.planners.plan import check_mdp
 from bqrl.planners.target import GuaranteeCurve, exact_grid, guarantee_curve
 
-NO_GRID = "requires returns on an exact grid, and this problem has none; round the rewards or drop the discount"
-
-
-def wrong(name: str, value: Any, rule: str, got: Any) -> ArgumentError:
-    """The error "NAME must RULE, got GOT" with its fields."""
-    return ArgumentError(f"{name} must {rule}, got {got}", name=name, value=value)
-
-
-def wrong_type(name: str, value: Any, rule: str, got: Any) -> ArgumentTypeError:
-    """The same for a value of the wrong type."""
-    return ArgumentTypeError(f"{name} must {rule}, got {got}", name=name, value=value)
-
-
-def as_problem(value: Any, name: str = "mdp") -> MDP:
-    """`value` if it is an MDP."""
-    if not isinstance(value, MDP):
-        remedy = "build one with bqrl.MDP, bqrl.load or bqrl.envs.make"
-        raise wrong_type(name, value, "be an MDP", f"{type(value).__name__}; {remedy}")
-    return value
+NO_GRID = "requires returns on an exact grid, got a problem without one; round the rewards or drop the discount"
 
 
 def as_level(tau: Any) -> float:
@@ -44,17 +27,17 @@ def as_level(tau: Any) -> float:
 
 def columns_of(mdp: Any, purpose: str) -> Grid:
     """The exact grid of `mdp`; GridError if it has none."""
-    columns = exact_grid(as_problem(mdp))
+    columns = exact_grid(check_mdp(mdp))
     if columns is None:
-        raise GridError(f"{purpose} {NO_GRID}")
+        raise GridError(f"{purpose} {NO_GRID}", name="mdp")
     return columns
 
 
 def exact_curve(mdp: Any, purpose: str) -> GuaranteeCurve:
     """The guarantee curve of `mdp`; GridError if it is only a bracket."""
-    curve = guarantee_curve(as_problem(mdp))
+    curve = guarantee_curve(check_mdp(mdp))
     if not curve.exact:
-        raise GridError(f"{purpose} {NO_GRID}")
+        raise GridError(f"{purpose} {NO_GRID}", name="mdp")
     return curve
 
 
@@ -62,7 +45,7 @@ def exact_law(mdp: MDP, policy: Policy, purpose: str) -> Law:
     """The exact return law of `policy`; GridError if only a bracket is known."""
     law, upper = evaluate(mdp, policy, bracket=True)
     if upper is not law:
-        raise GridError(f"{purpose} {NO_GRID}")
+        raise GridError(f"{purpose} {NO_GRID}", name="mdp")
     return law
 
 
@@ -78,10 +61,3 @@ def as_buffers(value: Any, tau: float, name: str = "beta") -> FloatArray:
 def reachable_outcomes(mdp: MDP, h: int) -> BoolArray:
     """Which outcomes of stage h belong to a state that can be reached."""
     return np.repeat(np.repeat(mdp.reachable[h], mdp.A), np.diff(mdp.stage(h).row_start))
-
-
-def read_only(array: Any) -> Any:
-    """A view of `array` that cannot be written to."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view

@@ -25,10 +25,9 @@ from math import gcd
 
 import numpy as np
 
-from bqrl.checks import choice, random_seed, shown, whole
+from bqrl.checks import choice, random_seed, whole, wrong, wrong_type
 from bqrl.errors import SizeError
 from bqrl.mdp.model import MDP
-from bqrl.theory.inputs import wrong, wrong_type
 
 MAX_ATOMS = 2**20
 
@@ -110,8 +109,8 @@ def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int
     total, ways = sum(w), {0: 1}
     if lattice:
         if total >= limit:
-            message = f"weights sum to {total}, and max_atoms={limit}; raise max_atoms or use lattice=False"
-            raise SizeError(message, needed=total + 1, limit=limit)
+            message = f"the weights must sum to less than max_atoms={limit}, got {total}; raise max_atoms or use lattice=False"
+            raise SizeError(message, needed=total + 1, limit=limit, name="max_atoms")
         row = [1] + [0] * total
         for x in w:
             row = [here + (row[k - x] if k >= x else 0) for k, here in enumerate(row)]
@@ -122,8 +121,9 @@ def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int
             for k, count in ways.items():
                 grown[k + x] = grown.get(k + x, 0) + count
             if len(grown) > limit:
-                message = f"the law has more than max_atoms={limit} atoms; raise max_atoms or use lattice=True"
-                raise SizeError(message, needed=len(grown), limit=limit)
+                message = f"the law must have at most max_atoms={limit} atoms, got {len(grown)}"
+                remedy = "raise max_atoms or use lattice=True"
+                raise SizeError(f"{message}; {remedy}", needed=len(grown), limit=limit, name="max_atoms")
             ways = grown
     sums = tuple(sorted(ways))
     return KnapsackLaw(sums=sums, running=tuple(accumulate(ways[k] for k in sums)), n=len(w), total=total)
@@ -172,7 +172,7 @@ def count_subsets(weights: Sequence[int], capacity: int, by: str = "quantile", d
 def check_weights(weights: Sequence[int]) -> list[int]:
     """The weights as a list of positive integers."""
     if isinstance(weights, str | bytes) or not isinstance(weights, Iterable):
-        raise wrong_type("weights", weights, "be a list of positive whole numbers", shown(weights))
+        raise wrong_type("weights", weights, "be a list of positive whole numbers")
     found = [whole(x, f"weights[{i}]", 1) for i, x in enumerate(weights)]
     if not found:
         raise wrong("weights", weights, "contain at least one positive whole number", "none")

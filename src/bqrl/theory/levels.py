@@ -27,13 +27,14 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import wrong, wrong_type
 from bqrl.errors import GridError
 from bqrl.kernels.layout import Rows
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.planners.ball_loops import follow
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.theory.inputs import NO_GRID, as_level, read_only, wrong, wrong_type
+from bqrl.theory.inputs import NO_GRID, as_level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,15 +91,17 @@ def levels(curve: GuaranteeCurve | Plan, tau: float | None = None) -> Levels:
         curve = curve.details.get("curve")  # type: ignore[assignment]
     if not isinstance(curve, GuaranteeCurve):
         rule = "be a GuaranteeCurve, or a Plan of planner='target' with beta=0"
-        raise wrong_type("curve", curve, rule, f"{type(curve).__name__}; make one with guarantee_curve(mdp, keep=True)")
+        raise wrong_type(
+            "curve", curve, rule, type(curve).__name__, remedy="make one with guarantee_curve(mdp, keep=True)"
+        )
     if tau is None:
-        raise wrong_type("tau", tau, "be a number in (0, 1)", "None; write levels(curve, 0.1)")
+        raise wrong_type("tau", tau, "be a number in (0, 1)", remedy="write levels(curve, 0.1)")
     tau = as_level(tau)
     if curve.sweep.values is None:
         remedy = "make it with guarantee_curve(mdp, keep=True)"
-        raise wrong("curve", curve, "contain the shortfalls of every stage", f"the first stage only; {remedy}")
+        raise wrong("curve", curve, "hold the shortfalls of every stage", "the first stage only", remedy=remedy)
     if not curve.exact:
-        raise GridError(f"the table of levels {NO_GRID}")
+        raise GridError(f"the table of levels {NO_GRID}", name="curve")
     margin = curve.margin(tau).below
     table = tuple(read_only(np.minimum(W + margin, 1.0)) for W in curve.sweep.values)
     return Levels(curve=curve, tau=tau, target=float(curve(tau)), margin=margin, table=table)
@@ -133,7 +136,7 @@ def martingale_drift(found: Levels) -> Drift:
     True
     """
     if not isinstance(found, Levels):
-        raise wrong_type("found", found, "be Levels", f"{type(found).__name__}; make them with levels(curve, tau)")
+        raise wrong_type("found", found, "be Levels", type(found).__name__, remedy="make them with levels(curve, tau)")
     curve, mdp = found.curve, found.curve.mdp
     grid, values, actions = curve.sweep.grid, curve.sweep.values, curve.sweep.actions
     assert values is not None

@@ -20,11 +20,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, Policy, TargetPolicy
 from bqrl.planners.follow import play_shares
-from bqrl.theory.inputs import as_problem, exact_law, reachable_outcomes, read_only
+from bqrl.planners.plan import check_mdp
+from bqrl.theory.inputs import exact_law, reachable_outcomes
 from bqrl.theory.total_variation import total_variation
 
 
@@ -46,7 +47,7 @@ def reward_spans(mdp: MDP) -> FloatArray:
     >>> reward_spans(bqrl.MDP([[[1.0], [1.0]]], [[0, 3]], horizon=2)).tolist()
     [3.0, 3.0]
     """
-    rewards = [mdp.stage(h).reward[reachable_outcomes(mdp, h)] for h in range(as_problem(mdp).H)]
+    rewards = [mdp.stage(h).reward[reachable_outcomes(mdp, h)] for h in range(check_mdp(mdp).H)]
     return np.array([mdp.discount**h * np.ptp(reward) for h, reward in enumerate(rewards)])
 
 
@@ -96,7 +97,7 @@ def sharp_weights(mdp: MDP) -> FloatArray:
     >>> sharp_weights(bqrl.envs.make("AssetSelling", horizon=4)).tolist()
     [1.0, 1.0, 1.0, 0.0]
     """
-    as_problem(mdp)
+    check_mdp(mdp)
     low, high, weights = np.zeros(mdp.S), np.zeros(mdp.S), np.zeros(mdp.H)
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)

@@ -30,12 +30,13 @@ import numpy as np
 from bqrl.checks import whole
 from bqrl.errors import SizeError
 from bqrl.laws.law import reaches
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
+from bqrl.planners.plan import check_mdp
 from bqrl.planners.rational import read_rows
-from bqrl.theory.inputs import as_level, as_problem, columns_of, exact_curve, exact_law, reachable_outcomes, read_only
+from bqrl.theory.inputs import as_level, columns_of, exact_curve, exact_law, reachable_outcomes
 
 # Sums of the same products in another order differ by less than this. It is below MASS_TOL, which decides every comparison
 # with tau, because numbers are merged at every stage and the differences add up.
@@ -90,7 +91,7 @@ def plateau(mdp: MDP, tau: float, policy: Policy | None = None, *, max_values: i
     0.05
     """
     tau = as_level(tau)
-    as_problem(mdp)
+    check_mdp(mdp)
     if policy is not None:
         return exact_law(mdp, policy, "the plateau of a policy").margin(tau).below
     found = attainable_shortfalls(mdp, max_values=max_values)
@@ -269,6 +270,6 @@ class _Sets:
     def check(self, size: int) -> None:
         """Raise SizeError if `size` numbers exceed the budget."""
         if self.keep is None and size > self.max_values:
+            message = f"the exact plateau must need at most max_values={self.max_values} numbers, got {size}"
             remedy = "raise max_values or use plateau_bounds(mdp, tau)"
-            message = f"the exact plateau requires more than max_values={self.max_values} numbers; {remedy}"
-            raise SizeError(message, needed=size, limit=self.max_values)
+            raise SizeError(f"{message}; {remedy}", needed=size, limit=self.max_values, name="max_values")

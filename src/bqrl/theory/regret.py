@@ -29,13 +29,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bqrl.checks import choice, number, numbers, whole
+from bqrl.checks import choice, number, numbers, whole, wrong
 from bqrl.errors import SizeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.confidence import confidence_constant, log_term
+from bqrl.planners.plan import check_mdp
 from bqrl.theory.buffering import achievable, largest_gaps, one_sided_gap
-from bqrl.theory.inputs import as_level, as_problem, wrong
+from bqrl.theory.inputs import as_level
 from bqrl.theory.perturbation import reward_spans, sharp_weights
 from bqrl.theory.plateau import PlateauBounds, plateau_bounds
 from bqrl.theory.schedule import LONGEST, Schedule, as_function, buffer_horizon, buffering_sum, is_list
@@ -102,13 +103,13 @@ class RegretBounds:
         self, mdp: MDP, tau: float, *, delta: float = 0.05, schedule: Schedule = None, planner_gap: Any = 0.0,
         support: int | None = None,
     ) -> None:  # fmt: skip
-        self.mdp, self.tau = as_problem(mdp), as_level(tau)
+        self.mdp, self.tau = check_mdp(mdp), as_level(tau)
         self.delta, self.schedule = number(delta, "delta", 0.0, 1.0, "()"), schedule
         self.support = mdp.S if support is None else whole(support, "support", 1)
         self.beta = as_function(schedule, self.tau)
         self.gaps = numbers(planner_gap, "planner_gap")
         if np.any(self.gaps < 0.0) or self.gaps.ndim > 1:
-            raise wrong("planner_gap", planner_gap, "be a number of at least 0, or one per episode", planner_gap)
+            raise wrong("planner_gap", planner_gap, "be a number of at least 0, or one per episode")
         self.span = float(reward_spans(mdp).max())
         self.reach = float(2.0 * sharp_weights(mdp).sum())  # 2 Lambda
         self.printed_reach = self.span * mdp.H * (mdp.H if mdp.row_reward is not None else mdp.H + 1)
@@ -122,7 +123,7 @@ class RegretBounds:
         reach = self.reach if statement == "ours" else self.printed_reach
         scale = C * reach / float(self.beta(float(T - 1)))
         if self.gaps.ndim and self.gaps.size < T:
-            raise wrong("planner_gap", self.gaps, f"have an entry per episode ({T})", self.gaps.size)
+            raise wrong("planner_gap", self.gaps, f"have one entry per episode ({T})", self.gaps.size)
         return RegretBound(
             statement=statement,
             T=T,
@@ -178,7 +179,7 @@ class RegretBounds:
         """
         if not (self.schedule is None or getattr(self.schedule, "kind", "") == "log"):
             rule = "be the logarithmic one for 'corollary 1'"
-            raise wrong("schedule", self.schedule, rule, "another; use 'theorem 1'")
+            raise wrong("schedule", self.schedule, rule, remedy="use 'theorem 1'")
         rho, most = self._plateau, self.mdp.H * self.span
         K = self._until(rho.lower)
         note = f"K_tau = {K:.6g} for rho_tau >= {rho.lower:.3g} ({rho.reason})"

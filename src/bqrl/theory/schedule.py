@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, numbers, whole
+from bqrl.checks import number, numbers, whole, wrong
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.confidence import Buffer, check_schedule, constant_buffer, log_buffer
-from bqrl.theory.inputs import as_level, wrong
+from bqrl.theory.inputs import as_level
 
 Schedule = Callable[[Any], Any] | Sequence[float] | float | None
 

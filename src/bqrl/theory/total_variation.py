@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers
-from bqrl.mdp.arrays import BoolArray, FloatArray
+from bqrl.checks import wrong
+from bqrl.mdp.arrays import BoolArray, FloatArray, read_only
 from bqrl.mdp.model import MDP
-from bqrl.theory.inputs import as_problem, read_only, wrong
+from bqrl.planners.plan import check_mdp
+from bqrl.planners.uncertain import check_radius
 
 ROUNDING = 1e-12
 
@@ -41,8 +42,8 @@ def total_variation(mdp: MDP, other: MDP) -> FloatArray:
     >>> float(total_variation(fair, biased)[0, 0, 0])
     0.25
     """
-    as_problem(mdp)
-    if (mdp.H, mdp.S, mdp.A) != (as_problem(other, "other").H, other.S, other.A):
+    check_mdp(mdp)
+    if (mdp.H, mdp.S, mdp.A) != (check_mdp(other, "other").H, other.S, other.A):
         raise wrong("other", other, f"have the size of mdp, {mdp!r}", repr(other))
     return np.stack([_stage_distance(mdp, other, h) for h in range(mdp.H)])
 
@@ -90,11 +91,8 @@ def inside(mdp: MDP, estimate: MDP, radius: Any) -> BoolArray:
     >>> bool(inside(mdp, mdp, 0.0).all())
     True
     """
-    distance, reach = 2.0 * total_variation(mdp, estimate), numbers(radius, "radius")
-    if reach.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
-        rule = f"be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}"
-        raise wrong("radius", radius, rule, f"shape {reach.shape}")
-    return np.asarray(distance <= reach + ROUNDING)
+    distance = 2.0 * total_variation(mdp, estimate)
+    return np.asarray(distance <= check_radius(mdp, radius) + ROUNDING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -135,6 +133,6 @@ def total_variation_consequence(mdp: MDP, optimistic: MDP, estimate: MDP, radius
     covered = inside(mdp, estimate, radius) & inside(optimistic, estimate, radius)
     return TotalVariation(
         variation=read_only(total_variation(mdp, optimistic)),
-        bound=read_only(np.broadcast_to(numbers(radius, "radius"), covered.shape)),
+        bound=read_only(np.broadcast_to(check_radius(mdp, radius), covered.shape)),
         covered=read_only(covered),
     )

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bqrl.checks import wrong
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError, ModelError, SizeError
 from bqrl.mdp.files.atomic import write_whole
 from bqrl.mdp.files.csv import write_csv
@@ -34,10 +35,7 @@ def checked_ending(path: Path) -> str:
     """The ending; raises ArgumentError if it is not that of a model file."""
     kind = ending(path)
     if kind is None:
-        raise ArgumentError(
-            f"{path.name}: a model file must end in .csv, .csv.gz, .npz or .json, got {path.suffix or 'no ending'!r}",
-            name="path",
-        )
+        raise wrong("path", path, "end in .csv, .csv.gz, .npz or .json", repr(path.name))
     return kind
 
 
@@ -59,9 +57,7 @@ def write_arrays(path: str | Path, arrays: dict[str, Any]) -> None:
     """Write named arrays to an .npz file, whole or not at all."""
     place = Path(path)
     if place.suffix.lower() != ".npz":
-        raise ArgumentError(
-            f"{place.name}: the name must end in .npz, got {place.suffix or 'no ending'!r}", name="path"
-        )
+        raise wrong("path", path, "end in .npz", repr(place.name))
     write_whole(place, pack(arrays))
 
 
@@ -77,20 +73,11 @@ def naming(place: Path, options: Collection[str] = ()) -> Iterator[None]:
     """Put the file's name in front of errors. Those about the caller's `options` keep their type."""
     try:
         yield
-    except (ArgumentError, ArgumentTypeError) as error:
-        if (error.name or "").split("[")[0] in options:
-            raise type(error)(f"{place.name}: {error}", name=error.name, value=error.value) from None
+    except (ArgumentError, ArgumentTypeError, SizeError) as error:
+        if isinstance(error, SizeError) or (error.name or "").split("[")[0] in options:
+            raise type(error)(f"{place.name}: {error}", **vars(error)) from None
         raise FileFormatError(f"{place.name}: {error}", file=str(place), column=error.name) from None
-    except SizeError as error:
-        raise SizeError(f"{place.name}: {error}", needed=error.needed, limit=error.limit, name=error.name) from None
     except ModelError as error:
-        raise FileFormatError(
-            f"{place.name}: {error}",
-            row=error.row,
-            file=str(place),
-            line=error.line,
-            column=error.column,
-            name=error.name,
-        ) from None
+        raise FileFormatError(f"{place.name}: {error}", **vars(error) | {"file": str(place)}) from None
     except (ValueError, TypeError, OverflowError) as error:
         raise FileFormatError(f"{place.name}: {' '.join(str(error).split())}", file=str(place)) from None

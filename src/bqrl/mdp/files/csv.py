@@ -82,11 +82,10 @@ def _lines(content: bytes) -> list[str]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise FileFormatError(
-            f"line {line}: this is not text in UTF-8; save the file as CSV UTF-8", line=line
-        ) from None
+        message = f"line {line}: expected text in UTF-8, got other bytes; save the file as CSV UTF-8"
+        raise FileFormatError(message, line=line) from None
     if not text.strip():
-        raise FileFormatError(f"the file is empty; {EXPECTED}")
+        raise FileFormatError(f"{EXPECTED}, got an empty file")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.split("\n")
@@ -109,18 +108,18 @@ def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
         if key not in FACTS:
             near = get_close_matches(key, FACTS, 1, cutoff=0.75)
             if near and key not in ROLES:  # "# state: ..." may explain a column
-                raise FileFormatError(f"line {i + 1}: unknown key {shown(key)}; did you mean {near[0]!r}?", line=i + 1)
+                message = f"line {i + 1}: expected a known key, got {shown(key)}; did you mean {near[0]!r}?"
+                raise FileFormatError(message, line=i + 1, column=key)
             continue  # a comment
         if key in facts:
-            raise FileFormatError(f"line {i + 1}: the key {key!r} is given twice", line=i + 1)
+            raise FileFormatError(f"line {i + 1}: expected each key once, got {key!r} twice", line=i + 1, column=key)
         wanted, parse = FACTS[key]
         try:
             facts[key] = parse(value)
         except (ValueError, KeyError, RecursionError):
-            raise FileFormatError(
-                f"line {i + 1}: {key} must be {wanted}, got {shown(value)}", line=i + 1, column=key
-            ) from None
-    raise FileFormatError(f"line {len(lines)}: no header after the comments; {EXPECTED}", line=len(lines))
+            message = f"line {i + 1}: {key} must be {wanted}, got {shown(value)}"
+            raise FileFormatError(message, line=i + 1, column=key) from None
+    raise FileFormatError(f"line {len(lines)}: {EXPECTED}, got comments only", line=len(lines))
 
 
 def parse_start(text: str) -> str | dict[str, float]:
@@ -167,13 +166,12 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
     try:
         place = match_columns(header, columns)
     except ModelError as error:
-        raise FileFormatError(
-            f"line {head + 1}: {error}", line=head + 1, column=error.column, name=error.name
-        ) from None
+        message = f"line {head + 1}: {error}"
+        raise FileFormatError(message, line=head + 1, column=error.column, name=error.name) from None
     filled = [n for n, line in enumerate(lines[head + 1 :], head + 2) if line.strip(BLANK)]
     if not filled:
-        fault = f"line {head + 1}: a header and no transitions after it; is the file truncated?"
-        raise FileFormatError(fault, line=head + 1)
+        message = f"line {head + 1}: expected transitions below the header, got none; is the file truncated?"
+        raise FileFormatError(message, line=head + 1)
     body = lines[head + 1 :] if len(filled) == len(lines) - head - 1 else [lines[n - 1] for n in filled]
     index = {role: numbering() for role in place if role in TEXT}
     parts: dict[str, list[Any]] = {role: [] for role in place}
@@ -192,7 +190,7 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
         raise _fault(filled, body, header, place, sign) from None
     found = {role: np.concatenate(part) for role, part in parts.items()}
     return Listing(
-        ids={role: Codes(found[role], list(labels)) for role, labels in index.items()},
+        ids={role: Codes(code=found[role], labels=list(labels)) for role, labels in index.items()},
         probability=found["probability"],
         reward=found["reward"],
         stage=found.get(STAGE),
@@ -204,14 +202,14 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
 def _header(line: str, number: int) -> tuple[str, list[str]]:
     """The sign that separates the columns, and their names."""
     if not is_one_line(line.replace("\t", " ")):
-        raise FileFormatError(f"line {number}: this is not text; {EXPECTED}", line=number)
+        raise FileFormatError(f"line {number}: {EXPECTED}, got control characters", line=number)
     sign = max(SIGNS, key=line.count)
     cells = _cells(line, sign)
     if cells is None or len(cells) < len(ROLES):
-        width = 0 if cells is None else len(cells)
-        raise FileFormatError(f"line {number}: {width} columns, but a model has at least 5; {EXPECTED}", line=number)
+        got = "an open quote" if cells is None else f"{len(cells)} columns"
+        raise FileFormatError(f"line {number}: {EXPECTED}, got {got}", line=number)
     if all(map(_is_number, cells)):
-        raise FileFormatError(f"line {number}: the header is missing; {EXPECTED}", line=number)
+        raise FileFormatError(f"line {number}: {EXPECTED}, got numbers", line=number)
     return sign, cells
 
 
@@ -264,25 +262,27 @@ def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[s
     for n, line in zip(numbers, body, strict=True):
         cells = _cells(line, sign)
         if cells is None:
-            return FileFormatError(f"line {n}: a quote is not closed", line=n)
+            return FileFormatError(f"line {n}: expected closed quotes, got an open one", line=n)
         if len(cells) != len(header):
             cut = "; is the file truncated?" if n == numbers[-1] and len(cells) < len(header) else ""
-            return FileFormatError(f"line {n}: {len(cells)} columns where the header has {len(header)}{cut}", line=n)
+            message = f"line {n}: expected {len(header)} columns as in the header, got {len(cells)}{cut}"
+            return FileFormatError(message, line=n)
         for role, j in numeric:
             cell, name = cells[j], header[j]
             comma = sign != "," and cell.count(",") == 1 and "." not in cell
             written = "," if comma else "." if "." in cell else style
-            problem = ""
+            rule = hint = ""
             if not _is_number(cell.replace(",", ".") if comma else cell):
+                rule = "a number"
                 hint = "; is the file truncated?" if n == numbers[-1] and not cell else ""
                 hint = "; give a number from 0 to 1" if cell.endswith("%") and role == "probability" else hint
-                problem = f"is not a number (column {name}){hint}"
             elif style not in (None, written):
-                problem = f"mixes decimal commas and points (column {name})"
-            if problem:
-                return FileFormatError(f"line {n}: {shown(cell[:40])} {problem}", line=n, column=name)
+                rule = f"the decimal sign {style!r} as above"
+            if rule:
+                message = f"line {n}: expected {rule}, got {shown(cell[:40])} (column {name}){hint}"
+                return FileFormatError(message, line=n, column=name)
             style = written
-    return FileFormatError("the numbers cannot be read")
+    return FileFormatError("expected numbers, got text that cannot be read")
 
 
 def _is_number(cell: str) -> bool:
@@ -355,7 +355,8 @@ def _refuse(mdp: FrozenMDP, noise: SharedNoise | None, used: Used, plain: bool) 
         (plain and used[1] != (0, mdp.A - 1), "a first or last action that is never available, if plain"),
     ):
         if refused:
-            raise ArgumentError(f"a .csv file cannot hold {what}; save to .npz instead", name="path")
+            message = f"expected a model that a .csv file can hold, got one with {what}; save to .npz instead"
+            raise ArgumentError(message, name="path")
 
 
 def _ids(names: tuple[str, ...] | None, count: int, plain: bool) -> list[str]:

@@ -36,8 +36,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bqrl.checks import nearest, shown
-from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.checks import nearest, shown, wrong
+from bqrl.errors import FileFormatError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import MAX_ID, Table, check_horizon, from_columns
@@ -55,7 +55,9 @@ def read_json(
     data = _parse(content)
     rows = data["transitions"]
     if not isinstance(rows, list) or not rows:
-        raise FileFormatError("transitions must be a list of [state, action, next state, probability, reward]")
+        raise _expected(
+            "transitions", "a list of [state, action, next state, probability, reward]", rows, "transitions"
+        )
     width = len(rows[0]) if isinstance(rows[0], list) else 0
     items = _Items(data, staged=width == 6)
     columns = [items.transition(i, row, width) for i, row in enumerate(rows)]
@@ -65,12 +67,13 @@ def read_json(
     stored = check_horizon(data["horizon"]) if "horizon" in data else None
     lengths = {len(line[5]) for line in columns} - {1}
     if len(lengths) > 1 or (lengths and (items.staged or stored not in (None, *lengths))):
-        raise FileFormatError("a list of rewards must hold one reward per stage, and the transitions no stage")
+        message = "transitions: expected one reward per stage in lists of rewards, and then no stages"
+        raise FileFormatError(f"{message}, got lists of {shown(sorted(lengths))} rewards", column="transitions")
     spread = lengths.pop() if lengths else 1
     paid = np.array([line[5] if len(line[5]) == spread else line[5] * spread for line in columns], np.float64)
     H = spread if spread > 1 else stored
     if horizon is not None and H is not None and horizon != H and (items.staged or spread > 1):
-        raise ArgumentError(f"horizon is fixed at {H}: the stages of this model differ", name="horizon", value=horizon)
+        raise wrong("horizon", horizon, f"be {H} for a model whose stages differ")
     H = H if items.staged or spread > 1 or horizon is None else horizon
     kinds, which = np.unique(paid, axis=0, return_inverse=True)  # outcomes merge if they pay the same at every stage
     reward = which.reshape(-1).astype(np.float64)
@@ -167,20 +170,27 @@ def _parse(content: bytes) -> dict[str, Any]:
             content.decode("utf-8-sig"), parse_constant=_no_constant, parse_int=_whole, object_pairs_hook=_distinct
         )
     except json.JSONDecodeError as error:
-        raise FileFormatError(f"line {error.lineno}: this is not JSON ({error.msg})", line=error.lineno) from None
+        message = f"line {error.lineno}: expected JSON, got other text ({error.msg})"
+        raise FileFormatError(message, line=error.lineno) from None
     except UnicodeDecodeError:
-        raise FileFormatError("this is not text in UTF-8, so it is not JSON") from None
+        raise FileFormatError("expected JSON in UTF-8, got other bytes") from None
     except RecursionError:
-        raise FileFormatError("the JSON is nested too deeply") from None
+        raise FileFormatError("expected a flat JSON object, got one that is nested too deeply") from None
     if not isinstance(data, dict):
-        raise FileFormatError(f"a model is a JSON object with the keys {', '.join(KEYS)}, got a {type(data).__name__}")
+        message = f"expected a JSON object with the keys {', '.join(KEYS)}"
+        raise FileFormatError(f"{message}, got a {type(data).__name__}")
     for key in data:
         if key not in KEYS:
-            raise FileFormatError(f"unknown key {shown(key)}{nearest(key, KEYS)}", column=key)
+            raise FileFormatError(f"expected a known key, got {shown(key)}{nearest(key, KEYS)}", column=key)
     for key in ("states", "actions", "transitions"):
         if key not in data:
-            raise FileFormatError(f"the key {key!r} is missing", column=key)
+            raise FileFormatError(f"expected the key {key!r}, got only {', '.join(data)}", column=key)
     return data
+
+
+def _expected(where: str, rule: str, got: Any, column: str | None = None) -> FileFormatError:
+    """The error "WHERE: expected RULE, got GOT"."""
+    return FileFormatError(f"{where}: expected {rule}, got {shown(got)}", column=column)
 
 
 def _whole(digits: str) -> int | float:
@@ -189,7 +199,7 @@ def _whole(digits: str) -> int | float:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise FileFormatError(f"{name} is not a number that a model can hold")
+    raise FileFormatError(f"expected finite numbers, got {name}")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -197,7 +207,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         key = _repeated([key for key, _ in pairs])
-        raise FileFormatError(f"the key {shown(key)} is given twice", column=key)
+        raise FileFormatError(f"expected each key once, got {shown(key)} twice", column=key)
     return data
 
 
@@ -221,7 +231,7 @@ class _Items:
             elif isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MAX_ID:
                 self.names[kind], self.count[kind] = None, given
             else:
-                raise FileFormatError(f"{key} must be a list of names or their number, got {shown(given)}", column=key)
+                raise _expected(key, "a list of names or their number", given, key)
 
     def label(self, given: Any, kind: str, where: str) -> int:
         """Index of a state or action given by name or number."""
@@ -241,13 +251,12 @@ class _Items:
         """One transition: stage, state, action, next state, probability, rewards."""
         where = f"transitions[{i}]"
         if not isinstance(row, list) or len(row) != width or width not in (5, 6):
-            raise FileFormatError(
-                f"{where} must be [state, action, next state, probability, reward], with the stage in front in all or none"
-            )
+            rule = "[state, action, next state, probability, reward], with the stage in front in all or none"
+            raise _expected(where, rule, row, "transitions")
         s, a, s_next, p, r = row[-5:]
         paid = r if isinstance(r, list) else [r]
         if not paid:
-            raise FileFormatError(f"{where}: the list of rewards is empty")
+            raise _expected(where, "a reward or a list of rewards", r, "transitions")
         return (
             index_of(row[0], MAX_ID, f"{where}, stage") if width == 6 else 0,
             self.label(s, "state", f"{where}, state"),
@@ -262,24 +271,25 @@ def index_of(given: Any, count: int, where: str, also: str = "") -> int:
     """A whole number from 0 to count - 1."""
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < count:
         return given
-    raise FileFormatError(f"{where}: expected a number from 0 to {count - 1}{also}, got {shown(given)}")
+    raise _expected(where, f"a number from 0 to {count - 1}{also}", given)
 
 
 def number_of(given: Any, where: str) -> float:
     """A finite number."""
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not abs(given) < math.inf:
-        raise FileFormatError(f"{where}: expected a finite number, got {shown(given)}")
+        raise _expected(where, "a finite number", given)
     return float(given)
 
 
 def _known(given: Any, table: Table, items: _Items) -> BoolArray:
     """The mask of known rows."""
     if not isinstance(given, list):
-        raise FileFormatError("known must be a list of rows [state, action]")
+        raise _expected("known", "a list of rows [state, action]", given, "known")
     known = np.zeros((table.K, table.S, table.A), bool)
     for i, row in enumerate(given):
         if not isinstance(row, list) or len(row) != (2 if table.K == 1 else 3):
-            raise FileFormatError(f"known[{i}] must be [state, action], with the stage in front where stages differ")
+            rule = "[state, action], with the stage in front where stages differ"
+            raise _expected(f"known[{i}]", rule, row, "known")
         known.flat[items.row(row, f"known[{i}]")] = True
     return known
 
@@ -287,10 +297,10 @@ def _known(given: Any, table: Table, items: _Items) -> BoolArray:
 def _read_noise(given: Any, table: Table, row: IntArray, items: _Items) -> SharedNoise:
     """The laws of events and the rows that they drive; `row` is that of each transition."""
     if not isinstance(given, dict) or not {"laws", "rows"} <= set(given) <= {"laws", "rows", "events_observed"}:
-        raise FileFormatError("noise must have the keys laws, rows and optionally events_observed", column="noise")
+        raise _expected("noise", "the keys laws, rows and optionally events_observed", given, "noise")
     laws, rows, observed = given["laws"], given["rows"], given.get("events_observed", True)
     if not isinstance(laws, list) or not isinstance(rows, list) or not isinstance(observed, bool):
-        raise FileFormatError("noise: laws and rows must be lists, events_observed true or false", column="noise")
+        raise _expected("noise", "lists of laws and rows, and events_observed true or false", given, "noise")
     parsed = [_law(law, f"noise, laws[{i}]") for i, law in enumerate(laws)]
     first = np.r_[0, np.cumsum(np.bincount(row, minlength=table.row_start.size - 1))]
     assert table.line_outcome is not None
@@ -302,16 +312,15 @@ def _read_noise(given: Any, table: Table, row: IntArray, items: _Items) -> Share
     for i, entry in enumerate(rows):
         where = f"noise, rows[{i}]"
         if not isinstance(entry, list) or len(entry) != (4 if table.K == 1 else 5):
-            raise FileFormatError(
-                f"{where} must be [state, action, law, outcomes], with the stage in front where stages differ"
-            )
+            rule = "[state, action, law, outcomes], with the stage in front where stages differ"
+            raise _expected(where, rule, entry, "noise")
         q = items.row(entry[:-2], where)
         law = index_of(entry[-2], len(parsed), f"{where}, law")
         events, leads, size = parsed[law][0], entry[-1], int(first[q + 1] - first[q])
         if not isinstance(leads, list) or len(leads) != len(events):
-            raise FileFormatError(f"{where} must hold one outcome for each of the {len(events)} events of its law")
+            raise _expected(where, f"one outcome for each of the {len(events)} events of its law", leads, "noise")
         if q in seen:
-            raise FileFormatError(f"{where}: the row is listed twice")
+            raise FileFormatError(f"{where}: expected each row once, got it twice", column="noise")
         seen.add(q)
         found = [int(by_row[first[q] + index_of(number, size, f"{where}, outcome")]) for number in leads]
         pairs += [(q, number, law, e) for e, number in enumerate(found)]
@@ -330,20 +339,18 @@ def _law(given: Any, where: str) -> tuple[tuple[str, ...], FloatArray, float]:
     """Events, probabilities (NaN if they are null) and the mass that was cut off."""
     needed = {"events", "probabilities"}
     if not isinstance(given, dict) or not needed <= set(given) <= needed | {"cut"}:
-        raise FileFormatError(
-            f"{where} must have the keys events, probabilities and optionally cut, got {shown(given)}"
-        )
+        raise _expected(where, "the keys events, probabilities and optionally cut", given, "noise")
     events, p = given["events"], given["probabilities"]
     if not isinstance(events, list) or not events or len(set(map(str, events))) < len(events):
-        raise FileFormatError(f"{where}, events must be a list of distinct names, got {shown(events)}")
+        raise _expected(f"{where}, events", "a list of distinct names", events, "noise")
     if p is None:
         p = [math.nan] * len(events)
     elif not isinstance(p, list) or len(p) != len(events):
-        raise FileFormatError(f"{where}, probabilities must hold {len(events)} numbers, got {shown(p)}")
+        raise _expected(f"{where}, probabilities", f"{len(events)} numbers", p, "noise")
     else:
         p = [number_of(x, f"{where}, probabilities") for x in p]
         total = math.fsum(p)
         if not (min(p) >= 0.0 and abs(total - 1.0) <= SUM_TOL):
-            found = f"the sum {total:.12g}{percentages(total)}"
-            raise FileFormatError(f"{where}, probabilities must be at least 0 and sum to 1, got {found}")
+            message = f"{where}, probabilities: expected numbers of at least 0 that sum to 1"
+            raise FileFormatError(f"{message}, got the sum {total:.12g}{percentages(total)}", column="noise")
     return tuple(map(str, events)), np.array(p), number_of(given.get("cut", 0.0), f"{where}, cut")

@@ -70,14 +70,14 @@ def pack(arrays: Arrays) -> bytes:
 def unpack(content: bytes, max_bytes: int = MAX_BYTES) -> Arrays:
     """Arrays of the bytes of an archive; nothing in it is executed. Raises FileFormatError or SizeError if it cannot be read."""
     if not zipfile.is_zipfile(io.BytesIO(content)):
-        raise FileFormatError("this is not a .npz archive, or it is truncated")
+        raise FileFormatError("expected a .npz archive, got other or truncated bytes")
     arrays: Arrays = {}
     name = ""
     try:
         with warnings.catch_warnings(), zipfile.ZipFile(io.BytesIO(content)) as archive:
             warnings.simplefilter("ignore")  # NumPy warns about headers written by Python 2
             members = archive.infolist()
-            check_size(sum(member.file_size for member in members), max_bytes, "the archive unpacks to")
+            check_size(sum(member.file_size for member in members), max_bytes, "the unpacked archive")
             for member in members:
                 name = member.filename.removesuffix(".npy")
                 arrays[name] = _array_of(archive, member)
@@ -86,7 +86,8 @@ def unpack(content: bytes, max_bytes: int = MAX_BYTES) -> Arrays:
     except Exception as error:  # damaged bytes make zipfile, zlib and NumPy fail in many ways
         reason = " ".join(str(error).split())[:120] or type(error).__name__
         what = f"the array {shown(name)}" if name else "the archive"
-        raise FileFormatError(f"{what} cannot be read ({reason})", column=name or None) from None
+        message = f"expected {what} in a readable form, got damaged bytes ({reason})"
+        raise FileFormatError(message, column=name or None) from None
     return arrays
 
 
@@ -125,25 +126,26 @@ def _array_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
 
 def read_stored(arrays: Arrays) -> dict[str, Any]:
     """What the arrays that `write_npz` writes give to MDP.from_table."""
-    rule = f"a model has {', '.join(STORED)}, or transitions and rewards"
+    rule = f"the arrays {', '.join(STORED)}, or transitions and rewards"
     for name in arrays:
         if name not in STORED + OPTIONAL and not name.startswith(PREFIX):
-            raise FileFormatError(f"unknown array {shown(name)}; {rule}", column=name)
+            raise FileFormatError(f"expected {rule}, got the array {shown(name)}", column=name)
     for name in STORED:
         if name not in arrays:
-            raise FileFormatError(f"the array {name!r} is missing; {rule}", column=name)
+            raise FileFormatError(f"expected {rule}, got no array {name!r}", column=name)
     if ("reward" in arrays) == ("row_reward" in arrays):
-        raise FileFormatError("a model has one of the arrays 'reward' and 'row_reward'", column="reward")
+        got = "both" if "reward" in arrays else "none"
+        raise FileFormatError(f"expected one of the arrays 'reward' and 'row_reward', got {got}", column="reward")
     H, known = check_horizon(int(whole_numbers_of(arrays, "H", ()))), arrays["known"]
-    require(known.dtype.kind == "b" and known.ndim == 3, "known", f"must hold true and false, got {known.dtype}")
+    require(known.dtype.kind == "b" and known.ndim == 3, "known", "hold true and false", f"{known.dtype}")
     K, S, A = known.shape
-    require(K in (1, H) and 0 not in known.shape, "known", f"must have shape (1 or {H}, S, A), got {known.shape}")
+    require(K in (1, H) and 0 not in known.shape, "known", f"have shape (1 or {H}, S, A)", f"{known.shape}")
     row_start, successor = _rows(arrays, K * S * A, S)
     stages = (1, H) if K == 1 else (1,)
     paid = "reward" if "reward" in arrays else "row_reward"
     rewards = floats_of(arrays, paid, (None, successor.size) if paid == "reward" else (None, S, A))
     fits = len(rewards) in [k * (1 if paid == "reward" else K) for k in stages]
-    require(fits, paid, f"must have 1 or {H} stages, got {len(rewards)}")
+    require(fits, paid, f"have 1 or {H} stages", f"{len(rewards)}")
     table = Table(
         S=S,
         A=A,
@@ -173,12 +175,12 @@ def _rows(arrays: Arrays, rows: int, S: int) -> tuple[Any, Any]:
     row_start, successor = (whole_numbers_of(arrays, name, (None,)) for name in ("row_start", "successor"))
     n = successor.size
     rises = row_start.size == rows + 1 and row_start[0] == 0 and row_start[-1] == n and np.all(np.diff(row_start) >= 0)
-    require(bool(rises), "row_start", f"must rise from 0 to {n} in {rows} steps")
+    require(bool(rises), "row_start", f"rise from 0 to {n} in {rows} steps", row_start)
     inside = np.ones(n, bool)
     inside[row_start[:-1][row_start[:-1] < n]] = False  # the first outcome of a row follows none
     falls = np.any(successor[1:][inside[1:]] < successor[:-1][inside[1:]])
     valid = not falls and bool(np.all((successor >= 0) & (successor < S)))
-    require(valid, "successor", f"must hold states from 0 to {S - 1}, increasing within a row")
+    require(valid, "successor", f"hold states from 0 to {S - 1}, increasing within a row", successor)
     return row_start, successor.astype(np.int32)
 
 
@@ -186,9 +188,8 @@ def read_dense(arrays: Arrays) -> dict[str, Any]:
     """What dense arrays give to MDP, under the names of its arguments."""
     for name, array in arrays.items():
         if name not in DENSE:
-            raise FileFormatError(
-                f"unknown array {shown(name)}; beside transitions a model has {', '.join(DENSE[1:])}", column=name
-            )
+            message = f"expected only {', '.join(DENSE[1:])} beside transitions, got {shown(name)}"
+            raise FileFormatError(message, column=name)
         if array.ndim == 0:
             arrays[name] = array.item()
         elif name.endswith("names"):
@@ -200,8 +201,8 @@ def _text(arrays: Arrays, name: str, ndim: int = 1) -> Any:
     """A list of strings, or one string, or None if there is no such array."""
     if name not in arrays:
         return None
-    rule = "must be a list of strings" if ndim else "must be a string"
-    require(arrays[name].dtype.kind == "U" and arrays[name].ndim == ndim, name, rule)
+    rule = "be a list of strings" if ndim else "be a string"
+    require(arrays[name].dtype.kind == "U" and arrays[name].ndim == ndim, name, rule, arrays[name])
     return arrays[name].tolist()
 
 
@@ -239,7 +240,8 @@ def read_noise(arrays: Arrays, row_start: IntArray) -> SharedNoise:
         if np.any((outcome < row_start[rows]) | (outcome >= row_start[rows + 1])):
             raise ValueError
     except (KeyError, IndexError, ValueError):
-        raise ModelError("the arrays noise_... do not describe the rows of this model; save it again") from None
+        message = "expected arrays noise_... that describe the rows of this model, got others; save it again"
+        raise ModelError(message, column=PREFIX) from None
     between = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
     return SharedNoise(
         events=tuple(tuple(map(str, events[i:j].tolist())) for i, j in between),

@@ -28,12 +28,11 @@ def size_limit(max_bytes: int | None, default: int = MAX_BYTES) -> int:
 
 
 def check_size(size: int, limit: int, what: str) -> None:
-    """Raise SizeError if `size` bytes exceed the limit."""
+    """Raise SizeError if `what` has more bytes than the limit."""
     if size > limit:
-        raise SizeError(
-            f"{what} {size} bytes, above the limit of {limit}; raise it with max_bytes={size} or {LIMIT_VARIABLE}",
-            needed=size, limit=limit, name=LIMIT_VARIABLE,
-        )  # fmt: skip
+        message = f"{what} must have at most {limit} bytes, got {size}"
+        remedy = f"raise the limit with max_bytes={size} or {LIMIT_VARIABLE}"
+        raise SizeError(f"{message}; {remedy}", needed=size, limit=limit, name=LIMIT_VARIABLE)
 
 
 def read_regular(path: str | Path, limit: int) -> bytes:
@@ -55,7 +54,7 @@ def read_regular(path: str | Path, limit: int) -> bytes:
         raise IsADirectoryError(f"{place} is a folder; give the name of a file")
     if not stat.S_ISREG(found.st_mode):
         raise OSError(f"{place} is not a regular file but a pipe, socket or device; copy its content to a file")
-    check_size(found.st_size, limit, "the file has")
+    check_size(found.st_size, limit, "the file")
     with place.open("rb") as file:
         return file.read(limit + 1)
 
@@ -67,7 +66,7 @@ def gunzip(content: bytes, limit: int) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
             while chunk := file.read(CHUNK):
                 size += len(chunk)
-                check_size(size, limit, "the file unpacks to at least")
+                check_size(size, limit, "the unpacked file")
         return gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
-        raise FileFormatError(f"this is not a gzip file, or it is truncated ({error})") from None
+        raise FileFormatError(f"expected a gzip file, got other or truncated bytes ({error})") from None
