@@ -112,7 +112,7 @@ def test_an_environment_of_the_interface_before_gymnasium_is_refused_in_one_line
         learn(env, "q-learning", 0.5, 5, 0, horizon=4)
     assert caught.value.value == (0, 1.0, False, {})
     env.reset = lambda seed=None: 0
-    with pytest.raises(EpisodeError, match=r"episode 0, step 0: .* returned 0; expected \(observation, info\)"):
+    with pytest.raises(EpisodeError, match=r"episode 0, step 0: expected the tuple \(observation, info\) .*, got 0"):
         learn(env, "q-learning", 0.5, 5, 0, horizon=4)
 
 

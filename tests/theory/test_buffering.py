@@ -95,7 +95,7 @@ def test_profile_beyond_the_frontier():
     assert profile.clears["log"][0] == math.inf
     with pytest.raises(SizeError, match="one_sided_gap") as error:
         buffering_gap(envs.make("AssetSelling"), 0.1, 0.05)
-    assert error.value.limit == MAX_LAWS
+    assert (error.value.limit, error.value.name) == (MAX_LAWS, "max_laws")
 
 
 def test_gaps_require_an_exact_grid():
