@@ -38,7 +38,7 @@ SOLVE = {
     "tiny.json --tau 0.1 --radius 0.1": "(--radius)",
     "tiny.json --tau 0.1 --attitude robust": "radius must be given with attitude, got None; pass both",
     "tiny.json --tau 0.1 --radius 0.1 --attitude bold": "attitude must be",
-    "tiny.json --tau 0.1 --planner greedy --randomized": "randomized=True requires planner='target', got 'greedy' (--planner)",
+    "tiny.json --tau 0.1 --planner greedy --randomized": "planner must be 'target' with randomized=True, got 'greedy' (--planner)",
     "tiny.json --tau 0.1 --secondary median": "secondary must be one of 'mean'",
     "tiny.json --tau 0.1 --arithmetic octal": "arithmetic must be",
     "tiny.json --tau 0.1 --horizon 0": "horizon must be a whole number at least 1",

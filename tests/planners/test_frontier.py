@@ -77,7 +77,7 @@ def test_mixtures_beat_no_policy_at_cvar_and_none_loses_to_them():
 def test_budgets_are_refused_before_memory_is_taken():
     mdp = bqrl.envs.make("AssetSelling")
     with pytest.raises(
-        ValueError, match=r"needs \d+ laws and \d+ MiB at stage \d, state \d+, action Continue, more than max_laws"
+        ValueError, match=r"within max_laws=\d+, got \d+ at stage \d, state \d+, action Continue; raise max_laws"
     ):
         frontier(mdp)
     mdp = MDP(np.full((2, 2, 2), 0.5), [[0, 1], [2, 5]], horizon=5)
@@ -91,7 +91,7 @@ def test_budgets_are_refused_before_memory_is_taken():
 
 def test_refusals_count_stages_from_1(monkeypatch):
     mdp = MDP(np.full((2, 2, 2), 0.5), [[0, 1], [2, 5]], horizon=5)
-    with pytest.raises(ValueError, match="at stage 5, state 0, action 0, more than max_bytes=1"):
+    with pytest.raises(ValueError, match="within max_bytes=1, got 176 at stage 5, state 0, action 0"):
         frontier(mdp, max_bytes=1)
     monkeypatch.setattr("bqrl.planners.frontier.MAX_SUMS", 0)
     with pytest.raises(ValueError, match=r"^stage 5 has too many returns with 6 decimals"):
