@@ -82,7 +82,7 @@ def test_budgets_are_refused_before_memory_is_taken():
         frontier(mdp)
     mdp = MDP(np.full((2, 2, 2), 0.5), [[0, 1], [2, 5]], horizon=5)
     with pytest.raises(
-        ValueError, match=r"more than max_laws=50; raise it, set dominance=True or use planner='target'"
+        ValueError, match=r"got 64 at stage 3, .* raise max_laws, set dominance=True or use planner='target'"
     ):
         frontier(mdp, max_laws=50)
     with pytest.raises(ValueError, match="more than max_bytes=1000; raise it or use planner='target'"):
@@ -94,7 +94,7 @@ def test_refusals_count_stages_from_1(monkeypatch):
     with pytest.raises(ValueError, match="within max_bytes=1, got 176 at stage 5, state 0, action 0"):
         frontier(mdp, max_bytes=1)
     monkeypatch.setattr("bqrl.planners.frontier.MAX_SUMS", 0)
-    with pytest.raises(ValueError, match=r"^stage 5 has too many returns with 6 decimals"):
+    with pytest.raises(ValueError, match=r"^stage 5 must have at most 0 sums of rewards with 6 decimals, got 4"):
         plan_capped(mdp, 0.3)
 
 
