@@ -259,7 +259,7 @@ def test_the_seeds_themselves_are_good(tmp_path, seeds):
         path = tmp_path / name
         path.write_bytes(content)
         if name == "checkpoint.npz":
-            with pytest.raises(FileFormatError, match="a checkpoint of a run"):
+            with pytest.raises(FileFormatError, match="got a checkpoint; continue it with learn"):
                 bqrl.load(path)
             assert read_arrays(path)
         else:

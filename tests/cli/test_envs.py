@@ -93,7 +93,7 @@ def test_envs_takes_names_and_finds_the_nearest(cli):
     assert cli("envs", "Bandit", "bqrl/Gambler-v0") == (0, "bqrl/Bandit-v0\nbqrl/Gambler-v0\n", "")
     code, _, err = cli("envs", "Gamble")
     assert code == 2
-    assert "there is no problem called 'Gamble'; did you mean 'Gambler'?" in err
+    assert "name must be a known problem, got 'Gamble'; did you mean 'Gambler'?" in err
 
 
 @pytest.mark.parametrize("form", TEMPLATES)

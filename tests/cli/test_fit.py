@@ -77,7 +77,7 @@ def test_the_unit_and_the_name_of_a_stage(cli, log):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "column 'state': the column state is missing"),
+        ((), "column 'state': expected a column state, got"),
         (("--columns", "state"), "--columns must hold ROLE=HEADER"),
         (("--columns", "state=condition"), "reward_range must be given"),
         (

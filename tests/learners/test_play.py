@@ -81,7 +81,7 @@ def test_each_episode_takes_the_same_number_of_uniforms():
 
 @pytest.mark.parametrize("observation", [-1, 1.7, 4, 99, np.nan, None, True, np.array([1, 2])])
 def test_fault_7_an_observation_outside_the_space_is_refused(observation):
-    with pytest.raises(EpisodeError, match="episode 1, step 3: the environment returned the observation") as caught:
+    with pytest.raises(EpisodeError, match="episode 1, step 3: expected an observation from 0 to 3, got") as caught:
         learn(Scripted(observation), "q-learning", 0.5, 5, 0, horizon=4)
     error = caught.value
     assert (error.episode, error.step) == (1, 3)
@@ -91,7 +91,7 @@ def test_fault_7_an_observation_outside_the_space_is_refused(observation):
 
 @pytest.mark.parametrize("reward", [np.nan, np.inf, -np.inf, None, "x"])
 def test_fault_7_a_reward_that_is_not_finite_is_refused(reward):
-    with pytest.raises(EpisodeError, match="episode 1, step 3: the environment returned the reward") as caught:
+    with pytest.raises(EpisodeError, match="episode 1, step 3: expected a finite reward, got") as caught:
         learn(Scripted(1, reward), "q-learning", 0.5, 5, 0, horizon=4)
     assert (caught.value.episode, caught.value.step) == (1, 3)
     assert caught.value.value is reward
@@ -107,12 +107,12 @@ def test_an_environment_of_the_interface_before_gymnasium_is_refused_in_one_line
     env = Scripted()
     env.step = lambda action: (0, 1.0, False, {})  # four parts: one flag for the end
     with pytest.raises(
-        EpisodeError, match=r"episode 0, step 1: .* expected \(observation, reward, terminated"
+        EpisodeError, match=r"episode 0, step 1: expected the tuple \(observation, reward, terminated.* got"
     ) as caught:
         learn(env, "q-learning", 0.5, 5, 0, horizon=4)
     assert caught.value.value == (0, 1.0, False, {})
     env.reset = lambda seed=None: 0
-    with pytest.raises(EpisodeError, match=r"episode 0, step 0: .* returned 0; expected \(observation, info\)"):
+    with pytest.raises(EpisodeError, match=r"episode 0, step 0: expected the tuple \(observation, info\) .*, got 0"):
         learn(env, "q-learning", 0.5, 5, 0, horizon=4)
 
 
@@ -146,7 +146,7 @@ def plans(make):
 WRONG = {
     "got 3 in state": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 3)),
     "got 99 in state": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 99)),
-    "the task has H=15": lambda task: bqrl.MarkovPolicy(np.zeros((task.H + 1, task.S), int)),
+    "must have H=15 and S=6 as the task, got H=16": lambda task: bqrl.MarkovPolicy(np.zeros((task.H + 1, task.S), int)),
     "must be a law on the actions": lambda task: Randomised(np.full((task.H, task.S, task.A), -1.0)),
     "actions of state 0 at stage 0": lambda task: Randomised(np.full((task.H, task.S, task.A), np.nan)),
     "must have shape": lambda task: Randomised(np.ones((task.H, task.S))),
@@ -171,5 +171,5 @@ def test_an_action_that_a_state_does_not_have_is_refused():
 
 def test_an_environment_is_not_asked_for_actions_that_it_does_not_have():
     own = plans(lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 2)))
-    with pytest.raises(PolicyError, match="must play an action from 0 to 1, got"):
+    with pytest.raises(PolicyError, match="at stage 0 must be from 0 to 1, got"):
         learn(Scripted(), own, tau=0.5, episodes=2, seed=1, horizon=3)

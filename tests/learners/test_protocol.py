@@ -59,7 +59,7 @@ def test_events_can_be_hidden_and_shown():
     assert not with_events(mdp, False).noise.events_observed
     assert with_events(with_events(mdp, False), True).noise.events_observed
     assert with_events(mdp, False).noise.known
-    with pytest.raises(ArgumentError, match="no shared noise") as caught:
+    with pytest.raises(ArgumentError, match="without shared noise, got True") as caught:
         with_events(make("SafeOrRisky"), True)
     assert caught.value.name == "events_observed"
 

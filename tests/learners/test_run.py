@@ -141,11 +141,11 @@ def test_fault_10_a_finished_checkpoint_is_opened_again(tmp_path):
 def test_fault_3_a_checkpoint_of_another_problem_of_the_same_size_is_refused(tmp_path):
     path = tmp_path / "run.npz"
     learn(asset_selling(), "ucbvi", 0.3, 5, 1, checkpoint=path)
-    with pytest.raises(FileFormatError, match="belongs to another run"):
+    with pytest.raises(FileFormatError, match="expected a checkpoint of this run, got one of other settings"):
         learn(asset_selling(distribution="geometric"), "ucbvi", 0.3, 5, 1, checkpoint=path)
-    with pytest.raises(FileFormatError, match="belongs to another run"):
+    with pytest.raises(FileFormatError, match="expected a checkpoint of this run, got one of other settings"):
         learn(asset_selling(start=6), "ucbvi", 0.3, 5, 1, checkpoint=path)
-    with pytest.raises(FileFormatError, match="belongs to another run"):
+    with pytest.raises(FileFormatError, match="expected a checkpoint of this run, got one of other settings"):
         learn(asset_selling(), "ucbvi", 0.3, 5, 2, checkpoint=path)
     assert learn(asset_selling(), "ucbvi", 0.3, 5, 1, checkpoint=path).returns.size == 5
 
@@ -406,7 +406,7 @@ def test_start_and_horizon_replace_those_of_the_problem():
         ({"seed": 1.5}, ArgumentTypeError, "seed must be a whole number"),
         ({"learner": "ucb-bqlr"}, ArgumentError, "did you mean 'ucb-bqrl'"),
         ({"events_observed": "no"}, ArgumentTypeError, "events_observed must be True, False or None, got 'no'"),
-        ({"bufer": "log"}, ArgumentTypeError, "does not have a parameter 'bufer'; did you mean 'buffer'"),
+        ({"bufer": "log"}, ArgumentTypeError, "a parameter of ucb-bqrl, got 'bufer'; did you mean 'buffer'"),
     ],
 )
 def test_fault_15_bad_arguments_are_one_line(arguments, error, match, tmp_path):

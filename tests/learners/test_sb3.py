@@ -104,11 +104,14 @@ def test_refusals():
     assert (caught.value.name, caught.value.value) == ("algorithm", Greedy)
     with pytest.raises(ArgumentError, match="encoding must be one of 'one-hot', 'numbers', got 'pixels'"):
         learn(alternating(), "sb3", 0.5, 5, 0, algorithm=Greedy, encoding="pixels")
-    with pytest.raises(ValueError, match=r"Greedy cannot be set up on this problem: .*unexpected keyword"):
+    with pytest.raises(ValueError, match=r"algorithm must fit this problem, got Greedy \(.*unexpected keyword"):
         learn(alternating(), "sb3", 0.5, 5, 0, algorithm=Greedy, options={"no_such_option": 1})
-    with pytest.raises(ValueError, match="acts on its memory"):
+    with pytest.raises(
+        ValueError,
+        match="without memory, got RecurrentGreedy; use PPO",
+    ):
         learn(alternating(), "sb3", 0.5, 5, 0, algorithm=type("RecurrentGreedy", (Greedy,), {}))
-    with pytest.raises(ValueError, match="cannot be checkpointed"):
+    with pytest.raises(ValueError, match="learner must not be an sb3 algorithm if the run is checkpointed, got"):
         Run(alternating(), "sb3", 0.5, 5, 0, algorithm=Greedy).learner.state()
 
 

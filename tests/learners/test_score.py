@@ -6,6 +6,7 @@ from oracles import random_mdp, small_mdps
 
 import bqrl
 from bqrl import MDP, evaluate
+from bqrl.errors import FileFormatError
 from bqrl.learners.replan import Replanner
 from bqrl.learners.score import SIMULATED_EPISODES, Optimum, Scorer, optimum
 from bqrl.planners.expected import best_mean
@@ -172,3 +173,6 @@ def test_an_optimum_comes_back_from_its_arrays():
     assert (other.best_mean, other.error) == (one.best_mean, one.error)
     with pytest.raises(ValueError, match="read-only"):
         one.points[0] = 3.0
+    with pytest.raises(FileFormatError, match="must have one entry per point, got") as caught:
+        Optimum.from_arrays(one.arrays() | {"optimum_shortfall": one.shortfall[1:]})
+    assert caught.value.column == "optimum_shortfall"

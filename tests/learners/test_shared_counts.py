@@ -263,16 +263,14 @@ def test_an_event_that_contradicts_the_transition_is_named():
     waits = next(e for e in episodes(mdp, 20) if e.events[0] >= 0)
     for wrong in ((waits.events[0] + 1) % 6, -1, 6):
         events = np.r_[wrong, waits.events[1:]]
-        with pytest.raises(
-            EpisodeError, match=rf"event {wrong} does not lead from action 1 in state 1 to state .* at stage 0"
-        ):
+        with pytest.raises(EpisodeError, match=rf"stage 0: expected an event that leads from action 1 .* got {wrong}$"):
             counts.observe(waits._replace(events=events))
 
 
 def test_events_observed_needs_shared_noise():
-    with pytest.raises(ArgumentError, match="events_observed must be None, got False: the problem has no shared noise"):
+    with pytest.raises(ArgumentError, match=r"events_observed must be None for .* without shared noise, got False"):
         learn("AssetSelling", "psrl", 0.3, 2, 1, events_observed=False)
-    with pytest.raises(ArgumentError, match="FrozenLakeEnv does not expose shared noise"):
+    with pytest.raises(ArgumentError, match="FrozenLakeEnv, which does not expose shared noise, got True"):
         learn("FrozenLake-v1", "psrl", 0.3, 2, 1, events_observed=True)
 
 

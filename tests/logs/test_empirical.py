@@ -97,5 +97,5 @@ def test_rewards_of_steps_that_do_not_count_must_agree_with_the_declarations_too
     log = {"episode": [0, 0, 1, 1], "state": ["a", "b"] * 2, "action": ["x"] * 4, "reward": [2.0, 0.0, 2.0, 1.0]}
     with pytest.raises(FileFormatError, match=r"expected a reward in reward_range=\(1, 2\), got 0"):
         fit(log, stationary=True, reward_range=(1, 2))
-    with pytest.raises(FileFormatError, match=r"the reward is 1, but 0 elsewhere .* drop reward_by"):
+    with pytest.raises(FileFormatError, match=r"expected the reward 0 as elsewhere .* got 1; drop reward_by"):
         fit(log, stationary=True, reward_by="state-action", reward_range=(0, 2))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bqrl.errors import FileFormatError
-from bqrl.mdp.arrays import floats_of, number_of, read_only, require, whole_numbers_of
+from bqrl.mdp.arrays import damaged, floats_of, number_of, read_only, require, whole_numbers_of
 
 
 def test_valid_arrays_come_back_as_64_bit_copies():
@@ -42,3 +42,12 @@ def test_read_only_is_a_view():
         view[0] = 1.0
     array[0] = 2.0
     assert view[0] == 2.0
+
+
+def test_damaged_arrays_name_the_array():
+    missing, other = (
+        damaged("a record", KeyError("pmf")),
+        damaged("a record", FileFormatError("two\nlines", column="x")),
+    )
+    assert (str(missing), missing.column) == ("expected a record, got damaged arrays: no array 'pmf'", "pmf")
+    assert (str(other), other.column) == ("expected a record, got damaged arrays: two lines", "x")

@@ -32,15 +32,15 @@ def test_no_kind_acts_where_there_is_nothing():
         memory = policy.start(0.5)
         for h, s, message in (
             (-1, 5, "the stage must be from 0 to 9, got -1"),
-            (10, 5, "no stage 10"),
-            (0, -1, "no state -1"),
-            (0, 26, "no state 26"),
+            (10, 5, "the stage must be from 0 to 9, got 10"),
+            (0, -1, "the state must be from 0 to 25, got -1"),
+            (0, 26, "the state must be from 0 to 25, got 26"),
         ):
             with pytest.raises(ValueError, match=message):
                 policy.act(h, s, memory)
         if policy.kind != "markov":
             for nothing in (None, float("nan")):
-                with pytest.raises(ValueError, match="an episode begins with memory"):
+                with pytest.raises(ValueError, match=r"expected a memory of this policy, got .*; begin with memory"):
                     policy.act(0, 5, nothing)
 
 

@@ -105,6 +105,8 @@ def test_actions_beyond_the_problem_are_refused_when_played():
 
 
 def test_a_missing_array_is_named_in_the_error():
-    with pytest.raises(FileFormatError, match="expected a markov policy with the array 'actions', got none") as caught:
+    with pytest.raises(
+        FileFormatError, match="expected a markov policy, got damaged arrays: no array 'actions'"
+    ) as caught:
         policy_from_arrays({"bqrl_policy": "markov"})
     assert caught.value.column == "actions"

@@ -221,15 +221,19 @@ BAD = {
     "an unknown action": ("always:stopp", PolicyError, "did you mean 'Stop'?"),
     "a wrong shape": (np.zeros((3, 3), int), ArgumentError, "(10, 26)"),
     "floats": (np.zeros(26), ArgumentTypeError, "whole numbers"),
-    "an action beyond the last": (STOP + 2, PolicyError, "an action from 0 to 1, got"),
-    "an action below 0": (STOP - 1, PolicyError, "an action from 0 to 1, got"),
-    "an action beyond int16": (STOP + 65536, PolicyError, "an action from 0 to 1, got"),
+    "an action beyond the last": (STOP + 2, PolicyError, "must be from 0 to 1, got"),
+    "an action below 0": (STOP - 1, PolicyError, "must be from 0 to 1, got"),
+    "an action beyond int16": (STOP + 65536, PolicyError, "must be from 0 to 1, got"),
     "a sum below 1": (np.full((10, 26, 2), 0.4), PolicyError, "sum to 1, got 0.8"),
     "a negative probability": (np.broadcast_to([1.5, -0.5], (10, 26, 2)), PolicyError, "must not be negative"),
     "nan": (np.full((10, 26, 2), np.nan), PolicyError, "sum to 1, got nan"),
     "a function of no action": (lambda h, s: None, ArgumentTypeError, "one action"),
     "a function of a float": (lambda h, s: 0.5, ArgumentTypeError, "one action"),
-    "a function of an unknown action": (lambda h, s: 7, PolicyError, "must play an action from 0 to 1, got 7"),
+    "a function of an unknown action": (
+        lambda h, s: 7,
+        PolicyError,
+        "in state 5 at stage 0 must be from 0 to 1, got 7",
+    ),
 }
 
 

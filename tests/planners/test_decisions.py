@@ -186,7 +186,9 @@ def test_the_wide_form_where_the_memory_does_not_matter(tmp_path):
     assert rows[5] == {"state": "5", "1": "Continue"} | {str(h): "Continue" for h in range(2, 10)} | {"10": "Stop"}
     assert rows[0]["1"] is None
     risky = contracts(tmp_path)
-    with pytest.raises(PolicyError, match="at stage 2 in state 0 the action depends on more than the state") as fault:
+    with pytest.raises(
+        PolicyError, match="requires one action per state and stage, got several in state 0 at stage 2"
+    ) as fault:
         bqrl.solve(risky, 0.6).policy.table(risky, wide=True)
     assert (fault.value.stage, fault.value.state) == (1, 0)
 
@@ -212,7 +214,7 @@ def test_a_table_that_cannot_be_followed_is_not_written_and_the_reason_is(cli, t
     monkeypatch.setattr("bqrl.planners.decisions.MAX_ROWS", 2)
     code, _, err = cli("solve", tmp_path / "contracts.csv", "--tau", 0.4, "--horizon", 3, "--out", tmp_path / "o")
     assert code == 0
-    assert "policy_tau0p4.csv is not written: the table would have more than 2 rows" in err
+    assert "policy_tau0p4.csv is not written: the table must have at most 2 rows, got 3" in err
     assert not (tmp_path / "o" / "policy_tau0p4.csv").exists()
     assert (tmp_path / "o" / "policy_tau0p4.npz").exists()
 

@@ -222,7 +222,7 @@ def test_threads_do_not_change_a_law():
 def test_policies_of_another_problem_are_refused():
     rng = np.random.default_rng(4)
     mdp = random_mdp(rng, plain=True)
-    with pytest.raises(ValueError, match="the policy is for H="):
+    with pytest.raises(ValueError, match="the policy must have H=4 and S=3 as the problem, got H="):
         evaluate(mdp, MarkovPolicy(np.zeros((mdp.H + 1, mdp.S), int)))
     with pytest.raises(ValueError, match="must play an action from 0 to"):
         evaluate(mdp, MarkovPolicy(np.full((mdp.H, mdp.S), 9)))

@@ -105,7 +105,7 @@ def test_a_mixture_plays_its_parts_by_their_weights(walk):
 
 
 def test_a_policy_for_another_problem_is_refused(walk):
-    with pytest.raises(ValueError, match="the policy is for"):
+    with pytest.raises(ValueError, match="the policy must have H=10 and S=26 as the problem, got H="):
         play_shares(bqrl.envs.make("AssetSelling"), best_mean(walk)[1])
 
 

@@ -77,24 +77,24 @@ def test_mixtures_beat_no_policy_at_cvar_and_none_loses_to_them():
 def test_budgets_are_refused_before_memory_is_taken():
     mdp = bqrl.envs.make("AssetSelling")
     with pytest.raises(
-        ValueError, match=r"needs \d+ laws and \d+ MiB at stage \d, state \d+, action Continue, more than max_laws"
+        ValueError, match=r"within max_laws=\d+, got \d+ at stage \d, state \d+, action Continue; raise max_laws"
     ):
         frontier(mdp)
     mdp = MDP(np.full((2, 2, 2), 0.5), [[0, 1], [2, 5]], horizon=5)
     with pytest.raises(
-        ValueError, match=r"more than max_laws=50; raise it, set dominance=True or use planner='target'"
+        ValueError, match=r"got 64 at stage 3, .* raise max_laws, set dominance=True or use planner='target'"
     ):
         frontier(mdp, max_laws=50)
-    with pytest.raises(ValueError, match="more than max_bytes=1000; raise it or use planner='target'"):
+    with pytest.raises(ValueError, match=r"max_bytes=1000, got 1064 .* raise max_bytes or use planner='target'"):
         frontier(mdp, max_bytes=1_000, dominance=True)
 
 
 def test_refusals_count_stages_from_1(monkeypatch):
     mdp = MDP(np.full((2, 2, 2), 0.5), [[0, 1], [2, 5]], horizon=5)
-    with pytest.raises(ValueError, match="at stage 5, state 0, action 0, more than max_bytes=1"):
+    with pytest.raises(ValueError, match="within max_bytes=1, got 176 at stage 5, state 0, action 0"):
         frontier(mdp, max_bytes=1)
     monkeypatch.setattr("bqrl.planners.frontier.MAX_SUMS", 0)
-    with pytest.raises(ValueError, match=r"^stage 5 has too many returns with 6 decimals"):
+    with pytest.raises(ValueError, match=r"^stage 5 must have at most 0 sums of rewards with 6 decimals, got 4"):
         plan_capped(mdp, 0.3)
 
 

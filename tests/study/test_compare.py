@@ -127,7 +127,7 @@ def test_what_cannot_be_sent_to_a_process_is_refused_before_any_run(problem):
         ({"learners": "sarsa"}, "learners must be a list of learners"),
         ({"learners": ["sarsa", "sarsa"]}, "learners must differ, got 'sarsa' twice"),
         ({"learners": ["sarsa", "sarza"]}, "did you mean 'sarsa'"),
-        ({"learners": [("sarsa", {"rate": 1})]}, "parameter 'rate'"),
+        ({"learners": [("sarsa", {"rate": 1})]}, "a parameter of sarsa, got 'rate'"),
         ({"learners": [("sarsa", 3)]}, r"learners must hold names, \(learner, parameters\) or .* got \(.sarsa., 3\)"),
         ({"seeds": [1, 1]}, "seeds must be different whole numbers"),
         ({"seeds": 0}, "seeds must be a whole number at least 1, got 0"),

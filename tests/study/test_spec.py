@@ -59,7 +59,7 @@ MISTAKES = {
     },
     "seeds = [1, 2]": {"seeds = [1]": r"study.seeds must be a list of at least 2 entries, got \[1\]"},
     'name = "AssetSelling"': {'name = "AssetSeling"': "'AssetSeling'; did you mean 'AssetSelling'"},
-    "offers = 6": {"ofers = 6": "AssetSelling has no parameter 'ofers'; did you mean 'offers'"},
+    "offers = 6": {"ofers = 6": "expected a parameter of AssetSelling, got 'ofers'; did you mean 'offers'"},
     'distribution = "geometric"': {'distribution = "geometrical"': "variants.geometric: distribution must be one of"},
     'leave_out = ["sold"]': {
         'leave = ["sold"]': r"final_policy.leave is not a setting",

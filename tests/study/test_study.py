@@ -218,7 +218,7 @@ def test_only_a_study_that_shows_the_capped_reference_needs_it(tmp_path):
     path, capped = tmp_path / "own.toml", tmp_path / "capped.toml"
     path.write_text(OWN)
     capped.write_text(OWN.replace("episodes = 4", 'episodes = 4\nplot = ["capped"]'))
-    with pytest.raises(ValueError, match="too many returns"):
+    with pytest.raises(ValueError, match="at most 4000000 sums of rewards with 6 decimals, got"):
         make(capped, tmp_path / "capped")
     assert not (tmp_path / "capped").exists()
     study = make(path, tmp_path / "own")

@@ -171,7 +171,7 @@ def test_no_exact_grid(call):
 def test_too_large(call, needed, limit):
     with pytest.raises(SizeError, match="raise max_atoms") as error:
         call()
-    assert (error.value.needed, error.value.limit) == (needed, limit)
+    assert (error.value.needed, error.value.limit, error.value.name) == (needed, limit, "max_atoms")
 
 
 @pytest.mark.parametrize(

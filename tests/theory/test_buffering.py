@@ -93,7 +93,7 @@ def test_gaps_beyond_the_frontier():
     assert buffer_horizon(0.1, plateau_bounds(mdp, 0.1).upper) == math.inf
     with pytest.raises(SizeError, match="one_sided_gap") as error:
         buffering_gap(mdp, 0.1, 0.05)
-    assert error.value.limit == MAX_LAWS
+    assert (error.value.limit, error.value.name) == (MAX_LAWS, "max_laws")
 
 
 def test_gaps_require_an_exact_grid():

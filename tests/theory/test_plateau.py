@@ -73,6 +73,7 @@ def test_large_problems_are_bracketed_with_a_reason():
     with pytest.raises(SizeError, match=r"plateau_bounds\(mdp, tau\)") as error:
         plateau(mdp, 0.1)
     assert error.value.needed > error.value.limit
+    assert error.value.name == "max_values"
     bounds = plateau_bounds(mdp, 0.1)
     assert 0.0 < bounds.lower < 1e-13
     assert bounds.upper < 1e-4 < optimal_margin(mdp, 0.1)  # what the paper waits for is not what matters

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from bqrl.mdp.files.atomic import check_place
+
 Callback = Callable[[int, dict[str, Any]], None]  # called with the episode, counted from 0, and its numbers
 FLUSH_EVERY = 100  # episodes between two writes for TensorBoard, which reads its files every few seconds
 
@@ -40,10 +42,7 @@ class JsonLines(_Log):
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if not self.path.parent.is_dir():
-            raise FileNotFoundError(f"the folder {self.path.parent} does not exist; create it first")
-        if self.path.is_dir():
-            raise IsADirectoryError(f"{self.path} is a folder; give the name of a file")
+        check_place(self.path)
         self._file = self.path.open("a+b")  # opened now, so that an error comes before the run
         self._begun = False
 

@@ -104,9 +104,8 @@ def check_behaviour(behaviour: Policy | Randomised, task: Task, mdp: MDP | None)
         if bad.any():
             h, s = map(int, np.argwhere(bad)[0])
             got = shown(chances[h, s].tolist())
-            raise PolicyError(
-                f"probabilities[{h}, {s}] must be a law on the available actions, got {got}", stage=h, state=s
-            )
+            rule = f"be a law on the actions of state {s} at stage {h}"
+            raise PolicyError(f"probabilities must {rule}, got {got}", stage=h, state=s)
         return
     if (behaviour.H, behaviour.S) != (H, S):
         raise PolicyError(f"the policy must have H={H} and S={S} as the task, got H={behaviour.H} and S={behaviour.S}")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bqrl.checks import number, wrong
-from bqrl.errors import FileFormatError
+from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
@@ -67,8 +67,8 @@ class Task:
     def require_model(self, learner: str) -> MDP:
         """Return the model; ArgumentError if the task has none."""
         if self.model is None:
-            rule = f"hold a model, whose rewards {learner} needs"
-            raise wrong("task", self, rule, "task.model = None", remedy="learn on an MDP")
+            message = f"{learner} needs the rewards, got a task without a model; learn on an MDP"
+            raise ArgumentError(message, name="task", value=self)
         return self.model
 
     def update_discount(self, given: float | None) -> float:

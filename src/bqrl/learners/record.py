@@ -16,9 +16,9 @@ from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.learners.protocol import policy_arrays, put_under, taken_from
 from bqrl.learners.score import Optimum
-from bqrl.mdp.arrays import FloatArray, IntArray, require
+from bqrl.mdp.arrays import FloatArray, IntArray, damaged, require
 from bqrl.mdp.derived import per_model
-from bqrl.mdp.files import read_arrays, write_arrays
+from bqrl.mdp.files import naming, read_arrays, write_arrays
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.mdp.policy_arrays import policy_from_arrays
@@ -176,23 +176,19 @@ class Record(Charted):
     @classmethod
     def load(cls, path: str | Path) -> Record:
         """The record saved at `path`."""
-        return cls.from_arrays(read_arrays(path), str(path))
+        arrays = read_arrays(path)
+        with naming(Path(path)):
+            return cls.from_arrays(arrays)
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, Any], name: str = "the file") -> Record:
+    def from_arrays(cls, arrays: dict[str, Any]) -> Record:
         """The record that `arrays` describe; FileFormatError if they describe none."""
         if "bqrl_record" not in arrays:
-            raise FileFormatError(
-                f"{name}: expected a record of a run, got other arrays; load it with bqrl.load", file=name
-            )
+            raise FileFormatError("expected a record of a run, got other arrays; load it with bqrl.load")
         try:
             return _from_arrays(arrays)
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as fault:
-            reason = (str(fault).splitlines() or [""])[0]
-            column = fault.args[0] if isinstance(fault, KeyError) else getattr(fault, "column", None)
-            raise FileFormatError(
-                f"{name}: expected a record, got damaged arrays ({reason})", file=name, column=column
-            ) from None
+            raise damaged("a record", fault) from None
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per episode: its return and, if the kernel is known, quantile, mean and gap of the policy in force."""

@@ -33,7 +33,8 @@ from bqrl.learners.thompson import Thompson
 from bqrl.learners.trpo import TRPO
 from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.learners.ucbvi import UCBVI
-from bqrl.mdp.files import read_arrays, write_arrays
+from bqrl.mdp.arrays import damaged, require
+from bqrl.mdp.files import naming, read_arrays, write_arrays
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy
 from bqrl.mdp.policy_arrays import policy_from_arrays
@@ -113,7 +114,9 @@ def learn(
     if checkpoint is not None:
         run.learner.state()  # raises before any work if the learner cannot be checkpointed
     if checkpoint is not None and Path(checkpoint).exists():
-        run.restore(read_arrays(checkpoint))
+        arrays = read_arrays(checkpoint)
+        with naming(Path(checkpoint)):
+            run.restore(arrays)
     show = sys.stderr.isatty() if progress is None else progress
     with _progress_bar(show, run.total, run.t, f"{run.settings['learner']}, tau {run.settings['tau']:g}") as advance:
         while run.t < run.total:
@@ -266,24 +269,18 @@ class Run:
         try:
             self._restore(arrays)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as fault:
-            reason = (str(fault).splitlines() or [""])[0]
-            message = (
-                f"expected a checkpoint of this run, got damaged arrays ({shown(reason)}); remove it to start anew"
-            )
-            raise FileFormatError(message, column=getattr(fault, "column", None)) from None
+            raise damaged("a checkpoint of this run", fault, "; remove it to start anew") from None
 
     def _restore(self, arrays: dict[str, Any]) -> None:
         t, rows = int(arrays["t"]), np.asarray(arrays["pmf"], np.float64)
         returns, law_of = np.array(arrays["returns"], np.float64), np.array(arrays["law_of"], np.int64)
-        if not (0 <= t <= self.total and returns.shape == law_of.shape == (self.total,)):
-            raise FileFormatError(
-                f"returns must have {self.total} episodes, got shape {returns.shape}", column="returns"
-            )
+        fits = 0 <= t <= self.total and returns.shape == law_of.shape == (self.total,)
+        require(fits, "returns", f"have {self.total} episodes", f"shape {returns.shape}")
         points = 0 if self.scorer is None else self.scorer.points.size
-        if rows.ndim != 2 or (rows.size and rows.shape[1] != points):
-            raise FileFormatError(f"pmf must have {points} columns, got shape {rows.shape}", column="pmf")
-        if np.any(law_of[:t] >= len(rows)) or np.any(law_of < -1):
-            raise FileFormatError(f"law_of must be from -1 to {len(rows) - 1}, got {shown(law_of)}", column="law_of")
+        fits = rows.ndim == 2 and (not rows.size or rows.shape[1] == points)
+        require(fits, "pmf", f"have {points} columns", f"shape {rows.shape}")
+        fits = not (np.any(law_of[:t] >= len(rows)) or np.any(law_of < -1))
+        require(fits, "law_of", f"hold numbers of laws, -1 to {len(rows) - 1}", law_of)
         world, chance = json.loads(str(arrays["streams"]))
         self.world.restore(world)
         self.chance.bit_generator.state = chance
@@ -298,10 +295,9 @@ class Run:
         self._laws = {row.tobytes(): i for i, row in enumerate(self._rows)}
         notes = {name: np.array(values, np.float64) for name, values in taken_from("note_", arrays).items()}
         for name, values in notes.items():
-            if values.shape != (self.total,):
-                raise FileFormatError(
-                    f"note {name} must have {self.total} entries, got shape {values.shape}", column=f"note_{name}"
-                )
+            require(
+                values.shape == (self.total,), f"note_{name}", f"have {self.total} entries", f"shape {values.shape}"
+            )
         self._notes = notes
 
 

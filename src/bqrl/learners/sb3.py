@@ -62,7 +62,7 @@ class SB3(Learner):
             self._model = kind(policy, bridge, seed=int(rng.integers(2**31)), **(options or {}))
         except (AssertionError, TypeError, ValueError) as fault:  # e.g. an algorithm for continuous actions
             reason = (str(fault).splitlines() or ["it gives no reason"])[0]
-            raise _unsuitable(kind, "fit this problem", reason) from None
+            raise wrong("algorithm", kind, "fit this problem", f"{kind.__name__} ({reason})") from None
         self._behaviour = _Driven(task.H, task.S, self, to)
         self._message: Any = None
         steps = task.episodes * task.H

@@ -11,7 +11,7 @@ import numpy as np
 from bqrl.checks import shown
 from bqrl.errors import FileFormatError
 from bqrl.logs.balls import Balls
-from bqrl.mdp.arrays import FloatArray, require
+from bqrl.mdp.arrays import FloatArray, damaged, require
 from bqrl.mdp.files.npz import OPTIONAL, STORED, model_arrays, read_stored
 from bqrl.mdp.model import MDP
 
@@ -57,7 +57,7 @@ def fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return _checked(arrays)
     except (KeyError, IndexError, TypeError, OverflowError, AttributeError) as fault:
-        raise FileFormatError(f"expected a saved estimate, got damaged arrays ({shown(str(fault))})") from None
+        raise damaged("a saved estimate", fault) from None
 
 
 def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:

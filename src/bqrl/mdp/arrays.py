@@ -30,6 +30,14 @@ def require(holds: bool, name: str, rule: str, got: Any) -> None:
         raise FileFormatError(f"the array {name!r} must {rule}, got {found}", column=name)
 
 
+def damaged(what: str, fault: Exception, remedy: str = "") -> FileFormatError:
+    """The error "expected WHAT, got damaged arrays: ..." about arrays that raised `fault` when they were read."""
+    missing = isinstance(fault, KeyError)
+    reason = f"no array {fault}" if missing else " ".join(str(fault).split())[:200]
+    column = fault.args[0] if missing else getattr(fault, "column", None)
+    return FileFormatError(f"expected {what}, got damaged arrays: {reason}{remedy}", column=column)
+
+
 def whole_numbers_of(arrays: dict[str, Any], name: str, shape: Shape) -> IntArray:
     """An array of whole numbers of the given shape."""
     array = np.asarray(arrays[name])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import FileFormatError
-from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, number_of, require, whole_numbers_of
+from bqrl.mdp.arrays import FloatArray, IntArray, damaged, floats_of, number_of, require, whole_numbers_of
 from bqrl.mdp.build import MAX_ID, MAX_STAGES
 from bqrl.mdp.grid import Lattice, Rounded, grid_from_arrays
 from bqrl.mdp.policy import LabelPolicy, MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
@@ -27,13 +27,8 @@ def policy_from_arrays(arrays: Arrays) -> Policy:
         )
     try:
         return READERS[kind](arrays)
-    except KeyError as error:
-        message = f"expected a {kind} policy with the array {error}, got none; save it again"
-        raise FileFormatError(message, column=error.args[0]) from None
-    except (IndexError, TypeError, ValueError, OverflowError) as error:
-        column = getattr(error, "column", None)
-        reason = " ".join(str(error).split())
-        raise FileFormatError(f"expected a {kind} policy, got damaged arrays: {reason}", column=column) from None
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as fault:
+        raise damaged(f"a {kind} policy", fault) from None
 
 
 def _markov(arrays: Arrays) -> MarkovPolicy:

@@ -133,7 +133,7 @@ class EveryLaw:
         many = laws > self.max_laws
         name, limit, size = ("max_laws", self.max_laws, laws) if many else ("max_bytes", self.max_bytes, needed)
         raise SizeError(
-            f"the frontier must need at most {name}={limit}, got {size} at {where}; raise {name}"
+            f"the frontier must stay within {name}={limit}, got {size} at {where}; raise {name}"
             f"{'' if self.dominance else ', set dominance=True'} or use planner='target', which needs no frontier",
             needed=size, limit=limit, name="planner",
         )  # fmt: skip

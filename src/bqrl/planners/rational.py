@@ -32,7 +32,7 @@ def plan_rational(mdp: MDP, tau: float) -> Plan:
     work = sum(mdp.stage(h).successor.size * int(columns.size[h]) for h in range(mdp.H))
     if work > MAX_WORK:
         raise SizeError(
-            f"arithmetic='rational' must need at most {MAX_WORK} products of fractions, got {work}; use arithmetic='float', "
+            f"arithmetic='rational' must stay within {MAX_WORK} products of fractions, got {work}; use arithmetic='float', "
             "whose plan.certain says whether rounding matters", needed=work, limit=MAX_WORK, name="arithmetic",
         )  # fmt: skip
     shortfall, actions = rational_sweep(mdp, columns)

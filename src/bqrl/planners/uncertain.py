@@ -219,7 +219,7 @@ def robust_value(
     work = sum(int(mdp.stage(h).successor.size) * sums.count(h) for h in range(mdp.H)) * targets.size
     if work > ROBUST_WORK:
         raise SizeError(
-            f"robust evaluation must need at most {ROBUST_WORK:.0e} steps per target, got {work:.1e}; use beta=0, which needs "
+            f"robust evaluation must stay within {ROBUST_WORK:.0e} steps per target, got {work:.1e}; use beta=0, which needs "
             "one sweep, or coarser rewards", needed=work, limit=ROBUST_WORK, name="beta",
         )  # fmt: skip
     middle = int(columns.column(0, policy.target))

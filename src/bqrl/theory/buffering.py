@@ -65,7 +65,7 @@ def achievable(mdp: MDP, max_laws: int = MAX_LAWS) -> Frontier:
             f"the list of achievable return laws must have at most max_laws={limit} laws, got more or too many for the memory;"
             " raise max_laws, or use plateau_bounds or one_sided_gap, which need no list"
         )
-        raise SizeError(message, needed=error.needed, limit=limit, name="max_laws") from error
+        raise SizeError(message, needed=error.needed, limit=error.limit, name="max_laws") from error
 
 
 def largest_gaps(laws: Frontier, tau: float, betas: FloatArray) -> FloatArray:

@@ -270,6 +270,6 @@ class _Sets:
     def check(self, size: int) -> None:
         """Raise SizeError if `size` numbers exceed the budget."""
         if self.keep is None and size > self.max_values:
-            message = f"the exact plateau must need at most max_values={self.max_values} numbers, got {size}"
+            message = f"the exact plateau must stay within max_values={self.max_values} numbers, got {size}"
             remedy = "raise max_values or use plateau_bounds(mdp, tau)"
             raise SizeError(f"{message}; {remedy}", needed=size, limit=self.max_values, name="max_values")

@@ -22,10 +22,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     '1 2 3'
     """
     target = Path(os.path.realpath(path))  # a link stays a link, and its target is replaced
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give the name of a file")
+    check_place(target)
     # Beside the target, because a rename cannot cross file systems.
     draft = target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.part")
     try:
@@ -48,3 +45,11 @@ def write_whole(path: str | Path, content: bytes) -> None:
     """Write `content` to `path`, whole or not at all."""
     with replacing(path) as file:
         file.write(content)
+
+
+def check_place(path: Path) -> None:
+    """Raise an OSError unless a file can be written there: its folder exists, and the path itself is not a folder."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file")
