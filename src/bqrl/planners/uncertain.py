@@ -79,9 +79,7 @@ def plan_uncertain(
         return replace(given, attitude=attitude, details=given.details | (alone if attitude == "optimistic" else {}))
     if missing is not None:
         if attitude != "robust":
-            raise ArgumentError(
-                "missing must be None unless attitude is 'robust', got an array; leave it out", name="missing"
-            )
+            raise wrong("missing", missing, "be None unless attitude is 'robust'", "an array", remedy="leave it out")
         missing = np.where(half > 0.0, np.reshape(missing, (mdp.H, -1)), 0.0)
     if beta == 0.0:
         return _point(mdp, tau, half, missing, attitude, points, max_bytes)
