@@ -266,8 +266,14 @@ def test_old_options_warn_and_name_the_new_ones(cli, tiny):
 
 def test_an_old_option_beside_its_new_form_is_refused(cli, tiny):
     asked = ["solve", tiny, "--tau", 0.5, "--beta", 0.25]
-    assert_refused(cli(*asked, "--exact", "--randomized"), "--exact means --no-randomized, got also --randomized")
-    assert_refused(cli(*asked, "--memory", 1, "--max-memory", 2), "--memory is the old name of --max-memory, got both")
+    assert_refused(
+        cli(*asked, "--exact", "--randomized"),
+        "--exact is the old name of --no-randomized",
+    )
+    assert_refused(
+        cli(*asked, "--memory", 1, "--max-memory", 2),
+        "--memory is the old name of --max-memory",
+    )
     assert cli(*asked, "--exact", "--no-randomized")[0] == 0
 
 

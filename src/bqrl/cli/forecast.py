@@ -14,36 +14,27 @@ from bqrl.study.watch import in_words
 
 # Measured on two cores of 2024, in seconds for one outcome in one column of a sweep; good to a factor of three.
 SWEEP, PUSH, FRACTION = 1e-9, 1.5e-9, 2e-6
-SWEEPS = {"buffered": 30, "ball": 5, "mean": 12}  # of a plain sweep, for each level
+SWEEPS = {"beta": 30, "radius": 5, "secondary": 12}  # sweeps per level; else one sweep serves all levels
 
 
-def forecast(mdp: MDP, levels: int, beta: float, settings: Mapping[str, Any]) -> tuple[float, int] | None:
+def forecast(mdp: MDP, settings: Mapping[str, Any]) -> tuple[float, int] | None:
     """About how many seconds and bytes the target planner will need; None for planners without such a rule."""
     if settings["planner"] != "target":
         return None
-    points = settings["points"]
-    columns = exact_grid(mdp, settings["max_bytes"] or MAX_BYTES) if points is None else None
-    passes = 1
-    if columns is None:
-        columns, passes = rounded(mdp, max(2, points or BRACKET_POINTS)), 2
-    work = _cells(mdp, columns)
+    points, levels = settings["points"], len(settings["tau"])
+    exact = exact_grid(mdp, settings["max_bytes"] or MAX_BYTES) if points is None else None
+    columns = exact or rounded(mdp, max(2, points or BRACKET_POINTS))
+    outcomes = evaluation_seconds(mdp, columns) * mdp.A / PUSH
     if settings["arithmetic"] == "rational":
-        return FRACTION * work * levels, 400 * columns.cells * mdp.S
-    sweeps = passes
-    for asked, kind in ((beta > 0.0, "buffered"), (settings["radius"], "ball"), (settings["secondary"], "mean")):
-        if asked:
-            sweeps = (sweeps if sweeps > passes else 0) + passes * levels * SWEEPS[kind]
-    pushes = levels + 1
-    return (SWEEP * sweeps + PUSH * pushes / mdp.A) * work, sweep_bytes(mdp, columns) * (2 if beta > 0.0 else 1)
+        return FRACTION * outcomes * levels, 400 * columns.cells * mdp.S
+    sweeps = sum(levels * count for name, count in SWEEPS.items() if settings[name]) or 1
+    seconds = SWEEP * outcomes * sweeps * (1 if exact else 2) + evaluation_seconds(mdp, columns) * (levels + 1)
+    return seconds, sweep_bytes(mdp, columns) * (2 if settings["beta"] else 1)
 
 
 def evaluation_seconds(mdp: MDP, columns: Grid) -> float:
     """About how many seconds the evaluation of one policy takes."""
-    return PUSH * _cells(mdp, columns) / mdp.A
-
-
-def _cells(mdp: MDP, columns: Grid) -> int:
-    return sum(mdp.stage(h).successor.size * int(columns.size[h]) for h in range(mdp.H))
+    return PUSH / mdp.A * sum(mdp.stage(h).successor.size * int(columns.size[h]) for h in range(mdp.H))
 
 
 def forecast_text(seconds: float, size: int) -> str:

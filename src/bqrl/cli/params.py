@@ -13,8 +13,8 @@ WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
 
 def column_names(text: str | None) -> dict[str, str] | None:
     """Headers by role from the option --columns "state=from,next_state=to"."""
-    lead = "--columns must hold ROLE=HEADER pairs"
-    return None if text is None else dict(_pair(part, lead, "state=from,next_state=to") for part in text.split(","))
+    rule = "--columns must hold ROLE=HEADER pairs"
+    return None if text is None else dict(_pair(part, rule, "state=from,next_state=to") for part in text.split(","))
 
 
 def read_params(given: Sequence[str]) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def read_params(given: Sequence[str]) -> dict[str, Any]:
         name, text = _pair(item, "a parameter of a learner must be given as name=value", "c_conf=0.01")
         name = name.replace("-", "_")
         if name in found:
-            raise ValueError(f"{name} is given twice, the second time as {text!r}")
+            raise ArgumentError(f"{name} is given twice, the second time as {text!r}; drop one of them")
         found[name] = read_value(text)
     return found
 
