@@ -50,22 +50,22 @@ def test_one_thing_is_not_called_several(cli, tmp_path):
 def test_a_command_ends_with_its_folder_its_text_and_what_was_left_out(capsys, tmp_path):
     result = Result("plan", "t", {}, {}, {}, [], left_out=["no charts"])
     shown = {"header": "Head", "table": Table([{"n": 1}]), "lines": ["One.", Note("a remark")]}
-    Command(out=tmp_path / "o").conclude({"n": 1}, lambda _: result, **shown)
+    Command(out=tmp_path / "o").conclude({"n": 1}, result, **shown)
     out, err = capsys.readouterr()
     report = f"Wrote {tmp_path / 'o'}; `bqrl report {tmp_path / 'o'}` makes a page of it."
     assert out.splitlines() == ["Head", "n", "─", "1", "", "One.", "  a remark", report]
     assert err == "bqrl: no charts\n"
     assert read(tmp_path / "o").left_out == ["no charts"]
-    Command(out=tmp_path / "o", as_json=True).conclude({"n": float("nan")}, lambda _: result, **shown)
+    Command(out=tmp_path / "o", as_json=True).conclude({"n": float("nan")}, result, **shown)
     assert capsys.readouterr() == ('{\n  "n": null\n}\n', "bqrl: no charts\n")
-    Command().conclude({}, pytest.fail, lines=["Done."])  # without a folder no result is made
+    Command().conclude({}, result, lines=["Done."])  # without a folder nothing is written
     assert capsys.readouterr() == ("Done.\n", "")
 
 
 def test_nothing_is_printed_if_the_folder_cannot_be_written(capsys, tmp_path):
     (tmp_path / "result.json").write_text("mine")
     with pytest.raises(FileExistsError, match="was not written by bqrl"):
-        Command(out=tmp_path, as_json=True).conclude({}, lambda _: Result("plan", "t", {}, {}, {}, []))
+        Command(out=tmp_path, as_json=True).conclude({}, Result("plan", "t", {}, {}, {}, []))
     assert capsys.readouterr() == ("", "")
 
 

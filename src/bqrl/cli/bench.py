@@ -29,27 +29,19 @@ class Bench(Command):
         root = Path(__file__).resolve().parents[3]
         scripts = {path.stem: path for path in sorted((root / "benchmarks").glob("[!_]*.py"))}
         if not scripts or not (root / "pyproject.toml").is_file():
-            raise ArgumentError(
-                "there are no benchmarks here: they come with a checkout of the source, not the package"
-            )
+            raise ArgumentError("there are no benchmarks here; they come with a checkout of the source")
         chosen = [choice(name.removesuffix(".py"), "NAME", scripts) for name in self.names or scripts]
         check_folder(self.out, ["times.csv", *(f"{name}.txt" for name in chosen)])
         runs = [self._time(scripts[name]) for name in chosen]
         times = Table([{key: run[key] for key in ("name", "code", "seconds")} for run in runs], {"code": "exit code"})
         files = {f"{run['name']}.txt": run["output"].encode() for run in runs}
         result = Result(
-            kind="benchmarks",
-            title="Benchmarks",
-            settings={},
-            tables={"times": times},
-            charts={},
-            sentences=[],
-            files=files,
-        )
-        self.conclude({"benchmarks": runs}, lambda _: result)
+            kind="benchmarks", title="Benchmarks", settings={}, tables={"times": times}, charts={}, sentences=[], files=files
+        )  # fmt: skip
+        self.conclude({"benchmarks": runs}, result)
         failed = [run["name"] for run in runs if run["code"] != 0]
         if failed:
-            warn([f"failed: {', '.join(failed)}"])
+            warn(f"failed: {', '.join(failed)}")
             raise typer.Exit(1)
 
     def _time(self, script: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from bqrl.checks import nearest, shown
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # the last: an extra is not installed
 COMMANDS = ("solve", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
 RENAMED = {"max_bytes": "max_memory", "experiment": "only"}  # arguments of the library whose option has another name
-WANTED = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
+KINDS = {"float": "a number", "int": "a whole number"}  # of options, by the first word of pydantic's type of an error
 
 
 class LazyCommands(TyperGroup):
@@ -99,8 +99,12 @@ def run(arguments: list[str]) -> int:
 
 def message_of(fault: Any, command: str = "") -> str:
     """The error's message, with the option of the command that the argument named by the error belongs to."""
-    if hasattr(fault, "format_message"):  # typer's own usage error
-        return _usage(fault)
+    if hasattr(fault, "format_message"):  # typer's own usage error; its words leave out the value that was given
+        wrong = next(iter(getattr(fault.__cause__, "errors", list)()), None)
+        if wrong is None:
+            return str(fault.format_message())
+        kind = KINDS.get(wrong["type"].partition("_")[0], "of another kind")
+        return f"{max(fault.param.opts, key=len)} must be {kind}, got {shown(wrong['input'])}"
     if isinstance(fault, OSError) and fault.strerror and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"
     message, name = str(fault) or type(fault).__name__, getattr(fault, "name", None)
@@ -109,14 +113,3 @@ def message_of(fault: Any, command: str = "") -> str:
     options = {one.name: max(one.opts, key=len) for one in LazyCommands().get_command(None, command).params}
     option = options.get(name, options.get(RENAMED.get(name, ""), ""))
     return f"{message} ({option})" if option.startswith("-") and option not in message else message
-
-
-def _usage(fault: Any) -> str:
-    """What is wrong with an option; the words of pydantic, which newer versions of typer use, leave out the value given."""
-    problems: Any = getattr(fault.__cause__, "errors", list)()
-    if not problems:
-        return str(fault.format_message())
-    kind, given = problems[0]["type"], shown(problems[0]["input"])
-    if kind in WANTED:
-        return f"{max(fault.param.opts, key=len)} must be {WANTED[kind]}, got {given}"
-    return f"{fault.format_message()}, got {given}"

@@ -17,12 +17,11 @@ from bqrl.planners.plan import GAP_TOL
 from bqrl.planners.target import guarantee_curve, plan_from_curve
 from bqrl.results.result import Result, Table, check_folder, write
 
-LEVELS = (0.05, 0.1, 0.5)
+LEVELS = {f"optimum_{tau:g}": tau for tau in (0.05, 0.1, 0.5)}  # by column
 LARGE = 2_000_000  # transitions times stages from which an optimum takes seconds: on request only
-OPTIMA = {f"optimum_{tau:g}": tau for tau in LEVELS}  # columns
-SHOWN = {
+TITLES = {
     "name": "problem", "states": "states", "actions": "actions", "horizon": "stages",
-    **{key: f"tau {tau:g}" for key, tau in OPTIMA.items()}, "unit": "unit", "description": "what it is about",
+    **{key: f"tau {tau:g}" for key, tau in LEVELS.items()}, "unit": "unit", "description": "what it is about",
 }  # fmt: skip
 
 
@@ -40,31 +39,23 @@ class Envs(Command):
             name = f"template.{choice(self.template, '--template', ('csv', 'json'))}"
             typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
             return
-        listed = [about(name) for name in self.names or names()]
+        listed, shown = [about(name) for name in self.names or names()], at_terminal()
         check_folder(self.out, ["problems.csv"])
-        problems, shown = list[dict[str, Any]](), at_terminal()
-        if self.as_json or shown or self.out is not None:
-            problems = [describe(problem.name, large=self.every or bool(self.names)) for problem in listed]
+        wanted = self.as_json or shown or self.out is not None
+        problems = [describe(one.name, large=self.every or bool(self.names)) for one in listed if wanted]
         if self.out is not None:
-            titles = {key: f"best {tau:g}-quantile" for key, tau in OPTIMA.items()}
             rows = [_row(one, lambda level: level["value"]) for one in problems]
-            tables = {"problems": Table(rows, titles, "The named problems.")}
-            details = {"problems": problems}
+            table = Table(rows, {key: f"best {tau:g}-quantile" for key, tau in LEVELS.items()}, "The named problems.")
             result = Result(
-                kind="problems",
-                title="Named problems",
-                settings={},
-                tables=tables,
-                charts={},
-                sentences=[],
-                details=details,
-            )
+                kind="problems", title="Named problems", settings={}, tables={"problems": table}, charts={}, sentences=[],
+                details={"problems": problems},
+            )  # fmt: skip
             write(result, self.out)
         if self.as_json:
             print_json(problems)
         elif shown:
             rows = [_row(one, marked) | {"description": one["missing"] or one["description"]} for one in problems]
-            show(table=Table([{key: row[key] for key in SHOWN} for row in rows], SHOWN))
+            show(table=Table([{key: row[key] for key in TITLES} for row in rows], TITLES))
         else:
             typer.echo("\n".join(problem.id for problem in listed))
 
@@ -88,8 +79,7 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
     if mdp.successor.size * mdp.H > LARGE and not large:
         return found | {"missing": f"large problem; bqrl envs {problem.name} computes its optima"}
     curve = guarantee_curve(mdp)
-    plans = [plan_from_curve(curve, tau) for tau in LEVELS]
-    facts = ("tau", "value", "upper", "certain")
+    plans, facts = [plan_from_curve(curve, tau) for tau in LEVELS.values()], ("tau", "value", "upper", "certain")
     return found | {"optimum": [{key: getattr(plan, key) for key in facts} for plan in plans]}
 
 
@@ -97,7 +87,7 @@ def _row(problem: dict[str, Any], value: Callable[[dict[str, Any]], Any]) -> dic
     """The problem as one row: its optima by level, each as `value` shows it."""
     best = {level["tau"]: value(level) for level in problem["optimum"]}
     facts = {key: fact for key, fact in problem.items() if key != "optimum"}
-    return facts | {key: best.get(tau) for key, tau in OPTIMA.items()}
+    return facts | {key: best.get(tau) for key, tau in LEVELS.items()}
 
 
 def marked(level: dict[str, Any]) -> str:

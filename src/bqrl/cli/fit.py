@@ -53,7 +53,7 @@ class Fit(WordOptions):
         result = fit_result(content, words, settings, estimate, promise, draw=self.out is not None)
         table = result.tables["policies"]
         lines = [*(line.text for line in result.lines), Note(table.caption), *_notes(content, words)]
-        self.conclude(result.details, lambda _: result, table=table, lines=lines)
+        self.conclude(result.details, result, table=table, lines=lines)
 
 
 def _notes(content: Mapping[str, Any], words: Words) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
+import bqrl
 from bqrl.checks import number, whole
 from bqrl.cli.output import Note
 from bqrl.cli.params import read_params
@@ -26,12 +27,12 @@ from bqrl.learners.run import check_params, find_learner
 from bqrl.results import learning
 from bqrl.results.plans import in_one_line
 from bqrl.results.result import check_folder, to_json
-from bqrl.study.compare import compare
 from bqrl.study.problems import source_of
 from bqrl.study.workers import Workers
 
 MAX_SEEDS = 1_000_000
 PLANNER = "Planner of ucb-bqrl: target, greedy (the paper's) or frontier (tiny problems)."
+SETTINGS = "A parameter of the learner; may be given several times."
 Entry = tuple[str, dict[str, Any]]  # a learner and its parameters
 Seeds = Annotated[int, Option(help="Number of runs: with the seeds --seed, --seed + 1, and so on.")]
 Processes = Annotated[int, Option(help="Processes; the results do not depend on it.")]
@@ -58,39 +59,46 @@ class RunOptions(ProblemOptions):
         first, tau = whole(self.seed, "seed", 0), number(self.tau, "tau", 0.0, 1.0, "()")
         seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
         stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
-        check_folder(
-            self.out, [*learning.learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)]
-        )
+        logs = [f"episodes_{stem}.jsonl" for stem in stems if log]
+        check_folder(self.out, [*learning.learning_files(tau, stems), *logs])
         problem, begun = read_problem(self), time.perf_counter()
-        workers: int | Workers = board or whole(self.workers, "workers", 1)
-        if board is None and (problem.mdp is None or len(stems) == 1):
-            workers = 1  # an environment cannot be sent to another process
+        workers = min(
+            whole(self.workers, "workers", 1), 1 if problem.mdp is None else len(stems)
+        )  # environments stay here
         stored = problem.mdp is not None or source_of(problem.source).identity  # only runs that can be identified
+        settings = {
+            "tau": tau,
+            **chosen,
+            **{name: getattr(self, name) for name in ("episodes", "seed", "seeds", "delta")},
+        }
         with ProgressBar(notices=problem.notices) as watch:
-            experiment = compare(
+            experiment = bqrl.compare(
                 problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, self.episodes, seeds,
-                workers, delta=self.delta, horizon=problem.horizon, folder=self.out if stored else None, watch=watch,
+                board or workers, delta=self.delta, horizon=problem.horizon, folder=self.out if stored else None, watch=watch,
             )  # fmt: skip
             watch.phase("comparing with the optimum and with random play")
-            settings = {**self.problem_settings(), "tau": tau, **chosen, "episodes": self.episodes, "seed": first}
             found = learning.Learned(
                 experiment, problem.words, problem.sizes(), problem.mdp, alone=alone,
-                settings=settings | {"seeds": self.seeds, "delta": self.delta}, seconds=time.perf_counter() - begun,
+                settings=self.problem_settings() | settings, seconds=time.perf_counter() - begun,
             )  # fmt: skip
-            document = learning.learning_document(found)
-        records = dict(zip(stems, experiment.records[experiment.learners[0].label], strict=False))
-        if board is not None:
-            board.add(records)
-        logs = {f"episodes_{stem}.jsonl": json_lines(record) for stem, record in records.items()} if log else {}
+            document, result = learning.learning_document(found), None
+            records = dict(zip(stems, experiment.records[experiment.learners[0].label], strict=False))
+            if board is not None:
+                board.add(records)
+            if self.out is not None:
+                watch.phase("drawing")
+                files = dict(zip(logs, map(json_lines, records.values()), strict=False))
+                result = learning.learning_result(found, document, files)
         table = learning.main_table(found, document)
         lines = [document["meaning"], Note(table.caption)]
         for pair in document["beats"][:1]:
             beats = f"{pair['learner']} beats {pair['other']} with probability {pair['probability']:.2g}"
             lines.append(Note(f"A run of {beats} (all pairs of seeds)."))
-        self.conclude(
-            document, lambda _: learning.learning_result(found, document, logs),
-            header=_header(document, found), table=table, lines=lines,
-        )  # fmt: skip
+        words, named = problem.words, f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {first}"
+        who = f"{experiment.learners[0].label}, " if alone else ""
+        setting = f"{who}level {tau:g}, {words.count('episode', experiment.episodes)}, {named}"
+        header = f"{words.title}: {in_one_line(document['model'], words)}; {setting}"
+        self.conclude(document, result, header=header, table=table, lines=lines)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,14 +107,9 @@ class Learn(RunOptions):
 
     learner: Annotated[str, Option(help="psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo or trpo.")] = "psrl"
     planner: Annotated[str | None, Option(help=PLANNER)] = None
-    settings: Annotated[
-        list[str] | None,
-        Option("--set", metavar="NAME=VALUE", help="A parameter of the learner; may be given several times."),
-    ] = None
+    settings: Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help=SETTINGS)] = None
     log: Annotated[bool, Option("--log", help="Write one JSON line per episode into the folder of --out.")] = False
-    tensorboard: Annotated[
-        bool, Option("--tensorboard", help="Write scalars for TensorBoard into the folder of --out.")
-    ] = False
+    tensorboard: Annotated[bool, Option("--tensorboard", help="The same as scalars for TensorBoard.")] = False
 
     def run(self) -> None:
         """Run one learner."""
@@ -114,11 +117,12 @@ class Learn(RunOptions):
         for wanted, option in ((self.log, "--log"), (self.tensorboard, "--tensorboard")):
             if wanted and self.out is None:
                 raise ArgumentError(f"{option} writes into a folder; name it with --out DIR")
-        if self.tensorboard and self.workers != 1:
-            raise ArgumentError(
-                f"--tensorboard follows runs of this process; it requires --workers 1, got {self.workers}"
-            )
-        board = Board(self.out / "tensorboard") if self.tensorboard and self.out is not None else None
+        board = None
+        if self.tensorboard and self.out is not None:
+            if self.workers != 1:
+                text = "--tensorboard follows runs of this process; it requires --workers 1"
+                raise ArgumentError(f"{text}, got {self.workers}")
+            board = Board(self.out / "tensorboard")
         chosen = {"learner": self.learner, "params": params}
         self.run_learners([(self.learner, params)], chosen, alone=True, log=self.log, board=board)
 
@@ -157,13 +161,3 @@ def json_lines(record: Record) -> bytes:
     """One JSON object per episode; NaN becomes null."""
     numbers = episode_numbers(record)
     return "".join(to_json({"episode": t} | one, indent=None) + "\n" for t, one in enumerate(numbers)).encode()
-
-
-def _header(document: dict[str, Any], found: learning.Learned) -> str:
-    """The problem and what was run on it."""
-    experiment, words = found.experiment, found.words
-    seeds = experiment.seeds
-    named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
-    who = f"{experiment.learners[0].label}, " if found.alone else ""
-    setting = f"{who}level {experiment.tau:g}, {words.count('episode', experiment.episodes)}, {named}"
-    return f"{words.title}: {in_one_line(document['model'], words)}; {setting}"

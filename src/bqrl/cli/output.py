@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
+from typer import Option
 
-from bqrl.cli.progress import ProgressBar
+from bqrl.errors import ArgumentError
 from bqrl.results.page import PAGE, is_text
 from bqrl.results.result import RESULT, Result, Table, plain, write
 from bqrl.results.words import displayed
@@ -35,36 +36,28 @@ def _folder(given: str) -> Path:
 class Command:
     """A command: its fields are its options. Its subclasses carry it out in `run`."""
 
-    out: Annotated[Path | None, typer.Option(metavar="DIR", parser=_folder, help="Folder for the result's files.")] = (
-        None
-    )
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False
+    out: Annotated[Path | None, Option(metavar="DIR", parser=_folder, help="Folder for the result's files.")] = None
+    as_json: Annotated[bool, Option("--json", help="Print one JSON document and nothing else.")] = False
 
     def run(self) -> None:
         """Carry out the command."""
         raise NotImplementedError
 
     def conclude(
-        self, document: Any, result: Callable[[ProgressBar], Result], *,
-        header: str = "", table: Table | None = None, lines: Sequence[str] = (),
+        self, document: Any, result: Result | None, *, header: str = "", table: Table | None = None, lines: Sequence[str] = ()
     ) -> None:  # fmt: skip
-        """Write the folder, print the document or show header, table and lines, and say what was left out."""
-        made = None
-        if self.out is not None:
-            with ProgressBar() as watch:
-                watch.phase("drawing")
-                made = result(watch)
-                watch.phase("writing")
-                write(made, self.out)
+        """Write the result to --out, print the document or show header, table and lines, and say what was left out."""
+        if self.out is not None and result is not None:
+            write(result, self.out)
         if self.as_json:
             print_json(document)
         else:
             show(header, table, lines)
-        if made is not None:
+        if self.out is not None and result is not None:
             if not self.as_json:
-                hint = f"open {PAGE} first" if PAGE in made.files else f"`bqrl report {self.out}` makes a page of it"
+                hint = f"open {PAGE} first" if PAGE in result.files else f"`bqrl report {self.out}` makes a page of it"
                 typer.echo(f"Wrote {self.out}; {hint}.")
-            warn(made.left_out)
+            warn(*result.left_out)
 
 
 class Note(str):
@@ -80,12 +73,12 @@ def study_folder(out: Path | None, name: str, *, quick: bool) -> Path:
     with suppress(OSError, ValueError, KeyError, TypeError):
         full = json.loads((folder / RESULT).read_bytes())["settings"]["quick"] is False
     if quick and full:
-        raise ValueError(f"{folder} holds the results of a full run; give another folder for a quick run")
+        raise ArgumentError(f"{folder} holds the results of a full run; give another folder for a quick run")
     return folder
 
 
-def warn(lines: Sequence[str]) -> None:
-    """Print what the user should know on standard error."""
+def warn(*lines: str) -> None:
+    """Print lines on standard error."""
     for line in lines:
         typer.echo(f"bqrl: {line}", err=True)
 
@@ -120,13 +113,12 @@ def _show_table(console: Console, table: Table) -> None:
     columns = list(zip(titles, zip(*rows, strict=True), strict=True))
     room = console.width - 2 * (len(columns) - 1)
     widths = [max(map(len, [title, *cells])) for title, cells in columns]
-    if sum(widths) > room:  # titles over several lines
+    if sum(widths) > room:  # titles over several lines, and the longest text, too
         widths = [max(map(len, [*title.split(), *cells])) for title, cells in columns]
-    if sum(widths) > room:  # the longest text over several lines
         longest = widths.index(max(widths))
-        widths[longest] = max(TEXT_WIDTH, widths[longest] + room - sum(widths))
+        widths[longest] = min(widths[longest], max(TEXT_WIDTH, widths[longest] + room - sum(widths)))
     if sum(widths) > room:
-        records = ["\n".join(f"{title}: {cell}" for title, cell in zip(titles, row, strict=True)) for row in rows]
+        records = ["\n".join(map(": ".join, zip(titles, row, strict=True))) for row in rows]
         console.print(*records, sep="\n\n")
         return
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")

@@ -28,6 +28,7 @@ from bqrl.results.plans import sizes
 from bqrl.results.words import Words
 
 HORIZON = 100  # stages where neither the problem nor the command line says how many
+ASSUMED = "{} does not say the horizon: {} stages assumed; --horizon sets it"
 SOURCES = "A .csv, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
 
 
@@ -42,10 +43,8 @@ class WordOptions(Command):
     def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
         """The words that were given, else the problem's own."""
         if self.stage_name in COLUMNS:
-            text = (
-                f"stage_name must not be a column of the policy's table, got {self.stage_name!r}; choose another word"
-            )
-            raise ArgumentError(text, name="stage_name", value=self.stage_name)
+            rule = "stage_name must not be a column of the policy's table"
+            raise ArgumentError(f"{rule}, got {self.stage_name!r}; choose another word", name="stage_name")
         return Words(self.title or name, unit if self.unit is None else self.unit, self.stage_name or stage)
 
 
@@ -72,9 +71,8 @@ class ProblemOptions(WordOptions):
             rate = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
             return 1.0 / (1.0 + number(rate, "rate", 0.0, 1.0, "[)"))
         except ValueError:
-            raise ArgumentError(
-                f"--discount-rate must be a rate per stage such as 3% or 0.03, got {text[:40]!r}"
-            ) from None
+            rule = "--discount-rate must be a rate per stage such as 3% or 0.03"
+            raise ArgumentError(f"{rule}, got {text[:40]!r}") from None
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -134,10 +132,6 @@ def _model(mdp: MDP, words: Words, *notices: str) -> Problem:
     return Problem(source=mdp, words=words, notices=notices)
 
 
-def _assumed(name: str, stages: int) -> str:
-    return f"{name} does not say the horizon: {stages} stages assumed; --horizon sets it"
-
-
 def _from_file(path: Path, asked: ProblemOptions) -> Problem:
     """The model in a file, with the parts of it that were ignored."""
     try:
@@ -149,20 +143,19 @@ def _from_file(path: Path, asked: ProblemOptions) -> Problem:
         raise FileNotFoundError(f"{error}{nearest(path.name, beside, listed=False)}") from None
     notices = [f"{path.name}: {notice.message}" for notice in caught]
     if asked.horizon is None and mdp.stationary and not states_horizon(path):
-        notices.append(_assumed(asked.problem, mdp.H))
+        notices.append(ASSUMED.format(asked.problem, mdp.H))
     name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
     return _model(mdp, asked.words(name, mdp.units or ""), *notices)
 
 
 def _from_gymnasium(asked: ProblemOptions) -> Problem:
     """The environment of that id, or its model if it exposes one."""
-    given, words = asked.problem, asked.words(asked.problem)
+    given = asked.problem
     if given not in gymnasium.registry and ":" not in given:
         known = [*names(), *(name for name in gymnasium.registry if not name.startswith("bqrl/"))]
         hint = nearest(given, known, listed=False) or f"; problems: {', '.join(names())}"
-        raise ArgumentError(
-            f"{given[:80]!r} is neither a model file (.csv, .npz, .json) nor a named problem nor a Gymnasium id{hint}"
-        )
+        kinds = "a model file (.csv, .npz, .json) nor a named problem nor a Gymnasium id"
+        raise ArgumentError(f"{given[:80]!r} is neither {kinds}{hint}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about versions and the like; what matters is an error
@@ -174,8 +167,8 @@ def _from_gymnasium(asked: ProblemOptions) -> Problem:
         mdp = core.mdp.replace(horizon=asked.horizon, **asked.changes)
         return _model(mdp, asked.words(given, mdp.units or ""))
     stages = asked.horizon or (env.spec and env.spec.max_episode_steps)
-    notices = () if stages else (_assumed(given, HORIZON),)
-    stages = check_horizon(stages or HORIZON)
+    notices = () if stages else (ASSUMED.format(given, HORIZON),)
+    stages, words = check_horizon(stages or HORIZON), asked.words(given)
     if plain and getattr(core, "P", None) is not None:
         return _model(from_gymnasium(env, horizon=stages).replace(**asked.changes), words, *notices)
     for name, value in asked.changes.items():

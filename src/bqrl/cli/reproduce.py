@@ -53,7 +53,7 @@ class Reproduce(Command):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DeprecationWarning)
             spec = read_spec(settings, self.quick)
-        warn([str(notice.message) for notice in caught])
+        warn(*(str(notice.message) for notice in caught))
         folder = study_folder(self.out, "ucb_bqrl" if self.study is None else settings.stem, quick=self.quick)
         view = paper_view().View if settings.resolve() == own.resolve() else StudyView
         check_folder(folder, [PAGE, *view.files(spec)])
@@ -73,13 +73,13 @@ class Reproduce(Command):
             )
             replace(self, out=folder).conclude(
                 {"settings": result.settings, "sentences": result.sentences, **result.details},
-                lambda _: result,
+                result,
                 header=printed.caption,
                 table=Table([{name: row[key] for name, key in SHOWN.items()} for row in printed.rows], printed.titles),
                 lines=[*(line.text for line in result.lines), f"{done}; {in_words(session['seconds'])}."],
             )
         except KeyboardInterrupt:
-            warn([f"stopped; finished runs are kept in {folder}, and the same command continues"])
+            warn(f"stopped; finished runs are kept in {folder}, and the same command continues")
             raise
         except FailedRunsError as error:
             count = len(error.failures)

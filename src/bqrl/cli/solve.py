@@ -11,29 +11,31 @@ from typing import Annotated, Any
 
 from typer import Option
 
+import bqrl
 from bqrl.checks import number, whole
-from bqrl.cli.forecast import evaluation_seconds, forecast, forecast_text
 from bqrl.cli.output import Note, warn
 from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import QUIET_SECONDS, ProgressBar
 from bqrl.errors import ArgumentError
-from bqrl.mdp.model import MDP
+from bqrl.mdp.find_grid import rounded
+from bqrl.mdp.grid import Grid
+from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.follow import play_shares
 from bqrl.planners.plan import GAP_TOL, Plan, check_levels
-from bqrl.planners.solve import solve
-from bqrl.planners.target import guarantee_curve, plan_from_curve, risk_neutral
+from bqrl.planners.target import MAX_BYTES, exact_grid, plan_from_curve, risk_neutral
 from bqrl.results.plans import MAX_SHARES, Solved, in_one_line, level_table, plan_document, plan_files, plan_result
 from bqrl.results.result import check_folder
 from bqrl.results.words import Words
+from bqrl.study.watch import in_words
 
-ARGUMENTS = (
-    "tau", "beta", "planner", "radius", "attitude", "randomized", "secondary", "arithmetic", "points", "gap", "max_nodes",
-)  # fmt: skip
+CHOICES = ("radius", "attitude", "randomized", "secondary", "arithmetic", "points", "gap", "max_nodes")
 LIMITS = ("points", "max_bytes")  # on a sweep
-SPECIAL = ("radius", "attitude", "secondary", "gap", "max_nodes")  # options that need more than the guarantee curve
 DIAMETER = 2.0  # the largest l1 distance of two rows
 SLIDER = (0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20)))  # levels of the page, the important ones first
 SLIDER_SECONDS = 5.0  # what the further levels may cost
+# Measured on two cores of 2024, in seconds for one outcome in one column of a sweep; good to a factor of three.
+SWEEP, PUSH = 1e-9, 1.5e-9
+SWEEPS = {"beta": 30, "radius": 5, "secondary": 12, "rational": 2000}  # per level; one plain sweep serves all levels
 RANDOMIZED = "With a buffer: allow one random draw at the start, or prove the best deterministic policy."
 GAP = "Refine such a grid until the gap is this small; with --no-randomized: the gap to prove."
 
@@ -69,16 +71,16 @@ class Solve(ProblemOptions):
         if mdp is None:
             hint = "bqrl learn plays it if its spaces are discrete"
             raise ArgumentError(f"{self.problem} does not expose its kernel; {hint}")
-        warn(problem.notices)
+        warn(*problem.notices)
         if self.radius is not None and self.radius > DIAMETER:
-            warn([f"--radius {self.radius:g} has the effect of {DIAMETER:g}, the largest distance of rows"])
+            warn(f"--radius {self.radius:g} has the effect of {DIAMETER:g}, the largest distance of rows")
         with ProgressBar() as watch:
-            solved = solve_levels(words, mdp, taus, settings, watch)
+            solved, result = solve_levels(words, mdp, taus, settings, watch), None
+            if self.out is not None:
+                result = plan_result(with_chart_data(solved, watch))
         document = plan_document(solved)
-        self.conclude(
-            document, lambda watch: plan_result(with_chart_data(solved, watch)), lines=sentences(document),
-            header=f"{words.title}: {in_one_line(document['model'], words)}", table=level_table(document, words),
-        )  # fmt: skip
+        header = f"{words.title}: {in_one_line(document['model'], words)}"
+        self.conclude(document, result, header=header, table=level_table(document, words), lines=sentences(document))
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, in the arguments of the library; options under their old names are taken with a warning."""
@@ -88,7 +90,8 @@ class Solve(ProblemOptions):
         ):
             if used and clash:
                 raise ArgumentError(f"{old} is the old name of {new} and must not be given beside it; drop {old}")
-            warn([f"{old} is deprecated; use {new}"] * used)
+            if used:
+                warn(f"{old} is deprecated; use {new}")
         limit = self.max_memory if self.memory is None else self.memory
         if limit is not None and not 0.0 < limit * 2**30 < math.inf:
             raise ArgumentError(f"--max-memory must be a number of GiB above 0, got {limit:g}")
@@ -96,25 +99,26 @@ class Solve(ProblemOptions):
             whole(self.points, "--points", 2)
         if self.gap is not None:
             number(self.gap, "--gap", 0.0, ends="()")
-        found = self.problem_settings() | {name: getattr(self, name) for name in ARGUMENTS}
+        found = self.problem_settings() | {name: getattr(self, name) for name in ("tau", "beta", "planner", *CHOICES)}
         found |= {"max_bytes": None if limit is None else limit * 2**30}
         return found | ({"randomized": False} if self.exact else {})
 
 
-def solve_levels(words: Words, mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> Solved:
+def solve_levels(
+    words: Words, mdp: bqrl.MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar
+) -> Solved:
     """The plans of all levels, and the risk-neutral policy."""
     begun = time.perf_counter()
-    expected = forecast(mdp, settings)
-    if expected is not None and expected[0] > QUIET_SECONDS:
-        watch.say(forecast_text(*expected))
+    seconds = forecast(mdp, settings)
+    if seconds > QUIET_SECONDS:
+        watch.say(f"planning takes about {in_words(float(f'{seconds:.1g}'))}")
     plans = _plans(mdp, taus, settings, watch)
     watch.phase("comparing with the risk-neutral policy")
     neutral = None
     if settings["planner"] != "expected":  # on a grid as fine as that of the plans
         grids = (getattr(plan.policy, "grid", None) for plan in plans)
-        policy, law, upper = risk_neutral(
-            mdp, max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
-        )
+        finest = max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
+        policy, law, upper = risk_neutral(mdp, finest)
         neutral = (policy, law, upper or law)
     return Solved(
         words=words, mdp=mdp, plans=tuple(plans), neutral=neutral, settings=settings,
@@ -122,22 +126,38 @@ def solve_levels(words: Words, mdp: MDP, taus: list[float], settings: dict[str, 
     )  # fmt: skip
 
 
-def _plans(mdp: MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> list[Plan]:
+def _plans(mdp: bqrl.MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> list[Plan]:
     """Plans by level; for the plain quantile one sweep serves them all."""
-    planner, beta, arithmetic = settings["planner"], settings["beta"], settings["arithmetic"]
-    limits, special = _given(settings, LIMITS), _given(settings, SPECIAL)
-    if planner == "target" and beta == 0.0 and arithmetic == "float" and not special:
+    planner, beta, options = settings["planner"], settings["beta"], _given(settings, *CHOICES, "max_bytes")
+    curve_alone = options.keys() <= {*LIMITS, "randomized", "arithmetic"} and options["arithmetic"] == "float"
+    if planner == "target" and beta == 0.0 and curve_alone:
         begun = time.perf_counter()
         watch.phase("planning", mdp.H)
-        curve = guarantee_curve(mdp, tick=watch.tick, **limits)
+        curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **_given(settings, *LIMITS))
         levels = watch.track(taus, "evaluating the policies")
         return [plan_from_curve(curve, tau).with_time(time.perf_counter() - begun) for tau in levels]
-    asked = {**limits, **special, "arithmetic": arithmetic, "randomized": settings["randomized"]}
-    return [solve(mdp, tau, beta, planner, **asked) for tau in watch.track(taus, "planning")]
+    return [bqrl.solve(mdp, tau, beta, planner, **options) for tau in watch.track(taus, "planning")]
 
 
-def _given(settings: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _given(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: settings[name] for name in names if settings[name] is not None}
+
+
+def forecast(mdp: bqrl.MDP, settings: Mapping[str, Any]) -> float:
+    """About how many seconds the target planner will need; 0 for other planners, which have no such rule."""
+    if settings["planner"] != "target":
+        return 0.0
+    points, levels = settings["points"], len(settings["tau"])
+    exact = exact_grid(mdp, settings["max_bytes"] or MAX_BYTES) if points is None else None
+    columns = exact or rounded(mdp, max(2, points or BRACKET_POINTS))
+    asked = [count for name, count in SWEEPS.items() if settings.get(name) or settings["arithmetic"] == name]
+    sweeps = (levels * sum(asked) or 1) * (1 if exact else 2)
+    return evaluation_seconds(mdp, columns) * (levels + 1 + sweeps * mdp.A * SWEEP / PUSH)
+
+
+def evaluation_seconds(mdp: bqrl.MDP, columns: Grid) -> float:
+    """About how many seconds the evaluation of one policy takes."""
+    return PUSH / mdp.A * sum(mdp.stage(h).successor.size * int(columns.size[h]) for h in range(mdp.H))
 
 
 def with_chart_data(solved: Solved, watch: ProgressBar) -> Solved:
@@ -146,20 +166,20 @@ def with_chart_data(solved: Solved, watch: ProgressBar) -> Solved:
     if curve is None:
         watch.phase("guarantee curve", mdp.H)
         with suppress(ValueError):  # a sweep does not fit
-            curve = guarantee_curve(mdp, tick=watch.tick, **_given(solved.settings, LIMITS))
+            curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **_given(solved.settings, *LIMITS))
     if curve is not None and "curve" in first.details and first.beta == 0.0 and first.attitude == "nominal":
         seconds_each = max(evaluation_seconds(mdp, curve.sweep.grid), 1e-3)
         further = list(dict.fromkeys(SLIDER))[: int(SLIDER_SECONDS / seconds_each)]
         others = [plan_from_curve(curve, level) for level in watch.track(further, "further levels")]
     found = replace(solved, curve=curve, others=tuple(others))
-    if mdp.H * mdp.S * mdp.A > MAX_SHARES:
-        return found
-    every = watch.track([*solved.plans, *others], "policy map")
-    return replace(
-        found,
-        shares={plan.tau: play_shares(mdp, plan.policy) for plan in every},
-        neutral_shares=None if solved.neutral is None else play_shares(mdp, solved.neutral[0]),
-    )
+    if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
+        every = watch.track([*solved.plans, *others], "policy map")
+        neutral = None if solved.neutral is None else play_shares(mdp, solved.neutral[0])
+        found = replace(
+            found, shares={plan.tau: play_shares(mdp, plan.policy) for plan in every}, neutral_shares=neutral
+        )
+    watch.phase("drawing")
+    return found
 
 
 def sentences(document: dict[str, Any]) -> list[str]:

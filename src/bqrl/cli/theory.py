@@ -44,4 +44,4 @@ class Theory(Command):
         for name in names:
             headline, *remarks = EXPERIMENTS[name].sentences(found[name])
             lines += [f"{name}: {headline}", *map(Note, remarks)]
-        replace(self, out=folder).conclude(document, lambda _: result, lines=lines)
+        replace(self, out=folder).conclude(document, result, lines=lines)
