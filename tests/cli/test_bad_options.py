@@ -87,7 +87,6 @@ LEARN = LEARN_OR_COMPARE | {
     "tiny.json --learner ucbvi --planner greedy": "learner 'ucbvi' does not have a parameter 'planner'",
     "tiny.json --learner ucb-bqrl --planner gredy": "planner must be one of 'target', 'greedy', 'frontier'",
     "tiny.json --log": "--log writes into a folder; name it with --out DIR",
-    "tiny.json --tensorboard --out o --workers 2": "it requires --workers 1, got 2",
     "tiny.json --tensorboard": "--tensorboard writes into a folder; name it with --out DIR",
 }
 COMPARE = LEARN_OR_COMPARE | {

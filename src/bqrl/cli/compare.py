@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Option
 
 from bqrl.cli.learn import Entry, Processes, RunOptions, Seeds
 from bqrl.cli.params import read_params
 from bqrl.errors import ArgumentError
-from bqrl.results.learning import in_text
 
 EVERYONE = (
     "psrl", "ucb-bqrl", "ucb-bqrl:planner=greedy", "ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo",
@@ -33,8 +32,8 @@ class Compare(RunOptions):
 
     def run(self) -> None:
         """Run several learners."""
-        entries = read_learners(self.learner or EVERYONE)
-        self.run_learners(entries, {"learners": [spelled(*entry) for entry in entries]})
+        learners = list(self.learner or EVERYONE)
+        self.run_learners(read_learners(learners), {"learners": learners})
 
 
 def read_learners(given: Sequence[str]) -> list[Entry]:
@@ -52,9 +51,3 @@ def read_learners(given: Sequence[str]) -> list[Entry]:
             raise ArgumentError(f"the learner {text!r} is given twice; drop one of them")
         entries.append(entry)
     return entries
-
-
-def spelled(learner: str, params: dict[str, Any]) -> str:
-    """A learner as the command line writes it."""
-    listed = ",".join(f"{key}={in_text(value)}" for key, value in params.items())
-    return f"{learner}:{listed}" if listed else learner

@@ -6,10 +6,10 @@ Also what `bqrl compare` shares with it: options, the runs with their store, and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import chain
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from typer import Option
@@ -28,7 +28,6 @@ from bqrl.results import learning
 from bqrl.results.plans import in_one_line
 from bqrl.results.result import check_folder, to_json
 from bqrl.study.problems import source_of
-from bqrl.study.workers import Workers
 
 MAX_SEEDS = 1_000_000
 PLANNER = "Planner of ucb-bqrl: target, greedy (the paper's) or frontier (tiny problems)."
@@ -49,53 +48,57 @@ class RunOptions(ProblemOptions):
     workers: Processes = 1
     delta: Annotated[float, Option(help="Error probability of the confidence radii.")] = 0.05
 
-    def run_learners(
-        self, entries: Sequence[Entry], chosen: Mapping[str, Any], *,
-        alone: bool = False, log: bool = False, board: Board | None = None,
-    ) -> None:  # fmt: skip
+    log: Annotated[bool, Option("--log", help="Write one JSON line per episode into the folder of --out.")] = False
+    tensorboard: Annotated[bool, Option("--tensorboard", help="The same as scalars for TensorBoard.")] = False
+
+    def run_learners(self, entries: Sequence[Entry], chosen: Mapping[str, Any], *, alone: bool = False) -> None:
         """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
         for learner, params in entries:
             check_params(find_learner(learner), params)
+        for wanted, option in ((self.log, "--log"), (self.tensorboard, "--tensorboard")):
+            if wanted and self.out is None:
+                raise ArgumentError(f"{option} writes into a folder; name it with --out DIR")
         first, tau = whole(self.seed, "seed", 0), number(self.tau, "tau", 0.0, 1.0, "()")
         seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
         stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
-        logs = [f"episodes_{stem}.jsonl" for stem in stems if log]
+        logs = [f"episodes_{stem}.jsonl" for stem in stems if self.log]
         check_folder(self.out, [*learning.learning_files(tau, stems), *logs])
+        if self.tensorboard:  # fails now if TensorBoard is not installed
+            with TemporaryDirectory() as folder:
+                TensorBoard(folder).close()
         problem, begun = read_problem(self), time.perf_counter()
-        workers = min(
-            whole(self.workers, "workers", 1), 1 if problem.mdp is None else len(stems)
-        )  # environments stay here
+        most = 1 if problem.mdp is None else len(stems)  # an environment cannot be sent to another process
         stored = problem.mdp is not None or source_of(problem.source).identity  # only runs that can be identified
-        settings = {
-            "tau": tau,
-            **chosen,
-            **{name: getattr(self, name) for name in ("episodes", "seed", "seeds", "delta")},
-        }
         with ProgressBar(notices=problem.notices) as watch:
             experiment = bqrl.compare(
                 problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, self.episodes, seeds,
-                board or workers, delta=self.delta, horizon=problem.horizon, folder=self.out if stored else None, watch=watch,
+                min(most, whole(self.workers, "workers", 1)), delta=self.delta, horizon=problem.horizon,
+                folder=self.out if stored else None, watch=watch,
             )  # fmt: skip
             watch.phase("comparing with the optimum and with random play")
+            settings = {**self.problem_settings(), "tau": tau, **chosen, "episodes": self.episodes, "seed": first}
             found = learning.Learned(
                 experiment, problem.words, problem.sizes(), problem.mdp, alone=alone,
-                settings=self.problem_settings() | settings, seconds=time.perf_counter() - begun,
+                settings=settings | {"seeds": self.seeds, "delta": self.delta}, seconds=time.perf_counter() - begun,
             )  # fmt: skip
             document, result = learning.learning_document(found), None
-            records = dict(zip(stems, experiment.records[experiment.learners[0].label], strict=False))
-            if board is not None:
-                board.add(records)
             if self.out is not None:
                 watch.phase("drawing")
-                files = dict(zip(logs, map(json_lines, records.values()), strict=False))
-                result = learning.learning_result(found, document, files)
-        table = learning.main_table(found, document)
+                records = list(chain.from_iterable(experiment.records.values()))
+                for stem, record in zip(stems, records, strict=True) if self.tensorboard else ():
+                    with TensorBoard(self.out / "tensorboard" / stem) as board:
+                        for t, numbers in enumerate(episode_numbers(record)):
+                            board(t, numbers)
+                result = learning.learning_result(
+                    found, document, dict(zip(logs, map(json_lines, records), strict=False))
+                )
+        table, words = learning.main_table(found, document), problem.words
         lines = [document["meaning"], Note(table.caption)]
         for pair in document["beats"][:1]:
             beats = f"{pair['learner']} beats {pair['other']} with probability {pair['probability']:.2g}"
             lines.append(Note(f"A run of {beats} (all pairs of seeds)."))
-        words, named = problem.words, f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {first}"
         who = f"{experiment.learners[0].label}, " if alone else ""
+        named = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {first}"
         setting = f"{who}level {tau:g}, {words.count('episode', experiment.episodes)}, {named}"
         header = f"{words.title}: {in_one_line(document['model'], words)}; {setting}"
         self.conclude(document, result, header=header, table=table, lines=lines)
@@ -108,44 +111,11 @@ class Learn(RunOptions):
     learner: Annotated[str, Option(help="psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo or trpo.")] = "psrl"
     planner: Annotated[str | None, Option(help=PLANNER)] = None
     settings: Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help=SETTINGS)] = None
-    log: Annotated[bool, Option("--log", help="Write one JSON line per episode into the folder of --out.")] = False
-    tensorboard: Annotated[bool, Option("--tensorboard", help="The same as scalars for TensorBoard.")] = False
 
     def run(self) -> None:
         """Run one learner."""
         params = read_params([*([] if self.planner is None else [f"planner={self.planner}"]), *(self.settings or [])])
-        for wanted, option in ((self.log, "--log"), (self.tensorboard, "--tensorboard")):
-            if wanted and self.out is None:
-                raise ArgumentError(f"{option} writes into a folder; name it with --out DIR")
-        board = None
-        if self.tensorboard and self.out is not None:
-            if self.workers != 1:
-                text = "--tensorboard follows runs of this process; it requires --workers 1"
-                raise ArgumentError(f"{text}, got {self.workers}")
-            board = Board(self.out / "tensorboard")
-        chosen = {"learner": self.learner, "params": params}
-        self.run_learners([(self.learner, params)], chosen, alone=True, log=self.log, board=board)
-
-
-class Board(Workers):
-    """Runs in this process, each of which writes its episodes for TensorBoard while it is being played."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.written = folder, set[str]()
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Carry out a run."""
-        stem = f"seed{arguments[0].seed}"
-        self.written.add(stem)
-        with TensorBoard(self.folder / stem) as board:
-            return super().submit(function, *arguments, board)
-
-    def add(self, records: Mapping[str, Record]) -> None:
-        """Write the runs that were finished before."""
-        for stem in records.keys() - self.written:
-            with TensorBoard(self.folder / stem) as board:
-                for t, numbers in enumerate(episode_numbers(records[stem])):
-                    board(t, numbers)
+        self.run_learners([(self.learner, params)], {"learner": self.learner, "params": params}, alone=True)
 
 
 def episode_numbers(record: Record) -> list[dict[str, float]]:
