@@ -39,7 +39,7 @@ def test_an_interrupt_is_one_line_and_130(cli, tiny, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bqrl.cli.solve.solve_levels", interrupt)
+    monkeypatch.setattr("bqrl.cli.solve.plan_levels", interrupt)
     assert cli("solve", tiny, "--tau", 0.1) == (130, "", "bqrl: interrupted\n")
 
 
@@ -47,7 +47,7 @@ def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("bqrl.cli.solve.solve_levels", fail)
+    monkeypatch.setattr("bqrl.cli.solve.plan_levels", fail)
     code, out, err = cli("solve", tiny, "--tau", 0.1)
     assert (code, out) == (1, "")
     assert err == "bqrl: unexpected RuntimeError: two lines; BQRL_DEBUG=1 shows where\n"

@@ -49,7 +49,7 @@ class RunOptions(ProblemOptions):
     delta: Annotated[float, Option(help="Error probability of the confidence radii.")] = 0.05
 
     log: Annotated[bool, Option("--log", help="Write one JSON line per episode into the folder of --out.")] = False
-    tensorboard: Annotated[bool, Option("--tensorboard", help="The same as scalars for TensorBoard.")] = False
+    tensorboard: Annotated[bool, Option("--tensorboard", help="Write scalars for TensorBoard there.")] = False
 
     def run_learners(self, entries: Sequence[Entry], chosen: Mapping[str, Any], *, alone: bool = False) -> None:
         """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""

@@ -12,6 +12,7 @@ from typer import Option
 
 from bqrl.cli.output import Command, study_folder, warn
 from bqrl.cli.progress import ProgressBar
+from bqrl.display import counted
 from bqrl.errors import ArgumentError
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Table, check_folder
@@ -45,11 +46,9 @@ class Reproduce(Command):
     def run(self) -> None:
         """Run the study, and say what to do if it is stopped or if runs fail."""
         if self.cluster is not None and self.workers is not None:
-            raise ArgumentError(
-                "--workers counts processes of this machine, --cluster uses those of another; give only one"
-            )
+            raise ArgumentError("--workers is for this machine and --cluster for another; give only one")
         own = paper_file("study.toml")
-        settings = own if self.study is None else self.study
+        settings = self.study or own
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DeprecationWarning)
             spec = read_spec(settings, self.quick)
@@ -68,24 +67,22 @@ class Reproduce(Command):
                 except ImportError as error:
                     result = replace(result, left_out=[*result.left_out, str(error)])
             printed, session = result.tables.get("printed_numbers", Table([])), finished.session
-            done = (
-                f"{session['runs_made']} runs made, {session['runs_skipped']} skipped because they were finished before"
-            )
+            skipped = f"{session['runs_skipped']} skipped because they were finished before"
+            done = f"{session['runs_made']} runs made, {skipped}; {in_words(session['seconds'])}."
             replace(self, out=folder).conclude(
                 {"settings": result.settings, "sentences": result.sentences, **result.details},
                 result,
                 header=printed.caption,
                 table=Table([{name: row[key] for name, key in SHOWN.items()} for row in printed.rows], printed.titles),
-                lines=[*(line.text for line in result.lines), f"{done}; {in_words(session['seconds'])}."],
+                lines=[*(line.text for line in result.lines), done],
             )
         except KeyboardInterrupt:
             warn(f"stopped; finished runs are kept in {folder}, and the same command continues")
             raise
         except FailedRunsError as error:
-            count = len(error.failures)
-            lines = [f"bqrl: {count} {'run' if count == 1 else 'runs'} failed; all others are kept in {folder}:"]
-            lines += [f"  {run}: {message}" for run, message in error.failures[:MAX_LISTED]]
-            lines += [f"  and {count - MAX_LISTED} more"] if count > MAX_LISTED else []
-            lines += [f"bqrl: no tables were written; {folder / LOG} has the details, and the same command tries again"]
-            typer.echo("\n".join(lines), err=True)
+            warn(
+                f"{counted('run', len(error.failures))} failed; all others are kept in {folder}",
+                *(f"{run}: {message}" for run, message in error.failures[:MAX_LISTED]),
+                f"no tables were written; {folder / LOG} lists every failure, and the same command tries again",
+            )
             raise typer.Exit(1) from None

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 from typer import Option
 
 import bqrl
-from bqrl.checks import number, whole
 from bqrl.cli.output import Note, warn
 from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import QUIET_SECONDS, ProgressBar
@@ -25,7 +24,6 @@ from bqrl.planners.plan import GAP_TOL, Plan, check_levels
 from bqrl.planners.target import MAX_BYTES, exact_grid, plan_from_curve, risk_neutral
 from bqrl.results.plans import MAX_SHARES, Solved, in_one_line, level_table, plan_document, plan_files, plan_result
 from bqrl.results.result import check_folder
-from bqrl.results.words import Words
 from bqrl.study.watch import in_words
 
 CHOICES = ("radius", "attitude", "randomized", "secondary", "arithmetic", "points", "gap", "max_nodes")
@@ -75,7 +73,20 @@ class Solve(ProblemOptions):
         if self.radius is not None and self.radius > DIAMETER:
             warn(f"--radius {self.radius:g} has the effect of {DIAMETER:g}, the largest distance of rows")
         with ProgressBar() as watch:
-            solved, result = solve_levels(words, mdp, taus, settings, watch), None
+            begun, seconds, neutral, result = time.perf_counter(), forecast(mdp, settings), None, None
+            if seconds > QUIET_SECONDS:
+                watch.say(f"planning takes about {in_words(float(f'{seconds:.1g}'))}")
+            plans = plan_levels(mdp, taus, settings, watch)
+            watch.phase("comparing with the risk-neutral policy")
+            if self.planner != "expected":  # on a grid as fine as that of the plans
+                grids = (getattr(plan.policy, "grid", None) for plan in plans)
+                finest = max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
+                policy, law, upper = risk_neutral(mdp, finest)
+                neutral = (policy, law, upper or law)
+            solved = Solved(
+                words=words, mdp=mdp, plans=tuple(plans), neutral=neutral, settings=settings,
+                curve=plans[-1].details.get("curve"), seconds=time.perf_counter() - begun,
+            )  # fmt: skip
             if self.out is not None:
                 result = plan_result(with_chart_data(solved, watch))
         document = plan_document(solved)
@@ -95,38 +106,12 @@ class Solve(ProblemOptions):
         limit = self.max_memory if self.memory is None else self.memory
         if limit is not None and not 0.0 < limit * 2**30 < math.inf:
             raise ArgumentError(f"--max-memory must be a number of GiB above 0, got {limit:g}")
-        if self.points is not None:  # also where the problem would not use it
-            whole(self.points, "--points", 2)
-        if self.gap is not None:
-            number(self.gap, "--gap", 0.0, ends="()")
         found = self.problem_settings() | {name: getattr(self, name) for name in ("tau", "beta", "planner", *CHOICES)}
         found |= {"max_bytes": None if limit is None else limit * 2**30}
         return found | ({"randomized": False} if self.exact else {})
 
 
-def solve_levels(
-    words: Words, mdp: bqrl.MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar
-) -> Solved:
-    """The plans of all levels, and the risk-neutral policy."""
-    begun = time.perf_counter()
-    seconds = forecast(mdp, settings)
-    if seconds > QUIET_SECONDS:
-        watch.say(f"planning takes about {in_words(float(f'{seconds:.1g}'))}")
-    plans = _plans(mdp, taus, settings, watch)
-    watch.phase("comparing with the risk-neutral policy")
-    neutral = None
-    if settings["planner"] != "expected":  # on a grid as fine as that of the plans
-        grids = (getattr(plan.policy, "grid", None) for plan in plans)
-        finest = max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
-        policy, law, upper = risk_neutral(mdp, finest)
-        neutral = (policy, law, upper or law)
-    return Solved(
-        words=words, mdp=mdp, plans=tuple(plans), neutral=neutral, settings=settings,
-        curve=plans[-1].details.get("curve"), seconds=time.perf_counter() - begun,
-    )  # fmt: skip
-
-
-def _plans(mdp: bqrl.MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> list[Plan]:
+def plan_levels(mdp: bqrl.MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> list[Plan]:
     """Plans by level; for the plain quantile one sweep serves them all."""
     planner, beta, options = settings["planner"], settings["beta"], _given(settings, *CHOICES, "max_bytes")
     curve_alone = options.keys() <= {*LIMITS, "randomized", "arithmetic"} and options["arithmetic"] == "float"

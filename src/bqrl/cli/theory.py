@@ -12,11 +12,10 @@ from bqrl.cli.output import Command, Note, study_folder
 from bqrl.cli.progress import ProgressBar
 from bqrl.experiments.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
 from bqrl.results.result import chart_files, check_folder
-from bqrl.results.words import listed
 from bqrl.study.papers import paper_file
 from bqrl.study.settings import read_settings
 
-ONLY = f"One of {listed(list(EXPERIMENTS))}; may be given several times."
+ONLY = f"{', '.join(EXPERIMENTS)}; may be given several times."
 
 
 @dataclass(frozen=True, kw_only=True)
