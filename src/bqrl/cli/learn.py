@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
@@ -47,9 +48,8 @@ class RunOptions(ProblemOptions):
     seed: Annotated[int, Option(help="Seed of the first run.")] = 42
     workers: Processes = 1
     delta: Annotated[float, Option(help="Error probability of the confidence radii.")] = 0.05
-
     log: Annotated[bool, Option("--log", help="Write one JSON line per episode into the folder of --out.")] = False
-    tensorboard: Annotated[bool, Option("--tensorboard", help="Write scalars for TensorBoard there.")] = False
+    tensorboard: Annotated[bool, Option("--tensorboard", help="Write scalars for TensorBoard there, too.")] = False
 
     def run_learners(self, entries: Sequence[Entry], chosen: Mapping[str, Any], *, alone: bool = False) -> None:
         """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
@@ -86,12 +86,9 @@ class RunOptions(ProblemOptions):
                 watch.phase("drawing")
                 records = list(chain.from_iterable(experiment.records.values()))
                 for stem, record in zip(stems, records, strict=True) if self.tensorboard else ():
-                    with TensorBoard(self.out / "tensorboard" / stem) as board:
-                        for t, numbers in enumerate(episode_numbers(record)):
-                            board(t, numbers)
-                result = learning.learning_result(
-                    found, document, dict(zip(logs, map(json_lines, records), strict=False))
-                )
+                    write_scalars(self.out / "tensorboard" / stem, record)
+                files = dict(zip(logs, map(json_lines, records), strict=False))
+                result = learning.learning_result(found, document, files)
         table, words = learning.main_table(found, document), problem.words
         lines = [document["meaning"], Note(table.caption)]
         for pair in document["beats"][:1]:
@@ -131,3 +128,10 @@ def json_lines(record: Record) -> bytes:
     """One JSON object per episode; NaN becomes null."""
     numbers = episode_numbers(record)
     return "".join(to_json({"episode": t} | one, indent=None) + "\n" for t, one in enumerate(numbers)).encode()
+
+
+def write_scalars(folder: Path, record: Record) -> None:
+    """Write the numbers of every episode for TensorBoard."""
+    with TensorBoard(folder) as board:
+        for t, numbers in enumerate(episode_numbers(record)):
+            board(t, numbers)
