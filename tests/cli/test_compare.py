@@ -23,6 +23,12 @@ def test_everyone_is_compared_unless_told(cli):
         assert wanted in out
 
 
+def test_learners_are_read_with_their_parameters():
+    given = ["q-learning:epsilon=0.5,0.1,learning_rate=0.2", " ucb-bqrl : planner=greedy"]
+    params = {"epsilon": (0.5, 0.1), "learning_rate": 0.2}
+    assert read_learners(given) == [("q-learning", params), ("ucb-bqrl", {"planner": "greedy"})]
+
+
 def test_compare_measures_every_learner_as_learn_does(cli, tiny, tmp_path):
     chosen = ("--learner", "ucbvi", "--learner", "q-learning:epsilon=0.5,0.1,learning_rate=0.2")
     code, out, err = cli(

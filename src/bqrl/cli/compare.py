@@ -37,11 +37,7 @@ class Compare(RunOptions):
 
 
 def read_learners(given: Sequence[str]) -> list[Entry]:
-    """Learners with their parameters; each may be given once.
-
-    >>> read_learners(["q-learning:epsilon=0.5,0.1,learning_rate=0.2"])
-    [('q-learning', {'epsilon': (0.5, 0.1), 'learning_rate': 0.2})]
-    """
+    """Learners with their parameters, from texts such as "ucb-bqrl:planner=greedy,c_conf=0.01", each given once."""
     entries: list[Entry] = []
     for text in given:
         name, _, rest = (part.strip() for part in text.partition(":"))

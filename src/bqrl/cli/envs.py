@@ -61,11 +61,7 @@ class Envs(Command):
 
 
 def describe(name: str, *, large: bool = True) -> dict[str, Any]:
-    """Name, sizes, units, one line, and the best achievable quantiles of a problem.
-
-    `optimum` holds one entry per level: the value, a proven upper bound, and whether rounding can have changed it. It is
-    empty for large problems unless `large`, and for problems whose data are not installed; `missing` then says why.
-    """
+    """Name, sizes, units, one line, and the best achievable quantiles of a problem, or why these are `missing`."""
     problem = about(name)
     found: dict[str, Any] = {
         "name": problem.name, "id": problem.id, "states": None, "actions": None, "horizon": None, "transitions": None,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -16,7 +15,6 @@ from bqrl.logs.fit import fit
 from bqrl.planners.plan import check_levels
 from bqrl.results.estimates import FILES, fit_document, fit_result
 from bqrl.results.result import check_folder
-from bqrl.results.words import Words
 
 ARGUMENTS = ("columns", "horizon", "discount", "start", "stationary", "support", "reward_range", "ends", "reward_by")
 SHOWN = 5  # limiting rows printed
@@ -51,22 +49,16 @@ class Fit(WordOptions):
         settings = {"log": str(self.log), "tau": self.tau, "confidence": self.confidence, **asked}
         content = fit_document(estimate, promise, words)
         result = fit_result(content, words, settings, estimate, promise, draw=self.out is not None)
-        table = result.tables["policies"]
-        lines = [*(line.text for line in result.lines), Note(table.caption), *_notes(content, words)]
+        table, limits = result.tables["policies"], content["limits"]
+        lines = [*(line.text for line in result.lines), Note(table.caption)]
+        if limits:
+            target = words.amount(f"{limits[0]['target']:.6g}")
+            lines.append(f"What limits the promise (share of the probability of missing {target}):")
+        for row in limits[:SHOWN]:
+            stage = "" if row["stage"] is None else f"{words.stage} {row['stage']}, "
+            visits = f"{words.count('visit', row['visits'])}, costs {row['cost']:.3g}"
+            lines.append(Note(f"{stage}state {row['state']}, action {row['action']}: {visits}"))
+        for one in content["projection"]:
+            value = words.amount(f"{one['value']:.6g}")
+            lines.append(f"Projection, not a promise: {value} with {one['factor']} times the data.")
         self.conclude(result.details, result, table=table, lines=lines)
-
-
-def _notes(content: Mapping[str, Any], words: Words) -> list[str]:
-    """What limits the promise, and what more data would promise."""
-    rows, found = content["limits"], list[str]()
-    if rows:
-        target = words.amount(f"{rows[0]['target']:.6g}")
-        found.append(f"What limits the promise (share of the probability of missing {target}):")
-    for row in rows[:SHOWN]:
-        stage = "" if row["stage"] is None else f"{words.stage} {row['stage']}, "
-        visits = f"{words.count('visit', row['visits'])}, costs {row['cost']:.3g}"
-        found.append(Note(f"{stage}state {row['state']}, action {row['action']}: {visits}"))
-    for one in content["projection"]:
-        value = words.amount(f"{one['value']:.6g}")
-        found.append(f"Projection, not a promise: {value} with {one['factor']} times the data.")
-    return found

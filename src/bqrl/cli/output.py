@@ -34,14 +34,10 @@ def _folder(given: str) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command: its fields are its options. Its subclasses carry it out in `run`."""
+    """What every command takes and how it ends. Fields are options, and `run` of a subclass carries the command out."""
 
     out: Annotated[Path | None, Option(metavar="DIR", parser=_folder, help="Folder for the result's files.")] = None
     as_json: Annotated[bool, Option("--json", help="Print one JSON document and nothing else.")] = False
-
-    def run(self) -> None:
-        """Carry out the command."""
-        raise NotImplementedError
 
     def conclude(
         self, document: Any, result: Result | None, *, header: str = "", table: Table | None = None, lines: Sequence[str] = ()
@@ -62,8 +58,6 @@ class Command:
 
 class Note(str):
     """A remark, which is printed in grey and indented."""
-
-    __slots__ = ()
 
 
 def study_folder(out: Path | None, name: str, *, quick: bool) -> Path:

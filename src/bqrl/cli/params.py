@@ -18,21 +18,13 @@ def column_names(text: str | None) -> dict[str, str] | None:
 
 
 def read_params(given: Iterable[str]) -> dict[str, Any]:
-    """Parameters from texts such as "c_conf=0.01".
-
-    >>> read_params(["c-conf=0.01", "planner=greedy"])
-    {'c_conf': 0.01, 'planner': 'greedy'}
-    """
+    """Parameters from texts such as "c_conf=0.01" or "c-conf=0.01"."""
     found = _pairs(given, "a parameter of a learner must be given as name=value", "c_conf=0.01")
     return {name: read_value(text) for name, text in found.items()}
 
 
 def read_value(text: str) -> Any:
-    """A number, a word such as true or none, several of these as a tuple, or else the text itself.
-
-    >>> read_value("3"), read_value("theory"), read_value("0.5,0.1"), read_value("yes")
-    (3, 'theory', (0.5, 0.1), True)
-    """
+    """A number, a word such as true or none, several of these as a tuple ("0.5,0.1"), or else the text itself."""
     if text.lower() in WORDS:
         return WORDS[text.lower()]
     for kind in (int, float):
