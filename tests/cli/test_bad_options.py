@@ -8,7 +8,7 @@ from helpers import TINY_CSV, assert_refused
 # Arguments, and what the one line says.
 SOLVE = {
     "AssetSeling --tau 0.1": "did you mean 'AssetSelling'?",
-    "zzz --tau 0.1": "problems: AmericanPut, AssetSelling",
+    "zzz --tau 0.1": "choose from AmericanPut, AssetSelling",
     "tiny.jsn --tau 0.1": "neither a model file",
     "tinny.json --tau 0.1": "there is no file tinny.json; did you mean 'tiny.json'?",
     "empty.csv --tau 0.1": "empty.csv: expected a header such as state,action,next_state",
@@ -27,11 +27,11 @@ SOLVE = {
     "tiny.json --tau 0.1 --max-memory 0": "--max-memory must be a number of GiB above 0, got 0",
     "tiny.json --tau 0.1 --max-memory -1": "--max-memory must be a number of GiB above 0, got -1",
     "tiny.json --tau 0.1 --max-memory inf": "--max-memory must be a number of GiB above 0, got inf",
-    "tiny.json --tau 0.1 --gap -1": "--gap must be a number above 0, got -1",
-    "tiny.json --tau 0.1 --gap 0": "--gap must be a number above 0, got 0",
-    "tiny.json --tau 0.1 --gap nan": "--gap must be a number above 0, got nan",
-    "tiny.json --tau 0.1 --points 0": "--points must be a whole number at least 2, got 0",
-    "tiny.json --tau 0.1 --points -5": "--points must be a whole number at least 2, got -5",
+    "tiny.json --tau 0.1 --gap -1": "gap must be a number above 0, got -1 (--gap)",
+    "tiny.json --tau 0.1 --gap 0": "gap must be a number above 0, got 0 (--gap)",
+    "tiny.json --tau 0.1 --gap nan": "gap must be a number above 0, got nan (--gap)",
+    "tiny.json --tau 0.1 --points 0": "points must be a whole number at least 2, got 0 (--points)",
+    "tiny.json --tau 0.1 --points -5": "points must be a whole number at least 2, got -5 (--points)",
     "tiny.json": "--tau",
     "tiny.json --tau 0.1 --start outt": "start must name a state, got 'outt'; did you mean 'out'?",
     "tiny.json --tau 0.1 --planner targt": "did you mean 'target'?",
@@ -43,7 +43,7 @@ SOLVE = {
     "tiny.json --tau 0.1 --arithmetic octal": "arithmetic must be",
     "tiny.json --tau 0.1 --horizon 0": "horizon must be a whole number at least 1",
     "tiny.json --tau 0.1 --discount 2": "discount must be a number in (0, 1]",
-    "tiny.json --tau 0.1 --points 1": "--points must be a whole number at least 2, got 1",
+    "tiny.json --tau 0.1 --points 1": "points must be a whole number at least 2, got 1 (--points)",
     "tiny.json --tau 0.1 --points 50 --max-memory 1e-9": "raise max_bytes (--max-memory)",
     "tiny.json --tau 0.1 --out empty.csv/here": "cannot write to the folder",
     "tiny.json --tau 0.1 --out empty.csv": "cannot write to the folder empty.csv: empty.csv is a file; name a folder",
@@ -87,7 +87,6 @@ LEARN = LEARN_OR_COMPARE | {
     "tiny.json --learner ucbvi --planner greedy": "expected a parameter of ucbvi, got 'planner'",
     "tiny.json --learner ucb-bqrl --planner gredy": "planner must be one of 'target', 'greedy', 'frontier'",
     "tiny.json --log": "--log writes into a folder; name it with --out DIR",
-    "tiny.json --tensorboard --out o --workers 2": "it requires --workers 1, got 2",
     "tiny.json --tensorboard": "--tensorboard writes into a folder; name it with --out DIR",
 }
 COMPARE = LEARN_OR_COMPARE | {

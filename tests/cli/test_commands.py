@@ -1,6 +1,5 @@
 """`bqrl`: commands, exit codes, and errors as one line."""
 
-import inspect
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from helpers import one_line
 
 import bqrl
 from bqrl.cli import main
-from bqrl.cli.commands import flat, message_of
+from bqrl.cli.commands import command_of, message_of
+from bqrl.cli.output import Command
 from bqrl.errors import ArgumentError, SizeError
 
 
@@ -39,7 +39,7 @@ def test_an_interrupt_is_one_line_and_130(cli, tiny, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bqrl.cli.solve.solve_levels", interrupt)
+    monkeypatch.setattr("bqrl.cli.solve.plan_levels", interrupt)
     assert cli("solve", tiny, "--tau", 0.1) == (130, "", "bqrl: interrupted\n")
 
 
@@ -47,7 +47,7 @@ def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("bqrl.cli.solve.solve_levels", fail)
+    monkeypatch.setattr("bqrl.cli.solve.plan_levels", fail)
     code, out, err = cli("solve", tiny, "--tau", 0.1)
     assert (code, out) == (1, "")
     assert err == "bqrl: unexpected RuntimeError: two lines; BQRL_DEBUG=1 shows where\n"
@@ -67,23 +67,29 @@ def test_a_message_names_the_option_of_its_argument():
     assert message_of(FileNotFoundError(2, "No such file", "x.csv"), "solve") == "x.csv: No such file"
 
 
-def test_groups_of_options_become_options_of_the_command():
-    @dataclass
-    class Group:
+def test_the_fields_of_a_command_and_of_its_bases_are_its_options():
+    seen = []
+
+    @dataclass(frozen=True, kw_only=True)
+    class Base(Command):
         first: Annotated[str, typer.Argument()]
         second: Annotated[int, typer.Option()] = 3
 
-    seen = []
-
-    def command(*, third: Annotated[float, typer.Option()] = 0.5, group: Group) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Own(Base):
         """What it does."""
-        seen.append((third, group))
 
-    call = flat(command)
-    assert list(inspect.signature(call).parameters) == ["third", "first", "second"]
-    assert call.__doc__ == "What it does."
-    call(third=0.1, first="x", second=4)
-    assert seen == [(0.1, Group("x", 4))]
+        second: Annotated[int, typer.Option()] = 4
+        third: Annotated[float, typer.Option()] = 0.5
+
+        def run(self):
+            seen.append(self)
+
+    command = command_of(Own)
+    assert (command.name, command.help) == ("own", "What it does.")
+    assert [one.name for one in command.params] == ["second", "third", "first", "out", "as_json"]
+    command(["x", "--third", "0.1", "--json"], standalone_mode=False)
+    assert seen == [Own(first="x", second=4, third=0.1, as_json=True)]
 
 
 def test_version_and_help(cli):

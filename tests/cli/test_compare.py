@@ -7,7 +7,7 @@ import pytest
 from helpers import SHORT, strict
 
 import bqrl
-from bqrl.cli.compare import EVERYONE, read_learners, spelled
+from bqrl.cli.compare import EVERYONE, read_learners
 from bqrl.learners.run import LEARNERS
 from bqrl.planners.convert import uniform
 from bqrl.results.result import read
@@ -17,21 +17,27 @@ def test_everyone_is_compared_unless_told(cli):
     entries = read_learners(EVERYONE)
     assert {learner for learner, _ in entries} == set(LEARNERS)
     assert [params for _, params in entries if params] == [{"planner": "greedy"}]
-    assert [spelled(*entry) for entry in entries] == list(EVERYONE)
     code, out, err = cli("compare", "AssetSelling", "--tau", 0.5, "--episodes", 8, "--seeds", 1, "--workers", 1)
     assert (code, err) == (0, "")
     for wanted in ("UCB-BQRL, greedy planner", "SARSA", "TRPO", "Thompson", "best possible", "random play"):
         assert wanted in out
 
 
+def test_learners_are_read_with_their_parameters():
+    given = ["q-learning:epsilon=0.5,0.1,learning_rate=0.2", " ucb-bqrl : planner=greedy"]
+    params = {"epsilon": (0.5, 0.1), "learning_rate": 0.2}
+    assert read_learners(given) == [("q-learning", params), ("ucb-bqrl", {"planner": "greedy"})]
+
+
 def test_compare_measures_every_learner_as_learn_does(cli, tiny, tmp_path):
     chosen = ("--learner", "ucbvi", "--learner", "q-learning:epsilon=0.5,0.1,learning_rate=0.2")
     code, out, err = cli(
-        "compare", tiny, "--tau", 0.4, *SHORT, *chosen, "--workers", 1, "--out", tmp_path / "o", "--json"
+        "compare", tiny, "--tau", 0.4, *SHORT, *chosen, "--workers", 1, "--out", tmp_path / "o", "--log", "--json"
     )
     assert (code, err) == (0, "")
     found = strict(out)
     assert found == read(tmp_path / "o").details
+    assert found["settings"]["learners"] == list(chosen[1::2])
     assert [one["label"] for one in found["learners"]] == ["UCBVI", "Q-learning, epsilon=0.5,0.1, learning_rate=0.2"]
     alone = strict(cli("learn", tiny, "--tau", 0.4, *SHORT, "--learner", "ucbvi", "--json")[1])
     assert found["learners"][0]["runs"] == alone["learners"][0]["runs"]
@@ -40,6 +46,10 @@ def test_compare_measures_every_learner_as_learn_does(cli, tiny, tmp_path):
     named = {"learners.csv", "beats.csv", "curves.csv", "promises.png", "gaps.pdf"}
     assert {"record_ucbvi_seed42.npz", "record_ucbvi_seed43.npz"} | named <= set(os.listdir(tmp_path / "o"))
     assert "record_q-learning_epsilon-0.5-0.1_learning_rate-0.2_seed42.npz" in os.listdir(tmp_path / "o")
+    for seed in (42, 43):  # as --log of learn
+        lines = (tmp_path / "o" / f"episodes_ucbvi_seed{seed}.jsonl").read_text().splitlines()
+        record = bqrl.Record.load(tmp_path / "o" / f"record_ucbvi_seed{seed}.npz")
+        assert [strict(line)["return"] for line in lines] == record.returns.tolist()
     assert cli("report", tmp_path / "o")[0] == 0
     page = (tmp_path / "o" / "report.html").read_text()
     assert found["meaning"] in page

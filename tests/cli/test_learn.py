@@ -201,9 +201,13 @@ def test_tensorboard_is_an_extra(cli, tiny, tmp_path, monkeypatch):
     assert cli(*asked)[0] == 0
     assert [(tag, step) for _, tag, step in written if tag == "return"] == [("return", t) for t in range(4)]
     assert {folder for folder, _, _ in written} == {str(tmp_path / "o" / "tensorboard" / "seed42")}
-    live, written[:] = sorted(written), []
+    first, written[:] = sorted(written), []
     assert cli(*asked)[0] == 0  # the run is stored, and its episodes come from the record
-    assert sorted(written) == live
+    assert sorted(written) == first
+    written.clear()
+    assert cli(*asked, "--seeds", 2, "--workers", 2)[0] == 0  # each run has a folder of its own
+    assert [step for folder, tag, step in written if (folder[-2:], tag) == ("43", "return")] == [0, 1, 2, 3]
+    assert {entry for entry in written if entry[0][-2:] == "42"} == set(first)
 
 
 def written(folder):

@@ -6,7 +6,7 @@ import sys
 import pytest
 from helpers import TINY_CSV
 
-from bqrl.cli.output import PIPED_WIDTH, Note, conclude, show
+from bqrl.cli.output import PIPED_WIDTH, Command, Note, show
 from bqrl.results.result import Result, Table, read
 
 
@@ -50,22 +50,22 @@ def test_one_thing_is_not_called_several(cli, tmp_path):
 def test_a_command_ends_with_its_folder_its_text_and_what_was_left_out(capsys, tmp_path):
     result = Result(kind="plan", title="t", left_out=["no charts"])
     shown = {"header": "Head", "table": Table([{"n": 1}]), "lines": ["One.", Note("a remark")]}
-    conclude({"n": 1}, lambda _: result, tmp_path / "o", as_json=False, **shown)
+    Command(out=tmp_path / "o").conclude({"n": 1}, result, **shown)
     out, err = capsys.readouterr()
     report = f"Wrote {tmp_path / 'o'}; `bqrl report {tmp_path / 'o'}` makes a page of it."
     assert out.splitlines() == ["Head", "n", "─", "1", "", "One.", "  a remark", report]
     assert err == "bqrl: no charts\n"
     assert read(tmp_path / "o").left_out == ["no charts"]
-    conclude({"n": float("nan")}, lambda _: result, tmp_path / "o", as_json=True, **shown)
+    Command(out=tmp_path / "o", as_json=True).conclude({"n": float("nan")}, result, **shown)
     assert capsys.readouterr() == ('{\n  "n": null\n}\n', "bqrl: no charts\n")
-    conclude({}, pytest.fail, None, as_json=False, lines=["Done."])  # without a folder no result is made
+    Command().conclude({}, result, lines=["Done."])  # without a folder nothing is written
     assert capsys.readouterr() == ("Done.\n", "")
 
 
 def test_nothing_is_printed_if_the_folder_cannot_be_written(capsys, tmp_path):
     (tmp_path / "result.json").write_text("mine")
     with pytest.raises(FileExistsError, match="was not written by bqrl"):
-        conclude({}, lambda _: Result(kind="plan", title="t"), tmp_path, as_json=True)
+        Command(out=tmp_path, as_json=True).conclude({}, Result(kind="plan", title="t"))
     assert capsys.readouterr() == ("", "")
 
 

@@ -11,7 +11,7 @@ import pytest
 from helpers import TINY_CSV, assert_refused, one_line
 
 import bqrl
-from bqrl.cli.solve import sentences
+from bqrl.cli.solve import forecast, sentences
 from bqrl.results.result import read
 
 
@@ -266,8 +266,14 @@ def test_old_options_warn_and_name_the_new_ones(cli, tiny):
 
 def test_an_old_option_beside_its_new_form_is_refused(cli, tiny):
     asked = ["solve", tiny, "--tau", 0.5, "--beta", 0.25]
-    assert_refused(cli(*asked, "--exact", "--randomized"), "--exact means --no-randomized, got also --randomized")
-    assert_refused(cli(*asked, "--memory", 1, "--max-memory", 2), "--memory is the old name of --max-memory, got both")
+    assert_refused(
+        cli(*asked, "--exact", "--randomized"),
+        "--exact is the old name of --no-randomized",
+    )
+    assert_refused(
+        cli(*asked, "--memory", 1, "--max-memory", 2),
+        "--memory is the old name of --max-memory",
+    )
     assert cli(*asked, "--exact", "--no-randomized")[0] == 0
 
 
@@ -281,3 +287,25 @@ def test_a_huge_memory_limit_is_refused_in_one_line(cli, tiny):
     code, _, err = cli("solve", tiny, "--tau", 0.5, "--max-memory", "1e300")
     assert (code, one_line(err)) == (2, True)
     assert "--max-memory must be" in err
+
+
+def test_forecast_grows_with_what_is_asked():
+    plain = {"tau": [0.1], "beta": 0.0, "planner": "target", "points": None, "max_bytes": None, "arithmetic": "float"}
+    mdp = bqrl.envs.make("AssetSelling")
+    seconds = forecast(mdp, plain)
+    assert 0 < seconds < 0.1
+    more = ({"points": 10_000}, {"beta": 0.05}, {"radius": 0.1}, {"secondary": "mean"}, {"arithmetic": "rational"})
+    for one in more:
+        assert forecast(mdp, plain | one) > seconds
+    assert forecast(mdp, plain | {"tau": [0.1, 0.5]}) > seconds
+    assert forecast(mdp, plain | {"planner": "frontier"}) == 0
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(41.3, "about 40 s"), (413.0, "about 6 min 40 s"), (1.0, "")])
+def test_a_long_plan_is_announced_at_a_terminal(cli, tiny, monkeypatch, seconds, said):
+    monkeypatch.setattr("bqrl.cli.solve.forecast", lambda *_: seconds)
+    assert cli("solve", tiny, "--tau", 0.4)[2] == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    err = cli("solve", tiny, "--tau", 0.4)[2]
+    assert (f"planning takes {said}" in err) if said else ("about" not in err)

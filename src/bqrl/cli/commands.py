@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import is_dataclass
+from collections.abc import Sequence
 from importlib import import_module
-from inspect import Parameter, Signature, signature
+from inspect import Signature, get_annotations, signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 from bqrl import __version__
-from bqrl.checks import nearest
+from bqrl.checks import nearest, shown
 
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # the last: an extra is not installed
 COMMANDS = ("solve", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
-RENAMED = {
-    "max_bytes": "--max-memory",
-    "experiment": "--only",
-}  # arguments of the library whose option has another name
+RENAMED = {"max_bytes": "max_memory", "experiment": "only"}  # arguments of the library whose option has another name
+KINDS = {"float": "a number", "int": "a whole number"}  # of options, by the first word of pydantic's type of an error
 
 
 class LazyCommands(TyperGroup):
@@ -38,34 +35,22 @@ class LazyCommands(TyperGroup):
         """Return the command of that name."""
         if cmd_name not in COMMANDS:
             ctx.fail(f"there is no command {cmd_name!r}{nearest(cmd_name, COMMANDS)}")
-        return command_of(cmd_name)
+        return command_of(getattr(import_module(f"bqrl.cli.{cmd_name}"), cmd_name.capitalize()))
 
 
-def command_of(name: str) -> Any:
-    """The command of that name: a function of the module of the same name."""
-    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name)(flat(getattr(import_module(f"bqrl.cli.{name}"), name)))
-    return typer.main.get_command(alone)
-
-
-def flat(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with each parameter that is a dataclass of options replaced by these options."""
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
-    listed: list[Parameter] = []
-    for name, parameter in signature(command).parameters.items():
-        inner = signature(groups[name]).parameters.values() if name in groups else [parameter]
-        types = get_type_hints(groups[name], include_extras=True) if name in groups else hints
-        listed += [one.replace(kind=Parameter.KEYWORD_ONLY, annotation=types[one.name]) for one in inner]
+def command_of(kind: type[Any]) -> Any:
+    """The command of a class: its fields are the options, its own before those of its bases."""
+    hints, parameters = get_type_hints(kind, include_extras=True), signature(kind).parameters
+    names = dict.fromkeys(name for base in kind.__mro__ for name in get_annotations(base))
 
     def call(**given: Any) -> None:
-        for name, kind in groups.items():
-            given[name] = kind(**{field: given.pop(field) for field in signature(kind).parameters})
-        command(**given)
+        kind(**given).run()
 
-    call.__signature__ = Signature(listed)  # type: ignore[attr-defined]
-    call.__annotations__, call.__doc__ = {one.name: one.annotation for one in listed}, command.__doc__
-    return call
+    call.__signature__ = Signature([parameters[name].replace(annotation=hints[name]) for name in names])  # type: ignore[attr-defined]
+    call.__annotations__, call.__doc__ = hints, kind.__doc__
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(kind.__name__.lower())(call)
+    return typer.main.get_command(alone)
 
 
 app = typer.Typer(
@@ -98,48 +83,33 @@ def run(arguments: list[str]) -> int:
     """Exit code of a command line; what went wrong goes to stderr as one line."""
     try:
         code = app(args=arguments, prog_name="bqrl", standalone_mode=False)
-    except KeyboardInterrupt:
-        code = 130
-    except BAD_INPUT as fault:
-        return _fail(message_of(fault, *arguments[:1]), 2, fault)
+        message = "interrupted" if code == 130 else ""
+    except (KeyboardInterrupt, typer.Abort):
+        code, message = 130, "interrupted"
     except Exception as fault:
-        if hasattr(fault, "format_message"):  # an option or a command that does not exist: typer's own usage error
-            return _fail(usage_of(fault), 2, fault)
-        if type(fault).__name__ == "Abort":
-            return _fail("interrupted", 130, fault)
-        kind = type(fault).__name__
-        return _fail(f"unexpected {kind}: {fault or 'no message'}; BQRL_DEBUG=1 shows where", 1, fault)
-    if code == 130:
-        typer.echo("bqrl: interrupted", err=True)
+        if os.environ.get("BQRL_DEBUG"):
+            raise
+        code, message = 2, message_of(fault, *arguments[:1])
+        if not (isinstance(fault, BAD_INPUT) or hasattr(fault, "format_message")):
+            code, message = 1, f"unexpected {type(fault).__name__}: {message}; BQRL_DEBUG=1 shows where"
+    if message:
+        typer.echo(f"bqrl: {' '.join(message.split())}", err=True)
     return code if isinstance(code, int) else 0
 
 
-def _fail(message: str, code: int, fault: BaseException) -> int:
-    if os.environ.get("BQRL_DEBUG"):
-        raise fault
-    typer.echo(f"bqrl: {' '.join(message.split())}", err=True)
-    return code
-
-
-def usage_of(fault: Any) -> str:
-    """What is wrong with an option; the words of pydantic, which newer versions of typer use, leave out the value given."""
-    problems = getattr(fault.__cause__, "errors", None)
-    if not callable(problems):
-        return str(fault.format_message())
-    first, name = problems()[0], max(fault.param.opts, key=len)
-    wanted = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
-    if first["type"] in wanted:
-        return f"{name} must be {wanted[first['type']]}, got {str(first['input'])[:60]!r}"
-    return f"{fault.format_message()}, got {str(first['input'])[:60]!r}"
-
-
-def message_of(fault: BaseException, command: str = "") -> str:
+def message_of(fault: Any, command: str = "") -> str:
     """The error's message, with the option of the command that the argument named by the error belongs to."""
+    if hasattr(fault, "format_message"):  # typer's own usage error; its words leave out the value that was given
+        wrong = next(iter(getattr(fault.__cause__, "errors", list)()), None)
+        if wrong is None:
+            return str(fault.format_message())
+        kind = KINDS.get(wrong["type"].partition("_")[0], "of another kind")
+        return f"{max(fault.param.opts, key=len)} must be {kind}, got {shown(wrong['input'])}"
     if isinstance(fault, OSError) and fault.strerror and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"
     message, name = str(fault) or type(fault).__name__, getattr(fault, "name", None)
     if name is None or command not in COMMANDS:
         return message
-    options = {one.name: max(one.opts, key=len) for one in command_of(command).params if one.opts[0].startswith("-")}
-    option = options.get(name, RENAMED.get(name, ""))
-    return message if option not in options.values() or option in message else f"{message} ({option})"
+    options = {one.name: max(one.opts, key=len) for one in LazyCommands().get_command(None, command).params}
+    option = options.get(name, options.get(RENAMED.get(name, ""), ""))
+    return f"{message} ({option})" if option.startswith("-") and option not in message else message

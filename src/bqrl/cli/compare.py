@@ -4,71 +4,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
-import typer
+from typer import Option
 
-from bqrl.cli.learn import Delta, Entry, Episodes, Processes, Seed, Seeds, Tau, run_learners
-from bqrl.cli.output import Json, Out
+from bqrl.cli.learn import Entry, Processes, RunOptions, Seeds
 from bqrl.cli.params import read_params
-from bqrl.cli.problem import ProblemOptions
-from bqrl.results.learning import in_text
+from bqrl.errors import ArgumentError
 
 EVERYONE = (
     "psrl", "ucb-bqrl", "ucb-bqrl:planner=greedy", "ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo",
 )  # fmt: skip
+LEARNER = "A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. All of them unless given."
 
 
-def compare(
-    *,
-    tau: Tau = 0.1,
-    learner: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--learner",
-            metavar="NAME[:PARAM=VALUE,...]",
-            help="A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. All of them unless given.",
-        ),
-    ] = None,
-    episodes: Episodes = 2000,
-    seeds: Seeds = 20,
-    seed: Seed = 42,
-    workers: Processes = 2,
-    delta: Delta = 0.05,
-    asked: ProblemOptions,
-    out: Out = None,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Compare(RunOptions):
     """Compare learners on common noise: the randomness of a run depends on its seed, not on the learner.
 
     Seeds count from --seed, here 42; bqrl.compare(seeds=20) of the Python library counts from 0.
     """
-    entries = read_learners(learner or EVERYONE)
-    settings = {
-        "tau": tau, "learners": [spelled(*entry) for entry in entries], "episodes": episodes, "seed": seed,
-        "seeds": seeds, "delta": delta,
-    }  # fmt: skip
-    run_learners(asked, entries, settings, workers, out, as_json=as_json, alone=False)
+
+    learner: Annotated[list[str] | None, Option(metavar="NAME[:PARAM=VALUE,...]", help=LEARNER)] = None
+    seeds: Seeds = 20
+    workers: Processes = 2
+
+    def run(self) -> None:
+        """Run several learners."""
+        learners = list(self.learner or EVERYONE)
+        self.run_learners(read_learners(learners), {"learners": learners})
 
 
 def read_learners(given: Sequence[str]) -> list[Entry]:
-    """Learners with their parameters; each may be given once.
-
-    >>> read_learners(["q-learning:epsilon=0.5,0.1,learning_rate=0.2"])
-    [('q-learning', {'epsilon': (0.5, 0.1), 'learning_rate': 0.2})]
-    """
+    """Learners with their parameters, from texts such as "ucb-bqrl:planner=greedy,c_conf=0.01", each given once."""
     entries: list[Entry] = []
     for text in given:
         name, _, rest = (part.strip() for part in text.partition(":"))
         params = re.split(",(?=[^,]*=)", rest) if rest else []  # a part without "=" belongs to the value before it
         entry = (name, read_params(params))
         if entry in entries:
-            raise ValueError(f"the learner {text!r} is given twice")
+            raise ArgumentError(f"the learner {text!r} is given twice; drop one of them")
         entries.append(entry)
     return entries
-
-
-def spelled(learner: str, params: dict[str, Any]) -> str:
-    """A learner as the command line writes it."""
-    listed = ",".join(f"{key}={in_text(value)}" for key, value in params.items())
-    return f"{learner}:{listed}" if listed else learner

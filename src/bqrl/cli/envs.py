@@ -2,78 +2,66 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from bqrl.checks import choice
-from bqrl.cli.output import Json, Out, is_terminal, print_json, show
-from bqrl.envs import about, make
-from bqrl.envs import names as known
+from bqrl.cli.output import Command, at_terminal, print_json, show
+from bqrl.envs import about, make, names
+from bqrl.planners.plan import GAP_TOL
 from bqrl.planners.target import guarantee_curve, plan_from_curve
 from bqrl.results.result import Result, Table, check_folder, write
 
-LEVELS = (0.05, 0.1, 0.5)
+LEVELS = {f"optimum_{tau:g}": tau for tau in (0.05, 0.1, 0.5)}  # by column
 LARGE = 2_000_000  # transitions times stages from which an optimum takes seconds: on request only
+TITLES = {
+    "name": "problem", "states": "states", "actions": "actions", "horizon": "stages",
+    **{key: f"tau {tau:g}" for key, tau in LEVELS.items()}, "unit": "unit", "description": "what it is about",
+}  # fmt: skip
 
 
-def envs(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Problems to list; all unless given.")
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Compute the optima of large problems, too.")] = False,
-    form: Annotated[
-        str | None, typer.Option("--template", help="Print an example model that solve accepts: csv or json.")
-    ] = None,
-    out: Out = None,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Envs(Command):
     """List the named problems: a table with certified optima at a terminal, one Gymnasium id per line when piped."""
-    if form is not None:
-        name = f"template.{choice(form, '--template', ('csv', 'json'))}"
-        typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
-        return
 
-    listed, at_terminal = [about(name) for name in names or known()], is_terminal(sys.stdout)
-    check_folder(out, ["problems.csv"])
-    if as_json or out is not None or at_terminal:
-        problems = [describe(problem.name, large=every or bool(names)) for problem in listed]
-    if out is not None:
-        rows = []
-        for one in problems:
-            best = {level["tau"]: level["value"] for level in one["optimum"]}
-            row = {key: value for key, value in one.items() if key != "optimum"}
-            rows.append(row | {f"optimum_{tau:g}": best.get(tau) for tau in LEVELS})
-        table = Table(rows, {f"optimum_{tau:g}": f"best {tau:g}-quantile" for tau in LEVELS}, "The named problems.")
-        details = {"problems": problems}
-        write(
-            Result(
-                kind="problems",
-                title="Named problems",
-                settings={},
-                tables={"problems": table},
-                charts={},
-                sentences=[],
-                details=details,
-            ),
-            out,
-        )
-    if as_json:
-        print_json(problems)
-    elif at_terminal:
-        show(table=_table(problems))
-    else:
-        typer.echo("\n".join(problem.id for problem in listed))
+    names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Problems to list; all unless given.")] = None
+    every: Annotated[bool, Option("--all", help="Compute the optima of large problems, too.")] = False
+    template: Annotated[str | None, Option(help="Print an example model that solve accepts: csv or json.")] = None
+
+    def run(self) -> None:
+        """List the problems, or print a template."""
+        if self.template is not None:
+            name = f"template.{choice(self.template, '--template', ('csv', 'json'))}"
+            typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
+            return
+        listed, shown = [about(name) for name in self.names or names()], at_terminal()
+        check_folder(self.out, ["problems.csv"])
+        wanted = self.as_json or shown or self.out is not None
+        problems = [describe(one.name, large=self.every or bool(self.names)) for one in listed if wanted]
+        if self.out is not None:
+            rows = [_row(one, lambda level: level["value"]) for one in problems]
+            table = Table(rows, {key: f"best {tau:g}-quantile" for key, tau in LEVELS.items()}, "The named problems.")
+            result = Result(
+                kind="problems", title="Named problems", settings={}, tables={"problems": table}, charts={}, sentences=[],
+                details={"problems": problems},
+            )  # fmt: skip
+            write(result, self.out)
+        if self.as_json:
+            print_json(problems)
+        elif shown:
+            rows = [_row(one, marked) | {"description": one["missing"] or one["description"]} for one in problems]
+            show(table=Table([{key: row[key] for key in TITLES} for row in rows], TITLES))
+        else:
+            typer.echo("\n".join(problem.id for problem in listed))
 
 
 def describe(name: str, *, large: bool = True) -> dict[str, Any]:
-    """Name, sizes, units, one line, and the best achievable quantiles of a problem.
-
-    `optimum` holds one entry per level: the value, a proven upper bound, and whether rounding can have changed it. It is
-    empty for large problems unless `large`, and for problems whose data are not installed; `missing` then says why.
-    """
+    """Name, sizes, units, one line, and the best achievable quantiles of a problem, or why these are `missing`."""
     problem = about(name)
     found: dict[str, Any] = {
         "name": problem.name, "id": problem.id, "states": None, "actions": None, "horizon": None, "transitions": None,
@@ -87,25 +75,18 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
     if mdp.successor.size * mdp.H > LARGE and not large:
         return found | {"missing": f"large problem; bqrl envs {problem.name} computes its optima"}
     curve = guarantee_curve(mdp)
-    plans = [plan_from_curve(curve, tau) for tau in LEVELS]
-    found["optimum"] = [
-        {"tau": plan.tau, "value": plan.value, "upper": plan.upper, "certain": plan.certain} for plan in plans
-    ]
-    return found
+    plans, facts = [plan_from_curve(curve, tau) for tau in LEVELS.values()], ("tau", "value", "upper", "certain")
+    return found | {"optimum": [{key: getattr(plan, key) for key in facts} for plan in plans]}
 
 
-def _table(problems: list[dict[str, Any]]) -> Table:
-    """The problems for people."""
-    rows = []
-    for one in problems:
-        best = {level["tau"]: _value(level) for level in one["optimum"]}
-        sizes = {"problem": one["name"], "states": one["states"], "actions": one["actions"], "stages": one["horizon"]}
-        about_it = {"unit": one["unit"], "what it is about": one["missing"] or one["description"]}
-        rows.append(sizes | {f"tau {tau:g}": best.get(tau) for tau in LEVELS} | about_it)
-    return Table(rows)
+def _row(problem: dict[str, Any], value: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    """The problem as one row: its optima by level, each as `value` shows it."""
+    best = {level["tau"]: value(level) for level in problem["optimum"]}
+    facts = {key: fact for key, fact in problem.items() if key != "optimum"}
+    return facts | {key: best.get(tau) for key, tau in LEVELS.items()}
 
 
-def _value(level: dict[str, Any]) -> str:
+def marked(level: dict[str, Any]) -> str:
     """The optimum, marked where it is only a lower value or where it ties with the level."""
-    exact = level["upper"] is not None and level["upper"] <= level["value"] + 1e-9 * max(1.0, abs(level["value"]))
+    exact = level["upper"] is not None and level["upper"] <= level["value"] + GAP_TOL * max(1.0, abs(level["value"]))
     return f"{'' if exact else '>= '}{level['value']:.4g}{'' if level['certain'] else ' ?'}"

@@ -6,141 +6,113 @@ Also what `bqrl compare` shares with it: options, the runs with their store, and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
+import bqrl
 from bqrl.checks import number, whole
-from bqrl.cli.output import Json, Note, Out, conclude
+from bqrl.cli.output import Note
 from bqrl.cli.params import read_params
 from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import ProgressBar
+from bqrl.errors import ArgumentError
 from bqrl.learners.callbacks import TensorBoard
 from bqrl.learners.record import Record
 from bqrl.learners.run import check_params, find_learner
 from bqrl.results import learning
 from bqrl.results.plans import in_one_line
-from bqrl.results.result import Table, check_folder, to_json
-from bqrl.study.compare import compare as run_all
+from bqrl.results.result import check_folder, to_json
 from bqrl.study.problems import source_of
-from bqrl.study.workers import Workers
 
-Tau = Annotated[float, typer.Option("--tau", help="Quantile level in (0, 1).")]
-Episodes = Annotated[int, typer.Option("--episodes", help="Episodes per run.")]
-Seeds = Annotated[int, typer.Option("--seeds", help="Number of runs: with the seeds --seed, --seed + 1, and so on.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the first run.")]
-Processes = Annotated[int, typer.Option("--workers", help="Processes; the results do not depend on it.")]
-Delta = Annotated[float, typer.Option("--delta", help="Error probability of the confidence radii.")]
 MAX_SEEDS = 1_000_000
+PLANNER = "Planner of ucb-bqrl: target, greedy (the paper's) or frontier (tiny problems)."
+SETTINGS = "A parameter of the learner; may be given several times."
 Entry = tuple[str, dict[str, Any]]  # a learner and its parameters
+Seeds = Annotated[int, Option(help="Number of runs: with the seeds --seed, --seed + 1, and so on.")]
+Processes = Annotated[int, Option(help="Processes; the results do not depend on it.")]
 
 
-def learn(
-    *,
-    tau: Tau = 0.1,
-    learner: Annotated[
-        str, typer.Option(help="psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo or trpo.")
-    ] = "psrl",
-    episodes: Episodes = 2000,
-    seeds: Seeds = 3,
-    seed: Seed = 42,
-    planner: Annotated[
-        str | None, typer.Option(help="Planner of ucb-bqrl: target, greedy (the paper's) or frontier (tiny problems).")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the learner; may be given several times."),
-    ] = None,
-    workers: Processes = 1,
-    delta: Delta = 0.05,
-    asked: ProblemOptions,
-    log: Annotated[
-        bool, typer.Option("--log", help="Write one JSON line per episode into the folder of --out.")
-    ] = False,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write scalars for TensorBoard into the folder of --out.")
-    ] = False,
-    out: Out = None,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(ProblemOptions):
+    """The options of runs, and how runs are carried out."""
+
+    tau: Annotated[float, Option(help="Quantile level in (0, 1).")] = 0.1
+    episodes: Annotated[int, Option(help="Episodes per run.")] = 2000
+    seeds: Seeds = 3
+    seed: Annotated[int, Option(help="Seed of the first run.")] = 42
+    workers: Processes = 1
+    delta: Annotated[float, Option(help="Error probability of the confidence radii.")] = 0.05
+    log: Annotated[bool, Option("--log", help="Write one JSON line per episode into the folder of --out.")] = False
+    tensorboard: Annotated[bool, Option("--tensorboard", help="Write scalars for TensorBoard there, too.")] = False
+
+    def run_learners(self, entries: Sequence[Entry], chosen: Mapping[str, Any], *, alone: bool = False) -> None:
+        """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
+        for learner, params in entries:
+            check_params(find_learner(learner), params)
+        for wanted, option in ((self.log, "--log"), (self.tensorboard, "--tensorboard")):
+            if wanted and self.out is None:
+                raise ArgumentError(f"{option} writes into a folder; name it with --out DIR")
+        first, tau = whole(self.seed, "seed", 0), number(self.tau, "tau", 0.0, 1.0, "()")
+        seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
+        stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
+        logs = [f"episodes_{stem}.jsonl" for stem in stems if self.log]
+        check_folder(self.out, [*learning.learning_files(tau, stems), *logs])
+        if self.tensorboard:  # fails now if TensorBoard is not installed
+            with TemporaryDirectory() as folder:
+                TensorBoard(folder).close()
+        problem, begun = read_problem(self), time.perf_counter()
+        most = 1 if problem.mdp is None else len(stems)  # an environment cannot be sent to another process
+        stored = problem.mdp is not None or source_of(problem.source).identity  # only runs that can be identified
+        with ProgressBar(notices=problem.notices) as watch:
+            experiment = bqrl.compare(
+                problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, self.episodes, seeds,
+                min(most, whole(self.workers, "workers", 1)), delta=self.delta, horizon=problem.horizon,
+                folder=self.out if stored else None, watch=watch,
+            )  # fmt: skip
+            watch.phase("comparing with the optimum and with random play")
+            settings = {**self.problem_settings(), "tau": tau, **chosen, "episodes": self.episodes, "seed": first}
+            found = learning.Learned(
+                experiment=experiment, words=problem.words, model=problem.sizes(), alone=alone,
+                settings=settings | {"seeds": self.seeds, "delta": self.delta}, seconds=time.perf_counter() - begun,
+            )  # fmt: skip
+            document, result = learning.learning_document(found), None
+            if self.out is not None:
+                watch.phase("drawing")
+                records = list(chain.from_iterable(experiment.records.values()))
+                for stem, record in zip(stems, records, strict=True) if self.tensorboard else ():
+                    write_scalars(self.out / "tensorboard" / stem, record)
+                files = dict(zip(logs, map(json_lines, records), strict=False))
+                result = learning.learning_result(found, document, files)
+        table, words = learning.main_table(found, document), problem.words
+        lines = [document["meaning"], Note(table.caption)]
+        for pair in document["beats"][:1]:
+            beats = f"{pair['learner']} beats {pair['other']} with probability {pair['probability']:.2g}"
+            lines.append(Note(f"A run of {beats} (all pairs of seeds)."))
+        who = f"{experiment.learners[0].label}, " if alone else ""
+        named = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {first}"
+        setting = f"{who}level {tau:g}, {words.count('episode', experiment.episodes)}, {named}"
+        header = f"{words.title}: {in_one_line(document['model'], words)}; {setting}"
+        self.conclude(document, result, header=header, table=table, lines=lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learn(RunOptions):
     """Let a learner learn a problem's kernel by playing it, and measure what its policies promise."""
-    params = read_params([*([] if planner is None else [f"planner={planner}"]), *(settings or [])])
-    for wanted, option in ((log, "--log"), (tensorboard, "--tensorboard")):
-        if wanted and out is None:
-            raise ValueError(f"{option} writes into a folder; name it with --out DIR")
-    if tensorboard and workers != 1:
-        raise ValueError(f"--tensorboard follows runs of this process; it requires --workers 1, got {workers}")
-    chosen = {
-        "tau": tau, "learner": learner, "params": params, "episodes": episodes, "seed": seed, "seeds": seeds, "delta": delta
-    }  # fmt: skip
-    board = Board(out) if tensorboard and out is not None else None
-    run_learners(asked, [(learner, params)], chosen, board or workers, out, as_json=as_json, alone=True, log=log)
 
+    learner: Annotated[str, Option(help="psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo or trpo.")] = "psrl"
+    planner: Annotated[str | None, Option(help=PLANNER)] = None
+    settings: Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help=SETTINGS)] = None
 
-def run_learners(
-    asked: ProblemOptions, entries: Sequence[Entry], settings: Mapping[str, Any], workers: int | Board, out: Path | None, *,
-    as_json: bool, alone: bool, log: bool = False,
-) -> None:  # fmt: skip
-    """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
-    for learner, params in entries:
-        check_params(find_learner(learner), params)
-    tau, first = settings["tau"], whole(settings["seed"], "seed", 0)
-    seeds = list(range(first, first + whole(settings["seeds"], "seeds", 1, MAX_SEEDS)))
-    number(tau, "tau", 0.0, 1.0, "()")
-    stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
-    check_folder(out, [*learning.learning_files(tau, stems), *(f"episodes_{stem}.jsonl" for stem in stems if log)])
-    problem, begun = read_problem(asked), time.perf_counter()
-    if isinstance(workers, int) and whole(workers, "workers", 1) > 1 and (problem.mdp is None or len(stems) == 1):
-        workers = 1  # an environment cannot be sent to another process
-    stored = out if problem.mdp is not None or source_of(problem.source).identity else None  # identified runs
-    with ProgressBar(notices=problem.notices) as watch:
-        experiment = run_all(
-            problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, settings["episodes"], seeds,
-            workers, delta=settings["delta"], horizon=problem.horizon, folder=stored, watch=watch,
-        )  # fmt: skip
-        watch.phase("comparing with the optimum and with random play")
-        found = learning.Learned(
-            experiment=experiment,
-            words=problem.words,
-            model=problem.sizes(),
-            settings=asked.settings() | dict(settings),
-            seconds=time.perf_counter() - begun,
-            alone=alone,
-        )
-        document = learning.learning_document(found)
-    records = dict(zip(stems, experiment.records[learning.label_of(*entries[0])], strict=False))
-    if isinstance(workers, Board):
-        workers.add(records)
-    logs = {f"episodes_{stem}.jsonl": json_lines(record) for stem, record in records.items()} if log else {}
-    header, table, lines = _summary(document, found)
-    conclude(
-        document, lambda _: learning.learning_result(found, document, logs), out,
-        as_json=as_json, header=header, table=table, lines=lines,
-    )  # fmt: skip
-
-
-class Board(Workers):
-    """Runs in this process, each of which writes its episodes for TensorBoard while it is being played."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.written = folder / "tensorboard", set[str]()
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Carry out a run."""
-        stem = f"seed{arguments[0].seed}"
-        self.written.add(stem)
-        with TensorBoard(self.folder / stem) as board:
-            return super().submit(function, *arguments, board)
-
-    def add(self, records: Mapping[str, Record]) -> None:
-        """Write the runs that were finished before."""
-        for stem in records.keys() - self.written:
-            with TensorBoard(self.folder / stem) as board:
-                for t, numbers in enumerate(episode_numbers(records[stem])):
-                    board(t, numbers)
+    def run(self) -> None:
+        """Run one learner."""
+        params = read_params([*([] if self.planner is None else [f"planner={self.planner}"]), *(self.settings or [])])
+        self.run_learners([(self.learner, params)], {"learner": self.learner, "params": params}, alone=True)
 
 
 def episode_numbers(record: Record) -> list[dict[str, float]]:
@@ -158,17 +130,8 @@ def json_lines(record: Record) -> bytes:
     return "".join(to_json({"episode": t} | one, indent=None) + "\n" for t, one in enumerate(numbers)).encode()
 
 
-def _summary(document: dict[str, Any], found: learning.Learned) -> tuple[str, Table, list[str]]:
-    """Header, table and sentences for people."""
-    experiment, words = found.experiment, found.words
-    seeds = experiment.seeds
-    named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
-    who = f"{experiment.learners[0].label}, " if found.alone else ""
-    setting = f"{who}level {experiment.tau:g}, {words.count('episode', experiment.episodes)}, {named}"
-    table = learning.main_table(found, document)
-    lines = [document["meaning"], Note(table.caption)]
-    if document["beats"]:
-        first = document["beats"][0]
-        pair = f"{first['learner']} beats {first['other']}"
-        lines.append(Note(f"A run of {pair} with probability {first['probability']:.2g} (all pairs of seeds)."))
-    return f"{words.title}: {in_one_line(document['model'], words)}; {setting}", table, lines
+def write_scalars(folder: Path, record: Record) -> None:
+    """Write the numbers of every episode for TensorBoard."""
+    with TensorBoard(folder) as board:
+        for t, numbers in enumerate(episode_numbers(record)):
+            board(t, numbers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -13,32 +13,18 @@ WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
 
 def column_names(text: str | None) -> dict[str, str] | None:
     """Headers by role from the option --columns "state=from,next_state=to"."""
-    lead = "--columns must hold ROLE=HEADER pairs"
-    return None if text is None else dict(_pair(part, lead, "state=from,next_state=to") for part in text.split(","))
+    rule = "--columns must hold ROLE=HEADER pairs"
+    return None if text is None else _pairs(text.split(","), rule, "state=from,next_state=to")
 
 
-def read_params(given: Sequence[str]) -> dict[str, Any]:
-    """Parameters from texts such as "c_conf=0.01".
-
-    >>> read_params(["c-conf=0.01", "planner=greedy"])
-    {'c_conf': 0.01, 'planner': 'greedy'}
-    """
-    found: dict[str, Any] = {}
-    for item in given:
-        name, text = _pair(item, "a parameter of a learner must be given as name=value", "c_conf=0.01")
-        name = name.replace("-", "_")
-        if name in found:
-            raise ValueError(f"{name} is given twice, the second time as {text!r}")
-        found[name] = read_value(text)
-    return found
+def read_params(given: Iterable[str]) -> dict[str, Any]:
+    """Parameters from texts such as "c_conf=0.01" or "c-conf=0.01"."""
+    found = _pairs(given, "a parameter of a learner must be given as name=value", "c_conf=0.01")
+    return {name: read_value(text) for name, text in found.items()}
 
 
 def read_value(text: str) -> Any:
-    """A number, a word such as true or none, several of these as a tuple, or else the text itself.
-
-    >>> read_value("3"), read_value("theory"), read_value("0.5,0.1"), read_value("yes")
-    (3, 'theory', (0.5, 0.1), True)
-    """
+    """A number, a word such as true or none, several of these as a tuple ("0.5,0.1"), or else the text itself."""
     if text.lower() in WORDS:
         return WORDS[text.lower()]
     for kind in (int, float):
@@ -47,9 +33,15 @@ def read_value(text: str) -> Any:
     return tuple(map(read_value, text.split(","))) if "," in text else text
 
 
-def _pair(text: str, rule: str, example: str) -> tuple[str, str]:
-    """Name and value of NAME=VALUE."""
-    name, _, value = (part.strip() for part in text.partition("="))
-    if not (name and value):
-        raise ArgumentError(f"{rule}, got {text.strip()[:60]!r}; write e.g. {example}")
-    return name, value
+def _pairs(given: Iterable[str], rule: str, example: str) -> dict[str, str]:
+    """Values by name from texts NAME=VALUE, each name once."""
+    found: dict[str, str] = {}
+    for item in given:
+        name, _, text = (part.strip() for part in item.partition("="))
+        name = name.replace("-", "_")
+        if not (name and text):
+            raise ArgumentError(f"{rule}, got {item.strip()[:60]!r}; write e.g. {example}")
+        if name in found:
+            raise ArgumentError(f"{name} is given twice, the second time as {text!r}; drop one of them")
+        found[name] = text
+    return found

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from typer import Option
+import gymnasium
+from typer import Argument, Option
 
 from bqrl.checks import nearest, number
-from bqrl.cli.output import StageName, Title, Unit
+from bqrl.cli.output import Command
 from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
@@ -28,26 +28,36 @@ from bqrl.results.plans import sizes
 from bqrl.results.words import Words
 
 HORIZON = 100  # stages where neither the problem nor the command line says how many
+ASSUMED = "{} does not say the horizon: {} stages assumed; --horizon sets it"
+SOURCES = "A .csv, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemOptions:
+@dataclass(frozen=True, kw_only=True)
+class WordOptions(Command):
+    """The words of a problem."""
+
+    title: Annotated[str | None, Option(help="Title of tables, charts and the page.")] = None
+    unit: Annotated[str | None, Option(help="Unit of the returns, such as EUR or QALY.")] = None
+    stage_name: Annotated[str | None, Option(help="What one stage is called, such as year.")] = None
+
+    def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
+        """The words that were given, else the problem's own."""
+        if self.stage_name in COLUMNS:
+            rule = "stage_name must not be a column of the policy's table"
+            raise ArgumentError(f"{rule}, got {self.stage_name!r}; choose another word", name="stage_name")
+        return Words(self.title or name, unit if self.unit is None else self.unit, self.stage_name or stage)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemOptions(WordOptions):
     """The argument PROBLEM and the options that describe it: the same for every command that takes a problem."""
 
-    problem: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROBLEM", help="A .csv, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
-        ),
-    ]
+    problem: Annotated[str, Argument(metavar="PROBLEM", help=SOURCES)]
     horizon: Annotated[int | None, Option(help="Number of stages; a .csv file need not say it: then 100.")] = None
     start: Annotated[str | None, Option(help="First state by its id or name, or a law: Well=0.8,Sick=0.2.")] = None
     discount: Annotated[float | None, Option(help="Factor per stage in (0, 1].")] = None
     discount_rate: Annotated[str | None, Option(help="Rate per stage, e.g. 3%: the factor is 1 / 1.03.")] = None
     columns: Annotated[str | None, Option(help="Columns of a .csv file, e.g. state=from,next_state=to.")] = None
-    title: Title = None
-    unit: Unit = None
-    stage_name: StageName = None
 
     @property
     def factor(self) -> float | None:
@@ -55,63 +65,39 @@ class ProblemOptions:
         if self.discount_rate is None:
             return self.discount
         if self.discount is not None:
-            raise ArgumentError("--discount and --discount-rate exclude each other; give one of them", name="discount")
+            raise ArgumentError("--discount and --discount-rate exclude each other; give one of them")
         text = self.discount_rate.strip()
         try:
             rate = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
             return 1.0 / (1.0 + number(rate, "rate", 0.0, 1.0, "[)"))
         except ValueError:
-            raise ArgumentError(
-                f"--discount-rate must be a rate per stage such as 3% or 0.03, got {text[:40]!r}", name="discount"
-            ) from None
+            rule = "--discount-rate must be a rate per stage such as 3% or 0.03"
+            raise ArgumentError(f"{rule}, got {text[:40]!r}") from None
 
     @property
     def changes(self) -> dict[str, Any]:
         """The arguments `start` and `discount` of the library; a start is a state, or a law such as Well=0.8,Sick=0.2."""
         return {"start": None if self.start is None else parse_start(self.start), "discount": self.factor}
 
-    def settings(self) -> dict[str, Any]:
+    def problem_settings(self) -> dict[str, Any]:
         """What fixes the problem."""
-        return {
-            "problem": self.problem, "horizon": self.horizon, "start": self.start, "discount": self.factor,
-            "columns": self.columns,
-        }  # fmt: skip
-
-    def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
-        """The words of the problem: those that were given, else its own."""
-        return given_words(self.title or name, self.unit, self.stage_name, Words("", unit, stage))
+        given = {name: getattr(self, name) for name in ("problem", "horizon", "start", "discount", "columns")}
+        return given | {"discount": self.factor}
 
 
-def given_words(title: str, unit: str | None, stage_name: str | None, own: Words) -> Words:
-    """The words that were given on the command line, else the problem's own."""
-    if stage_name in COLUMNS:
-        raise ArgumentError(
-            f"stage_name must not be a column of the policy's table, got {stage_name!r}; choose another word",
-            name="stage_name",
-            value=stage_name,
-        )
-    return Words(title, own.unit if unit is None else unit, stage_name or own.stage)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NamedProblem:
-    """What to learn on or to plan for, what to call it, and what was assumed about it."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Problem:
+    """What to learn on or to plan for, what to call it, and what the user should know about it."""
 
     source: Any  # an MDP, or an environment whose kernel is not known
     words: Words
     horizon: int | None = None  # of an environment
-    assumed: str | None = None
+    notices: tuple[str, ...] = ()
 
     @property
     def mdp(self) -> MDP | None:
         """The model, if the kernel is known."""
         return self.source if isinstance(self.source, MDP) else None
-
-    @property
-    def notices(self) -> list[str]:
-        """What the user should know about the problem before the work begins."""
-        question = None if self.mdp is None else discount_question(self.mdp.discount)
-        return [*filter(None, (self.assumed, question))]
 
     def sizes(self) -> dict[str, Any]:
         """Title and sizes."""
@@ -122,47 +108,32 @@ class NamedProblem:
         return found | {"horizon": self.horizon, "discount": 1.0, "start": "as the environment does"}
 
 
-def read_problem(asked: ProblemOptions) -> NamedProblem:
+def read_problem(asked: ProblemOptions) -> Problem:
     """The problem: environments with a toy-text table become models, others with discrete spaces are played as they are."""
-    given, path = asked.problem, Path(asked.problem)
-    short = given.removeprefix("bqrl/").removesuffix("-v0")
     if asked.horizon is not None:
         check_horizon(asked.horizon)
-    is_file = ending(path) is not None or path.is_file()
-    if asked.columns is not None and not is_file:
+    path, short = Path(asked.problem), asked.problem.removeprefix("bqrl/").removesuffix("-v0")
+    if ending(path) is not None or path.is_file():
+        return _from_file(path, asked)
+    if asked.columns is not None:
         raise ArgumentError("columns must be omitted; only .csv files have columns", name="columns")
-    if is_file:
-        mdp = _from_file(path, asked)
-        name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
-        stated = asked.horizon is not None or not mdp.stationary or states_horizon(path)
-        return NamedProblem(mdp, asked.words(name, mdp.units or ""), assumed=None if stated else _assumed(given, mdp.H))
     if short in names():
         known, mdp = about(short), make(short).replace(horizon=asked.horizon, **asked.changes)
-        return NamedProblem(mdp, asked.words(short, known.unit, known.stage))
+        return _model(mdp, asked.words(short, known.unit, known.stage))
     return _from_gymnasium(asked)
 
 
-def discount_question(discount: float) -> str | None:
-    """A question about a discount that looks like a rate, or None.
-
-    >>> discount_question(0.03)
-    '0.03 per stage keeps 3 % of the next stage; a rate of 3 % is 0.970874: is that what you mean?'
-    """
-    if discount >= 0.5:
-        return None
-    share = f"{100 * discount:.6g} %"
-    return (
-        f"{discount:g} per stage keeps {share} of the next stage; a rate of {share} is {1 / (1 + discount):.6g}:"
-        " is that what you mean?"
-    )
+def _model(mdp: MDP, words: Words, *notices: str) -> Problem:
+    """The problem of a model; a discount that looks like a rate is questioned."""
+    if mdp.discount < 0.5:
+        share, factor = f"{100 * mdp.discount:.6g} %", 1 / (1 + mdp.discount)
+        keeps = f"{mdp.discount:g} per stage keeps {share} of the next stage"
+        notices += (f"{keeps}; a rate of {share} is {factor:.6g}: is that what you mean?",)
+    return Problem(source=mdp, words=words, notices=notices)
 
 
-def _assumed(given: str, stages: int) -> str:
-    return f"{given} does not say the horizon: {stages} stages assumed; --horizon sets it"
-
-
-def _from_file(path: Path, asked: ProblemOptions) -> MDP:
-    """The model in a file; parts of it that were ignored are named on standard error."""
+def _from_file(path: Path, asked: ProblemOptions) -> Problem:
+    """The model in a file, with the parts of it that were ignored."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
@@ -170,37 +141,36 @@ def _from_file(path: Path, asked: ProblemOptions) -> MDP:
     except FileNotFoundError as error:
         beside = [other.name for other in path.parent.glob("*")] if not path.is_symlink() else []
         raise FileNotFoundError(f"{error}{nearest(path.name, beside, listed=False)}") from None
-    for notice in caught:
-        typer.echo(f"bqrl: {path.name}: {notice.message}", err=True)
-    return mdp
+    notices = [f"{path.name}: {notice.message}" for notice in caught]
+    if asked.horizon is None and mdp.stationary and not states_horizon(path):
+        notices.append(ASSUMED.format(asked.problem, mdp.H))
+    name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
+    return _model(mdp, asked.words(name, mdp.units or ""), *notices)
 
 
-def _from_gymnasium(asked: ProblemOptions) -> NamedProblem:
-    import gymnasium
-
-    given, words = asked.problem, asked.words(asked.problem)
+def _from_gymnasium(asked: ProblemOptions) -> Problem:
+    """The environment of that id, or its model if it exposes one."""
+    given = asked.problem
     if given not in gymnasium.registry and ":" not in given:
         known = [*names(), *(name for name in gymnasium.registry if not name.startswith("bqrl/"))]
-        hint = nearest(given, known, listed=False) or f"; problems: {', '.join(names())}"
-        raise ArgumentError(
-            f"{given[:80]!r} is neither a model file (.csv, .npz, .json) nor a named problem nor a Gymnasium id{hint}"
-        )
+        kinds = "a model file (.csv, .npz, .json) nor a named problem nor a Gymnasium id"
+        raise ArgumentError(f"{given[:80]!r} is neither {kinds}{nearest(given, known)}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about versions and the like; what matters is an error
             env: Any = gymnasium.make(given)
     except gymnasium.error.Error as fault:
-        raise ValueError(str(fault)) from None
+        raise ArgumentError(str(fault)) from None
     core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
     if plain and isinstance(core, MDPEnv):
         mdp = core.mdp.replace(horizon=asked.horizon, **asked.changes)
-        return NamedProblem(mdp, asked.words(given, mdp.units or ""))
-    limit = None if env.spec is None else env.spec.max_episode_steps
-    stages = check_horizon(asked.horizon if asked.horizon is not None else limit or HORIZON)
-    assumed = _assumed(given, stages) if asked.horizon is None and limit is None else None
+        return _model(mdp, asked.words(given, mdp.units or ""))
+    stages = asked.horizon or (env.spec and env.spec.max_episode_steps)
+    notices = () if stages else (ASSUMED.format(given, HORIZON),)
+    stages, words = check_horizon(stages or HORIZON), asked.words(given)
     if plain and getattr(core, "P", None) is not None:
-        return NamedProblem(from_gymnasium(env, horizon=stages).replace(**asked.changes), words, assumed=assumed)
+        return _model(from_gymnasium(env, horizon=stages).replace(**asked.changes), words, *notices)
     for name, value in asked.changes.items():
         if value is not None:
-            raise ValueError(f"--{name} needs a model, and {given} does not expose its kernel; leave it out")
-    return NamedProblem(source=env, words=words, horizon=stages, assumed=assumed)
+            raise ArgumentError(f"--{name} needs a model, and {given} does not expose its kernel; leave it out")
+    return Problem(source=env, words=words, horizon=stages, notices=notices)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable
 from typing import Any
 
-import typer
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar as Bar
 from rich.table import Table
 from rich.text import Text
 
+from bqrl.cli.output import warn
 from bqrl.study.runner import Engine
 from bqrl.study.watch import Watch, clock
 
@@ -25,29 +24,24 @@ class ProgressBar(Watch):
 
     def __init__(self, *, lines: bool = False, notices: Iterable[str] = ()) -> None:
         self.console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-        self.notices = [*notices]  # printed once runs begin
-        self.lines = lines or self.console.is_terminal
+        self.live = self.console.is_terminal
+        self.lines, self.notices = lines or self.live, [*notices]  # notices are printed once runs begin
         self.phase("starting")
+        self.created = self.begun
         self.display = Live(get_renderable=self._render, console=self.console, refresh_per_second=10, transient=True)
-        self._timer = threading.Timer(QUIET_SECONDS, self.display.start)
-        self._timer.daemon = True
 
     def __enter__(self) -> ProgressBar:
-        if self.console.is_terminal:
-            self._timer.start()
+        if self.live:
+            self.display.start()
         return self
 
     def __exit__(self, *fault: object) -> None:
-        self._timer.cancel()
-        if self.console.is_terminal:
-            self._timer.join()  # the display may be starting
-            self.display.stop()
+        self.display.stop()
 
     def say(self, text: str, detail: int = 0) -> None:
         """A line above the display, or in its place."""
-        live = self.console.is_terminal
-        if detail < 0 or (self.lines and detail <= (0 if live else 1)):
-            self.console.print(text, soft_wrap=True, style="dim" if live else None)
+        if detail < 0 or (self.lines and detail <= (0 if self.live else 1)):
+            self.console.print(text, soft_wrap=True, style="dim" if self.live else None)
 
     def phase(self, text: str, total: int | None = None) -> None:
         """What is being done now, and in how many steps."""
@@ -60,33 +54,31 @@ class ProgressBar(Watch):
 
     def show(self, engine: Engine) -> None:
         """What is being done now: the runs of an engine, whose progress the display looks up by itself."""
-        while self.notices:
-            typer.echo(f"bqrl: {self.notices.pop(0)}", err=True)
-        self.engine = engine
+        warn(*self.notices)
+        self.notices, self.engine = [], engine
 
-    def _render(self) -> Group:
+    def _render(self) -> Text | Group:
+        now, left = time.monotonic(), None
+        if now - self.created < QUIET_SECONDS:
+            return Text()
         if self.engine is not None:
             return engine_display(self.engine)
-        elapsed, left = time.monotonic() - self.begun, None
-        if self.total and self.done and elapsed > QUIET_SECONDS:
-            left = elapsed * (self.total - self.done) / self.done
-        return _with_bar(f"{self.text}, {clock(elapsed, left)}", self.done, self.total)
+        if self.total and self.done and now - self.begun > QUIET_SECONDS:
+            left = (now - self.begun) * (self.total - self.done) / self.done
+        return _with_bar(f"{self.text}, {clock(now - self.begun, left)}", self.done, self.total)
 
 
 def engine_display(state: Engine) -> Group:
-    """The progress of an engine: a bar that counts episodes and, if there are several jobs, a table of them."""
+    """The progress of an engine: a bar that counts episodes, and a table of its jobs."""
     done, total = state.episodes()
-    head = f"{100 * done / max(1, total):.0f} % of {total} episodes, {clock(state.seconds, state.seconds_left())}"
-    if len(state.jobs) == 1:
-        return _with_bar(f"{state.jobs[0].label}: {head}", done, total)
     jobs = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("learner", "now", "runs", "best so far"):
-        jobs.add_column(title, no_wrap=True, overflow="ellipsis", justify="right" if title == "runs" else "left")
+        jobs.add_column(title, no_wrap=True, overflow="ellipsis")
     for job in state.jobs:
         now = "failed" if job.failed else "finished" if job.over else job.phase
-        style = "red" if job.failed else "dim" if job.over else ""
-        jobs.add_row(Text(job.label), Text(now), f"{job.runs}/{job.total_runs}", Text(job.best), style=style)
-    return _with_bar(head, done, total, jobs)
+        jobs.add_row(*map(Text, (job.label, now, f"{job.runs}/{job.total_runs}", job.best)))
+    share = f"{100 * done / max(1, total):.0f} % of {total} episodes"
+    return _with_bar(f"{share}, {clock(state.seconds, state.seconds_left())}", done, total, jobs)
 
 
 def _with_bar(text: str, done: int, total: int | None, *more: Any) -> Group:
