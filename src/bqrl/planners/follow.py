@@ -38,9 +38,9 @@ class Follower:
         sums = sums_on(self.mdp, self.grid)
         H = self.mdp.H
         assert isinstance(sums, SumRange)
-        self._sums = sums.lowest, sums.size
         self._work = np.empty((2, self.mdp.S, int(sums.size.max())))
         stages, self._kernel = layout.stages, np.array(self.mdp.probability)
+        self._sums = sums.lowest, sums.size, stages.gain - np.diff(sums.lowest)[:, None]
         self.dynamics = Dynamics(
             start=stages.start, successor=stages.successor, probability=self._kernel,
             reward=np.array(self.mdp.reward), gain=stages.gain, lowest=stages.lowest, mu=stages.mu, A=stages.A,
@@ -68,7 +68,7 @@ class Follower:
         """Return the mass of every point of stage 0; `probability` is another kernel on the same outcomes."""
         kernel = self._kernel if probability is None else probability
         stages, tables = tuple(self.layout.stages), self._tables(policy)
-        mass: FloatArray = push_stages(stages, *self._sums, kernel, *tables, self._work)
+        mass: FloatArray = push_stages(stages, self._sums, kernel, *tables, self._work)
         return mass
 
     def optimistic_law(self, done: Sweep, target: float, half: FloatArray, probability: FloatArray) -> FloatArray:
@@ -122,9 +122,9 @@ def stage_masses(
             out = np.zeros(shape)
             rows, moves = Rows(stage.row_start, stage.successor, stage.probability), sums.moves(h)
             if stage.successor.size // mdp.A * out.shape[1] > THREADS_FROM:
-                push_mass_threads(rows, moves, action, column, mass, out, get_num_threads())
+                push_mass_threads(rows, moves, action.reshape(-1), column, mass, out, get_num_threads())
             else:
-                push_mass(rows, moves, action, column, mass, out, 0, out.shape[1])
+                push_mass(rows, moves, action.reshape(-1), column, mass, out, (0, out.shape[1]), False)
         mass = out
     yield sums.values(mdp.H), mass
 
@@ -150,7 +150,7 @@ def _push_products(
         states = slice(first, min(S, first + block))
         here = mass[states]
         place, rows = np.full((len(here), A), -1), np.empty(len(here) * A, np.int64)
-        spread = spread_rows(first, here, action[states], column, gain, out.shape[1], place, rows)
+        spread = spread_rows(first, here, action[states].reshape(-1), column, gain, out.shape[1], place, rows)
         rows = rows[: len(spread)]
         if first == 0:
             np.matmul(kernel[rows].T, spread, out=out)
