@@ -75,7 +75,11 @@ def next_run(s, own, g, action, column, mass, split):
     a, end = action[np.uint64(own + column[g])], g + 1
     if not split and action.size == mass.shape[0]:
         end = n
-    while end < n and (not split or mass[m, np.uint64(end)] != 0.0) and action[np.uint64(own + column[np.uint64(end)])] == a:
+    while (
+        end < n
+        and (not split or mass[m, np.uint64(end)] != 0.0)
+        and action[np.uint64(own + column[np.uint64(end)])] == a
+    ):
         end += 1
     return a, g, end
 
