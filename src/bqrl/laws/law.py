@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from bqrl.checks import number, shown, whole
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.kernels.draws import draw_sorted
 from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
 from bqrl.laws.atoms import VALUE_TOL, FloatArray, masses_of, merged, numbers_of, running_mass, smallest_scale
 from bqrl.laws.atoms import size_of as size_of
@@ -276,8 +277,7 @@ class Law(Charted):
             raise ArgumentTypeError(
                 f"rng must be a Generator, got {shown(rng)}; pass np.random.default_rng(0)", name="rng", value=rng
             )
-        # The rule of kernels/draws.py for many uniforms at once: all atoms have mass and the last running mass is exactly 1.
-        return self.values[np.searchsorted(self.running, rng.random(whole(n, "n")), side="right")]
+        return self.values[draw_sorted(self.running, rng.random(whole(n, "n")))]
 
     # -- display --------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 
 MAX_LABELS = 1_000_000
+NONE: IntArray = np.empty(0, np.int64)
 
 
 class Acting(ABC):
@@ -65,45 +66,43 @@ class Pairs(NamedTuple):
 
     state: IntArray  # (n,)
     memory: Any  # (n,) array, or None without memory
+    total: FloatArray  # (n,) sum of the rewards so far, in the history by which each pair was found first
     probability: FloatArray  # (n,) of reaching each pair
-    action: IntArray  # (n,), empty after the last stage, and so are the moves
-    source: IntArray  # (m,) the pair from which each move leads
-    outcome: IntArray  # (m,) its outcome, an index into the arrays of the stage
-    child: IntArray  # (m,) the pair after this stage to which it leads
-    onward: int  # number of pairs after this stage
+    action: IntArray = NONE  # (n,), empty after the last stage, and so are the moves
+    source: IntArray = NONE  # (m,) the pair from which each move leads
+    outcome: IntArray = NONE  # (m,) its outcome, an index into the arrays of the stage
+    child: IntArray = NONE  # (m,) the pair after this stage to which it leads
+    onward: int = 0  # number of pairs after this stage
 
 
 def reached_pairs(policy: Acting, mdp: MDP, unit: float | None = None) -> Iterator[Pairs]:
     """Yield the pairs that a policy can reach before each stage and at the end; every pass over memories is this one.
 
-    Pairs are listed in the order in which they are found, and by state without memory. With a `unit` memories are rows of
-    numbers, those that differ by less than about a unit are equal, and pairs are sorted.
+    Pairs are listed in the order in which they are found, and by state without memory. With a `unit` they also differ by
+    the sum of rewards; sums and memories, which must be numbers, are then equal if they differ by less than about a unit.
     """
     s = np.flatnonzero(mdp.mu)
-    memory, p = _array(policy.start_many(np.zeros(s.size)), s.size), mdp.mu[s]
+    here = Pairs(state=s, memory=policy.start_many(np.zeros(s.size)), total=np.zeros(s.size), probability=mdp.mu[s])
     for h in range(mdp.H):
-        stage = mdp.stage(h)
+        stage, s, memory = mdp.stage(h), here.state, here.memory
         a = policy.act_many(h, s, memory)
         check_played(mdp, h, s, a)
         source, i = stage.outcomes_of(s * mdp.A + a)
-        t = stage.successor[i].astype(np.int64)
-        before = None if memory is None else memory[source]
-        after = _array(policy.next_many(before, h, s[source], a[source], stage.reward[i], t), t.size)
-        first, child = _distinct(t, after) if unit is None else _close(t, after, unit)
-        yield Pairs(
-            state=s, memory=memory, probability=p, action=a, source=source, outcome=i, child=child, onward=first.size
-        )
-        p = np.bincount(child, p[source] * stage.probability[i])
-        s, memory = t[first], None if after is None else after[first]
-    none = np.empty(0, np.int64)
-    yield Pairs(
-        state=s, memory=memory, probability=p, action=none, source=none, outcome=none, child=none, onward=0
-    )  # fmt: skip
+        after, reward = stage.successor[i].astype(np.int64), stage.reward[i]
+        memory = policy.next_many(_take(memory, source), h, s[source], a[source], reward, after)
+        total = here.total[source] + mdp.discount**h * reward
+        first, child = _distinct(after, memory) if unit is None else _apart(after, total, memory, unit)
+        yield here._replace(action=a, source=source, outcome=i, child=child, onward=first.size)
+        p = np.bincount(child, here.probability[source] * stage.probability[i]).astype(np.float64)
+        here = Pairs(state=after[first], memory=_take(memory, first), total=total[first], probability=p)
+    yield here
 
 
-def _array(memory: Any, n: int) -> Any:
-    """Return n memories as an array: of numbers if they are one already, else of objects; None without memory."""
-    return memory if memory is None or isinstance(memory, np.ndarray) else np.fromiter(memory, object, n)
+def _take(memory: Any, places: IntArray) -> Any:
+    """Return the memories at the given places of an array or a list."""
+    if memory is None or isinstance(memory, np.ndarray):
+        return None if memory is None else memory[places]
+    return [memory[j] for j in places.tolist()]
 
 
 def _distinct(s: IntArray, memory: Any) -> tuple[IntArray, IntArray]:
@@ -111,13 +110,14 @@ def _distinct(s: IntArray, memory: Any) -> tuple[IntArray, IntArray]:
     if memory is None:
         return np.unique(s, return_index=True, return_inverse=True)[1:]
     found: dict[tuple[int, Any], int] = {}
-    number = np.array([found.setdefault(pair, len(found)) for pair in zip(s.tolist(), memory.tolist(), strict=True)])
+    pairs = zip(s.tolist(), memory.tolist() if isinstance(memory, np.ndarray) else memory, strict=True)
+    number = np.array([found.setdefault(pair, len(found)) for pair in pairs])
     return np.unique(number, return_index=True)[1], number
 
 
-def _close(s: IntArray, memory: Any, unit: float) -> tuple[IntArray, IntArray]:
-    """Do `_distinct` for memories of shape (n, k) up to `unit`."""
-    keys = [s, *np.rint(memory / unit).T]
+def _apart(s: IntArray, total: FloatArray, memory: Any, unit: float) -> tuple[IntArray, IntArray]:
+    """Do `_distinct` for triples with the sum of rewards, up to `unit`."""
+    keys = [s, np.rint(total / unit), *([] if memory is None else [np.rint(memory / unit)])]
     order = np.lexsort(keys)
     new = np.r_[True, np.any([np.diff(key[order]) != 0 for key in keys], axis=0)]
     number = np.empty(s.size, np.int64)

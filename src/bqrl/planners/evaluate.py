@@ -13,7 +13,7 @@ the pass runs over their (finitely many) memories.
 #   stage by stage for laws, tables and occupancies, `push_stages` within one compiled loop for learners, which evaluate after
 #   every episode. Dense stages multiply matrices instead, which takes less time there.
 # - Pairs (state, memory), for any policy: `reached_pairs` in mdp/unroll.py. It gives occupancies, decision rows, label graphs
-#   and, with the sum as part of the memory, a policy's own returns where no grid fits. The law of a policy on a grid is
+#   and, where pairs differ by their sum, a policy's own returns if no grid fits. The law of a policy on a grid is
 #   `push_mass` with its pairs in place of the states.
 # Over an l1 ball the kernel depends on the need: planners/ball_loops.py has these passes.
 
@@ -29,13 +29,13 @@ from bqrl.errors import GridError, PolicyError
 from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Law, size_of
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
-from bqrl.mdp.unroll import Acting, check_played, reached_pairs
+from bqrl.mdp.unroll import check_played, reached_pairs
 from bqrl.planners.convert import bind
 from bqrl.planners.follow import push_forward, push_stage, sums_on
 
@@ -164,34 +164,6 @@ def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
     return _law_of_pairs(mdp, policy, columns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Summing(Acting):
-    """A Markov or target policy that also remembers its sum of rewards: memories are rows (its own memory, sum)."""
-
-    policy: MarkovPolicy | TargetPolicy
-    discount: float
-
-    def act(self, h: int, s: int, memory: Any) -> int:
-        """Return the action of the policy."""
-        return self.policy.act(h, s, memory[0])
-
-    def start_many(self, u: FloatArray) -> FloatArray:
-        """Return the first memories; 0 stands in for the memory of a Markov policy."""
-        own = self.policy.start_many(u)
-        return np.column_stack([np.zeros(u.size) if own is None else own, np.zeros(u.size)])
-
-    def act_many(self, h: int, s: IntArray, memory: FloatArray) -> IntArray:
-        """Return the actions of the policy."""
-        return self.policy.act_many(h, s, memory[:, 0])
-
-    def next_many(
-        self, memory: FloatArray, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray
-    ) -> FloatArray:
-        """Return the memories after a stage."""
-        own = self.policy.next_many(memory[:, 0], h, s, a, reward, s_next)
-        return np.column_stack([memory[:, 0] if own is None else own, memory[:, 1] + self.discount**h * reward])
-
-
 def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) -> Law | None:
     """Return the law on this policy's own returns; None if there are too many, or if rounding could merge rewards."""
     size = size_of(mdp.reward) * mdp.H
@@ -199,10 +171,10 @@ def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) 
     if closest < 4.0 * ROUNDING * size or np.count_nonzero(mdp.mu) > max_atoms:
         return None
     unit = min(1e-11 * size, closest / 4.0)  # sums closer than this are equal
-    for h, pairs in enumerate(reached_pairs(_Summing(policy, mdp.discount), mdp, unit)):
+    for h, pairs in enumerate(reached_pairs(policy, mdp, unit)):
         if h + 1 < mdp.H and pairs.onward > max_atoms:
             return None
-    return Law(pairs.memory[:, 1], pairs.probability)
+    return Law(pairs.total, pairs.probability)
 
 
 def _law_of_pairs(mdp: MDP, policy: Policy, columns: Grid) -> Law:
