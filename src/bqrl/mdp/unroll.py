@@ -65,7 +65,7 @@ class Pairs(NamedTuple):
     """The (state, memory) pairs that a policy can reach before one stage, and the moves from them in the order of the pairs."""
 
     state: IntArray  # (n,)
-    memory: Any  # (n,) array, or None without memory
+    memory: Any  # (n,) array or list, or None without memory
     total: FloatArray  # (n,) sum of the rewards so far, in the history by which each pair was found first
     probability: FloatArray  # (n,) of reaching each pair
     action: IntArray = NONE  # (n,), empty after the last stage, and so are the moves
