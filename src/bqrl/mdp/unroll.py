@@ -66,7 +66,7 @@ class Pairs(NamedTuple):
 
     state: IntArray  # (n,)
     memory: Any  # (n,) array or list, or None without memory
-    total: FloatArray  # (n,) sum of the rewards so far, in the history by which each pair was found first
+    total: FloatArray  # (n,) sum of the rewards so far, in one history of each pair
     probability: FloatArray  # (n,) of reaching each pair
     action: IntArray = NONE  # (n,), empty after the last stage, and so are the moves
     source: IntArray = NONE  # (m,) the pair from which each move leads
@@ -106,9 +106,11 @@ def _take(memory: Any, places: IntArray) -> Any:
 
 
 def _distinct(s: IntArray, memory: Any) -> tuple[IntArray, IntArray]:
-    """Return the first of all equal pairs, and the number of every pair among the distinct ones."""
+    """Return where each distinct pair is listed, and the number of every listed pair among the distinct ones."""
     if memory is None:
-        return np.unique(s, return_index=True, return_inverse=True)[1:]
+        place = np.full(s.max() + 1, -1)
+        place[s] = np.arange(s.size)
+        return place[place >= 0], (np.cumsum(place >= 0) - 1)[s]
     found: dict[tuple[int, Any], int] = {}
     pairs = zip(s.tolist(), memory.tolist() if isinstance(memory, np.ndarray) else memory, strict=True)
     number = np.array([found.setdefault(pair, len(found)) for pair in pairs])
