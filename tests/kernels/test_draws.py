@@ -29,3 +29,11 @@ def test_every_draw_inverts_the_running_sums_and_never_picks_an_impossible_entry
     assert [rollout.draw(p, 0, p.size, x) for x in u] == expected
     assert outcome.tolist() == expected
     assert (p[expected] > 0.0).all()
+
+
+@given(st.integers(1, 8).flatmap(laws), st.lists(st.floats(0, 1, exclude_max=True), max_size=20))
+def test_a_draw_from_running_sums_picks_the_same_entry(p, u):
+    p = p[p > 0.0]
+    running = np.cumsum(p)
+    running[-1] = 1.0
+    assert draws.draw_sorted(running, np.array(u)).tolist() == [draws.draw(p.tolist(), 0, p.size, x) for x in u]

@@ -64,3 +64,56 @@ def test_mixtures_and_graphs_that_are_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(unroll, "MAX_LABELS", 2)
     with pytest.raises(SizeError, match=r"at most 2 labels, got \d+ by stage"):
         policy.to_labels(mdp)
+
+
+def histories(mdp, policy):
+    """Per stage, the probability of each (state, memory, sum), over all histories one by one."""
+    stages = [[(int(s), policy.start(), 0.0, float(mdp.mu[s])) for s in np.flatnonzero(mdp.mu)]]
+    for h in range(mdp.H):
+        after = []
+        for s, memory, total, p in stages[-1]:
+            a = policy.act(h, s, memory)
+            for t, q, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
+                if q > 0.0:
+                    memory_after = policy.next(memory, h, s, a, r, t)
+                    after.append((t, memory_after, total + mdp.discount**h * r, p * q))
+        stages.append(after)
+    return stages
+
+
+def added(rows):
+    """Probability by key."""
+    found = {}
+    for *key, p in rows:
+        found[tuple(key)] = found.get(tuple(key), 0.0) + p
+    return found
+
+
+@given(small_mdps(), st.sampled_from([0.1, 0.5, 0.9]))
+def test_pairs_have_the_probabilities_and_moves_of_all_histories(mdp, tau):
+    target = bqrl.solve(mdp, tau).policy
+    for policy in (target, target.to_labels(mdp), bqrl.solve(mdp, tau, planner="expected").policy):
+        expected, before = histories(mdp, policy), None
+        for h, pairs in enumerate(unroll.reached_pairs(policy, mdp)):
+            memory = [None] * pairs.state.size if pairs.memory is None else list(pairs.memory)
+            keys = list(zip(pairs.state.tolist(), memory, strict=True))
+            found = dict(zip(keys, pairs.probability.tolist(), strict=True))
+            assert len(found) == len(keys)
+            assert found == pytest.approx(added((s, m, p) for s, m, _, p in expected[h]))
+            if before is not None:
+                assert before.onward == len(keys)
+                arrived = pairs.state[before.child]
+                assert np.array_equal(arrived, mdp.stage(h - 1).successor[before.outcome])
+            before = pairs
+        assert h == mdp.H
+        assert before.onward == before.action.size == before.child.size == 0
+
+
+@given(small_mdps(), st.sampled_from([0.3, 0.9, 1.0]))
+def test_with_a_unit_pairs_differ_by_their_sums(mdp, discount):
+    mdp = mdp.replace(discount=discount)
+    policy = MarkovPolicy(np.array([mdp.stage(h).available.argmax(axis=1) for h in range(mdp.H)]))
+    *_, last = unroll.reached_pairs(policy, mdp, 1e-9)
+    found = added(zip(last.state.tolist(), np.rint(last.total * 1e6), last.probability.tolist(), strict=True))
+    expected = added((s, round(total * 1e6), p) for s, _, total, p in histories(mdp, policy)[-1])
+    assert found == pytest.approx(expected)

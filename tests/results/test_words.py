@@ -249,11 +249,13 @@ GAP = "cumulative gap to the exact optimum after 100 episodes"
 )  # fmt: skip
 def test_an_order_says_no_more_than_the_seeds_show(given, text):
     seeds = tuple(range(len(next(iter(given.values())))))
-    assert order_of(Ends(None, 0.1, 100, seeds, (), given)) == text
+    assert order_of(Ends(problem=None, tau=0.1, episodes=100, seeds=seeds, learners=(), records=given)) == text
 
 
 def test_an_order_carries_the_unit_of_the_problem():
-    ends = Ends(None, 0.1, 100, (0, 1), (), {"A": [1.0, 2.0], "B": [8.0, 9.0]})
+    ends = Ends(
+        problem=None, tau=0.1, episodes=100, seeds=(0, 1), learners=(), records={"A": [1.0, 2.0], "B": [8.0, 9.0]}
+    )
     clear = " (more than two standard errors away)"
     text = order_of(ends, words=Words("", unit="QALY"))
     assert text == f"A has the smallest {GAP}, 1.5 QALY on average over 2 seeds; then B 8.5 QALY{clear}"
@@ -285,7 +287,9 @@ def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     class Bracketed(Ends):
         error = 0.01861
 
-    text = order_of(Bracketed(None, 0.1, 100, (0,), (), {"A": [1.0], "B": [8.0]}))
+    text = order_of(
+        Bracketed(problem=None, tau=0.1, episodes=100, seeds=(0,), learners=(), records={"A": [1.0], "B": [8.0]})
+    )
     assert text.startswith(f"A has the smallest cumulative gap to {PROVEN} after 100 episodes")
 
 
@@ -312,7 +316,9 @@ def test_the_unit_of_a_model_or_plan():
 
 
 def test_the_largest_return_leads():
-    ends = Ends(None, 0.1, 100, (0, 1), (), {"a": [1.0, 2.0], "b": [8.0, 9.0]})
+    ends = Ends(
+        problem=None, tau=0.1, episodes=100, seeds=(0, 1), learners=(), records={"a": [1.0, 2.0], "b": [8.0, 9.0]}
+    )
     assert order_of(ends, "return", title=True) == "b has the largest return after 100 episodes, 8.5; then a 1.5"
     assert order_of(ends, "return") == (
         "b has the largest cumulative return after 100 episodes, 8.5 on average over 2 seeds; then a 1.5 (more than two"

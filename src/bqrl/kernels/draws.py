@@ -1,6 +1,9 @@
 """The one draw from a law. Plain Python, so that models and environments do not need Numba; `rollout` compiles it for loops."""
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 
 def draw(probability: Sequence[float], begin: int, end: int, u: float) -> int:
@@ -18,3 +21,8 @@ def draw(probability: Sequence[float], begin: int, end: int, u: float) -> int:
     while probability[i] == 0.0 and i > begin:
         i -= 1
     return i
+
+
+def draw_sorted(running: Any, u: Any) -> Any:
+    """Return the entry that `draw` picks for each uniform of an array, given running sums that increase strictly to 1."""
+    return np.searchsorted(running, u, side="right")

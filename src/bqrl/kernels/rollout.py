@@ -4,9 +4,10 @@ import numpy as np
 from numba import njit, prange
 
 from bqrl.kernels import draws
-from bqrl.kernels.layout import Dynamics, Stages
-from bqrl.kernels.moves import ZERO
+from bqrl.kernels.layout import Dynamics, Moves, Rows, Stages
+from bqrl.kernels.moves import ZERO, inlined
 
+NO_JUMPS = np.empty((0, 0), np.int64)
 draw = njit(cache=True)(draws.draw)
 
 
@@ -60,55 +61,86 @@ def play_chances(group, chance, u, v, states, actions, rewards):
 
 
 @njit(cache=True)
-def add_run(after, t, to, here, s, g, count, p):
-    """after[t, to + c] += p * here[s, g + c] for c below `count`; unsigned indices, so that it runs on vectors."""
-    r, m, j, at = np.uint64(t), np.uint64(s), np.uint64(to), np.uint64(g)
-    for c in range(np.uint64(count)):
-        after[r, j + c] += here[m, at + c] * p
+def next_run(s, own, g, action, column, mass, split):
+    """Return the action at the first sum from g on with mass, this sum, and the end of the run of sums that play it.
+
+    The actions of state s begin at `own`; column[g] is the place of the action at sum g among them. With `split` a run also
+    ends at a sum without mass.
+    """
+    n, m = column.size, np.uint64(s)
+    while g < n and mass[m, np.uint64(g)] == 0.0:
+        g += 1
+    if g == n:
+        return ZERO, n, n
+    a, end = action[np.uint64(own + column[g])], g + 1
+    if not split and action.size == mass.shape[0]:
+        end = n
+    while (
+        end < n
+        and (not split or mass[m, np.uint64(end)] != 0.0)
+        and action[np.uint64(own + column[np.uint64(end)])] == a
+    ):
+        end += 1
+    return a, g, end
+
+
+@inlined
+def push_mass(rows, moves, action, column, mass, out, span, split):
+    """out[s_next, landing of g] += probability * mass[s, g] under the action at sum g, for the columns `span` of `out`.
+
+    This is the one forward stage over states and sums. A run of sums moves as a whole (see `next_run`); runs are split
+    where most sums have no mass, and left whole where the search for gaps would take longer than it saves.
+    """
+    lo, hi = span
+    S, n, first = mass.shape[0], column.size, np.uint64(rows.start[0])
+    A, width = (rows.start.size - 1) // S, action.size // S
+    for s in range(S):
+        a, g, end = next_run(s, s * width, ZERO, action, column, mass, split)
+        while g < n:
+            q, x = np.uint64(s * A + a), mass[s, g]
+            for i in range(np.uint64(rows.start[q]), np.uint64(rows.start[q + np.uint64(1)])):
+                p, t, shift = rows.probability[i], np.uint64(rows.successor[i]), moves.shift[i - first]
+                if p == 0.0:
+                    continue
+                if moves.jumps.size > 0:
+                    for c in range(g, end):
+                        j = moves.jumps[shift, c]
+                        if lo <= j < hi:
+                            out[t, j] += p * mass[s, c]
+                elif end == g + 1:
+                    if lo <= g + shift < hi:
+                        out[t, np.uint64(g + shift)] += p * x
+                else:
+                    begin = max(g, lo - shift)
+                    stop = max(min(end, hi - shift), begin)
+                    here, there = mass[s, begin:stop], out[t, begin + shift : stop + shift]
+                    for c in range(here.size):  # slices, so that the loop runs on vectors
+                        there[c] += p * here[c]
+            a, g, end = next_run(s, s * width, end, action, column, mass, split)
 
 
 @njit(cache=True)
-def push_stages(group, lowest, count, probability, flat, begin, target, work):
+def push_stages(group, sums, probability, flat, begin, target, work):
     """Return the mass of every return of stage 0 under action tables as in `play_tables`.
 
-    There are count[h] sums before stage h, from lowest[h] steps on; `work` (2, S, sums) is overwritten.
+    `sums` are lowest, count and shift: before stage h there are count[h] sums, from lowest[h] steps on, and outcome i moves
+    their columns by shift[h, i]. `work` (2, S, sums) is overwritten.
     """
-    stages = Stages(*group)
+    stages, (lowest, count, shift) = Stages(*group), sums
     H, S = stages.size.size - 1, stages.mu.size
-    work[0] = 0.0
-    for s in range(S):
-        work[0, s, 0] = stages.mu[s]
-    rows = S * stages.A
+    rows, columns = S * stages.A, np.empty(work.shape[2], np.int64)
+    work[0, :, 0] = stages.mu
     for h in range(H):
-        here, after = work[h % 2], work[1 - h % 2]
-        after[:, : count[h + 1]] = 0.0
         base = 0 if stages.start.size - 1 == rows else h * rows
-        first = stages.start[base]
-        columns = (begin[h + 1] - begin[h]) // S
-        moved = lowest[h] - lowest[h + 1]
-        highest = target - lowest[h] - stages.lowest[h]  # column of the sum 0
-        for s in range(S):
-            own, m, end = begin[h] + s * columns, np.uint64(s), 0
-            while end < count[h]:
-                g, end = end, end + 1
-                x = here[m, np.uint64(g)]
-                if x == 0.0:
-                    continue
-                a = flat[own + min(max(highest - g, 0), columns - 1)]
-                while end < count[h] and here[m, np.uint64(end)] != 0.0:  # a run of sums that play the same action
-                    if flat[own + min(max(highest - end, 0), columns - 1)] != a:
-                        break
-                    end += 1
-                q = base + s * stages.A + a
-                for i in range(np.uint64(stages.start[q]), np.uint64(stages.start[q + 1])):
-                    t, p = stages.successor[i], probability[i]
-                    if p == 0.0:
-                        continue
-                    to = g + moved + stages.gain[h, i - np.uint64(first)]
-                    if end == g + 1:
-                        after[np.uint64(t), np.uint64(to)] += x * p
-                    else:
-                        add_run(after, t, to, here, s, g, end - g, p)
+        last, highest = (begin[h + 1] - begin[h]) // S - 1, target - lowest[h] - stages.lowest[h]  # column of the sum 0
+        for g in range(count[h]):
+            columns[g] = min(max(highest - g, 0), last)
+        after = work[1 - h % 2]
+        after[:, : count[h + 1]] = 0.0
+        push_mass(
+            Rows(stages.start[base : base + rows + 1], stages.successor, probability), Moves(shift[h], NO_JUMPS),
+            flat[begin[h] : begin[h + 1]], columns[: count[h]], work[h % 2], after, (ZERO, count[h + 1]), True,
+        )  # fmt: skip
     law, first = np.zeros(stages.size[0]), lowest[H] - stages.lowest[0]
     for s in range(S):
         for g in range(count[H]):
@@ -116,84 +148,39 @@ def push_stages(group, lowest, count, probability, flat, begin, target, work):
     return law
 
 
-@njit(cache=True)
-def next_run(s, g, action, column, mass):
-    """Return the first column from g on with mass, and the end of the run of columns with the same action."""
-    n = mass.shape[1]
-    while g < n and mass[s, g] == 0.0:
-        g += 1
-    if action.shape[1] == 1 or g == n:
-        return g, n
-    a = action[s, column[g]]
-    end = g + 1
-    while end < n and action[s, column[end]] == a:
-        end += 1
-    return g, end
-
-
-@njit(cache=True)
-def push_mass(rows, moves, action, column, mass, out, lo, hi):
-    """out[s_next, landing of g] += probability * mass[s, g] under action[s, column[g]], for columns lo .. hi of `out`.
-
-    A run of columns with the same action moves as a whole.
-    """
-    S, n = mass.shape
-    A = (rows.start.size - 1) // S
-    for s in range(S):
-        g, end = next_run(s, ZERO, action, column, mass)
-        while g < n:
-            q = s * A + action[s, column[g]]
-            for i in range(rows.start[q], rows.start[q + 1]):
-                p, row, shift = rows.probability[i], out[rows.successor[i]], moves.shift[i]
-                if moves.jumps.size > 0:
-                    for c in range(g, end):
-                        j = moves.jumps[shift, c]
-                        if lo <= j < hi:
-                            row[j] += p * mass[s, c]
-                else:
-                    begin = max(g, lo - shift)
-                    stop = max(min(end, hi - shift), begin)
-                    here, there = mass[s, begin:stop], row[begin + shift : stop + shift]
-                    for c in range(here.size):  # slices, so that the loop runs on vectors
-                        there[c] += p * here[c]
-            g, end = next_run(s, end, action, column, mass)
-
-
 @njit(cache=True, parallel=True)
 def push_mass_threads(rows, moves, action, column, mass, out, blocks):
     """Do `push_mass` over threads: each block owns a range of columns, so the order of sums does not depend on `blocks`."""
     width = (out.shape[1] + blocks - 1) // blocks
     for b in prange(blocks):
-        push_mass(rows, moves, action, column, mass, out, b * width, min(out.shape[1], (b + 1) * width))
+        push_mass(rows, moves, action, column, mass, out, (b * width, min(out.shape[1], (b + 1) * width)), False)
 
 
 @njit(cache=True)
 def spread_rows(first, mass, action, column, gain, n_next, place, rows):
     """Return the mass of each row (s, a) that is played, by the sum after its reward, and list these rows in `rows`.
 
-    States count from `first`. `place` (S, A) must hold -1.
+    States count from `first`. `place` (S, A) must hold -1. `action` and `column` are as in `next_run`.
     """
-    S, n = mass.shape
+    S, n, width = mass.shape[0], column.size, action.size // mass.shape[0]
     A = place.shape[1]
     played = 0
     for s in range(S):
-        g, end = next_run(s, ZERO, action, column, mass)
+        a, g, end = next_run(s, s * width, ZERO, action, column, mass, False)
         while g < n:
-            a = action[s, column[g]]
             if place[s, a] < 0:
                 place[s, a] = played
                 rows[played] = (first + s) * A + a
                 played += 1
-            g, end = next_run(s, end, action, column, mass)
+            a, g, end = next_run(s, s * width, end, action, column, mass, False)
     spread = np.zeros((played, n_next))
     for s in range(S):
-        g, end = next_run(s, ZERO, action, column, mass)
+        a, g, end = next_run(s, s * width, ZERO, action, column, mass, False)
         while g < n:
-            a = action[s, column[g]]
             moved = gain[(first + s) * A + a]
             stop = min(end, n_next - moved)  # beyond it this state has no mass
-            r, q, at, to = np.uint64(place[s, a]), np.uint64(s), np.uint64(g), np.uint64(g + moved)
+            r, m, at, to = np.uint64(place[s, a]), np.uint64(s), np.uint64(g), np.uint64(g + moved)
             for c in range(np.uint64(max(stop - g, 0))):
-                spread[r, to + c] = mass[q, at + c]
-            g, end = next_run(s, end, action, column, mass)
+                spread[r, to + c] = mass[m, at + c]
+            a, g, end = next_run(s, s * width, end, action, column, mass, False)
     return spread

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bqrl.checks import number, whole, wrong, wrong_type
 from bqrl.display import Charted
+from bqrl.kernels.draws import draw_sorted
 from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
 from bqrl.laws.atoms import VALUE_TOL, FloatArray, masses_of, merged, numbers_of, running_mass, smallest_scale
 from bqrl.laws.atoms import size_of as size_of
@@ -269,8 +270,7 @@ class Law(Charted):
         """Array of n independent draws: the first atom whose running mass exceeds each uniform of `rng`."""
         if not isinstance(rng, np.random.Generator):
             raise wrong_type("rng", rng, "be a Generator", remedy="pass np.random.default_rng(0)")
-        # The rule of kernels/draws.py for many uniforms at once: all atoms have mass and the last running mass is exactly 1.
-        return self.values[np.searchsorted(self.running, rng.random(whole(n, "n")), side="right")]
+        return self.values[draw_sorted(self.running, rng.random(whole(n, "n")))]
 
     # -- display --------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from bqrl.laws.law import Law, check_level, size_of
 from bqrl.mdp.arrays import FloatArray, require
 from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.find_grid import grid, rounded
-from bqrl.mdp.grid import Grid, Lattice
+from bqrl.mdp.grid import NOISE, Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
 from bqrl.planners.evaluate import evaluate, simulate
@@ -122,7 +122,7 @@ class Scorer:
             found = Law(returns, np.full(returns.size, 1.0 / returns.size))
         self.error = max(self.error, rounding + placing)
         mass = np.zeros(self.points.size)
-        slack = 1e-9 * size_of(self.points)
+        slack = NOISE * size_of(self.points)
         if self.grid.exact:  # a value between two points is a return rounded down
             place = self.grid.column(0, found.values, 0)
         else:

@@ -12,7 +12,7 @@ scalar quantile level (the paper's pi[mu, Gamma]), and mixture (one of several p
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -42,7 +42,7 @@ def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
     return np.int16 if A <= 2**15 else np.int32
 
 
-class Policy(Displayed, ABC):
+class Policy(Displayed, Acting):
     """The protocol of every policy; `H` stages, `S` states."""
 
     kind: ClassVar[str]
@@ -113,20 +113,9 @@ class Policy(Displayed, ABC):
     def arrays(self) -> dict[str, Any]:
         """The policy as plain arrays."""
 
-    # Methods for many episodes at once; subclasses that do not need the loop override them.
-
     def start_many(self, u: FloatArray) -> Any:
         """Memories of many episodes before the first stage."""
         return [self.start(float(x)) for x in u]
-
-    def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
-        """Actions of many episodes."""
-        return np.array([self.act(h, int(x), m) for x, m in zip(s, memory, strict=True)], dtype=np.int64)
-
-    def next_many(self, memory: Any, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray) -> Any:
-        """Memories after one more stage of many episodes."""
-        steps = zip(memory, s.tolist(), a.tolist(), reward.tolist(), s_next.tolist(), strict=True)
-        return [self.next(m, h, x, y, r, z) for m, x, y, r, z in steps]
 
     def save(self, path: str | Path) -> None:
         """Write the policy to an .npz file, whole or not at all."""

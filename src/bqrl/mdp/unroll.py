@@ -1,29 +1,48 @@
-"""Enumeration of the (stage, state, memory) triples that a policy can reach: the basis of exact conversions."""
+"""Enumeration of the (stage, state, memory) triples that a policy can reach: the basis of exact conversions and laws."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bqrl.errors import PolicyError, SizeError
-from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 
 MAX_LABELS = 1_000_000
+NONE: IntArray = np.empty(0, np.int64)
 
 
-class Acting(Protocol):
-    """The methods of a policy that an episode uses."""
+class Acting(ABC):
+    """The methods of a policy that an episode uses, for one episode and for many at once."""
 
     def start(self) -> Any:
         """Memory before the first stage."""
+        return None
 
+    @abstractmethod
     def act(self, h: int, s: int, memory: Any) -> int:
         """Action at stage `h` in state `s`."""
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> Any:
         """Memory after a transition of stage `h`."""
+        return memory
+
+    def start_many(self, u: FloatArray) -> Any:
+        """Memories of many episodes before the first stage; `u` are uniform draws, which a mixture uses."""
+        return [self.start() for _ in u]
+
+    def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
+        """Actions of many episodes."""
+        return np.array([self.act(h, x, m) for x, m in zip(s.tolist(), memory, strict=True)], dtype=np.int64)
+
+    def next_many(self, memory: Any, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray) -> Any:
+        """Memories after one more stage of many episodes."""
+        steps = zip(memory, s.tolist(), a.tolist(), reward.tolist(), s_next.tolist(), strict=True)
+        return [self.next(m, h, x, y, r, z) for m, x, y, r, z in steps]
 
 
 def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
@@ -42,89 +61,118 @@ def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
         )  # fmt: skip
 
 
-class Move(NamedTuple):
-    """An outcome of positive probability, and the (state, memory) that follows it."""
+class Pairs(NamedTuple):
+    """The (state, memory) pairs that a policy can reach before one stage, and the moves from them in the order of the pairs."""
 
-    outcome: int  # index among the outcomes of the row
-    probability: float
-    reward: float
-    after: tuple[int, Any]
+    state: IntArray  # (n,)
+    memory: Any  # (n,) array or list, or None without memory
+    total: FloatArray  # (n,) sum of the rewards so far, in one history of each pair
+    probability: FloatArray  # (n,) of reaching each pair
+    action: IntArray = NONE  # (n,), empty after the last stage, and so are the moves
+    source: IntArray = NONE  # (m,) the pair from which each move leads
+    outcome: IntArray = NONE  # (m,) its outcome, an index into the arrays of the stage
+    child: IntArray = NONE  # (m,) the pair after this stage to which it leads
+    onward: int = 0  # number of pairs after this stage
 
 
-def moves_from(policy: Acting, mdp: MDP, h: int, s: int, memory: Any) -> tuple[int, list[Move]]:
-    """The action of a policy at (stage, state, memory) and its moves; PolicyError if the action does not exist there.
+def reached_pairs(policy: Acting, mdp: MDP, unit: float | None = None) -> Iterator[Pairs]:
+    """Yield the pairs that a policy can reach before each stage and at the end; every pass over memories is this one.
 
-    Every pass over the (state, memory) pairs of a policy goes through this function.
+    Pairs are listed in the order in which they are found, and by state without memory. With a `unit` they also differ by
+    the sum of rewards; sums and memories, which must be numbers, are then equal if they differ by less than about a unit.
     """
-    a = policy.act(h, s, memory)
-    if not (0 <= a < mdp.A and mdp.available[0 if mdp.stationary else h, s, a]):
-        check_played(mdp, h, np.array([s]), np.array([a]))
-    listed = zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True)
-    return a, [
-        Move(outcome=j, probability=p, reward=r, after=(t, policy.next(memory, h, s, a, r, t)))
-        for j, (t, p, r) in enumerate(listed)
-        if p > 0.0
-    ]
+    s = np.flatnonzero(mdp.mu)
+    here = Pairs(state=s, memory=policy.start_many(np.zeros(s.size)), total=np.zeros(s.size), probability=mdp.mu[s])
+    for h in range(mdp.H):
+        stage, s, memory = mdp.stage(h), here.state, here.memory
+        a = policy.act_many(h, s, memory)
+        check_played(mdp, h, s, a)
+        source, i = stage.outcomes_of(s * mdp.A + a)
+        after, reward = stage.successor[i].astype(np.int64), stage.reward[i]
+        memory = policy.next_many(_take(memory, source), h, s[source], a[source], reward, after)
+        total = here.total[source] + mdp.discount**h * reward
+        first, child = _distinct(after, memory) if unit is None else _apart(after, total, memory, unit)
+        yield here._replace(action=a, source=source, outcome=i, child=child, onward=first.size)
+        p = np.bincount(child, here.probability[source] * stage.probability[i]).astype(np.float64)
+        here = Pairs(state=after[first], memory=_take(memory, first), total=total[first], probability=p)
+    yield here
+
+
+def _take(memory: Any, places: IntArray) -> Any:
+    """Return the memories at the given places of an array or a list."""
+    if memory is None or isinstance(memory, np.ndarray):
+        return None if memory is None else memory[places]
+    return [memory[j] for j in places.tolist()]
+
+
+def _distinct(s: IntArray, memory: Any) -> tuple[IntArray, IntArray]:
+    """Return where each distinct pair is listed, and the number of every listed pair among the distinct ones."""
+    if memory is None:
+        place = np.full(s.max() + 1, -1)
+        place[s] = np.arange(s.size)
+        return place[place >= 0], (np.cumsum(place >= 0) - 1)[s]
+    found: dict[tuple[int, Any], int] = {}
+    pairs = zip(s.tolist(), memory.tolist() if isinstance(memory, np.ndarray) else memory, strict=True)
+    number = np.array([found.setdefault(pair, len(found)) for pair in pairs])
+    return np.unique(number, return_index=True)[1], number
+
+
+def _apart(s: IntArray, total: FloatArray, memory: Any, unit: float) -> tuple[IntArray, IntArray]:
+    """Do `_distinct` for triples with the sum of rewards, up to `unit`."""
+    keys = [s, np.rint(total / unit), *([] if memory is None else [np.rint(memory / unit)])]
+    order = np.lexsort(keys)
+    new = np.r_[True, np.any([np.diff(key[order]) != 0 for key in keys], axis=0)]
+    number = np.empty(s.size, np.int64)
+    number[order] = np.cumsum(new) - 1
+    return order[new], number
 
 
 def markov_actions(policy: Acting, mdp: MDP) -> IntArray:
     """Action by stage and state; raises PolicyError if an action depends on the memory."""
     actions = np.full((mdp.H, mdp.S), -1, np.int64)
-    for h, met in enumerate(_memories(policy, mdp)):
-        for s, memory in met:
-            a = policy.act(h, s, memory)
-            if actions[h, s] not in (-1, a):
-                raise PolicyError(
-                    f"the policy must play one action in state {mdp.state_label(s)} at stage {h}, got {int(actions[h, s])} and "
-                    f"{a}: it depends on its memory; use to_labels", stage=h, state=s, action=a,
-                )  # fmt: skip
-            actions[h, s] = a
-    for h in range(mdp.H):  # states that are never reached: any action that exists
-        missing = actions[h] < 0
+    for h, pairs in zip(range(mdp.H), _limited(policy, mdp), strict=False):
+        actions[h, pairs.state] = pairs.action
+        other = actions[h, pairs.state] != pairs.action
+        if other.any():
+            s, a = int(pairs.state[other.argmax()]), int(pairs.action[other.argmax()])
+            raise PolicyError(
+                f"the policy must play one action in state {mdp.state_label(s)} at stage {h}, got {a} and "
+                f"{int(actions[h, s])}: it depends on its memory; use to_labels", stage=h, state=s, action=int(actions[h, s]),
+            )  # fmt: skip
+        missing = actions[h] < 0  # states that are never reached: any action that exists
         actions[h, missing] = mdp.stage(h).available.argmax(axis=1)[missing]
     return actions
 
 
 def graph_arrays(policy: Acting, mdp: MDP) -> dict[str, Any]:
     """The arrays of a label graph with one node per reachable (stage, state, memory)."""
-    stages = _memories(policy, mdp)
-    number = [{key: i for i, key in enumerate(met)} for met in stages]
-    first = np.cumsum([0, *(len(met) for met in stages)])
     root = np.full(mdp.S, -1, np.int64)
-    action: list[int] = []
-    starts, successor, reward, child = [0], [], [], []
-    for h, met in enumerate(stages):
-        for s, memory in met:
-            a, moves = moves_from(policy, mdp, h, s, memory)
-            action.append(a)
-            for move in moves:
-                successor.append(move.after[0])
-                reward.append(move.reward)
-                child.append(int(first[h + 1]) + number[h + 1][move.after] if h + 1 < mdp.H else -1)
-            starts.append(len(child))
-    for s, memory in stages[0]:
-        root[s] = number[0][s, memory]
+    action, moves, successor, reward, child = [], [], [], [], []
+    nodes = 0
+    for h, pairs in zip(range(mdp.H), _limited(policy, mdp), strict=False):
+        if h == 0:
+            root[pairs.state] = np.arange(pairs.state.size)
+        stage, nodes = mdp.stage(h), nodes + pairs.state.size
+        action.append(pairs.action)
+        moves.append(np.bincount(pairs.source, minlength=pairs.state.size))
+        successor.append(stage.successor[pairs.outcome].astype(np.int64))
+        reward.append(stage.reward[pairs.outcome])
+        child.append(pairs.child + nodes if h + 1 < mdp.H else np.full(pairs.child.size, -1))
     return {
-        "root": root, "action": np.array(action), "child_start": np.array(starts), "successor": np.array(successor),
-        "reward": np.array(reward, float), "child": np.array(child),
+        "root": root, "action": np.concatenate(action), "child_start": np.r_[0, np.cumsum(np.concatenate(moves))],
+        "successor": np.concatenate(successor), "reward": np.concatenate(reward), "child": np.concatenate(child),
     }  # fmt: skip
 
 
-def _memories(policy: Acting, mdp: MDP) -> list[list[tuple[int, Any]]]:
-    """The reachable (state, memory) pairs of each stage."""
-    stages = [[(int(s), policy.start()) for s in np.flatnonzero(mdp.mu)]]
+def _limited(policy: Acting, mdp: MDP) -> Iterator[Pairs]:
+    """Yield the reachable pairs; SizeError if they are too many for a label graph."""
     total = 0
-    for h in range(mdp.H - 1):
-        found: dict[tuple[int, Any], None] = {}
-        for s, memory in stages[-1]:
-            for move in moves_from(policy, mdp, h, s, memory)[1]:
-                found[move.after] = None
-        stages.append(list(found))
-        total += len(found)
+    for h, pairs in enumerate(reached_pairs(policy, mdp)):
+        yield pairs
+        total += pairs.onward if h < mdp.H - 1 else 0
         if total > MAX_LABELS:
             raise SizeError(
                 f"the policy must have at most {MAX_LABELS} labels, got {total} by stage {h + 1}; keep it in its own form",
                 needed=total,
                 limit=MAX_LABELS,
             )
-    return stages

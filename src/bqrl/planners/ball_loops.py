@@ -27,9 +27,9 @@ def push_optimistic(group, sums, probability, half, values, tables, target, work
 
     This is `push_stages`, but the row played at a need moves within its ball so that the expectation of the values after it
     is least. `half` (H*S*A,) holds half the radius of every row, `values` the values of the stages 0 to H, one after the other;
-    `sums` are lowest and count, `tables` are flat and begin, as there.
+    `sums`, `tables` and `work` are as there.
     """
-    stages, (lowest, count), (flat, begin) = Stages(*group), sums, tables
+    stages, (lowest, count, rise), (flat, begin) = Stages(*group), sums, tables
     H, S, rows = stages.size.size - 1, stages.mu.size, stages.mu.size * stages.A
     extra = (begin[1] - begin[0]) // S - stages.size[0]
     most = np.max(np.diff(stages.start))
@@ -42,7 +42,6 @@ def push_optimistic(group, sums, probability, half, values, tables, target, work
         after[:, : count[h + 1]] = 0.0
         base = 0 if stages.start.size - 1 == rows else h * rows
         first, columns, n_next = stages.start[base], stages.size[h] + extra, stages.size[h + 1] + extra
-        rise = lowest[h] - lowest[h + 1]
         highest = target - lowest[h] - stages.lowest[h]  # column of the sum 0
         for s in range(S):
             row, order = -1, places[:0]
@@ -62,8 +61,7 @@ def push_optimistic(group, sums, probability, half, values, tables, target, work
                 sorted_by_value(order, reached, 1.0)
                 l1_moved(order, probability[i:end], half[h * rows + s * stages.A + a], moved[: order.size])
                 for j in range(order.size):
-                    to = g + rise + stages.gain[h, i + j - first]
-                    after[stages.successor[i + j], to] += here[s, g] * moved[j]
+                    after[stages.successor[i + j], g + rise[h, i + j - first]] += here[s, g] * moved[j]
     law, first = np.zeros(stages.size[0]), lowest[H] - stages.lowest[0]
     for s in range(S):
         for g in range(count[H]):

@@ -26,6 +26,7 @@ from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import LabelPolicy, label_graph
+from bqrl.mdp.unroll import Acting
 
 MAX_NODES = 20_000
 MAX_MOVES = 2_000_000  # outcomes between all (state, sum) pairs
@@ -262,7 +263,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Settled:
+class Settled(Acting):
     """The policy that plays the fixed actions where there are any, and the actions of a completion elsewhere.
 
     Its memory is (history, sum); the history is None once the policy has left the fixed part.

@@ -16,7 +16,6 @@ rows of one policy can be followed without bqrl:
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +26,7 @@ from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
-from bqrl.mdp.unroll import moves_from
+from bqrl.mdp.unroll import reached_pairs
 from bqrl.planners.follow import play_shares, target_masses
 
 MAX_ROWS = 1_000_000
@@ -150,17 +149,16 @@ def _all_needs(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
 def _label_rows(policy: Policy, mdp: MDP) -> Iterator[Row]:
     """One row per label and outcome, so that the next label can be looked up."""
     labels = policy.to_labels(mdp)
-    mass = {(int(labels.root[s]), s): float(mdp.mu[s]) for s in np.flatnonzero(mdp.mu).tolist()}
-    for h in range(labels.H):
-        after: dict[tuple[int, int], float] = defaultdict(float)
-        for (v, s), p in sorted(mass.items()):
-            a, moves = moves_from(labels, mdp, h, s, v)
-            row = _row(mdp, h, s, a, {"label": v}, probability=p)
-            if h == labels.H - 1:
+    for h, pairs in zip(range(mdp.H), reached_pairs(labels, mdp), strict=False):
+        stage, start = mdp.stage(h), np.searchsorted(pairs.source, np.arange(pairs.state.size + 1))
+        state = pairs.state.tolist()
+        label = [labels.node(s, v) for s, v in zip(state, pairs.memory, strict=True)]
+        for v, s, j in sorted(zip(label, state, range(len(state)), strict=True)):
+            row = _row(mdp, h, s, pairs.action[j], {"label": v}, probability=float(pairs.probability[j]))
+            if h == mdp.H - 1:
                 yield row | {"next_state": None, "reward": None, "next_label": None}
                 continue
-            for move in moves:
-                t, child = move.after
-                yield row | {"next_state": mdp.state_label(t), "reward": move.reward, "next_label": int(child)}
-                after[int(child), t] += p * move.probability
-        mass = after
+            for i in pairs.outcome[start[j] : start[j + 1]]:
+                t, r = int(stage.successor[i]), float(stage.reward[i])
+                child = labels.next(v, h, s, int(pairs.action[j]), r, t)
+                yield row | {"next_state": mdp.state_label(t), "reward": r, "next_label": child}

@@ -25,6 +25,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import LabelPolicy, Policy, TargetPolicy, label_graph
+from bqrl.mdp.unroll import Acting
 from bqrl.planners.branch import begin
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
@@ -113,7 +114,7 @@ class Ways:
 
 
 @dataclass(slots=True, kw_only=True)
-class Walk:
+class Walk(Acting):
     """A policy that follows one history and continues with `least` or `most` elsewhere; the memory is (way, need)."""
 
     ways: Ways

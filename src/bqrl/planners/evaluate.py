@@ -8,13 +8,14 @@ A target policy reads its need, target - g, off the sum, so one pass serves Mark
 the pass runs over their (finitely many) memories.
 """
 
-# Forward passes, and why each is needed:
-# - `follow.stage_masses`: a Markov or target policy, stage by stage over arrays (state, sum): laws, tables of decisions and
-#   occupancies; `Follower.law` makes the same pass in one compiled call, for learners, which evaluate after every episode.
-# - `follow._of_markov`: the occupancy of a Markov policy does not depend on sums, so states suffice.
-# - `_own_support`: where no grid fits, the list of the policy's own returns.
-# - `moves_from` in mdp/unroll.py: any other policy, pair by pair over (state, memory); `_walk_memories` carries the law of
-#   the sum on each pair, `follow._of_memories` and the decision rows of labels the probability of the pair alone.
+# Forward passes: two, each with one implementation of its stage.
+# - States and sums on a grid, for Markov and target policies: `push_mass` in kernels/rollout.py. `follow.stage_masses` calls it
+#   stage by stage for laws, tables and occupancies, `push_stages` within one compiled loop for learners, which evaluate after
+#   every episode. Dense stages multiply matrices instead, which takes less time there.
+# - Pairs (state, memory), for any policy: `reached_pairs` in mdp/unroll.py. It gives occupancies, decision rows, label graphs
+#   and, where pairs differ by their sum, a policy's own returns if no grid fits. The law of a policy on a grid is
+#   `push_mass` with its pairs in place of the states.
+# Over an l1 ball the kernel depends on the need: planners/ball_loops.py has these passes.
 
 from __future__ import annotations
 
@@ -25,17 +26,18 @@ import numpy as np
 
 from bqrl.checks import random_seed, whole
 from bqrl.errors import GridError, PolicyError
+from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Law, size_of
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
-from bqrl.mdp.unroll import check_played, moves_from
+from bqrl.mdp.unroll import check_played, reached_pairs
 from bqrl.planners.convert import bind
-from bqrl.planners.follow import push_forward, sums_on
+from bqrl.planners.follow import push_forward, push_stage, sums_on
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # largest number of (state, memory, sum) triples per stage for which all returns are enumerated
@@ -159,65 +161,36 @@ def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
     if isinstance(policy, (MarkovPolicy, TargetPolicy)):
         points, mass = push_forward(mdp, policy, columns)
         return Law(points, mass)
-    return _walk_memories(mdp, policy, columns)
+    return _law_of_pairs(mdp, policy, columns)
 
 
 def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) -> Law | None:
     """Return the law on this policy's own returns; None if there are too many, or if rounding could merge rewards."""
-    s = np.flatnonzero(mdp.mu)
-    mass, total = mdp.mu[s], np.zeros(s.size)
-    memory = policy.start_many(np.zeros(s.size))
     size = size_of(mdp.reward) * mdp.H
     closest = float(np.diff(np.union1d(mdp.reward, 0.0)).min(initial=size))
-    if closest < 4.0 * ROUNDING * size:
+    if closest < 4.0 * ROUNDING * size or np.count_nonzero(mdp.mu) > max_atoms:
         return None
     unit = min(1e-11 * size, closest / 4.0)  # sums closer than this are equal
-    for h in range(mdp.H):
-        if s.size > max_atoms:
+    for h, pairs in enumerate(reached_pairs(policy, mdp, unit)):
+        if h + 1 < mdp.H and pairs.onward > max_atoms:
             return None
-        stage = mdp.stage(h)
-        a = policy.act_many(h, s, memory)
-        check_played(mdp, h, s, a)
-        source, i = stage.outcomes_of(s * mdp.A + a)
-        reward, after = stage.reward[i], stage.successor[i].astype(np.int64)
-        before = None if memory is None else memory[source]
-        memory = policy.next_many(before, h, s[source], a[source], reward, after)
-        total = total[source] + mdp.discount**h * reward
-        mass, s = mass[source] * stage.probability[i], after
-        keys = [s, np.rint(total / unit)]
-        if memory is not None:
-            keys.append(np.rint(memory / unit))
-        order = np.lexsort(keys)
-        new = np.r_[True, np.any([np.diff(key[order]) != 0 for key in keys], axis=0)]
-        first = order[new]
-        mass = np.add.reduceat(mass[order], np.flatnonzero(new))
-        s, total = s[first], total[first]
-        memory = None if memory is None else memory[first]
-    return Law(total, mass)
+    return Law(pairs.total, pairs.probability)
 
 
-def _walk_memories(mdp: MDP, policy: Policy, columns: Grid) -> Law:
-    """Return the law under any deterministic policy, by a forward pass over all reachable (state, memory) pairs."""
-    sums = sums_on(mdp, columns)
-    mass: dict[tuple[int, Any], FloatArray] = {}
-    for s in np.flatnonzero(mdp.mu).tolist():
-        mass[s, policy.start()] = np.array([mdp.mu[s]])
-    for h in range(mdp.H):
-        gain, landings = sums.moves(h)
-        stored = 0 if mdp.stationary else h
-        first, n = mdp.row_start[stored * mdp.S * mdp.A], sums.count(h + 1)
-        after: dict[tuple[int, Any], FloatArray] = {}
-        for (s, memory), row in mass.items():
-            some = np.flatnonzero(row)  # sums without mass might lie outside the range of the next stage
-            a, moves = moves_from(policy, mdp, h, s, memory)
-            begin = mdp.row_start[(stored * mdp.S + s) * mdp.A + a] - first
-            for move in moves:
-                place = gain[begin + move.outcome]
-                target = after.setdefault(move.after, np.zeros(n))
-                landed = landings[place, some] if landings.size else some + place
-                np.add.at(target, landed, move.probability * row[some])
-        mass = after
-    return Law(sums.values(mdp.H), sum(mass.values()))
+def _law_of_pairs(mdp: MDP, policy: Policy, columns: Grid) -> Law:
+    """Return the law under any deterministic policy: the masses of sums move over its (state, memory) pairs."""
+    sums, mass = sums_on(mdp, columns), mdp.mu[mdp.mu > 0.0][:, None]
+    for h, pairs in zip(range(mdp.H), reached_pairs(policy, mdp), strict=False):
+        moves, n = sums.moves(h), pairs.state.size
+        rows = Rows(
+            np.searchsorted(pairs.source, np.arange(n + 1)), pairs.child.astype(np.int32),
+            mdp.stage(h).probability[pairs.outcome],
+        )  # fmt: skip
+        no_choice = read_only(np.zeros((n, 1), np.int16)), np.zeros(sums.count(h), np.int64)
+        out = np.zeros((pairs.onward, sums.count(h + 1)))
+        push_stage(rows, moves._replace(shift=moves.shift[pairs.outcome]), *no_choice, mass, out)
+        mass = out
+    return Law(sums.values(mdp.H), mass.sum(axis=0))
 
 
 def simulate(

@@ -9,14 +9,13 @@ A target policy reads its need, target - g, off the sum, so one pass serves Mark
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numba import get_num_threads
 
-from bqrl.kernels.layout import Dynamics, Rows
+from bqrl.kernels.layout import Dynamics, Moves, Rows
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
@@ -25,7 +24,7 @@ from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.sums import SumRange, Sums, sums_of
-from bqrl.mdp.unroll import check_played, moves_from
+from bqrl.mdp.unroll import check_played, reached_pairs
 from bqrl.planners.ball_loops import push_optimistic
 from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, Sweep, by_products, row_shift
 
@@ -38,9 +37,9 @@ class Follower:
         sums = sums_on(self.mdp, self.grid)
         H = self.mdp.H
         assert isinstance(sums, SumRange)
-        self._sums = sums.lowest, sums.size
         self._work = np.empty((2, self.mdp.S, int(sums.size.max())))
         stages, self._kernel = layout.stages, np.array(self.mdp.probability)
+        self._sums = sums.lowest, sums.size, stages.gain - np.diff(sums.lowest)[:, None]
         self.dynamics = Dynamics(
             start=stages.start, successor=stages.successor, probability=self._kernel,
             reward=np.array(self.mdp.reward), gain=stages.gain, lowest=stages.lowest, mu=stages.mu, A=stages.A,
@@ -68,7 +67,7 @@ class Follower:
         """Return the mass of every point of stage 0; `probability` is another kernel on the same outcomes."""
         kernel = self._kernel if probability is None else probability
         stages, tables = tuple(self.layout.stages), self._tables(policy)
-        mass: FloatArray = push_stages(stages, *self._sums, kernel, *tables, self._work)
+        mass: FloatArray = push_stages(stages, self._sums, kernel, *tables, self._work)
         return mass
 
     def optimistic_law(self, done: Sweep, target: float, half: FloatArray, probability: FloatArray) -> FloatArray:
@@ -114,19 +113,24 @@ def stage_masses(
         if action.max() >= mdp.A or not stage.available.all():
             met = np.repeat(np.flatnonzero(mdp.reachable[h]), action.shape[1])
             check_played(mdp, h, met, action[mdp.reachable[h]].ravel())
-        shape = (mdp.S, sums.count(h + 1))
+        out = np.zeros((mdp.S, sums.count(h + 1)))
         if by_products(mdp, columns, stage):
-            out = np.empty(shape)
             _push_products(mdp.dense(h), row_shift(mdp, sums.moves(h), h), action, column, mass, out)
         else:
-            out = np.zeros(shape)
-            rows, moves = Rows(stage.row_start, stage.successor, stage.probability), sums.moves(h)
-            if stage.successor.size // mdp.A * out.shape[1] > THREADS_FROM:
-                push_mass_threads(rows, moves, action, column, mass, out, get_num_threads())
-            else:
-                push_mass(rows, moves, action, column, mass, out, 0, out.shape[1])
+            rows = Rows(stage.row_start, stage.successor, stage.probability)
+            push_stage(rows, sums.moves(h), action, column, mass, out)
         mass = out
     yield sums.values(mdp.H), mass
+
+
+def push_stage(
+    rows: Rows, moves: Moves, action: ActionArray, column: IntArray, mass: FloatArray, out: FloatArray
+) -> None:
+    """Do `push_mass` for the action tables of a stage (S, columns), over threads if the stage is large."""
+    if rows.successor.size * len(mass) // (rows.start.size - 1) * out.shape[1] > THREADS_FROM:
+        push_mass_threads(rows, moves, action.reshape(-1), column, mass, out, get_num_threads())
+    else:
+        push_mass(rows, moves, action.reshape(-1), column, mass, out, (0, out.shape[1]), False)
 
 
 def law_on_points(mdp: MDP, policy: TargetPolicy, columns: Lattice) -> FloatArray:
@@ -150,7 +154,7 @@ def _push_products(
         states = slice(first, min(S, first + block))
         here = mass[states]
         place, rows = np.full((len(here), A), -1), np.empty(len(here) * A, np.int64)
-        spread = spread_rows(first, here, action[states], column, gain, out.shape[1], place, rows)
+        spread = spread_rows(first, here, action[states].reshape(-1), column, gain, out.shape[1], place, rows)
         rows = rows[: len(spread)]
         if first == 0:
             np.matmul(kernel[rows].T, spread, out=out)
@@ -171,29 +175,15 @@ def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
     if isinstance(policy, MixturePolicy):
         parts = zip(policy.weights, policy.policies, strict=True)
         return np.asarray(sum(w * play_shares(mdp, part) for w, part in parts))
-    if isinstance(policy, MarkovPolicy):
-        return _of_markov(mdp, policy)
-    return _of_target(mdp, policy) if isinstance(policy, TargetPolicy) else _of_memories(mdp, policy)
-
-
-def _of_markov(mdp: MDP, policy: MarkovPolicy) -> FloatArray:
     shares = np.zeros((mdp.H, mdp.S, mdp.A))
-    here: FloatArray = mdp.mu
-    for h in range(mdp.H):
-        stage, met = mdp.stage(h), np.flatnonzero(here)
-        check_played(mdp, h, met, policy.actions[h, met])
-        shares[h, met, policy.actions[h, met]] = here[met]
-        by_row = np.repeat(shares[h].reshape(-1), np.diff(stage.row_start))
-        here = np.bincount(stage.successor, by_row * stage.probability, mdp.S).astype(np.float64)
-    return shares
-
-
-def _of_target(mdp: MDP, policy: TargetPolicy) -> FloatArray:
-    shares = np.zeros((mdp.H, mdp.S, mdp.A))
-    for h, sums, mass in target_masses(mdp, policy):
-        played = policy.actions[h][:, policy.column(h, policy.target - sums)]
-        for a in range(mdp.A):
-            shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
+    if isinstance(policy, TargetPolicy):
+        for h, sums, mass in target_masses(mdp, policy):
+            played = policy.actions[h][:, policy.column(h, policy.target - sums)]
+            for a in range(mdp.A):
+                shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
+    else:
+        for h, pairs in zip(range(mdp.H), reached_pairs(policy, mdp), strict=False):
+            np.add.at(shares[h], (pairs.state, pairs.action), pairs.probability)
     return shares
 
 
@@ -204,17 +194,3 @@ def target_masses(mdp: MDP, policy: TargetPolicy) -> Iterator[tuple[int, FloatAr
         columns = grid(mdp) or columns
     for h, (values, mass) in zip(range(mdp.H), stage_masses(mdp, policy, columns), strict=False):
         yield h, values, mass
-
-
-def _of_memories(mdp: MDP, policy: Policy) -> FloatArray:
-    shares = np.zeros((mdp.H, mdp.S, mdp.A))
-    mass: dict[tuple[int, Any], float] = {(int(s), policy.start()): float(mdp.mu[s]) for s in np.flatnonzero(mdp.mu)}
-    for h in range(mdp.H):
-        after: dict[tuple[int, Any], float] = defaultdict(float)
-        for (s, memory), p in mass.items():
-            a, moves = moves_from(policy, mdp, h, s, memory)
-            shares[h, s, a] += p
-            for move in moves:
-                after[move.after] += p * move.probability
-        mass = after
-    return shares

@@ -243,7 +243,7 @@ def level_error(law: Law, tau: float, beta: float, gamma: float) -> float:
     If tau or tau - beta is so close to a step of the distribution function that the two were treated as equal, the
     bound includes MASS_TOL.
     """
-    distances = np.abs(np.cumsum(law.probabilities)[:-1] - np.array([[tau - beta], [tau]]))
+    distances = np.abs(law.running[:-1] - np.array([[tau - beta], [tau]]))
     taken = MASS_TOL if np.any(distances <= 2 * MASS_TOL) else 0.0
     return (gamma + taken) * float(np.ptp(_averaged(law, tau, beta, gamma))) / beta
 

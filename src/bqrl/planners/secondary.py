@@ -22,6 +22,7 @@ from bqrl.laws.law import Law, reaches, size_of
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.evaluate import evaluate
+from bqrl.planners.greedy import MEAN_TIE
 from bqrl.planners.plan import Plan
 from bqrl.planners.sweep import sweep
 from bqrl.planners.target import MAX_BYTES, plan_target
@@ -69,7 +70,7 @@ def plan_best_mean(
         sweeps += 1
         bound = min(bound, multiplier * allowed - value)
         settled = max(law_score(safe_law, target, multiplier), law_score(free_law, target, multiplier))
-        if law_score(law, target, multiplier) <= settled + 1e-12 * size_of(law.values):
+        if law_score(law, target, multiplier) <= settled + MEAN_TIE * size_of(law.values):
             break
         if fits(law):
             safe, safe_law = policy, law
