@@ -108,7 +108,7 @@ class View(StudyView):
             f" {len(self.spec.study.seeds)} held-out seeds; further seeds: the same over {len(self.spec.ranking_seeds())} others."
         )
         rows = [{name: row.get(name) for name in COLUMNS} for row in self.comparison]
-        return ({"printed_numbers": Table(rows, TITLES, caption)} if rows else {}) | super().tables()
+        return ({"printed_numbers": Table(rows, titles=TITLES, caption=caption)} if rows else {}) | super().tables()
 
     def charts(self) -> dict[str, Any]:
         """The charts of every study and the appendix figure of the paper."""

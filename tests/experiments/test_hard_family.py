@@ -106,7 +106,13 @@ def test_the_headline_of_the_hard_family_follows_the_numbers(found, tables):
 
 
 def test_learners_have_their_colours_and_a_second_variant_one_of_its_own(found):
-    expected = learner_colours([Contender("SARSA", "sarsa"), Contender("again", "sarsa"), Contender("UCB", "ucb-bqrl")])
+    expected = learner_colours(
+        [
+            Contender(label="SARSA", learner="sarsa"),
+            Contender(label="again", learner="sarsa"),
+            Contender(label="UCB", learner="ucb-bqrl"),
+        ]
+    )
     bounds = dict(BOUNDS.values())
     charts = HARD.charts(found, "title")
     assert colours_of(charts["hard_growth"].to_dict()) == expected | bounds

@@ -66,26 +66,36 @@ def test_a_line_of_steps_is_exact_as_long_as_its_steps_are_few():
 
 
 def test_the_colour_of_a_learner_depends_neither_on_its_name_nor_on_the_others():
-    everyone = [Contender(f"our {name}", name) for name in LEARNERS]
-    everyone.insert(3, Contender("as published", "ucb-bqrl", {"planner": "greedy", "stationary": False}))
+    everyone = [Contender(label=f"our {name}", learner=name) for name in LEARNERS]
+    everyone.insert(
+        3, Contender(label="as published", learner="ucb-bqrl", params={"planner": "greedy", "stationary": False})
+    )
     together = learner_colours(everyone)
     assert len(set(together.values())) == len(everyone)
     for one in everyone:
-        assert learner_colours([Contender("x", one.learner, one.params)]) == {"x": together[one.label]}
-    target = Contender("x", "ucb-bqrl", {"planner": "target", "stationary": False})
+        assert learner_colours([Contender(label="x", learner=one.learner, params=one.params)]) == {
+            "x": together[one.label]
+        }
+    target = Contender(label="x", learner="ucb-bqrl", params={"planner": "target", "stationary": False})
     assert learner_colours([target]) == {"x": together["our ucb-bqrl"]}
-    three = [Contender("a", "psrl"), Contender("b", "ucb-bqrl"), Contender("c", "psrl", {"prior": 2.0})]
+    three = [
+        Contender(label="a", learner="psrl"),
+        Contender(label="b", learner="ucb-bqrl"),
+        Contender(label="c", learner="psrl", params={"prior": 2.0}),
+    ]
     assert learner_colours(three) == {"a": "#7B5EA7", "b": "#0072B2", "c": "#D81B60"}
-    assert learner_colours([Contender("x", LEARNERS["psrl"])]) == {"x": together["our psrl"]}
+    assert learner_colours([Contender(label="x", learner=LEARNERS["psrl"])]) == {"x": together["our psrl"]}
 
 
 def test_variants_and_unknown_learners_take_no_colour_of_another_learner_while_there_are_others():
-    known = set(learner_colours([Contender(name, name) for name in LEARNERS]).values())
-    variants = learner_colours([Contender(str(prior), "psrl", {"prior": prior}) for prior in range(4)])
+    known = set(learner_colours([Contender(label=name, learner=name) for name in LEARNERS]).values())
+    variants = learner_colours(
+        [Contender(label=str(prior), learner="psrl", params={"prior": prior}) for prior in range(4)]
+    )
     assert len(set(variants.values())) == 4
     assert len(known & set(variants.values())) == 1
-    assert learner_colours([Contender("mine", lambda task, rng: None)])["mine"] not in known
-    many = learner_colours([Contender(str(i), "psrl", {"prior": i}) for i in range(30)])
+    assert learner_colours([Contender(label="mine", learner=lambda task, rng: None)])["mine"] not in known
+    many = learner_colours([Contender(label=str(i), learner="psrl", params={"prior": i}) for i in range(30)])
     assert len(set(many.values())) == 12  # all there are
 
 

@@ -23,7 +23,7 @@ from bqrl.results.words import Words
 from bqrl.study.scores import beats
 
 MODEL = bqrl.envs.make("AssetSelling", offers=5, horizon=3, start=2)
-WORDS = Words("Sale", unit="EUR")
+WORDS = Words(title="Sale", unit="EUR")
 
 
 @pytest.fixture(scope="module")

@@ -33,9 +33,17 @@ def test_a_new_kind_of_result_needs_no_page_of_its_own():
         kind="survey",
         title=NASTY,
         settings={"name": NASTY, "levels": [0.1, 0.2], "params": {}},
-        tables={"answers": Table([{"who": NASTY, "share": 0.25, "share_std": 0.01}] * 300, {"who": "<who>"}, NASTY)},
+        tables={
+            "answers": Table(
+                [{"who": NASTY, "share": 0.25, "share_std": 0.01}] * 300, titles={"who": "<who>"}, caption=NASTY
+            )
+        },
         charts={"bars": SPEC},
-        sentences=["Always.", Sentence("Only at 0.2.", {"level": 0.2}), Sentence("Only at 0.1.", {"level": 0.1})],
+        sentences=[
+            "Always.",
+            Sentence("Only at 0.2.", when={"level": 0.2}),
+            Sentence("Only at 0.1.", when={"level": 0.1}),
+        ],
         choices=[Choice(name="level", title="Level", values=[0.1, 0.2, 0.3], labels=["a", "b", "c"], start=1)],
         details={"versions": {"bqrl": "1"}, "seconds": 2.0},
     )

@@ -18,7 +18,7 @@ from bqrl.results.plan_charts import (
 )
 from bqrl.results.words import Words
 
-WORDS = Words("x", unit="EUR", stage="week")
+WORDS = Words(title="x", unit="EUR", stage="week")
 
 
 def test_the_guarantee_curve_holds_every_step():

@@ -12,7 +12,7 @@ from bqrl.results.result import contents, saved
 from bqrl.results.words import Words
 
 MODEL = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
-WORDS = Words("Sale", unit="EUR", stage="week")
+WORDS = Words(title="Sale", unit="EUR", stage="week")
 
 
 def solved(taus=(0.2, 0.5), others=(0.8,), **options):

@@ -20,7 +20,7 @@ def test_a_result_survives_the_folder(tmp_path):
     assert back.tables["table_1"].titles["value"] == "Value (€)"
     assert (back.charts, back.files, back.choices) == (given.charts, given.files, given.choices)
     assert back.settings == {"tau": 0.1, "gap": None, "start": 3}
-    assert back.sentences == [Sentence("always"), Sentence("at 0.1", {"tau": 0.1})]
+    assert back.sentences == [Sentence("always"), Sentence("at 0.1", when={"tau": 0.1})]
     written = {name for name in os.listdir(tmp_path / "new" / "folder") if name[0] != "."}
     assert {*contents(given), "manifest.json"} == written
 

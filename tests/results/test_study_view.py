@@ -60,7 +60,9 @@ def test_a_learner_has_one_colour_in_all_charts_of_a_study(study):
     entries = tuple(entry.model_copy(update={"label": names[entry.key]}) for entry in study.spec.entries)
     learners = {entry.key: entry for entry in entries}
     view = StudyView(replace(study, spec=study.spec.model_copy(update={"learners": learners})))
-    expected = learner_colours(Contender(names[entry.key], entry.learner, entry.params) for entry in entries)
+    expected = learner_colours(
+        Contender(label=names[entry.key], learner=entry.learner, params=entry.params) for entry in entries
+    )
     assert expected == {"As published": SKY, "Plain Q": PINK, "Ours": BLUE}
     charts = view.charts()
     for name in ("figure1_tau0p2", "figure2_tau0p5", "every_measure", "seeds", "promises", "return_laws", "variants"):

@@ -99,7 +99,10 @@ def test_numbers_and_names_in_sentences():
 
 
 def test_units_of_several_words_stand_on_axes_alone():
-    words, sale = Words("Treatment", unit="QALY", stage="year"), Words("Sale", unit="share of the best offer")
+    words, sale = (
+        Words(title="Treatment", unit="QALY", stage="year"),
+        Words(title="Sale", unit="share of the best offer"),
+    )
     assert (words.amount("12.5"), words.returns, words.titled("mean")) == ("12.5 QALY", "return (QALY)", "mean (QALY)")
     assert (sale.amount("0.5"), sale.titled("mean")) == ("0.5", "mean")
     assert sale.axis("mean") == "mean (share of the best offer)"
@@ -107,7 +110,7 @@ def test_units_of_several_words_stand_on_axes_alone():
 
 def test_cells_of_tables():
     assert (cell(0.7916666), cell(float("-inf")), cell(None), cell("a")) == ("0.791667", "-∞", "\N{EN DASH}", "a")
-    table = Table([{"gap": 12.3456, "gap_std": 0.5}], {"gap": "cumulative gap"})
+    table = Table([{"gap": 12.3456, "gap_std": 0.5}], titles={"gap": "cumulative gap"})
     assert displayed(table) == (["cumulative gap"], [["12.35 ± 0.5"]])
 
 
@@ -173,7 +176,7 @@ def test_each_objective_has_its_own_true_sentence(change, text):
 
 
 def test_amounts_carry_the_unit_of_the_problem():
-    text = meaning(LEVEL, Words("Treatment", unit="QALY", stage="year"))
+    text = meaning(LEVEL, Words(title="Treatment", unit="QALY", stage="year"))
     assert text == (
         "In 9 of 10 runs you get at least 0.7917 QALY, the best that any policy can promise; the risk-neutral policy gives"
         " 0.7083 QALY."
@@ -214,7 +217,7 @@ REACHED = "the best promise of any policy is reached"
     ],
 )
 def test_the_best_promise_is_claimed_only_where_it_was_kept(given, text):
-    said = learned(document(given), Words("x"))
+    said = learned(document(given), Words(title="x"))
     assert said.startswith(f"After 100 episodes, in 9 of 10 runs you get at least {text}. During learning ")
 
 
@@ -257,11 +260,11 @@ def test_an_order_carries_the_unit_of_the_problem():
         problem=None, tau=0.1, episodes=100, seeds=(0, 1), learners=(), records={"A": [1.0, 2.0], "B": [8.0, 9.0]}
     )
     clear = " (more than two standard errors away)"
-    text = order_of(ends, words=Words("", unit="QALY"))
+    text = order_of(ends, words=Words(title="", unit="QALY"))
     assert text == f"A has the smallest {GAP}, 1.5 QALY on average over 2 seeds; then B 8.5 QALY{clear}"
-    title = order_of(ends, title=True, words=Words("", unit="QALY"))
+    title = order_of(ends, title=True, words=Words(title="", unit="QALY"))
     assert title == f"A has the smallest {GAP.removeprefix('cumulative ')}, 1.5 QALY; then B 8.5 QALY"
-    assert order_of(ends, words=Words("", unit="share of the best offer")) == order_of(ends)
+    assert order_of(ends, words=Words(title="", unit="share of the best offer")) == order_of(ends)
 
 
 PROVEN = "the proven lower value of the optimum"
@@ -270,7 +273,7 @@ BRACKET = "The proven lower value of the optimum is at most 0.0187 EUR below it.
 
 def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     """Once "the best that any policy can promise" and "gap to the exact optimum", with no word of the bracket."""
-    words, best = Words("x", unit="EUR"), BEST | {"error": 0.01861}
+    words, best = Words(title="x", unit="EUR"), BEST | {"error": 0.01861}
     done, half = (document(("A", [9.0, 9.0], some), best=best) for some in ([40, 40], [40, None]))
     for some in (done, half, document(("A", [9.0], [None]), best=best)):
         said = learned(some, words)
@@ -281,7 +284,7 @@ def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     assert compared(half, "A leads", words).endswith(f" {BRACKET}")
     wider = document(("A", [9.0, 9.0], [40, 40]), best=best | {"score_error": 0.1})
     assert learned(wider, words).endswith(f"{BRACKET} Quantiles of policies are at most 0.1 EUR below the true ones.")
-    alone = Words("x").bracket(0.0, np.inf)
+    alone = Words(title="x").bracket(0.0, np.inf)
     assert alone == "Quantiles of some policies are estimated from simulated episodes."
 
     class Bracketed(Ends):
@@ -295,7 +298,7 @@ def test_a_bracketed_optimum_is_called_a_proven_lower_value():
 
 @pytest.mark.parametrize("error", [0.0186, 1.0, 9.996, 0.1004, 123456.7])
 def test_a_stated_bound_is_never_below_the_bound(error):
-    text = Words("x").bracket(error).removeprefix("The proven lower value of the optimum is at most ").split()[0]
+    text = Words(title="x").bracket(error).removeprefix("The proven lower value of the optimum is at most ").split()[0]
     assert error <= float(text) <= 1.011 * error
 
 
@@ -327,7 +330,7 @@ def test_the_largest_return_leads():
 
 
 def test_a_run_is_compared_with_the_best_policy_and_with_random_play():
-    words, possible = Words("x", unit="EUR"), "In 9 of 10 runs the best policy gives at least 10 EUR, random play"
+    words, possible = Words(title="x", unit="EUR"), "In 9 of 10 runs the best policy gives at least 10 EUR, random play"
     assert learned(document(("A", [50.0], [40])), words) == (
         f"After 100 episodes, in 9 of 10 runs you get at least 10 EUR; {REACHED} from episode 41 on. During learning the"
         " policies fell short of the best promise of any policy by 0.5 EUR per episode on average, 50 EUR in total."
@@ -341,10 +344,10 @@ def test_a_run_is_compared_with_the_best_policy_and_with_random_play():
 
 def test_without_a_kernel_only_returns_are_known():
     unknown = document(("A", [0.0], [0]), best=None)
-    assert learned(unknown, Words("x", unit="EUR")).startswith(
+    assert learned(unknown, Words(title="x", unit="EUR")).startswith(
         "After 100 episodes the mean return is 4 EUR over the last tenth of them and 3 EUR over all. The environment"
     )
-    for said in (learned(unknown, Words("x")), compared(unknown, "A leads", Words("x"))):
+    for said in (learned(unknown, Words(title="x")), compared(unknown, "A leads", Words(title="x"))):
         assert said.endswith("does not expose its kernel, so no exact promises and no gaps are known.")
 
 
@@ -354,7 +357,7 @@ def test_flags_of_numpy_read_as_words():
 
 @pytest.mark.parametrize("name", ["title", "unit", "stage_name"])
 def test_words_are_one_line_each(name):
-    given = {"title": "x", "unit": "EUR", "stage_name": "week"} | {name: "a\nb"}
+    given = {"title": "x", "unit": "EUR", "stage": "week"} | {name.removesuffix("_name"): "a\nb"}
     with pytest.raises(ArgumentError, match=f"^{name} must be one line") as fault:
-        Words(*given.values())
+        Words(**given)
     assert fault.value.name == name

@@ -33,7 +33,9 @@ class Bench(Command):
         chosen = [choice(name.removesuffix(".py"), "NAME", scripts) for name in self.names or scripts]
         check_folder(self.out, ["times.csv", *(f"{name}.txt" for name in chosen)])
         runs = [self._time(scripts[name]) for name in chosen]
-        times = Table([{key: run[key] for key in ("name", "code", "seconds")} for run in runs], {"code": "exit code"})
+        times = Table(
+            [{key: run[key] for key in ("name", "code", "seconds")} for run in runs], titles={"code": "exit code"}
+        )
         files = {f"{run['name']}.txt": run["output"].encode() for run in runs}
         result = Result(
             kind="benchmarks", title="Benchmarks", settings={}, tables={"times": times}, charts={}, sentences=[], files=files

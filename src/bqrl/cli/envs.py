@@ -45,7 +45,11 @@ class Envs(Command):
         problems = [describe(one.name, large=self.every or bool(self.names)) for one in listed if wanted]
         if self.out is not None:
             rows = [_row(one, lambda level: level["value"]) for one in problems]
-            table = Table(rows, {key: f"best {tau:g}-quantile" for key, tau in LEVELS.items()}, "The named problems.")
+            table = Table(
+                rows,
+                titles={key: f"best {tau:g}-quantile" for key, tau in LEVELS.items()},
+                caption="The named problems.",
+            )
             result = Result(
                 kind="problems", title="Named problems", settings={}, tables={"problems": table}, charts={}, sentences=[],
                 details={"problems": problems},
@@ -55,7 +59,7 @@ class Envs(Command):
             print_json(problems)
         elif shown:
             rows = [_row(one, marked) | {"description": one["missing"] or one["description"]} for one in problems]
-            show(table=Table([{key: row[key] for key in TITLES} for row in rows], TITLES))
+            show(table=Table([{key: row[key] for key in TITLES} for row in rows], titles=TITLES))
         else:
             typer.echo("\n".join(problem.id for problem in listed))
 

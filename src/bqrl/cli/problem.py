@@ -45,7 +45,9 @@ class WordOptions(Command):
         if self.stage_name in COLUMNS:
             rule = "stage_name must not be a column of the policy's table"
             raise ArgumentError(f"{rule}, got {self.stage_name!r}; choose another word", name="stage_name")
-        return Words(self.title or name, unit if self.unit is None else self.unit, self.stage_name or stage)
+        return Words(
+            title=self.title or name, unit=unit if self.unit is None else self.unit, stage=self.stage_name or stage
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,9 @@ class Reproduce(Command):
                 {"settings": result.settings, "sentences": result.sentences, **result.details},
                 result,
                 header=printed.caption,
-                table=Table([{name: row[key] for name, key in SHOWN.items()} for row in printed.rows], printed.titles),
+                table=Table(
+                    [{name: row[key] for name, key in SHOWN.items()} for row in printed.rows], titles=printed.titles
+                ),
                 lines=[*(line.text for line in result.lines), done],
             )
         except KeyboardInterrupt:

@@ -105,7 +105,7 @@ def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> Result:
     for name, one in data.items():
         sentences += [f"{name.capitalize()}. {headlines[name]}.", *EXPERIMENTS[name].notes]
         for stem, caption in EXPERIMENTS[name].captions.items():
-            tables[stem] = Table(one["tables"][stem], TITLES, caption.format(**one))
+            tables[stem] = Table(one["tables"][stem], titles=TITLES, caption=caption.format(**one))
     result = Result(
         kind="theory",
         title=(spec.theory.title or spec.theory.name) + (" (quick run)" if spec.quick else ""),

@@ -103,14 +103,15 @@ def _tables(content: Mapping[str, Any], tau: float, estimate: Estimate, words: W
     ends = {"lower": words.titled("lower"), "upper": words.titled("upper")}
     target = words.amount(f"{content['limits'][0]['target']:.6g}") if content["limits"] else ""
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
+    costs, radii = stage | {"cost": f"share of missing {target}"}, stage | {"radius": "l1 radius"}
     gained = {"without": words.titled("promise without it"), "value": words.titled("promise")}
     policies = f"The logging policy, the plug-in plan and the robust plan. Lower and upper: {_interval(estimate)}."
     found = {
-        "policies": Table(content["policies"], quantile | ends, policies),
-        "gains": Table(content["gains"], gained, "What each declaration adds to the promise."),
-        "limits": Table(limits, stage | {"cost": f"share of missing {target}"}, "The rows whose uncertainty costs most."),
-        "projection": Table(content["projection"], quantile, "A projection for more data, not a promise."),
-        "rows": Table(estimate.rows(), stage | {"radius": "l1 radius"}, "Visits and radii of the rows that the log shows."),
+        "policies": Table(content["policies"], titles=quantile | ends, caption=policies),
+        "gains": Table(content["gains"], titles=gained, caption="What each declaration adds to the promise."),
+        "limits": Table(limits, titles=costs, caption="The rows whose uncertainty costs most."),
+        "projection": Table(content["projection"], titles=quantile, caption="A projection for more data, not a promise."),
+        "rows": Table(estimate.rows(), titles=radii, caption="Visits and radii of the rows that the log shows."),
     }  # fmt: skip
     return {name: table for name, table in found.items() if name != "gains" or content["gains"]}
 

@@ -170,7 +170,7 @@ def main_table(found: Learned, document: Mapping[str, Any]) -> Table:
         if best is not None:
             value = found.words.amount(number(best["quantile"]))
             caption += f" The best quantile of any policy is {'at least ' if best['error'] else ''}{value}."
-        return Table(rows, {"seed": "seed", **titles}, caption)
+        return Table(rows, titles={"seed": "seed", **titles}, caption=caption)
     for label in (place["learner"] for place in found.experiment.order()):
         one, row = learners[label], {"learner": label}
         for key in amounts:
@@ -185,7 +185,7 @@ def main_table(found: Learned, document: Mapping[str, Any]) -> Table:
         rows += [blank | {"learner": _best_name(document)} | ideal]
         rows += [blank | {"learner": "random play"} | document["random"]]
     caption = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {found.words.count('seed', seeds)}."
-    return Table(rows, {"learner": "learner", **titles}, caption)
+    return Table(rows, titles={"learner": "learner", **titles}, caption=caption)
 
 
 def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]) -> Result:
@@ -199,7 +199,7 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
             attached[f"record_{stem}.npz"] = saved(record)
     if document["beats"]:
         said = "The probability that a run of the first learner beats a run of the other; ties count one half."
-        tables["beats"] = Table(document["beats"], {"other": "other learner"}, said)
+        tables["beats"] = Table(document["beats"], titles={"other": "other learner"}, caption=said)
     if document["best"] is not None:
         names, ends = ("gap", "regret"), ("mean", "low", "high")
         rows = [
@@ -209,7 +209,7 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
         ]
         titles = {f"{name}_{key}": words.titled(f"cumulative {name}, {key}") for name in names for key in ends}
         said = f"Low and high: {experiment.band}. {thinning(experiment.episodes, MAX_ROWS)}"
-        tables["curves"] = Table(rows, titles, said.strip())
+        tables["curves"] = Table(rows, titles=titles, caption=said.strip())
     if found.alone and document["best"] is not None:
         runs = document["learners"][0]["runs"]
         best = max(runs, key=lambda run: (run["quantile"], run["mean"], -run["gap"]))

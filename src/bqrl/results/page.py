@@ -53,7 +53,7 @@ def library() -> str:
 
 def _table(name: str, table: Table) -> dict[str, Any]:
     csv, count = to_csv(table), len(table.rows)
-    titles, cells = displayed(Table(table.rows[:SHOWN_ROWS], table.titles))
+    titles, cells = displayed(Table(table.rows[:SHOWN_ROWS], titles=table.titles))
     return {
         "name": name,
         "title": re.sub(r"_tau(\d+)p(\d+)$", r" at τ = \1.\2", name).replace("_", " ").capitalize(),

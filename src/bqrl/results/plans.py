@@ -98,13 +98,15 @@ def plan_result(solved: Solved) -> Result:
     if solved.curve is not None:
         titles = {"level_above": "for levels above", "value": words.titled("best quantile")}
         said = "The best quantile of any policy, from each level to the next."
-        tables["guarantee_curve"] = Table(solved.curve.rows(), titles, said)
+        tables["guarantee_curve"] = Table(solved.curve.rows(), titles=titles, caption=said)
     for plan in solved.plans:
         level = f"tau{level_name(plan.tau)}"
         if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
             with suppress(PolicyError):  # the action depends on more than the state
                 overview = wide_rows(plan.policy, mdp)
-                tables[f"overview_{level}"] = Table(overview, {}, f"The action by state and {words.stage}.")
+                tables[f"overview_{level}"] = Table(
+                    overview, titles={}, caption=f"The action by state and {words.stage}."
+                )
         left_out += policy_files(plan.policy, mdp, words, f"policy_{level}", f"{plan.objective}: ", tables, files)
     sentences, choices = _sentences(solved)
 
@@ -140,7 +142,7 @@ def policy_files(
     titles |= {"next_state": "next state", "next_label": "next label"}
     said = sentence(f"{caption}what to do in each situation that can be met; {words.plural(words.stage)} count from 1")
     try:
-        tables[name] = Table(decision_rows(policy, mdp, stage=words.stage), titles, said)
+        tables[name] = Table(decision_rows(policy, mdp, stage=words.stage), titles=titles, caption=said)
     except (SizeError, PolicyError) as fault:
         return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
     return []
@@ -185,7 +187,7 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
     }  # fmt: skip
     known = {key for row in rows for key, x in row.items() if x is not None}
     titles = {key: title for key, title in titles.items() if key in known - hidden}
-    return Table([{key: row[key] for key in titles} for row in rows], titles, "One row per level.")
+    return Table([{key: row[key] for key in titles} for row in rows], titles=titles, caption="One row per level.")
 
 
 def _kind(level: Mapping[str, Any]) -> str:
@@ -208,11 +210,11 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Choice]]:
         values, labels = ["best", "risk-neutral"], ["planned", "risk-neutral"]
         choices.append(Choice(name="policy", title="Policy", values=values, labels=labels))
         text = "Shown: the risk-neutral policy. The sentence below is about the planned policy."
-        sentences.append(Sentence(text, {"policy": "risk-neutral"}))
+        sentences.append(Sentence(text, when={"policy": "risk-neutral"}))
     for plan in plans:
         notes = plan.notes if plan.attitude == "nominal" else ()  # over a ball the sentence has said it
         text = " ".join([level_facts(plan, solved.words, solved.neutral)["meaning"], *map(sentence, notes)])
-        sentences.append(Sentence(text, {"tau": plan.tau}))
+        sentences.append(Sentence(text, when={"tau": plan.tau}))
     return sentences, choices
 
 
@@ -229,4 +231,6 @@ def _laws(solved: Solved) -> Table:
         for name, law in laws.items()
         for row in law.rows()
     ]
-    return Table(rows, {"return": solved.words.returns}, "The probability of every return under each policy.")
+    return Table(
+        rows, titles={"return": solved.words.returns}, caption="The probability of every return under each policy."
+    )

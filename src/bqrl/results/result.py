@@ -12,7 +12,7 @@ import json
 import platform
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ class Table:
     """Rows as dicts with the same keys; values are numbers, strings, booleans or None."""
 
     rows: Sequence[Mapping[str, Any]]
+    _: KW_ONLY
     titles: Mapping[str, str] = field(default_factory=dict)  # of columns, with their unit; else the key is shown
     caption: str = ""  # what the table shows, in one sentence
 
@@ -51,6 +52,7 @@ class Sentence:
     """One sentence; with `when`, it is shown only while the page's choices have these values."""
 
     text: str
+    _: KW_ONLY
     when: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -197,7 +199,7 @@ def read(folder: str | Path) -> Result:
             lines = csv.DictReader(io.StringIO(files.pop(f"{name}.csv").decode(), newline=""))
             rows = [{key: parse[key](text) if text else None for key, text in line.items()} for line in lines]
             tables[name] = Table(
-                rows, {column["key"]: column["title"] for column in table["columns"]}, table["caption"]
+                rows, titles={column["key"]: column["title"] for column in table["columns"]}, caption=table["caption"]
             )
         return Result(
             **{key: head[key] for key in ("kind", "title", "settings", "details")},

@@ -108,7 +108,9 @@ class StudyWords:
             found["tuning_winners"] = self._tuning()
         facts = self.versions | self.study.session
         rows = [{"what": name.replace("_", " "), "value": _text(value)} for name, value in facts.items()]
-        session = Table(rows, {"what": "", "value": ""}, "How the study was made: versions, runs and times.")
+        session = Table(
+            rows, titles={"what": "", "value": ""}, caption="How the study was made: versions, runs and times."
+        )
         return found | {"session": session}
 
     def _orderings(self) -> Table:
@@ -123,7 +125,7 @@ class StudyWords:
             "Learners from the smallest mean on. <: the next mean is more than two standard errors larger, seed by seed;"
             " ≈: it is not."
         )
-        return Table(rows, {"tau": "τ", "order": self.words.titled("smallest first")}, caption)
+        return Table(rows, titles={"tau": "τ", "order": self.words.titled("smallest first")}, caption=caption)
 
     def _ends(self, part: Callable[[float, str], Experiment], variant: str, on: str) -> Table:
         rows, titles = [], {}
@@ -135,7 +137,9 @@ class StudyWords:
                 titles[f"{name}_mean"] = self.words.titled(f"τ = {tau:g}, mean")
                 titles[f"{name}_std"] = self.words.titled(f"τ = {tau:g}, standard deviation")
             rows.append(row)
-        return Table(rows, titles, f"Last cumulative values on {on}, mean and sample standard deviation.")
+        return Table(
+            rows, titles=titles, caption=f"Last cumulative values on {on}, mean and sample standard deviation."
+        )
 
     def _references(self) -> Table:
         rows = [
@@ -150,7 +154,7 @@ class StudyWords:
             "What gaps and regrets are measured against. The margin says how far the level lies above the probability of"
             " ending below the optimum; an optimum with a small margin is fragile."
         )
-        return Table(rows, titles, f"{caption} {self.bracket}".rstrip())
+        return Table(rows, titles=titles, caption=f"{caption} {self.bracket}".rstrip())
 
     def _tuning(self) -> Table:
         rows = [
@@ -161,7 +165,7 @@ class StudyWords:
             for (key, tau), tuned in self.study.tunings.items()
         ]  # fmt: skip
         titles = {"tau": "tuned at τ", "lowest": "lowest value of the grid", "highest": "highest value"}
-        return Table(rows, titles | {"verdict": "where it lies"}, "Winners of the tuning.")
+        return Table(rows, titles=titles | {"verdict": "where it lies"}, caption="Winners of the tuning.")
 
     # -- data -------------------------------------------------------------------------------------------------------------
 
@@ -209,7 +213,7 @@ def words_of(problem: Problem, mdp: MDP) -> Words:
     if "form" in problem.identity:
         return Words.of(mdp)
     known = about(problem.name)
-    return Words(problem.name, known.unit, known.stage)
+    return Words(title=problem.name, unit=known.unit, stage=known.stage)
 
 
 def _params(params: Mapping[str, Any]) -> str:

@@ -49,7 +49,7 @@ def plan_view(plan: Plan) -> Any:
 def record_view(record: Record) -> Any:
     """Chart of one run: what each evaluated policy promises, or the realised returns where no law is known."""
     label, words = str(record.settings.get("learner", "learner")), Words.of(record.mdp)
-    colours = charts.learner_colours([Contender(label, label, record.settings.get("params", {}))])
+    colours = charts.learner_colours([Contender(label=label, learner=label, params=record.settings.get("params", {}))])
     if record.optimum is None:
         curve = charts.averaged_curve(label, record.returns[None, :])
         y_title = words.axis("mean return of a block of episodes")

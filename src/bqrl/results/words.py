@@ -29,7 +29,7 @@ WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "unde
 CLEAR = {True: " (more than two standard errors away)", False: " (within two standard errors)", None: ""}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
     """The words of a problem: its title, the unit of its returns, and what one stage is called."""
 
@@ -50,7 +50,7 @@ class Words:
     def of(cls, model: Any) -> Words:
         """The words of a model or of a plan: its unit, if it has one."""
         unit = getattr(model, "units", None)
-        return cls("", unit if isinstance(unit, str) else "")
+        return cls(title="", unit=unit if isinstance(unit, str) else "")
 
     def amount(self, text: str) -> str:
         """A number with its unit, unless that is a description of several words, which axes alone carry."""
@@ -84,7 +84,7 @@ class Words:
         return said.strip()
 
 
-PLAIN = Words("")  # of a problem without a title
+PLAIN = Words(title="")  # of a problem without a title
 
 
 def number(x: float | None, digits: int = TABLE_DIGITS) -> str:

@@ -159,7 +159,7 @@ def _contenders(given: Any) -> list[Contender]:
         if label in found:
             text = f"learners must differ, got {label!r} twice; give one of them a label: (label, learner, parameters)"
             raise ArgumentError(text, name="learners", value=label)
-        found[label] = Contender(label, parts[0], dict(params))
+        found[label] = Contender(label=label, learner=parts[0], params=dict(params))
     return list(found.values())
 
 

@@ -97,7 +97,7 @@ def bootstrap_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     return centre + low, centre + high
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Contender:
     """A learner of an experiment: what it is called, what runs it, and its parameters."""
 
