@@ -6,6 +6,7 @@ The search over widths begins where the last one ended, so planning on a slightl
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic
 MAX_COLUMNS = 20_000  # a finer lattice is replaced by a rounded grid
 ROUNDED_POINTS = 2_000  # of that grid
 PLAN_TOL = 2e-3  # a plan this close to its bound, relative to the range of returns, ends the search over widths
+SHARE = 0.05  # over a ball: an excess of the bound that ends it, relative to the optimism of the plan
 
 
 @per_structure
@@ -63,17 +65,22 @@ class Replanner:
     On a problem without a lattice of moderate size, returns are rounded down to a grid of 2,000 points: the learner then
     plans for slightly smaller rewards than it collects.
 
-    Without a ball the search over widths ends once the bound exceeds that of `solve`, or the value of a policy found, by at
-    most `tolerance`, relative to the range of the returns. Value and bound remain valid: the value is that of the policy, no
-    policy exceeds the bound, and the value of `solve` exceeds that of the policy by at most the difference of the two. Over
-    a ball the bound is the lowest over all lattice widths.
+    Value and bound are always valid: the value is that of the policy, and no policy, under any kernel of the ball, exceeds
+    the bound. How close to each other they have to be before the search over widths ends is a choice:
+
+    - Without a ball, the bound exceeds that of `solve`, or the value of a policy found, by at most `tolerance`, relative to the
+      range of the returns. With tolerance 0, value and bound are those of `solve`.
+    - Over a ball, the bound exceeds what some policy attains over the ball by at most `share` of the optimism of that policy,
+      the amount by which this exceeds its value under the kernel itself. The slack thus shrinks with the radii. With share 0,
+      the bound is the lowest over all lattice widths.
     """
 
-    def __init__(self, model: MDP, tolerance: float = PLAN_TOL) -> None:
+    def __init__(self, model: MDP, tolerance: float = PLAN_TOL, share: float = SHARE) -> None:
         self.model, self.grid = model, planning_grid(model)
         self.layout = Layout(model, self.grid, met_only=True)
         self.follower = Follower(self.layout)
         self.points = self.grid.points(0)
+        self.as_solve, self.share = tolerance == 0.0, share
         self.tolerance = max(tolerance * float(np.ptp(self.points)), LINE_TOL * size_of(self.points))
         self.error, self.ball_error = rounding_error(model), rounding_error(model, ball=True)
         self.width: float | None = None  # where the last search ended, in steps
@@ -103,12 +110,17 @@ class Replanner:
             mdp=self.model, grid=self.grid, tau=tau, beta=beta, half=half, probability=probability,
             layout=self.layout, follower=self.follower, begin=self.width, refine=False,
         )  # fmt: skip
-        bound, column, width = search.upper(self.tolerance)
-        self.width = width
-        if half is None:  # without a ball the policy's own score decides
-            policy, nominal = best_deterministic(search, column, width, bound - self.tolerance)
-            bound = max(bound, nominal)  # they differ by rounding where the policy attains the bound
-        else:
+        bound, column, width = search.upper(self.tolerance, self.share)
+        if half is not None:
             found = search.policy(width, column)
-            policy, nominal = found.policy, found.value
-        return Choice(policy=policy, bound=bound, nominal=nominal, sweeps=len(search.sweeps))
+            self.width = search.ended
+            return Choice(policy=found.policy, bound=bound, nominal=found.value, sweeps=len(search.sweeps))
+        policy, nominal = best_deterministic(search, column, width, bound - self.tolerance)
+        if self.as_solve and nominal < bound - self.tolerance and self.width is not None:
+            # No policy found attains the bound: the best one found depends on the widths tried, so try those of `solve`.
+            search = replace(search, begin=None, swept=search.sweeps | search.swept, sweeps={}, bounds={}, found={})
+            bound, column, width = search.upper(self.tolerance)
+            policy, nominal = best_deterministic(search, column, width, bound - self.tolerance)
+        self.width = search.ended
+        bound = max(bound, nominal)  # they differ by rounding where the policy attains the bound
+        return Choice(policy=policy, bound=bound, nominal=nominal, sweeps=len(search.swept | search.sweeps))

@@ -109,7 +109,7 @@ class UCBBQRL(Learner):
         self._notes: dict[str, float] = {}
         self._half_unknown = 0.5 * (~self.counts.known & self.counts.available).reshape(self.counts.M, -1)
         self._log_term = log_term(task.S, task.A, task.episodes, task.H, task.delta)
-        self._replanner = Replanner(self.model) if planner == "target" else None
+        self._replanner = Replanner(self.model, tolerance=0.0) if planner == "target" else None
 
     def plan(self) -> Policy:
         """Return the optimistic policy for the next episode."""

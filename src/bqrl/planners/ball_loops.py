@@ -26,14 +26,17 @@ def push_optimistic(group, sums, probability, half, values, tables, target, work
     """Return the law of the return under a sweep's policy and the kernel of the ball that attains the sweep's value.
 
     This is `push_stages`, but the row played at a need moves within its ball so that the expectation of the values after it
-    is least. `half` (H*S*A,) holds half the radius of every row, `values` the values of the stages 0 to H, one after the other;
-    `sums`, `tables` and `work` are as there.
+    is least; it stays where those values are equal. `half` (H*S*A,) holds half the radius of every row, `values` the values of
+    the stages 0 to H, one after the other; `sums`, `tables` and `work` are as there.
     """
     stages, (lowest, count, rise), (flat, begin) = Stages(*group), sums, tables
     H, S, rows = stages.size.size - 1, stages.mu.size, stages.mu.size * stages.A
     extra = (begin[1] - begin[0]) // S - stages.size[0]
-    most = np.max(np.diff(stages.start))
-    places, reached, moved = np.empty(most, np.int64), np.empty(most), np.empty(most)
+    longest = 0
+    for q in range(stages.start.size - 1):
+        longest = max(longest, stages.start[q + 1] - stages.start[q])
+    places, reached, moved = np.empty(longest, np.int64), np.empty(longest), np.empty(longest)
+    order = places[:0]
     work[0] = 0.0
     for s in range(S):
         work[0, s, 0] = stages.mu[s]
@@ -44,29 +47,62 @@ def push_optimistic(group, sums, probability, half, values, tables, target, work
         first, columns, n_next = stages.start[base], stages.size[h] + extra, stages.size[h + 1] + extra
         highest = target - lowest[h] - stages.lowest[h]  # column of the sum 0
         for s in range(S):
-            row, order = -1, places[:0]
             for g in range(count[h]):
                 if here[s, g] == 0.0:
                     continue
                 c = min(max(highest - g, 0), columns - 1)
                 a = flat[begin[h] + s * columns + c]
-                i, end = stages.start[base + s * stages.A + a], stages.start[base + s * stages.A + a + 1]
-                if row != a:
-                    row, order = a, places[: end - i]
-                    for j in range(order.size):
-                        order[j] = j
-                for j in range(order.size):
-                    to = min(max(c + stages.shift[h, i + j - first], 0), n_next - 1)
-                    reached[j] = values[begin[h + 1] + stages.successor[i + j] * n_next + to]
-                sorted_by_value(order, reached, 1.0)
-                l1_moved(order, probability[i:end], half[h * rows + s * stages.A + a], moved[: order.size])
-                for j in range(order.size):
-                    after[stages.successor[i + j], g + rise[h, i + j - first]] += here[s, g] * moved[j]
+                q = s * stages.A + a
+                i, end = stages.start[base + q], stages.start[base + q + 1]
+                least, most = np.inf, -np.inf
+                if half[h * rows + q] > 0.0:
+                    for j in range(end - i):
+                        to = min(max(c + stages.shift[h, i + j - first], 0), n_next - 1)
+                        reached[j] = values[begin[h + 1] + stages.successor[i + j] * n_next + to]
+                        least, most = min(least, reached[j]), max(most, reached[j])
+                if least < most:
+                    if order.size != end - i:  # otherwise the order of the last row is a good start
+                        order = places[: end - i]
+                        for j in range(order.size):
+                            order[j] = j
+                    sorted_by_value(order, reached, 1.0)
+                    l1_moved(order, probability[i:end], half[h * rows + q], moved[: order.size])
+                for j in range(end - i):
+                    p = moved[j] if least < most else probability[i + j]
+                    after[stages.successor[i + j], g + rise[h, i + j - first]] += here[s, g] * p
     law, first = np.zeros(stages.size[0]), lowest[H] - stages.lowest[0]
     for s in range(S):
         for g in range(count[H]):
             law[first + g] += work[H % 2, s, g]
     return law
+
+
+@njit(cache=True)
+def possible_sums(group, sums, work):
+    """Return which points of stage 0 are the return of some policy under some kernel with the same outcomes.
+
+    `sums` and `work` are those of `push_optimistic`; work[., s, g] is 1 if the state s can be reached with the sum g.
+    """
+    stages, (lowest, count, rise) = Stages(*group), sums
+    H, S, rows = stages.size.size - 1, stages.mu.size, stages.mu.size * stages.A
+    work[0] = 0.0
+    for s in range(S):
+        work[0, s, 0] = 1.0 if stages.mu[s] > 0.0 else 0.0
+    for h in range(H):
+        here, after = work[h % 2], work[1 - h % 2]
+        after[:, : count[h + 1]] = 0.0
+        base = 0 if stages.start.size - 1 == rows else h * rows
+        for s in range(S):
+            for i in range(stages.start[base + s * stages.A], stages.start[base + (s + 1) * stages.A]):
+                for g in range(count[h]):
+                    if here[s, g] > 0.0:
+                        after[stages.successor[i], g + rise[h, i - stages.start[base]]] = 1.0
+    possible, first = np.zeros(stages.size[0], np.bool_), lowest[H] - stages.lowest[0]
+    for s in range(S):
+        for g in range(count[H]):
+            if work[H % 2, s, g] > 0.0:
+                possible[first + g] = True
+    return possible
 
 
 @njit(cache=True)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numba import get_num_threads
 
-from bqrl.kernels.layout import Dynamics, Moves, Rows
+from bqrl.kernels.layout import Dynamics, Moves, Rows, Tables
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import grid
 from bqrl.mdp.grid import Grid, Lattice
@@ -25,7 +26,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.sums import SumRange, Sums, sums_of
 from bqrl.mdp.unroll import check_played, reached_pairs
-from bqrl.planners.ball_loops import push_optimistic
+from bqrl.planners.ball_loops import possible_sums, push_optimistic
 from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, Sweep, by_products, row_shift
 
 
@@ -70,13 +71,18 @@ class Follower:
         mass: FloatArray = push_stages(stages, self._sums, kernel, *tables, self._work)
         return mass
 
+    @cached_property
+    def possible(self) -> BoolArray:
+        """Whether each point of stage 0 can be a return, under any policy and any kernel with the same outcomes."""
+        found: BoolArray = possible_sums(tuple(self.layout.stages), self._sums, self._work)
+        return found
+
     def optimistic_law(self, done: Sweep, target: float, half: FloatArray, probability: FloatArray) -> FloatArray:
         """Return the law of a policy under the kernel of the ball with which it attains the value of an optimistic sweep."""
-        assert done.values is not None
+        assert isinstance(done.values, Tables)
         stages, (*tables, steps) = tuple(self.layout.stages), self._tables(done.policy(target))
-        values = np.concatenate([stage.reshape(-1) for stage in done.values])
         mass: FloatArray = push_optimistic(
-            stages, self._sums, probability, half.reshape(-1), values, tuple(tables), steps, self._work
+            stages, self._sums, probability, half.reshape(-1), done.values.flat, tuple(tables), steps, self._work
         )
         return mass
 

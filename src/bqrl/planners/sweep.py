@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class Sweep:
     root: FloatArray  # (columns,) value from the first state, or averaged over the law of first states
     mean: FloatArray | None = None  # (columns,) mean return of the policy of each column, or minus its second cost
     tables: tuple[ActionArray, ...] | Tables | None = None  # the actions, per stage (S, columns) or in one buffer
-    values: tuple[FloatArray, ...] | None = None  # per stage 0..H (S, columns), with keep=True
+    values: tuple[FloatArray, ...] | Tables | None = None  # of the stages 0..H, likewise, with keep=True
     means: tuple[FloatArray, ...] | None = None  # minus the second cost per stage 0..H (S, columns), with keep=True
 
     def policy(self, target: float) -> TargetPolicy:
@@ -257,8 +256,7 @@ def _in_one_call(
     values = np.empty(int(begin[-1]) + S * cost.size if keep else 0)
     values[begin[-1] :].reshape(-1, cost.size)[:] = cost
     last = sweep_stages(stages, writeable, ball, goal, work, extra, tables, values)
-    ends = [*begin.tolist(), values.size]
-    stored = tuple(values[i:j].reshape(S, -1) for i, j in pairwise(ends)) if keep else None
+    stored = Tables(values, begin) if keep else None
     columns = int(grid.size[0]) + extra
     root = mdp.mu @ work[last, : S * layers * columns].reshape(S, -1)
     if not policy:

@@ -148,7 +148,7 @@ class GuaranteeCurve(Charted):
 
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
         """A policy of the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""
-        if self.sweep.values is None:
+        if not isinstance(self.sweep.values, tuple):
             raise ArgumentError(
                 "level_policy requires the shortfalls of every stage, got the first only; make the curve with keep=True",
                 name="keep",

@@ -4,15 +4,15 @@ F(z, d) of buffered.py is convex in the width d. A sweep at one width gives F(z,
 attains it, and the law of that policy gives a lower bound F_pi(z, .) <= F(z, .) at every width. At the target with the
 largest bound, the next sweep is at the width where the maximum of the functions F_pi found so far is lowest. The search ends
 when this lowest value equals the bound, which is then exactly min_d F(z, d), or when a policy attains the bound. A bound at
-one target also bounds its neighbours; a sweep at width 1, where J equals W, makes these bounds sharper. Learners accept a
-stated tolerance in place of rounding error and start at the width at which their last search ended; one to four sweeps are
-then enough.
+one target also bounds its neighbours; a sweep at width 1, where J equals W, makes these bounds sharper. Learners start at the
+width at which their last search ended, and may accept a stated tolerance in place of rounding error.
 
 Over an l1 ball J_d(z) is the least cost over policies and kernels of the ball, so the law of a policy under its best kernel
-takes the place of F_pi. Learners search on the lattice of widths in this way, without a tolerance, and at first close to the
-width at which their last search ended. Where such a law is not available (robust plans) or where widths between lattice
-points matter (`solve`), the search moves on the lattice until both neighbours of the best width have been swept, and then
-refines between them. Any set of widths gives a valid bound.
+takes the place of F_pi. Learners search on the lattice of widths in this way. Where many targets are nearly equal, each with a
+decisive width of its own, an exact bound takes ten sweeps and more, however the widths are chosen; a learner therefore
+accepts a bound whose excess is a small share of the optimism of its plan, which shrinks with the radii. Where such a law is
+not available (robust plans) or where widths between lattice points matter (`solve`), the search moves on the lattice until
+both neighbours of the best width have been swept, and then refines between them. Any set of widths gives a valid bound.
 
 A policy that attains F at the (z, d) of the bound may itself have a value far below it, so every policy found is evaluated.
 """
@@ -26,7 +26,7 @@ import numpy as np
 
 from bqrl.laws.law import Law, size_of
 from bqrl.laws.rows import buffered_rows
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MixturePolicy, TargetPolicy
@@ -36,7 +36,8 @@ from bqrl.planners.sweep import OPTIMISTIC, Layout, Sweep, fits_one_call, sweep
 from bqrl.planners.target import MAX_BYTES
 
 SHORTFALLS_AFTER = 2  # after this many sweeps, one at width 1 computes the shortfalls W
-SHORTFALLS_AFTER_BALL = 4  # the same over a ball, where the last width is a better start
+NARROW = 8.0  # over a ball: the second sweep is at width 1 unless the first was at most this wide
+STRIDE = 2.0  # over a ball: a step to a width beyond this factor of the best one is shortened
 LINE_TOL = 1e-12  # bounds closer than this, relative to the size of the returns, count as equal in the search
 
 
@@ -69,6 +70,7 @@ class WidthSearch:
     layout: Layout | None = None  # prepared by an earlier search on the same problem and grid
     follower: Follower | None = None
     begin: float | None = None  # the width at which an earlier search ended
+    swept: dict[float, Sweep] = field(default_factory=dict)  # of an earlier search on the same kernel
     refine: bool = True  # over a ball: also sweep between lattice widths, for a tighter bound; otherwise search by laws
     max_bytes: int = MAX_BYTES  # limit on stored action tables; a sweep is repeated if its tables were dropped
     targets: FloatArray = field(init=False)  # every target z of the grid
@@ -76,6 +78,7 @@ class WidthSearch:
     bounds: dict[float, FloatArray] = field(default_factory=dict)
     found: dict[tuple[float, int], Found] = field(default_factory=dict)
     laws: dict[tuple[float, int], FloatArray] = field(default_factory=dict)  # over a ball, by width and column
+    ended: float = 1.0  # the width at which a later search on a similar kernel should begin
 
     def __post_init__(self) -> None:
         self.targets = self.grid.points(0) if self.layout is None else self.layout.points
@@ -89,7 +92,7 @@ class WidthSearch:
         """Return F(z, d) / beta for every target; d in steps."""
         if d not in self.bounds:
             z = self.targets
-            self.sweeps[d] = self._sweep(d)
+            self.sweeps[d] = self.swept[d] if d in self.swept else self._sweep(d)
             self._drop_tables()
             shortfall = self.sweeps[d].root[: z.size]
             self.bounds[d] = z + ((self.tau - self.beta) * d - shortfall) * (self.grid.step / self.beta)
@@ -106,6 +109,11 @@ class WidthSearch:
     def _by_laws(self) -> bool:
         """Whether a search over a ball uses laws: under the best kernel of the ball, on lattice widths only."""
         return self.half is not None and self.sense == OPTIMISTIC and not self.refine and self.follower is not None
+
+    @property
+    def _possible(self) -> BoolArray:
+        assert self.follower is not None
+        return self.follower.possible
 
     def _attained(self, d: float, column: int) -> FloatArray:
         """Return the law whose cost is J_d(z) at the target of `column`: of a policy and, over a ball, of its best kernel."""
@@ -151,89 +159,131 @@ class WidthSearch:
         widths = np.arange(column + 1.0)
         return self.targets[column] + ((self.tau - self.beta) * widths - short) * (self.grid.step / self.beta)
 
-    def upper(self, tolerance: float | None = None) -> tuple[float, int, float]:
+    def upper(self, tolerance: float | None = None, share: float = 0.0) -> tuple[float, int, float]:
         """Return U, its target column and its width; U exceeds min_d F(z, d) or a policy's value by at most `tolerance`.
 
-        The default tolerance is rounding error. Over a ball the search over lattice widths uses no larger one.
+        The default tolerance is rounding error. A search over a ball by laws uses no larger one, but accepts an excess of at
+        most `share` of the optimism of its policy: the difference between what the policy attains over the ball and its value
+        under the kernel itself.
         """
-        if tolerance is None or self._by_laws:
-            tolerance = LINE_TOL * size_of(self.targets[[0, -1]])
+        rounding = LINE_TOL * size_of(self.targets[[0, -1]])
+        tolerance = rounding if tolerance is None else tolerance
         longest = float(max(self.targets.size - 1, 1))
         first = math.sqrt(longest) if self.begin is None else self.begin
         self.bound(float(min(max(math.floor(first), 1), longest)))
+        if self._by_laws:
+            return self._upper_by_laws(rounding, share)
         while True:
-            widths = sorted(self.bounds)
-            table = np.array([self.bounds[d] for d in widths])
-            own = table.min(axis=0)
-            ceiling, column = float(own.max()), int(own.argmax())
-            best = widths[int(table[:, column].argmin())]
-            if self._by_laws and self._neighbour(best, column) is None:
-                return ceiling, column, best
-            if self.half is None or self._by_laws:
-                ceiling, column = self._ceiling(own, tolerance)
-                best = widths[int(table[:, column].argmin())]
+            own = np.min(list(self.bounds.values()), axis=0)
             if self.half is None:
-                following = self._lowest(column, ceiling - tolerance)
+                ceiling, column = self._ceiling(own, tolerance)
+                best = self._best(column)
+                _, following = self._lowest(column, ceiling - tolerance)
                 if following is not None and len(self.sweeps) == SHORTFALLS_AFTER and 1.0 not in self.sweeps:
                     following = 1.0
-            elif self._by_laws:
-                ceiling = float(own[column])
-                following = self._step(best, self._lowest(column, ceiling - tolerance))
             else:
+                ceiling, column = float(own.max()), int(own.argmax())
+                best = self._best(column)
                 following = self._neighbour(best, column)
                 if following is None and self.refine:
                     following = self._between(best, column, ceiling - tolerance)
-            if following is None or any(abs(following - d) < 1e-9 for d in widths):
+            if following is None or any(abs(following - d) < 1e-9 for d in self.bounds):
+                self.ended = best
                 return ceiling, column, best
             self.bound(following)
+
+    def _upper_by_laws(self, tolerance: float, share: float) -> tuple[float, int, float]:
+        """Search over a ball on lattice widths; return U, and the column and width at which most of it is attained.
+
+        The maximum of the functions F_pi at one target is a lower bound on U, also if the target is not that of U. Far from
+        the widths swept, these functions are steeper than F, so a step beyond STRIDE times the best width is shortened to
+        the geometric mean. The quantile of a policy is a possible return, so only possible returns are targets.
+        """
+        # The highest lower bound on U, with its column, its width, and the width at which the functions F_pi are lowest there.
+        attained = (-math.inf, 0, 0.0, 0.0)
+        while True:
+            own = np.min(list(self.bounds.values()), axis=0)
+            column = int(np.where(self._possible, own, -np.inf).argmax())
+            self.ended = best = self._best(column)
+            if self._neighbour(best, column) is None:
+                return float(own[column]), column, best
+            ceiling, column = self._ceiling(own, tolerance)
+            self.ended = best = self._best(column)
+            lowest, wanted = self._lowest(column, math.inf)
+            if own[column] - lowest <= tolerance or wanted is None or wanted in self.bounds:
+                return float(own[column]), column, best
+            attained = max(attained, (lowest, column, best, wanted), key=lambda look: look[0])
+            if len(self.sweeps) > 1 and not self._close(ceiling, *attained[:3], share):
+                reached = np.cumsum(self._attained(next(reversed(self.sweeps)), column))
+                other = min(int(np.searchsorted(reached, self.tau)), own.size - 1)  # the target that suits this law
+                lowest, place = self._lowest(other, math.inf)
+                attained = max(attained, (lowest, other, self._best(other), place or 0.0), key=lambda look: look[0])
+            if self._close(ceiling, *attained[:3], share):
+                self.ended = attained[3]
+                return ceiling, *attained[1:3]
+            if min(self.sweeps) > NARROW:
+                wanted = 1.0
+            elif best > 1.0 and not best / STRIDE <= wanted <= best * STRIDE:
+                mean = float(round(math.sqrt(wanted * best)))
+                wanted = wanted if mean in self.bounds else mean
+            self.bound(wanted)
+
+    def _close(self, ceiling: float, attained: float, column: int, width: float, share: float) -> bool:
+        """Return whether the bound exceeds what is attained by at most a share of the optimism of the policy there."""
+        width = max(width, 1.0)
+        if share == 0.0 or width not in self.sweeps:
+            return False
+        return ceiling - attained <= share * (attained - self.policy(width, column).value)
+
+    def _best(self, column: int) -> float:
+        """Return the width with the lowest bound at a column, the smallest one if several tie."""
+        return min(sorted(self.bounds), key=lambda d: float(self.bounds[d][column]))
 
     def _ceiling(self, own: FloatArray, tolerance: float) -> tuple[float, int]:
         """Return the largest of the lowest bounds `own` of all targets, and the target to refine.
 
-        A bound at one target also holds at its neighbours, with an allowance: E[clip(z + 1 - G, 0, d + 1)] exceeds
-        E[clip(z - G, 0, d)] by P(G < z + 1), which lies between W(z + 1) and 1, and W(z) is at least J_d(z) / d. Without this,
-        each target between two atoms of a law would need its own sweep. Among the targets whose bound is nearly the
-        largest, the one whose own bound is tightest is refined, because the bounds of the others derive from it.
+        A bound at one target also holds at others, with an allowance. E[clip(z + k - G, 0, d + k)] exceeds
+        E[clip(z - G, 0, d)] by E[clip(z + k - G, 0, k)], which is at least J_k(z + k); for k = 1 it is P(G < z + 1), between
+        W(z + 1) and 1, and W(z) is at least J_d(z) / d. Without this, each target between two atoms of a law would need its
+        own sweep. Among the targets whose bound is nearly the largest, the one whose own bound is tightest is refined,
+        because the bounds of the others derive from it.
         """
         unit, narrowest = self.grid.step / self.beta, min(self.sweeps)
+        shared = own.copy()
+        if self.half is not None:
+            for d, done in sorted(self.sweeps.items()):  # a bound passes on by k = d
+                k = int(d)
+                shared[k:] = np.minimum(shared[k:], shared[:-k] + (self.tau * d - done.root[k : own.size]) * unit)
         shortfall = self.sweeps[narrowest].root[: own.size] / narrowest
         rise = np.cumsum((self.tau - shortfall) * unit)
-        shared = rise + np.minimum.accumulate(own - rise)
+        shared = rise + np.minimum.accumulate(shared - rise)
         fall = np.arange(own.size, dtype=np.float64) * ((self.tau - 1.0) * unit)
         shared = fall + np.minimum.accumulate((shared - fall)[::-1])[::-1]
+        if self._by_laws:
+            shared[~self._possible] = -np.inf
         ceiling = float(shared.max())
         column = np.where(shared >= ceiling - 0.1 * tolerance, own - shared, np.inf).argmin()
         return ceiling, int(column)
 
-    def _lowest(self, column: int, enough: float) -> float | None:
-        """Return the width at which the maximum of F_pi(z, .) over the policies found is lowest.
+    def _lowest(self, column: int, enough: float) -> tuple[float, float | None]:
+        """Return the lowest value of the maximum of F_pi(z, .) over the policies found, and the width at which it lies.
 
-        None if that maximum, or the value of a policy found, is at least `enough`. Between lattice widths the functions are
-        linear, so the minimum lies on the lattice or at an intersection of two lines; over a ball the lattice is enough.
+        The width is None if that value, or the value of a policy found, is at least `enough`. Between lattice widths the
+        functions are linear, so the minimum lies on the lattice or at an intersection of two lines; over a ball the lattice
+        is enough.
         """
         lines = np.array([self.line(self._attained(d, column), column) for d in self.sweeps])
-        if self.half is None and max(found.value for found in self.found.values()) >= enough:
-            return None
         envelope = lines.max(axis=0)
         i = int(envelope.argmin())
         lowest, place = float(envelope[i]), float(i)
+        if self.half is None and max(found.value for found in self.found.values()) >= enough:
+            return lowest, None
         for cell in (i - 1, i):
             if 0 <= cell < column and self.half is None:
                 d, value = _lowest_of_lines(lines[:, cell : cell + 2])
                 if value < lowest:
                     lowest, place = value, cell + d
-        return place if lowest < enough else None
-
-    def _step(self, best: float, wanted: float | None) -> float | None:
-        """Return the next width of a search over a ball by laws: a warm search first tries widths close to the last one."""
-        count = len(self.sweeps)
-        if wanted is None or count > SHORTFALLS_AFTER_BALL:
-            return wanted
-        if count == SHORTFALLS_AFTER_BALL:
-            return wanted if 1.0 in self.sweeps else 1.0
-        reach = np.inf if self.begin is None else 2.0 ** (count - 1)
-        near = min(max(wanted, best - reach), best + reach)
-        return wanted if near in self.sweeps else near
+        return lowest, place if lowest < enough else None
 
     def _between(self, best: float, column: int, enough: float) -> float | None:
         """Return, as `_lowest` does, a width in the two cells next to the best one, from the policies found there."""
