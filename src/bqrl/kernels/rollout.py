@@ -129,7 +129,8 @@ def push_stages(group, sums, probability, flat, begin, target, work):
     stages, (lowest, count, shift) = Stages(*group), sums
     H, S = stages.size.size - 1, stages.mu.size
     rows, columns = S * stages.A, np.empty(work.shape[2], np.int64)
-    work[0, :, 0] = stages.mu
+    for s in range(S):  # an assignment of arrays would compile the text of an error for seconds
+        work[0, s, 0] = stages.mu[s]
     for h in range(H):
         base = 0 if stages.start.size - 1 == rows else h * rows
         last, highest = (begin[h + 1] - begin[h]) // S - 1, target - lowest[h] - stages.lowest[h]  # column of the sum 0

@@ -79,7 +79,7 @@ class Replanner:
         self.model, self.grid = model, planning_grid(model)
         self.layout = Layout(model, self.grid, met_only=True)
         self.follower = Follower(self.layout)
-        self.points = self.grid.points(0)
+        self.points = self.layout.points
         self.as_solve, self.share = tolerance == 0.0, share
         self.tolerance = max(tolerance * float(np.ptp(self.points)), LINE_TOL * size_of(self.points))
         self.error, self.ball_error = rounding_error(model), rounding_error(model, ball=True)
