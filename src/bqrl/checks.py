@@ -57,9 +57,11 @@ def wrong_type(name: str, value: Any, rule: str, got: Any = None, *, remedy: str
     return ArgumentTypeError(_message(name, value, rule, got, remedy), name=name, value=value)
 
 
-def unknown_argument(owner: str, name: str, value: Any, valid: Iterable[str]) -> ArgumentTypeError:
-    """The error about an argument that `owner` does not have."""
-    hint = nearest(name, valid) if valid else "; it takes none"
+def unknown_argument(
+    owner: str, name: str, value: Any, valid: Iterable[str], near: Iterable[str] = ()
+) -> ArgumentTypeError:
+    """The error about an argument that `owner` does not have; `near` are further names that may have been meant."""
+    hint = nearest(name, near, listed=False) or (nearest(name, valid) if valid else "; it takes none")
     return ArgumentTypeError(f"expected a parameter of {owner}, got {name!r}{hint}", name=name, value=value)
 
 

@@ -281,7 +281,7 @@ def test_two_commands_do_not_share_a_folder(cli, tiny, tmp_path):
 
 
 def test_an_error_within_a_run_is_one_line(cli, tiny, tmp_path, monkeypatch):
-    def fail(run, callback):
+    def fail(run):
         raise ValueError("the environment has gone")
 
     monkeypatch.setattr("bqrl.study.runs.complete", fail)

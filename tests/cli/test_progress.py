@@ -65,9 +65,9 @@ def test_the_bar_of_a_learner_counts_episodes_within_a_run(cli, tiny, monkeypatc
     pretend_terminal(monkeypatch)
     shares, step = [], Run.step
 
-    def slow(run, *, wanted):
+    def slow(run):
         time.sleep(0.002)
-        return step(run, wanted=wanted)
+        return step(run)
 
     monkeypatch.setattr(Run, "step", slow)
 

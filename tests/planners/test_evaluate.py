@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import exact_outcomes, fraction, random_mdp, small_mdps, to_law
 
 import bqrl
-from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, TargetPolicy, evaluate, simulate, solve
+from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, evaluate, simulate, solve
 from bqrl.mdp.find_grid import grid, lattice, return_set, rounded
 from bqrl.planners.evaluate import _law_on
 from bqrl.planners.target import guarantee_curve
@@ -252,3 +252,29 @@ def test_a_policy_on_a_rounded_grid_counts_rewards_as_its_plan_did(attitude, bas
         own = evaluate(mdp, plan.policy).quantile(0.3)  # followed return by return, as it is executed
         assert plan.nominal == own
         assert attitude == "optimistic" or own >= plan.value - 1e-12
+
+
+class Alternating(Policy):
+    """A policy of a user: its memory is the last action, and `start` takes no argument."""
+
+    kind, H, S = "alternating", 3, 2
+
+    def start(self):
+        return 0
+
+    def act(self, h, s, memory):
+        return memory
+
+    def next(self, memory, h, s, action, reward, s_next):
+        return 1 - action
+
+    def arrays(self):
+        return {}
+
+
+def test_a_policy_whose_start_takes_no_argument_is_evaluated_tabulated_and_played():
+    mdp = MDP([(s, a, t, 0.5, float(a)) for s in (0, 1) for a in (0, 1) for t in (0, 1)], horizon=3)
+    for policy in (Alternating(), Alternating().to_labels(mdp)):
+        assert evaluate(mdp, policy).values.tolist() == [1.0]
+    assert {(row["stage"], row["action"]) for row in Alternating().table(mdp)} == {(1, "0"), (2, "1"), (3, "0")}
+    assert np.all(simulate(mdp, Alternating(), episodes=10, seed=0) == 1.0)

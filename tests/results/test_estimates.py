@@ -118,6 +118,8 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
         ("2 times the data", 3.0, 3.0),
     ]
     assert "Line: an interval. No promise is possible" in " ".join(spec["title"]["subtitle"])
+    content["policies"] = [rows[0] | {"lower": None, "upper": None}]
+    assert "Line:" not in " ".join(promise_chart(content, "0.1-quantile", "an interval").to_dict()["title"]["subtitle"])
 
 
 def test_the_chart_of_rows_marks_those_that_limit_the_promise(estimate):

@@ -69,6 +69,8 @@ def test_the_document_holds_the_numbers_of_the_records(found, document):
 def test_tables_begin_with_the_best_learner_and_say_what_follows_the_sign(found, document):
     table = main_table(found, document)
     assert table.caption == "Mean ± standard deviation over 3 seeds."
+    single = replace(found, experiment=found.experiment.part([0]))
+    assert main_table(single, learning_document(single)).caption == "One seed."
     gaps = [row["gap"] for row in table.rows]
     assert gaps[0] <= gaps[1]
     assert [row["learner"] for row in table.rows[2:]] == ["best possible", "random play"]

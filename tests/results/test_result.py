@@ -39,7 +39,7 @@ def test_json_holds_plain_values():
 @pytest.mark.parametrize("name", ["../x", "a/../../b", "/a", "a//b", "manifest.json", "RESULT.json", ".hidden", ""])
 def test_names_of_files_stay_inside_the_folder(tmp_path, name):
     with pytest.raises(
-        ArgumentError, match=r"^the name of a file must be new and made of letters, .*; choose another$"
+        ArgumentError, match=r"^the name of a file must be a new relative path of letters, .*; choose another$"
     ):
         write(Result(kind="plan", title="t", files={name: b""}), tmp_path)
 

@@ -80,8 +80,8 @@ def test_the_optimum_is_reached_by_those_whose_final_policies_all_promise_it(stu
     unreachable = replace(study.reference(0.5), optimum=2.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Study, "reference", lambda *_: unreachable)
-        none = "no learner at τ = 0.2 (2); no learner at τ = 0.5 (2)"
-        assert view.reached(0.2, 0.5) == f"The exact optimum is reached on every held-out seed by {none}"
+        none = [f"no learner reaches it on every held-out seed at τ = {tau} (2)" for tau in (0.2, 0.5)]
+        assert view.reached(0.2, 0.5) == f"The exact optimum: {'; '.join(none)}"
 
 
 def test_the_title_of_a_policy_lists_what_it_plays_first_in_the_states_that_are_shown(study):

@@ -210,9 +210,10 @@ REACHED = "the best promise of any policy is reached"
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (("A", [0.0, 0.0], [0, 0]), f"10 (mean over 2 seeds); {REACHED} with 2 of 2 seeds from episode 1 on"),
+        (("A", [1.0, 9.0], [0, 9]), f"10 (mean over 2 seeds); {REACHED} with 2 of 2 seeds from episode 10 on at the latest"),
         (("A", [9.0], [40]), f"10; {REACHED} from episode 41 on"),
-        (("A", [9.0, 9.0], [40, None]), f"9 (mean over 2 seeds); {REACHED} with 1 of 2 seeds from episode 41 on"),
+        (("A", [9.0, 9.0], [40, None]), f"9 (mean over 2 seeds); {REACHED} with 1 of 2 seeds from episode 41 on at the latest"),
+        (("A", [9.0], [100]), f"10; {REACHED} by the final policy"),
         (("A", [9.0, 9.0], [None, None]), "9 (mean over 2 seeds)"),
     ],
 )
@@ -337,7 +338,7 @@ def test_a_run_is_compared_with_the_best_policy_and_with_random_play():
         f" {possible} 2 EUR."
     )
     easy = learned(document(("A", [1e-13], [0]), random=10.0), words)
-    assert easy.endswith(f"by 0 EUR per episode on average, 0 EUR in total. {possible} 10 EUR.")
+    assert easy.endswith(f". No policy fell short of the best promise of any policy. {possible} 10 EUR.")
     both = document(("A", [1.0], [None]), ("B", [8.0], [None]))
     assert compared(both, "A leads", words) == f"A leads. {possible} 2 EUR."
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bqrl
+from bqrl.learners.run import Run
 from bqrl.study import runs
 from bqrl.study.problems import problem_of
 from bqrl.study.runs import RunSpec, complete, execute
@@ -22,23 +23,27 @@ def test_a_run_is_what_learn_makes_and_its_times_are_positive():
     assert 0.0 < timing.episode * 20 <= 3.0 * timing.wall
 
 
-def test_callbacks_receive_every_episode():
-    seen = []
-    record, _ = complete(RUN.start(), lambda t, numbers: seen.append((t, numbers["return"])))
-    assert seen == list(enumerate(record.returns.tolist()))
+class Counted(Run):
+    """A run that looks at the counter before each episode, and fails at one of them."""
+
+    def __init__(self, fails_at=-1):
+        super().__init__(PROBLEM.build(), "q-learning", 0.5, 20, 7)
+        self.fails_at, self.counts = fails_at, []
+
+    def step(self, wanted=False):
+        self.counts.append(PLAYED.count.value)
+        if self.t == self.fails_at:
+            raise KeyError(self.t)
+        return super().step(wanted)
 
 
 def test_episodes_are_counted_while_a_run_is_played():
-    counts = []
-    complete(RUN.start(), lambda t, numbers: counts.append(PLAYED.count.value))
-    assert counts == list(range(20))
+    run = Counted()
+    complete(run)
+    assert run.counts == list(range(20))
     assert PLAYED.count.value == 0  # a finished run is counted by whoever asked for it
-
-    def stop(t, numbers):
-        raise KeyError(t)
-
     with pytest.raises(KeyError):
-        complete(RUN.start(), stop)
+        complete(Counted(fails_at=3))
     assert PLAYED.count.value == 0
 
 

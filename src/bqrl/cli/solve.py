@@ -96,11 +96,13 @@ class Solve(ProblemOptions):
     def settings(self) -> dict[str, Any]:
         """What was asked for, in the arguments of the library; options under their old names are taken with a warning."""
         for old, new, used, clash in (
-            ("--exact", "--no-randomized", self.exact, self.randomized),
-            ("--memory", "--max-memory", self.memory is not None, self.max_memory is not None),
+            ("--exact", "--no-randomized", self.exact, "--randomized" if self.randomized else ""),
+            ("--memory", "--max-memory", self.memory is not None, "" if self.max_memory is None else "--max-memory"),
         ):
             if used and clash:
-                raise ArgumentError(f"{old} is the old name of {new} and must not be given beside it; drop {old}")
+                raise ArgumentError(
+                    f"{old} is the old name of {new} and must stand alone, got {clash}, too; drop {old}"
+                )
             if used:
                 warn(f"{old} is deprecated; use {new}")
         limit = self.max_memory if self.memory is None else self.memory

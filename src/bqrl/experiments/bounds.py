@@ -88,8 +88,10 @@ def _headline(found: base.Found) -> str:
     ratios = [row["ratio"] for row in ours if row["ratio"] is not None]
     below = f", {base.between(ratios)} times below ours at T = {ours[0]['episodes']}" if ratios else ""
     starts = [row["informative_from"] for row in ours if row["informative_from"] is not None]
-    start = base.rough(min(starts, default=None))
-    return f"Regret stays under every bound{below}; ours is informative from {start} episodes at the earliest"
+    when = (
+        f"from {base.rough(min(starts))} episodes at the earliest" if starts else "at no number of episodes below 1e90"
+    )
+    return f"Regret stays under every bound{below}; ours is informative {when}"
 
 
 def _charts(found: base.Found, title: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from bqrl.errors import SizeError
 from bqrl.experiments import experiment as base
 from bqrl.experiments.experiment import RHO
 from bqrl.planners.confidence import log_buffer, power_buffer
-from bqrl.results.words import listed
+from bqrl.results.words import listed, number
 from bqrl.study.settings import Settings
 
 LEAST_SHARE = 1e-3  # of tau: smaller buffers are not examined
@@ -54,7 +54,7 @@ def _run(own: BufferSettings, context: base.Context) -> dict[str, Any]:
 
 def _headline(found: base.Found) -> str:
     cases = [row for row in found["tables"]["buffer_clears"] if row["schedule"] == "log"]
-    times = base.between([row["margin"] / row["plateau_high"] for row in cases])
+    times = number(min(row["margin"] / row["plateau_high"] for row in cases), 2)
     episodes = listed([base.rough(row["episodes_until_margin"]) for row in cases])
     return (
         f"Up to the margin {RHO}*, at least {times} times the plateau {RHO}τ, a buffer costs the best policy nothing; the"

@@ -26,9 +26,15 @@ def _run(own: KnapsackSettings, context: base.Context) -> dict[str, Any]:
     weights = theory.knapsack_families(own.weights, context.run_seed(5))
     for name, w in context.watch.track([*weights.items()], "possible returns"):
         law, capacity = theory.knapsack_law(w, lattice=False), sum(w) // 2
-        counted = theory.count_subsets(w, capacity, decide=law.decide)  # one decision per weight
+        decisions: list[bool] = []
+
+        def decide(*question: Any, law: Any = law, decisions: list[bool] = decisions) -> bool:
+            decisions.append(law.decide(*question))
+            return decisions[-1]
+
+        counted = theory.count_subsets(w, capacity, decide=decide)
         subsets = law.running[bisect_right(law.sums, capacity) - 1]
-        numbers = {"capacity": capacity, "counted": counted, "decisions": len(w), "subsets": subsets}
+        numbers = {"capacity": capacity, "counted": counted, "decisions": len(decisions), "subsets": subsets}
         sizes += base.rows_of({"weights": name}, **asdict(theory.support_growth(w)))
         families.append({"label": name, "weights": w, **numbers})
     return {"tables": {"knapsack": sizes}, "weights": own.weights, "families": families}

@@ -275,10 +275,10 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables, stored):
             else:
                 leave_out(s, here, action)
         if stored.size > 0:
-            kept = stored[tables.begin[h] : tables.begin[h + 1]].reshape(S, n)
+            page = stored[tables.begin[h] : tables.begin[h + 1]].reshape(S, n)
             for s in range(S):
                 for c in range(n):  # an assignment of arrays would compile the text of an error for seconds
-                    kept[s, c] = here[s, c]
+                    page[s, c] = here[s, c]
         now = 1 - now
     return now
 

@@ -27,7 +27,6 @@ from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic
 MAX_COLUMNS = 20_000  # a finer lattice is replaced by a rounded grid
 ROUNDED_POINTS = 2_000  # of that grid
 PLAN_TOL = 2e-3  # a plan this close to its bound, relative to the range of returns, ends the search over widths
-SHARE = 0.05  # over a ball: an excess of the bound that ends it, relative to the optimism of the plan
 
 
 @per_structure
@@ -70,17 +69,15 @@ class Replanner:
 
     - Without a ball, the bound exceeds that of `solve`, or the value of a policy found, by at most `tolerance`, relative to the
       range of the returns. With tolerance 0, value and bound are those of `solve`.
-    - Over a ball, the bound exceeds what some policy attains over the ball by at most `share` of the optimism of that policy,
-      the amount by which this exceeds its value under the kernel itself. The slack thus shrinks with the radii. With share 0,
-      the bound is the lowest over all lattice widths.
+    - Over a ball, the bound is the lowest over all lattice widths.
     """
 
-    def __init__(self, model: MDP, tolerance: float = PLAN_TOL, share: float = SHARE) -> None:
+    def __init__(self, model: MDP, tolerance: float = PLAN_TOL) -> None:
         self.model, self.grid = model, planning_grid(model)
         self.layout = Layout(model, self.grid, met_only=True)
         self.follower = Follower(self.layout)
         self.points = self.layout.points
-        self.as_solve, self.share = tolerance == 0.0, share
+        self.as_solve = tolerance == 0.0
         self.tolerance = max(tolerance * float(np.ptp(self.points)), LINE_TOL * size_of(self.points))
         self.error, self.ball_error = rounding_error(model), rounding_error(model, ball=True)
         self.width: float | None = None  # where the last search ended, in steps
@@ -110,7 +107,7 @@ class Replanner:
             mdp=self.model, grid=self.grid, tau=tau, beta=beta, half=half, probability=probability,
             layout=self.layout, follower=self.follower, begin=self.width, refine=False,
         )  # fmt: skip
-        bound, column, width = search.upper(self.tolerance, self.share)
+        bound, column, width = search.upper(self.tolerance)
         if half is not None:
             found = search.policy(width, column)
             self.width = search.ended

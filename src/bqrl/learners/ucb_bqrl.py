@@ -89,8 +89,7 @@ class UCBBQRL(Learner):
         replan_factor: float = 1.0,
     ) -> None:
         super().__init__(task, rng)
-        if task.model is None:
-            raise ArgumentError("ucb-bqrl needs the rewards, and task.model is None; learn on an MDP", name="task")
+        model = task.require_model(self.name)
         self.planner, self.window = choice(planner, "planner", _PLANNERS), choice(window, "window", WINDOWS)
         self.replan_factor = number(replan_factor, "replan_factor", 1.0)
         self.counts = counts_of(task, stationary)
@@ -99,7 +98,7 @@ class UCBBQRL(Learner):
         self.c_conf = (
             choice(c_conf, "c_conf", MULTIPLIERS) if isinstance(c_conf, str) else number(c_conf, "c_conf", 0.0)
         )
-        self.model = task.model if self.counts.M == 1 and task.model.stationary else task.model.staged()
+        self.model = model if self.counts.M == 1 and model.stationary else model.staged()
         self.schedule, self.adaptive = read_buffer(buffer, task.tau)
         self.t = 0
         self.level, self.beta = task.tau, task.tau

@@ -113,10 +113,6 @@ class Policy(Displayed, Acting):
     def arrays(self) -> dict[str, Any]:
         """The policy as plain arrays."""
 
-    def start_many(self, u: FloatArray) -> Any:
-        """Memories of many episodes before the first stage."""
-        return [self.start(float(x)) for x in u]
-
     def save(self, path: str | Path) -> None:
         """Write the policy to an .npz file, whole or not at all."""
         write_arrays(path, {"bqrl_policy": np.array(self.kind), **self.arrays()})
@@ -418,6 +414,10 @@ class MixturePolicy(Policy):
         """Index of the policy that is drawn, and its memory."""
         chosen = draw(self.weights.tolist(), 0, self.weights.size, self._coin.random() if u is None else u)
         return chosen, self.policies[chosen].start()
+
+    def start_many(self, u: FloatArray) -> Any:
+        """Memories of many episodes before the first stage."""
+        return [self.start(float(x)) for x in u]
 
     def act(self, h: int, s: int, memory: Any) -> int:
         """Action of the policy that was drawn."""

@@ -162,7 +162,7 @@ def _check_options(mdp: MDP, function: Callable[..., Plan], planner: str, option
     for name, value in options.items():
         if name not in defaults:
             others = [p for p in inspect.signature(solve).parameters if p not in ("options", "exact")]
-            raise unknown_argument(f"planner {planner}", name, value, [*defaults, *others])
+            raise unknown_argument(f"planner {planner}", name, value, defaults, near=others)
         if value is None and defaults[name] is None:
             continue
         if name in WHOLE_OPTIONS:

@@ -8,11 +8,9 @@ one target also bounds its neighbours; a sweep at width 1, where J equals W, mak
 width at which their last search ended, and may accept a stated tolerance in place of rounding error.
 
 Over an l1 ball J_d(z) is the least cost over policies and kernels of the ball, so the law of a policy under its best kernel
-takes the place of F_pi. Learners search on the lattice of widths in this way. Where many targets are nearly equal, each with a
-decisive width of its own, an exact bound takes ten sweeps and more, however the widths are chosen; a learner therefore
-accepts a bound whose excess is a small share of the optimism of its plan, which shrinks with the radii. Where such a law is
-not available (robust plans) or where widths between lattice points matter (`solve`), the search moves on the lattice until
-both neighbours of the best width have been swept, and then refines between them. Any set of widths gives a valid bound.
+takes the place of F_pi. Learners search on the lattice of widths in this way. Where such a law is not available (robust
+plans) or where widths between lattice points matter (`solve`), the search moves on the lattice until both neighbours of the
+best width have been swept, and then refines between them. Any set of widths gives a valid bound.
 
 A policy that attains F at the (z, d) of the bound may itself have a value far below it, so every policy found is evaluated.
 """
@@ -159,12 +157,10 @@ class WidthSearch:
         widths = np.arange(column + 1.0)
         return self.targets[column] + ((self.tau - self.beta) * widths - short) * (self.grid.step / self.beta)
 
-    def upper(self, tolerance: float | None = None, share: float = 0.0) -> tuple[float, int, float]:
+    def upper(self, tolerance: float | None = None) -> tuple[float, int, float]:
         """Return U, its target column and its width; U exceeds min_d F(z, d) or a policy's value by at most `tolerance`.
 
-        The default tolerance is rounding error. A search over a ball by laws uses no larger one, but accepts an excess of at
-        most `share` of the optimism of its policy: the difference between what the policy attains over the ball and its value
-        under the kernel itself.
+        The default tolerance is rounding error. Over a ball, searches by laws use no larger one.
         """
         rounding = LINE_TOL * size_of(self.targets[[0, -1]])
         tolerance = rounding if tolerance is None else tolerance
@@ -172,7 +168,7 @@ class WidthSearch:
         first = math.sqrt(longest) if self.begin is None else self.begin
         self.bound(float(min(max(math.floor(first), 1), longest)))
         if self._by_laws:
-            return self._upper_by_laws(rounding, share)
+            return self._upper_by_laws(rounding)
         while True:
             own = np.min(list(self.bounds.values()), axis=0)
             if self.half is None:
@@ -192,48 +188,29 @@ class WidthSearch:
                 return ceiling, column, best
             self.bound(following)
 
-    def _upper_by_laws(self, tolerance: float, share: float) -> tuple[float, int, float]:
-        """Search over a ball on lattice widths; return U, and the column and width at which most of it is attained.
+    def _upper_by_laws(self, tolerance: float) -> tuple[float, int, float]:
+        """Search over a ball on lattice widths; return U, its target column and its width.
 
-        The maximum of the functions F_pi at one target is a lower bound on U, also if the target is not that of U. Far from
-        the widths swept, these functions are steeper than F, so a step beyond STRIDE times the best width is shortened to
-        the geometric mean. The quantile of a policy is a possible return, so only possible returns are targets.
+        Far from the widths swept, the functions F_pi are steeper than F, so a step beyond STRIDE times the best width is
+        shortened to the geometric mean. The quantile of a policy is a possible return, so only possible returns are targets.
         """
-        # The highest lower bound on U, with its column, its width, and the width at which the functions F_pi are lowest there.
-        attained = (-math.inf, 0, 0.0, 0.0)
         while True:
             own = np.min(list(self.bounds.values()), axis=0)
             column = int(np.where(self._possible, own, -np.inf).argmax())
             self.ended = best = self._best(column)
             if self._neighbour(best, column) is None:
                 return float(own[column]), column, best
-            ceiling, column = self._ceiling(own, tolerance)
+            _, column = self._ceiling(own, tolerance)
             self.ended = best = self._best(column)
             lowest, wanted = self._lowest(column, math.inf)
             if own[column] - lowest <= tolerance or wanted is None or wanted in self.bounds:
                 return float(own[column]), column, best
-            attained = max(attained, (lowest, column, best, wanted), key=lambda look: look[0])
-            if len(self.sweeps) > 1 and not self._close(ceiling, *attained[:3], share):
-                reached = np.cumsum(self._attained(next(reversed(self.sweeps)), column))
-                other = min(int(np.searchsorted(reached, self.tau)), own.size - 1)  # the target that suits this law
-                lowest, place = self._lowest(other, math.inf)
-                attained = max(attained, (lowest, other, self._best(other), place or 0.0), key=lambda look: look[0])
-            if self._close(ceiling, *attained[:3], share):
-                self.ended = attained[3]
-                return ceiling, *attained[1:3]
             if min(self.sweeps) > NARROW:
                 wanted = 1.0
             elif best > 1.0 and not best / STRIDE <= wanted <= best * STRIDE:
                 mean = float(round(math.sqrt(wanted * best)))
                 wanted = wanted if mean in self.bounds else mean
             self.bound(wanted)
-
-    def _close(self, ceiling: float, attained: float, column: int, width: float, share: float) -> bool:
-        """Return whether the bound exceeds what is attained by at most a share of the optimism of the policy there."""
-        width = max(width, 1.0)
-        if share == 0.0 or width not in self.sweeps:
-            return False
-        return ceiling - attained <= share * (attained - self.policy(width, column).value)
 
     def _best(self, column: int) -> float:
         """Return the width with the lowest bound at a column, the smallest one if several tie."""

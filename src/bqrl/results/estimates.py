@@ -157,7 +157,7 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
         base.mark_text(dy=-12, fontSize=11).encode(x=x, text=alt.Text("value:Q", format=".5~g")),
     )
     said = "Only the promise holds with the stated confidence. The plug-in plan takes the frequencies as the truth."
-    said += f" Line: {interval}."
+    said += f" Line: {interval}." if any(low < high for *_, low, high in rows) else ""
     if all(row[1] != PROMISE for row in rows):
         said += " No promise is possible with this log."
     return with_title(chart, "What the log promises", said, 40 * len(rows) + 20)

@@ -184,7 +184,7 @@ def main_table(found: Learned, document: Mapping[str, Any]) -> Table:
         ideal = {"quantile": best["quantile"], "gap": 0.0, "regret": 0.0, "mean": best["mean"]}
         rows += [blank | {"learner": _best_name(document)} | ideal]
         rows += [blank | {"learner": "random play"} | document["random"]]
-    caption = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {found.words.count('seed', seeds)}."
+    caption = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
     return Table(rows, titles={"learner": "learner", **titles}, caption=caption)
 
 

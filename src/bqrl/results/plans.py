@@ -209,7 +209,7 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Choice]]:
     if solved.neutral is not None:
         values, labels = ["best", "risk-neutral"], ["planned", "risk-neutral"]
         choices.append(Choice(name="policy", title="Policy", values=values, labels=labels))
-        text = "Shown: the risk-neutral policy. The sentence below is about the planned policy."
+        text = "Shown: the risk-neutral policy. The promise below is that of the planned policy."
         sentences.append(Sentence(text, when={"policy": "risk-neutral"}))
     for plan in plans:
         notes = plan.notes if plan.attitude == "nominal" else ()  # over a ball the sentence has said it

@@ -181,7 +181,7 @@ def contents(result: Result) -> dict[str, bytes]:
         *result.files.items(),
     ):
         if not NAME.fullmatch(name) or name == MANIFEST or name.lower() in map(str.lower, found):
-            rule = "the name of a file must be new and made of letters, digits, '.', '_' and '-'"
+            rule = "the name of a file must be a new relative path of letters, digits, '.', '_' and '-'"
             raise ArgumentError(f"{rule}, got {shown(name)}; choose another", name="files", value=name)
         found[name] = content
     return found

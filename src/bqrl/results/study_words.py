@@ -63,8 +63,9 @@ class StudyWords:
             for key, label in self.labels.items():
                 if min(law.quantile(tau) for law in self.final_laws(key, tau)) >= best - 1e-9:
                     reach.append(label)
-            parts.append(f"{listed(reach or ['no learner'])} at τ = {tau:g} ({self.words.amount(number(best))})")
-        return f"The {self.optimum} is reached on every held-out seed by {'; '.join(parts)}"
+            reaches = f"{listed(reach or ['no learner'])} reach{'' if len(reach) > 1 else 'es'}"
+            parts.append(f"{reaches} it on every held-out seed at τ = {tau:g} ({self.words.amount(number(best))})")
+        return f"The {self.optimum}: {'; '.join(parts)}"
 
     def policy_title(self, tau: float) -> str:
         """What the final policy of a level does at its first stage, in the states that are shown."""

@@ -242,9 +242,11 @@ def learned(document: Mapping[str, Any], words: Words) -> str:
     said += f" (mean over {n} seeds)" if n > 1 else ""
     if settled:
         seeds = f" with {len(settled)} of {n} seeds" if n > 1 else ""
-        said += f"; {best} is reached{seeds} from episode {max(settled) + 1} on"
+        when = f"from episode {max(settled) + 1} on" if max(settled) < T else "by the final policy"
+        said += f"; {best} is reached{seeds} {when}{' at the latest' if n > 1 and max(settled) < T else ''}"
     each, total = (words.amount(brief(x)) for x in (mean["gap"] / T, mean["gap"]))
     cost = f"During learning the policies fell short of {best} by {each} per episode on average, {total} in total"
+    cost = cost if mean["gap"] > GAP_TOL * T * max(1.0, abs(mean["quantile"])) else f"No policy fell short of {best}"
     return f"{said}. {cost}. {_possible(document, words)}"
 
 

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bqrl
-from bqrl.learners.callbacks import Callback
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.files.npz import pack, unpack
@@ -93,7 +92,7 @@ class Timing(NamedTuple):
     episode: float
 
 
-def complete(run: Run, callback: Callback | None = None) -> tuple[Record, Timing]:
+def complete(run: Run) -> tuple[Record, Timing]:
     """Play every episode of a run.
 
     A process carries out one run at a time: threads would only wait for each other. The time per episode is the median over
@@ -103,9 +102,7 @@ def complete(run: Run, callback: Callback | None = None) -> tuple[Record, Timing
         core, clock = time.process_time(), [time.perf_counter()]
         try:
             while run.t < run.total:
-                numbers = run.step(wanted=callback is not None)
-                if callback is not None:
-                    callback(run.t - 1, numbers)
+                run.step()
                 PLAYED.count.value = run.t
                 clock.append(time.perf_counter())
         finally:
@@ -116,13 +113,13 @@ def complete(run: Run, callback: Callback | None = None) -> tuple[Record, Timing
         return record, Timing(time.perf_counter() - clock[0], time.process_time() - core, per_episode)
 
 
-def execute(run: RunSpec, packed: bool = True, callback: Callback | None = None) -> tuple[Any, Timing]:
+def execute(run: RunSpec, packed: bool = True) -> tuple[Any, Timing]:
     """Carry out a run, usually in a worker process; returns its record or the bytes of its file, and its times."""
     if fingerprint() != run.code:
         raise RuntimeError(
             f"this worker has bqrl {fingerprint()}, the study was started by {run.code}; install the same version"
         )
-    record, timing = complete(run.start(), callback)
+    record, timing = complete(run.start())
     record.mdp = None  # the caller has it
     return to_bytes(run, record) if packed else record, timing
 

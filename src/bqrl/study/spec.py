@@ -1,4 +1,13 @@
-"""What a study is: every setting of a study file as a frozen `Spec`. The file papers/ucb_bqrl/study.toml is an example."""
+"""What a study is: every setting of a study file as a frozen `Spec`.
+
+[study]            name, title, levels, episodes, delta, seeds, replication_seeds, variant_seeds, plot
+[problem]          name and the builder's parameters; or file with horizon, start, discount
+[tuning]           points, rungs, seeds, level, tail
+[learners.KEY]     learner, label, per_level, params, grid, plot, open; KEY names the columns of the tables
+[variants.KEY]     parameters of the problem to change; the final configurations run there, too
+[final_policy]     learner, leave_out: whose final policy is written, and which states are left out
+[quick.study]      settings that a quick run replaces; [quick.tuning] likewise
+"""
 
 from __future__ import annotations
 
@@ -69,8 +78,14 @@ class Entry(Settings):
         if self.grid is not None:
             if not self.grid[0] < self.grid[1]:
                 raise ValueError(f"grid must be [lowest, highest], got {list(self.grid)}")
-            if self.tuned is None or self.tuned in self.params:
-                raise ValueError(f"grid must be absent: {self.learner} has no parameter to tune beside those in params")
+            if self.tuned is None:
+                raise ValueError(
+                    f"grid must be absent for {self.learner}, which has no parameter to tune, got {self.grid}"
+                )
+            if self.tuned in self.params:
+                raise ValueError(
+                    f"params must not set {self.tuned}, which is tuned, got {self.params}; drop it or grid"
+                )
         return self
 
     @property

@@ -55,7 +55,8 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
     >>> found.total, round(found.bound, 4)
     (2.0, 2.8284)
     """
-    s, a = _indices(states, "states", whole(S, "S", 1)), _indices(actions, "actions", whole(A, "A", 1))
+    a, given = _indices(actions, "actions", whole(A, "A", 1)), np.asarray(states)
+    s = _indices(given[:, : a.shape[1]] if a.ndim == given.ndim == 2 else given, "states", whole(S, "S", 1))
     if a.ndim != 2 or s.ndim != 2 or len(s) != len(a) or s.shape[1] not in (a.shape[1], a.shape[1] + 1):
         shapes = "have shape (T, H) or (T, H + 1) and actions (T, H)"
         raise wrong("states", states, shapes, f"{s.shape} and {a.shape}")
