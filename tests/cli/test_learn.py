@@ -329,3 +329,26 @@ def test_an_environment_without_a_kernel_has_returns_only(cli, tmp_path):
 
 def test_help_names_the_problems_that_can_be_learned(cli):
     assert "FrozenLake-v1" in cli("learn", "--help")[1]
+
+
+def test_an_interrupted_run_says_that_finished_ones_are_kept(cli, tiny, tmp_path, monkeypatch):
+    def stop(run):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bqrl.study.runs.complete", stop)
+    code, out, err = cli("learn", tiny, "--episodes", 5, "--out", tmp_path / "o")
+    kept = f"bqrl: stopped; finished runs are kept in {tmp_path / 'o'}, and the same command continues\n"
+    assert (code, out, err) == (130, "", f"{kept}bqrl: interrupted\n")
+
+
+@pytest.mark.slow
+def test_sigterm_stops_a_command_as_ctrl_c_does(tmp_path):
+    asked = ["learn", "AssetSelling", "--episodes", "200000", "--workers", "2", "--out", str(tmp_path / "o")]
+    with subprocess.Popen([sys.executable, "-m", "bqrl", *asked], stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "o" / "runs").is_dir():
+            time.sleep(0.05)
+        time.sleep(1.0)
+        process.terminate()
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.endswith("the same command continues\nbqrl: interrupted\n")

@@ -36,7 +36,7 @@ def test_report_can_write_elsewhere(cli, tiny, tmp_path):
 
 def test_report_makes_a_page_of_a_learner(cli, tiny, tmp_path):
     assert cli("learn", tiny, "--tau", 0.4, *SHORT, "--out", tmp_path / "o")[0] == 0
-    assert cli("report", tmp_path / "o") == (0, f"wrote {tmp_path / 'o' / 'report.html'}\n", "")
+    assert cli("report", tmp_path / "o") == (0, f"Wrote {tmp_path / 'o' / 'report.html'}\n", "")
     page = (tmp_path / "o" / "report.html").read_text()
     for wanted in (read(tmp_path / "o").details["meaning"], "cumulative gap", "&lt;in&gt;", "defaults"):
         assert wanted in page

@@ -59,7 +59,7 @@ def test_known_ratios_give_known_shares(monkeypatch):
 
 
 def test_the_headline_of_coverage_follows_the_numbers(found):
-    assert "held in at least 12 of 12 runs per problem (95 % confidence interval " in COVERAGE.headline(found)
+    assert "held in all 12 runs per problem (95 % confidence interval " in COVERAGE.headline(found)
     assert "refutes" not in COVERAGE.headline(found)
     found["tables"]["coverage"][1].update(held=7, share=7 / 12, low=0.277, high=0.848, refuted=True)
     assert COVERAGE.headline(found).startswith(

@@ -93,9 +93,10 @@ def test_the_error_of_growth_is_the_jackknife():
 def test_the_headline_of_the_hard_family_follows_the_numbers(found, tables):
     for row, exponent in zip(tables["hard_slopes"], (0.254, 1.0, None), strict=True):
         row["exponent_of_episodes"] = exponent
-    least = min(row["regret"] / row["lower_bound"] for row in tables["hard"])
+    long = [row for row in tables["hard_growth"] if row["episodes"] >= found["scale"]]
+    least = min(row["regret"] / row["lower_bound"] for row in [*tables["hard"], *long])
     headline = HARD.headline(found)
-    assert f" is {number(least, 2)} times the proven lower bound at T = A / {RHO}²; " in headline
+    assert f" is at least {number(least, 2)} times the proven lower bound; " in headline
     assert headline.endswith("regret grows like T^0.25 (SARSA) to T^1.00 (again)")
     tables["hard"][0]["regret"] = 0.0
     tables["hard_slopes"][1]["exponent_of_episodes"] = None

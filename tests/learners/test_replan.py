@@ -109,7 +109,13 @@ def test_learners_with_balls_take_at_most_four_sweeps_per_episode(name, window):
 
 
 def test_first_episodes_take_at_most_four_sweeps_on_average_over_problems_and_levels():
-    names = ("TreatmentChoice", "Portfolio", "Inventory", "MachineReplacement", "SafeOrRisky")  # with the longest searches
+    names = (
+        "TreatmentChoice",
+        "Portfolio",
+        "Inventory",
+        "MachineReplacement",
+        "SafeOrRisky",
+    )  # with the longest searches
     cases = product(names, (0.1, 0.5, 0.9), ("lower", "centred"))
     assert np.mean([sweeps_per_plan(*case, 25) for case in cases]) <= 4.0
 

@@ -250,3 +250,11 @@ def greatest(reached, p, half, missing):
         A_eq=[np.r_[np.ones(k), np.zeros(k)]], b_eq=[1.0], bounds=[*limits, *[(0, None)] * k],
     )  # fmt: skip
     return -best.fun
+
+
+def test_a_tie_at_radius_zero_names_no_remedy_that_is_refused_with_a_radius():
+    mdp = MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=1)
+    assert "rational" in solve(mdp, 0.5).notes[0]
+    for attitude in ("robust", "optimistic"):
+        (note,) = solve(mdp, 0.5, radius=0.0, attitude=attitude).notes
+        assert "rational" not in note

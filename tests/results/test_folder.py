@@ -10,6 +10,7 @@ from small_result import make
 from bqrl.errors import FileFormatError
 from bqrl.results import folder as module
 from bqrl.results.result import Result, add_files, check_folder, contents, read, write
+from bqrl.study.store import Store
 
 
 class Killed(BaseException):
@@ -162,6 +163,14 @@ def test_a_manifest_of_another_program_is_refused(tmp_path):
         write(make(1.0), tmp_path)
     with pytest.raises(FileFormatError, match="holds no result of bqrl"):
         read(tmp_path)
+
+
+def test_a_folder_of_unfinished_runs_says_so(tmp_path):
+    with Store(tmp_path):
+        pass
+    with pytest.raises(FileFormatError, match="not finished; run the command again") as fault:
+        read(tmp_path)
+    assert fault.value.file == str(tmp_path)
 
 
 def test_a_link_in_place_of_a_file_is_refused(tmp_path):

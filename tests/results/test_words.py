@@ -210,9 +210,15 @@ REACHED = "the best promise of any policy is reached"
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (("A", [1.0, 9.0], [0, 9]), f"10 (mean over 2 seeds); {REACHED} with 2 of 2 seeds from episode 10 on at the latest"),
+        (
+            ("A", [1.0, 9.0], [0, 9]),
+            f"10 (mean over 2 seeds); {REACHED} with 2 of 2 seeds from episode 10 on at the latest",
+        ),
         (("A", [9.0], [40]), f"10; {REACHED} from episode 41 on"),
-        (("A", [9.0, 9.0], [40, None]), f"9 (mean over 2 seeds); {REACHED} with 1 of 2 seeds from episode 41 on at the latest"),
+        (
+            ("A", [9.0, 9.0], [40, None]),
+            f"9 (mean over 2 seeds); {REACHED} with 1 of 2 seeds from episode 41 on at the latest",
+        ),
         (("A", [9.0], [100]), f"10; {REACHED} by the final policy"),
         (("A", [9.0, 9.0], [None, None]), "9 (mean over 2 seeds)"),
     ],

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a fault of ours, 2 input that cannot be used, 130 interrup
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -75,7 +76,8 @@ def top(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command line and leave with its exit code."""
+    """Run a command line and leave with its exit code; SIGTERM ends it as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 

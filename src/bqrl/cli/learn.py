@@ -17,7 +17,7 @@ from typer import Option
 
 import bqrl
 from bqrl.checks import number, whole
-from bqrl.cli.output import Note
+from bqrl.cli.output import Note, warn
 from bqrl.cli.params import read_params
 from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import ProgressBar
@@ -70,11 +70,16 @@ class RunOptions(ProblemOptions):
         most = 1 if problem.mdp is None else len(stems)  # an environment cannot be sent to another process
         stored = problem.mdp is not None or source_of(problem.source).identity  # only runs that can be identified
         with ProgressBar(notices=problem.notices) as watch:
-            experiment = bqrl.compare(
-                problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, self.episodes, seeds,
-                min(most, whole(self.workers, "workers", 1)), delta=self.delta, horizon=problem.horizon,
-                folder=self.out if stored else None, watch=watch,
-            )  # fmt: skip
+            try:
+                experiment = bqrl.compare(
+                    problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, self.episodes, seeds,
+                    min(most, whole(self.workers, "workers", 1)), delta=self.delta, horizon=problem.horizon,
+                    folder=self.out if stored else None, watch=watch,
+                )  # fmt: skip
+            except KeyboardInterrupt:
+                if self.out is not None and stored:
+                    warn(f"stopped; finished runs are kept in {self.out}, and the same command continues")
+                raise
             watch.phase("comparing with the optimum and with random play")
             settings = {**self.problem_settings(), "tau": tau, **chosen, "episodes": self.episodes, "seed": first}
             found = learning.Learned(
@@ -91,9 +96,9 @@ class RunOptions(ProblemOptions):
                 result = learning.learning_result(found, document, files)
         table, words = learning.main_table(found, document), problem.words
         lines = [document["meaning"], Note(table.caption)]
-        for pair in document["beats"][:1]:
+        for pair in document["beats"][: int(len(seeds) > 1)]:
             beats = f"{pair['learner']} beats {pair['other']} with probability {pair['probability']:.2g}"
-            lines.append(Note(f"A run of {beats} (all pairs of seeds)."))
+            lines.append(Note(f"A run of {beats} (all pairs of seeds; ties count one half)."))
         who = f"{experiment.learners[0].label}, " if alone else ""
         named = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {first}"
         setting = f"{who}level {tau:g}, {words.count('episode', experiment.episodes)}, {named}"

@@ -34,4 +34,4 @@ class Report(Command):
         if self.as_json:
             print_json({"page": str(place)})
         else:
-            typer.echo(f"wrote {place}")
+            typer.echo(f"Wrote {place}")

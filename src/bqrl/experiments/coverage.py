@@ -80,8 +80,9 @@ def _headline(found: base.Found) -> str:
     cases = found["tables"]["coverage"]
     worst, promised = min(cases, key=lambda case: case["share"]), percent(cases[0]["promised"])
     broken = [case["label"] for case in cases if case["refuted"]]
+    held = f"at least {worst['held']} of" if worst["held"] < worst["runs"] else "all"
     return (
-        f"The confidence sets held in at least {worst['held']} of {worst['runs']} runs per problem"
+        f"The confidence sets held in {held} {worst['runs']} runs per problem"
         f" ({percent(found['confidence'])} confidence interval of the share {number(worst['low'], 4)} to"
         f" {number(worst['high'], 4)}){f', which refutes the promise on {listed(broken)}' if broken else ''}; radii"
         f" {base.between([case['enough'] for case in cases])} times as wide would give the promised {promised}"

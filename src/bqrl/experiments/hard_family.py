@@ -19,7 +19,7 @@ from bqrl.experiments.experiment import RHO
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.results.charts import GREY, Curve, learner_colours
-from bqrl.results.words import fixed, number
+from bqrl.results.words import fixed, listed, number
 from bqrl.study.scores import Contender
 from bqrl.study.settings import Count, Level, Settings, Text, try_all
 
@@ -157,12 +157,15 @@ def growth_exponent(at: IntArray, curves: FloatArray, scale: float) -> Exponent:
 
 
 def _headline(found: base.Found) -> str:
-    lowest = min(row["regret"] / row["lower_bound"] for row in found["tables"]["hard"])
-    slopes = [(row["exponent_of_episodes"], row["learner"]) for row in found["tables"]["hard_slopes"]]
-    grown = sorted(one for one in slopes if one[0] is not None)  # the slowest learner first
-    ends = [f"T^{fixed(slope)} ({learner})" for slope, learner in dict.fromkeys([*grown[:1], *grown[-1:]])]
+    long = [row for row in found["tables"]["hard_growth"] if row["episodes"] >= found["scale"]]
+    lowest = min(row["regret"] / row["lower_bound"] for row in [*found["tables"]["hard"], *long])
+    powers: dict[str, list[str]] = {}  # learners by their exponent, the slowest first
+    for row in sorted(found["tables"]["hard_slopes"], key=lambda row: row["exponent_of_episodes"] or 0.0):
+        if row["exponent_of_episodes"] is not None:
+            powers.setdefault(fixed(row["exponent_of_episodes"]), []).append(row["learner"])
+    ends = [f"T^{power} ({listed(powers[power])})" for power in dict.fromkeys([*list(powers)[:1], *list(powers)[-1:]])]
     return (
-        f"The smallest mean regret on the hard family is {number(lowest, 2)} times the proven lower bound at T = A / {RHO}²;"
+        f"From T = A / {RHO}² on the mean regret on the hard family is at least {number(lowest, 2)} times the proven lower bound;"
         f" beyond, regret grows like {' to '.join(ends) or 'no power that can be fitted'}"
     )
 

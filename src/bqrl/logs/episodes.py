@@ -121,7 +121,7 @@ def _stage_numbers(columns: Columns) -> IntArray:
     bad = np.flatnonzero(found < 0)
     if bad.size:
         text = codes.labels[codes.code[bad[0]]] if codes.code[bad[0]] >= 0 else ""
-        raise columns.error(bad[0], f"expected a whole number from 0 or 1 on, got {text!r}", "stage")
+        raise columns.error(bad[0], f"expected a whole number, counted from 0 or 1, got {text!r}", "stage")
     return found
 
 
@@ -135,7 +135,7 @@ def _check_stages(columns: Columns, given: IntArray, stage: IntArray, first: Boo
     base = int(given.min())
     differs = np.flatnonzero(given != stage + base)
     if base > 1:
-        raise columns.error(order[0], f"expected stages from 0 or 1 on, got {base}; renumber them", "stage")
+        raise columns.error(order[0], f"expected stages that begin at 0 or 1, got {base}; renumber them", "stage")
     if differs.size:
         i = int(differs[0])
         problem = f"expected stage {base if first[i] else given[i - 1] + 1}, got {given[i]}"

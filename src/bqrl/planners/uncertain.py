@@ -76,7 +76,11 @@ def plan_uncertain(
         else:
             given = plan_buffered(mdp, tau, beta, points=points, max_bytes=max_bytes)
         alone = {"joint_lower": given.value, "joint_kernel": mdp.staged().probability}  # the only kernel of the ball
-        return replace(given, attitude=attitude, details=given.details | (alone if attitude == "optimistic" else {}))
+        notes = tuple(
+            TIED if note.startswith(TIED) else note for note in given.notes
+        )  # fractions serve plans without a ball
+        details = given.details | (alone if attitude == "optimistic" else {})
+        return replace(given, attitude=attitude, notes=notes, details=details)
     if missing is not None:
         if attitude != "robust":
             raise wrong("missing", missing, "be None unless attitude is 'robust'", "an array", remedy="leave it out")

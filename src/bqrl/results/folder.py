@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 
 from bqrl.errors import FileFormatError
 from bqrl.mdp.files.atomic import drafts, write_whole
-from bqrl.study.store import LOCK
+from bqrl.study.store import LOCK, RUNS
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "bqrl result", 1
@@ -117,8 +117,11 @@ class Folder:
         path = self.path
         if not path.is_dir():
             raise FileNotFoundError(f"there is no folder {path}; name one that a command has written with --out")
+        if not self.status and (path / LOCK).is_file() and (path / RUNS).is_dir():
+            raise FileFormatError(f"{path}: not finished; run the command again", file=str(path))
         if not self.status:
-            raise FileFormatError(f"{path} holds no result of bqrl (no {MANIFEST}); name a folder written with --out")
+            fault = f"holds no result of bqrl (no {MANIFEST} of it); name a folder written with --out"
+            raise FileFormatError(f"{path} {fault}", file=str(path))
         if self.status != COMPLETE:
             raise FileFormatError(f"{path}: interrupted; run the command again", file=str(path))
         contents: dict[str, bytes] = {}
