@@ -157,6 +157,11 @@ def growth_exponent(at: IntArray, curves: FloatArray, scale: float) -> Exponent:
 
 
 def _headline(found: base.Found) -> str:
+    return ". ".join(_titles(found).values())
+
+
+def _titles(found: base.Found) -> dict[str, str]:
+    """What each chart shows."""
     long = [row for row in found["tables"]["hard_growth"] if row["episodes"] >= found["scale"]]
     lowest = min(row["regret"] / row["lower_bound"] for row in [*found["tables"]["hard"], *long])
     powers: dict[str, list[str]] = {}  # learners by their exponent, the slowest first
@@ -164,13 +169,13 @@ def _headline(found: base.Found) -> str:
         if row["exponent_of_episodes"] is not None:
             powers.setdefault(fixed(row["exponent_of_episodes"]), []).append(row["learner"])
     ends = [f"T^{power} ({listed(powers[power])})" for power in dict.fromkeys([*list(powers)[:1], *list(powers)[-1:]])]
-    return (
-        f"From T = A / {RHO}² on the mean regret on the hard family is at least {number(lowest, 2)} times the proven lower bound;"
-        f" beyond, regret grows like {' to '.join(ends) or 'no power that can be fitted'}"
-    )
+    return {
+        "hard": f"From T = A / {RHO}² on, mean regret is at least {number(lowest, 2)} times the proven lower bound",
+        "hard_growth": f"In long runs, mean regret grows like {' to '.join(ends) or 'no power that can be fitted'}",
+    }
 
 
-def _charts(found: base.Found, title: str) -> dict[str, Any]:
+def _charts(found: base.Found, _: str) -> dict[str, Any]:
     """Regret at T = A / rho^2 by rho, and in long runs by the number of episodes, each with its bounds."""
     size = f"τ = {found['tau']:g}, {found['actions']} actions, {found['horizon']} stages"
     long = f"{size}, {RHO} = {found['growth_rho']:g}, A / {RHO}² = {number(found['scale'])}"
@@ -181,10 +186,10 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
     }
     colours = learner_colours(Contender(**one) for one in found.get("learners", ()))  # earlier versions stored none
     colours |= dict(BOUNDS.values()) if colours else {}
-    scales = {"x": base.LOG, "y": base.LOG}
+    scales, titles = {"x": base.LOG, "y": base.LOG}, _titles(found)
     averaged = "mean over runs with each action the best one; band: one standard error."
     return {
-        stem: base.chart(title, f"{head}; {averaged}", _curves(rows, x), *axes, scales=scales, colours=colours)
+        stem: base.chart(titles[stem], f"{head}; {averaged}", _curves(rows, x), *axes, scales=scales, colours=colours)
         for stem, (head, rows, x, *axes) in parts.items()
     }
 
