@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bqrl import envs
+from bqrl.errors import ArgumentError
 from bqrl.theory import mismatch_weights, weighted_counting
 from bqrl.theory.counting import visits_before
 
@@ -43,3 +44,11 @@ def test_counting_takes_a_problems_own_weights():
     states, actions = np.ones((5, 4), int), np.zeros((5, 3), int)
     found = weighted_counting(states, actions, mdp.S, mdp.A, mismatch_weights(mdp))
     assert found.by_stage == pytest.approx(np.array([2.0, 1.0, 0.0]) * (2 + 2**-0.5 + 3**-0.5 + 0.5))
+
+
+def test_the_state_after_the_last_stage_is_not_counted_and_further_ones_are_refused():
+    alone, after = weighted_counting([[0, 0]], [[0, 0]], S=1, A=1), weighted_counting([[0, 0, 1]], [[0, 0]], S=1, A=1)
+    assert alone.total == after.total
+    with pytest.raises(ArgumentError, match="states must have shape") as fault:
+        weighted_counting([[0, 0, 0, 0]], [[0, 0]], S=1, A=1)
+    assert fault.value.name == "states"

@@ -76,9 +76,8 @@ def plan_uncertain(
         else:
             given = plan_buffered(mdp, tau, beta, points=points, max_bytes=max_bytes)
         alone = {"joint_lower": given.value, "joint_kernel": mdp.staged().probability}  # the only kernel of the ball
-        notes = tuple(
-            TIED if note.startswith(TIED) else note for note in given.notes
-        )  # fractions serve plans without a ball
+        # The remedy for ties, exact fractions, serves plans without a ball only.
+        notes = tuple(TIED if note.startswith(TIED) else note for note in given.notes)
         details = given.details | (alone if attitude == "optimistic" else {})
         return replace(given, attitude=attitude, notes=notes, details=details)
     if missing is not None:

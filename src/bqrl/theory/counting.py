@@ -56,11 +56,11 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
     (2.0, 2.8284)
     """
     a, given = _indices(actions, "actions", whole(A, "A", 1)), np.asarray(states)
-    s = _indices(given[:, : a.shape[1]] if a.ndim == given.ndim == 2 else given, "states", whole(S, "S", 1))
-    if a.ndim != 2 or s.ndim != 2 or len(s) != len(a) or s.shape[1] not in (a.shape[1], a.shape[1] + 1):
+    if a.ndim != 2 or given.ndim != 2 or len(given) != len(a) or given.shape[1] not in (a.shape[1], a.shape[1] + 1):
         shapes = "have shape (T, H) or (T, H + 1) and actions (T, H)"
-        raise wrong("states", states, shapes, f"{s.shape} and {a.shape}")
+        raise wrong("states", states, shapes, f"{given.shape} and {a.shape}")
     T, H = a.shape
+    s = _indices(given[:, :H], "states", whole(S, "S", 1))  # the state after the last stage is not counted
     w = np.arange(H - 1.0, -1.0, -1.0) if weights is None else numbers(weights, "weights", 0.0)
     if w.shape != (H,):
         raise wrong("weights", weights, f"be {H} numbers, one per stage", f"shape {w.shape}")
