@@ -162,7 +162,7 @@ FILES = [
     ("csv: zeros", loading(b"\0" * 100), ValueError, "m.csv: line 1: expected a header such as state,action,next_state,probability,reward, got control characters"),
     ("csv: a header alone", csv(), ValueError, "m.csv: line 1: expected transitions below the header, got none; is the file truncated?"),
     ("csv: no header", loading("1,1,1,1.0,0.0\n"), ValueError, "m.csv: line 1: expected a header such as state,action,next_state,probability,reward, got numbers"),
-    ("csv: a slip in the header", loading(HEADER.replace("prob", "porb") + "\n1,1,1,1,0"), ValueError, "m.csv: line 1: expected a column for the probability, got 'porbability'; pass columns={'probability': 'porbability'}"),
+    ("csv: a slip in the header", loading(HEADER.replace("prob", "porb") + "\n1,1,1,1,0"), ValueError, "m.csv: line 1: expected a column for the probability, got 'porbability'; map probability to 'porbability' with columns"),
     ("csv: a column twice", loading(f"{HEADER},reward\n1,1,1,1,0,1"), ValueError, "m.csv: line 1: expected distinct headers, got 'reward' twice"),
     ("csv: a word", csv("1,1,1,1,0", "2,1,1,half,0", "2,1,1,half,0"), ValueError, "m.csv: line 3: expected a number, got 'half' (column probability)"),
     ("csv: a state by name", csv("1,1,1,1,0", "home,1,1,1,0", "1,1,1,1,0"), ValueError, "m.csv: line 3: expected a number as for other states, got the name 'home'; use one kind"),

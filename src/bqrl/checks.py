@@ -38,7 +38,7 @@ def is_one_line(text: str) -> bool:
 def nearest(given: Any, options: Iterable[str], *, listed: bool = True) -> str:
     """The end of a message: "; did you mean 'target'?"; if none is near, the options, or nothing unless `listed`."""
     valid = {option.lower(): option for option in options}
-    near = difflib.get_close_matches(str(given).lower(), valid, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(given).lower(), valid, n=1, cutoff=0.6)
     if near:
         return f"; did you mean {valid[near[0]][:80]!r}?"
     names = [option[:40] for option in valid.values()]

@@ -69,7 +69,8 @@ LEARN_OR_COMPARE = {
     "tiny.json --workers two": "--workers must be a whole number, got 'two'",
     "tiny.json --delta 1.5": "delta must be a number in (0, 1), got 1.5",
     "tiny.json --horizon 0": "horizon must be a whole number at least 1",
-    "tiny.json --start inn": "start must name a state, got 'inn'; did you mean '<in>'?",
+    "tiny.json --start in": "start must name a state, got 'in'; did you mean '<in>'?",
+    "tiny.json --start up": "start must name a state, got 'up'; states run from '<in>' to 'out'",
     "tiny.json --discount 2": "discount must be a number in (0, 1]",
     "tiny.json --out tiny.json/here": "cannot write to the folder",
 }

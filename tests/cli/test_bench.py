@@ -21,7 +21,10 @@ def checkout(tmp_path, monkeypatch):
 
 
 def test_bench_runs_the_scripts_of_a_checkout(cli, checkout, tmp_path):
-    assert cli("bench", "quick") == (0, "== quick\n3 s ü\n", "")
+    code, out, err = cli("bench", "quick")
+    assert (code, err) == (0, "")
+    assert out.startswith("== quick\n3 s ü\nname   exit code ")
+    assert out.splitlines()[-1].split()[:2] == ["quick", "0"]
     code, out, err = cli("bench", "--out", tmp_path / "o", "--json")
     assert code == 1
     assert err == "bqrl: failed: wrong\n"

@@ -1,5 +1,6 @@
 import csv
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -74,22 +75,39 @@ def test_the_unit_and_the_name_of_a_stage(cli, log):
     assert_refused(cli("fit", log, "--tau", 0.1, *options[:-1], "action"), "stage_name must not be a column")
 
 
+KNOWN = ("--columns", "state=condition", "--reward-range", "0,1")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "column 'state': expected a column state, got"),
+        (
+            (),
+            "expected a column state, got episode, stage, condition, action, reward; map state to a header with columns (--",
+        ),
         (("--columns", "state"), "--columns must hold ROLE=HEADER"),
-        (("--columns", "state=condition"), "reward_range must be given"),
+        (("--columns", "state=condition"), "give it, or declare support or reward_by (--reward-range)"),
         (
             ("--columns", "state=condition", "--reward-range", "0"),
             "e.g. (0, 1), got 0 (--reward-range)",
         ),
         (("--columns", "state=condition", "--reward-range", "0,1", "--horizon", "1"), "line 3, column 'stage'"),
+        (
+            (*KNOWN, "--horizon", "1"),
+            "expected at most 1 steps per episode, got 2; raise horizon or cut every episode (--horizon)",
+        ),
+        ((*KNOWN[:2], "--reward-range", "1,0"), "must be a number of at least 1, got 0 (--reward-range)"),
+        ((*KNOWN[:2], "--reward-range", "a,1"), "must be a number, got 'a' (--reward-range)"),
+        ((*KNOWN[:2], "--reward-range", "0,0.5"), "as reward_range says, got 1; widen it (--reward-range)"),
+        ((*KNOWN, "--reward-by", "state-action"), "got 1; drop reward_by (--reward-by)"),
+        ((*KNOWN, "--tau", "1"), "tau must be a number in (0, 1), got 1 (--tau)"),
     ],
 )
 def test_bad_input_is_one_line(cli, log, options, words):
-    assert_refused(cli("fit", log, "--tau", 0.1, *options), words)
+    answer = cli("fit", log, "--tau", 0.1, *options)
+    assert_refused(answer, words)
+    assert not re.search(r"(columns|model|support|reward_by|ends|horizon|beta)=", answer[2])  # no arguments of Python
 
 
 def test_the_level_is_checked_before_the_log_is_read(cli):
-    assert_refused(cli("fit", "absent.csv", "--tau", "nan"), "tau must be a number in (0, 1], got nan (--tau)")
+    assert_refused(cli("fit", "absent.csv", "--tau", "nan"), "tau must be a number in (0, 1), got nan (--tau)")

@@ -52,7 +52,7 @@ def test_a_small_discount_is_questioned(cli, tiny):
     code, _, err = cli("solve", tiny, "--tau", 0.4, "--discount", 0.03)
     assert code == 0
     assert one_line(err)
-    assert "0.03 per stage keeps 3 % of the next stage; a rate of 3 % is 0.970874" in err
+    assert "the discount factor 0.03 is small; for a rate of 3 % it is 0.970874" in err
     assert cli("solve", tiny, "--tau", 0.4, "--discount-rate", "3%")[2] == ""
     asked = ("learn", tiny, "--learner", "ucbvi", "--episodes", 3, "--seeds", 1, "--discount", 0.03, "--json")
     assert cli(*asked)[2] == err
@@ -98,7 +98,7 @@ def test_bad_models_get_one_line(cli, tiny, tmp_path, monkeypatch, arguments):
 
 def test_a_missing_column_is_one_line_with_the_remedy(cli, tmp_path):
     (tmp_path / "m.csv").write_text("from,action,to,prob,rewrd\nA,go,A,1,1\n")
-    said = "expected a column for the reward, got 'rewrd'; pass columns={'reward': 'rewrd'} (--columns)"
+    said = "expected a column for the reward, got 'rewrd'; map reward to 'rewrd' with columns (--columns)"
     assert_refused(cli("solve", tmp_path / "m.csv", "--tau", 0.4), said)
 
 

@@ -33,7 +33,8 @@ def test_it_writes_the_study_and_reports_it_in_short(cli, made, study_file, tmp_
     assert code == 0
     assert results_of(tmp_path) == results_of(made)
     assert "the smallest cumulative gap" in out
-    assert "runs made, 0 skipped" in out
+    assert "runs made, 0 skipped" in err
+    assert (out + err).count("runs made") == 1
     assert "tuning 4 of 4 over 30 episodes" in err  # plain lines where there is no terminal
     page = (tmp_path / "report.html").read_text()
     assert "UCB-BQRL" in page

@@ -11,7 +11,7 @@ import pytest
 from helpers import TINY_CSV, assert_refused, one_line
 
 import bqrl
-from bqrl.cli.solve import forecast, sentences
+from bqrl.cli.solve import sentences
 from bqrl.results.result import read
 
 
@@ -130,20 +130,19 @@ def test_methods_that_require_a_grid_name_the_option_that_chose_them(cli, tmp_pa
     assert_refused(answer, OFF_GRID[asked])
 
 
-def test_a_radius_above_the_diameter_is_taken_and_remarked_on(cli, tiny):
-    ball = ["solve", tiny, "--tau", 0.4, "--attitude", "robust", "--json"]
-    code, widest, err = cli(*ball, "--radius", 2)
-    assert (code, err) == (0, "")
-    code, wider, err = cli(*ball, "--radius", 3)
-    assert code == 0
-    assert err == "bqrl: --radius 3 has the effect of 2, the largest distance of rows\n"
-    assert json.loads(wider)["levels"][0]["value"] == json.loads(widest)["levels"][0]["value"]
+@pytest.mark.parametrize("attitude", ["robust", "optimistic"])
+def test_a_radius_above_the_diameter_has_the_effect_of_the_diameter(cli, tiny, attitude):
+    ball = ["solve", tiny, "--tau", 0.4, "--attitude", attitude, "--json"]
+    widest, wider = (cli(*ball, "--radius", radius) for radius in (2, 3))
+    assert (widest[0], widest[2]) == (wider[0], wider[2]) == (0, "")
+    assert json.loads(wider[1])["levels"] == json.loads(widest[1])["levels"]
 
 
-def test_a_renamed_option_works_and_says_so(cli, tiny):
-    code, out, err = cli("solve", tiny, "--tau", 0.4, "--memory", 1, "--json")
-    assert (code, err) == (0, "bqrl: --memory is deprecated; use --max-memory\n")
-    assert json.loads(out)["settings"]["max_bytes"] == 2**30
+def test_the_option_and_the_message_name_the_same_levels(cli, tiny):
+    assert "(0, 1], below 1 without --beta" in " ".join(cli("solve", "--help")[1].replace("│", " ").split())
+    assert_refused(cli("solve", tiny, "--tau", 0), "tau must be a number in (0, 1], got 0 (--tau)")
+    assert_refused(cli("solve", tiny, "--tau", 1), "tau must be below 1 if beta is 0, got 1; give a buffer")
+    assert cli("solve", tiny, "--tau", 1, "--beta", 0.5)[0] == 0
 
 
 def test_words_of_the_problem_reach_tables_and_sentences(cli, tiny, tmp_path):
@@ -255,28 +254,6 @@ def test_without_altair_only_the_charts_are_missing(cli, tiny, tmp_path, monkeyp
     assert 'pip install "bqrl[plots]"' in err
 
 
-def test_old_options_warn_and_name_the_new_ones(cli, tiny):
-    new = cli("solve", tiny, "--tau", 0.5, "--beta", 0.25, "--no-randomized", "--max-memory", 1, "--json")
-    old = cli("solve", tiny, "--tau", 0.5, "--beta", 0.25, "--exact", "--memory", 1, "--json")
-    assert (new[0], old[0]) == (0, 0)
-    assert "use --no-randomized" in old[2]
-    assert "use --max-memory" in old[2]
-    assert json.loads(old[1])["levels"][0]["value"] == json.loads(new[1])["levels"][0]["value"]
-
-
-def test_an_old_option_beside_its_new_form_is_refused(cli, tiny):
-    asked = ["solve", tiny, "--tau", 0.5, "--beta", 0.25]
-    assert_refused(
-        cli(*asked, "--exact", "--randomized"),
-        "--exact is the old name of --no-randomized",
-    )
-    assert_refused(
-        cli(*asked, "--memory", 1, "--max-memory", 2),
-        "--memory is the old name of --max-memory",
-    )
-    assert cli(*asked, "--exact", "--no-randomized")[0] == 0
-
-
 def test_no_randomized_without_a_buffer_serves_every_planner(cli, tiny):
     for planner in ("target", "greedy", "frontier", "capped-frontier", "expected"):
         code, _, err = cli("solve", tiny, "--tau", 0.4, "--planner", planner, "--no-randomized", "--json")
@@ -287,25 +264,3 @@ def test_a_huge_memory_limit_is_refused_in_one_line(cli, tiny):
     code, _, err = cli("solve", tiny, "--tau", 0.5, "--max-memory", "1e300")
     assert (code, one_line(err)) == (2, True)
     assert "--max-memory must be" in err
-
-
-def test_forecast_grows_with_what_is_asked():
-    plain = {"tau": [0.1], "beta": 0.0, "planner": "target", "points": None, "max_bytes": None, "arithmetic": "float"}
-    mdp = bqrl.envs.make("AssetSelling")
-    seconds = forecast(mdp, plain)
-    assert 0 < seconds < 0.1
-    more = ({"points": 10_000}, {"beta": 0.05}, {"radius": 0.1}, {"secondary": "mean"}, {"arithmetic": "rational"})
-    for one in more:
-        assert forecast(mdp, plain | one) > seconds
-    assert forecast(mdp, plain | {"tau": [0.1, 0.5]}) > seconds
-    assert forecast(mdp, plain | {"planner": "frontier"}) == 0
-
-
-@pytest.mark.parametrize(("seconds", "said"), [(41.3, "about 40 s"), (413.0, "about 6 min 40 s"), (1.0, "")])
-def test_a_long_plan_is_announced_at_a_terminal(cli, tiny, monkeypatch, seconds, said):
-    monkeypatch.setattr("bqrl.cli.solve.forecast", lambda *_: seconds)
-    assert cli("solve", tiny, "--tau", 0.4)[2] == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    err = cli("solve", tiny, "--tau", 0.4)[2]
-    assert (f"planning takes {said}" in err) if said else ("about" not in err)

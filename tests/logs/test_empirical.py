@@ -23,7 +23,7 @@ def test_a_reward_range_is_required_unless_the_support_is_known():
 
 
 def test_rewards_outside_the_range_or_of_one_row_are_refused():
-    with pytest.raises(FileFormatError, match=r"expected a reward in reward_range=\(0, 0\.5\), got 1"):
+    with pytest.raises(FileFormatError, match=r"expected a reward from 0 to 0\.5, as reward_range says, got 1"):
         fit(coin(10, 5), reward_range=(0, 0.5))
     with pytest.raises(FileFormatError, match="drop reward_by"):
         fit(coin(10, 5), reward_by="state-action")
@@ -95,7 +95,7 @@ def test_several_first_states_cost_a_part_of_the_level():
 
 def test_rewards_of_steps_that_do_not_count_must_agree_with_the_declarations_too():
     log = {"episode": [0, 0, 1, 1], "state": ["a", "b"] * 2, "action": ["x"] * 4, "reward": [2.0, 0.0, 2.0, 1.0]}
-    with pytest.raises(FileFormatError, match=r"expected a reward in reward_range=\(1, 2\), got 0"):
+    with pytest.raises(FileFormatError, match=r"expected a reward from 1 to 2, as reward_range says, got 0"):
         fit(log, stationary=True, reward_range=(1, 2))
     with pytest.raises(FileFormatError, match=r"expected the reward 0 as elsewhere .* got 1; drop reward_by"):
         fit(log, stationary=True, reward_by="state-action", reward_range=(0, 2))

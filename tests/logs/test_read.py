@@ -83,7 +83,7 @@ def test_headers_by_synonym_and_by_choice(tmp_path):
 @pytest.mark.parametrize(
     ("content", "line", "column", "words"),
     [
-        ("episode,stat,action,reward\n1,a,x,1\n", 1, "state", "pass columns={'state': 'stat'}"),
+        ("episode,stat,action,reward\n1,a,x,1\n", 1, "state", "map state to a header with columns"),
         (HEADER + "1,0,a,x,1,a\n1,1,a,x,nan,a\n", 3, "reward", "finite number"),
         (HEADER + "1,0,a,x,1,a\n\n1,1,a,x,,a\n", 4, "reward", "finite number"),
         (HEADER + '1,0,"a\nb",x,1,a\n1,1,a,x,much,a\n', 4, "reward", "'much'"),

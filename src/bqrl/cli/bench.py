@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import time
@@ -25,39 +26,32 @@ class Bench(Command):
     names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Scripts to run; all unless given.")] = None
 
     def run(self) -> None:
-        """Run the scripts one after the other."""
-        root = Path(__file__).resolve().parents[3]
+        """Run the scripts one after the other; their lines are shown as they come, unless JSON is asked for."""
+        root, runs = Path(__file__).resolve().parents[3], list[dict[str, Any]]()
         scripts = {path.stem: path for path in sorted((root / "benchmarks").glob("[!_]*.py"))}
         if not scripts or not (root / "pyproject.toml").is_file():
             raise ArgumentError("there are no benchmarks here; they come with a checkout of the source")
         chosen = [choice(name.removesuffix(".py"), "NAME", scripts) for name in self.names or scripts]
         check_folder(self.out, ["times.csv", *(f"{name}.txt" for name in chosen)])
-        runs = [self._time(scripts[name]) for name in chosen]
+        screen = io.StringIO() if self.as_json else None
+        for name in chosen:
+            typer.echo(f"== {name}", screen)
+            begun, output = time.perf_counter(), ""
+            with subprocess.Popen(
+                [sys.executable, "-u", str(scripts[name])], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, encoding="utf-8", errors="replace",
+            ) as process:  # fmt: skip
+                for line in process.stdout or ():
+                    output += line
+                    typer.echo(line, screen, nl=False)
+            seconds = time.perf_counter() - begun
+            runs.append({"name": name, "code": process.returncode, "seconds": seconds, "output": output})
         times = Table(
             [{key: run[key] for key in ("name", "code", "seconds")} for run in runs], titles={"code": "exit code"}
         )
         files = {f"{run['name']}.txt": run["output"].encode() for run in runs}
-        result = Result(
-            kind="benchmarks", title="Benchmarks", settings={}, tables={"times": times}, charts={}, sentences=[], files=files
-        )  # fmt: skip
-        self.conclude({"benchmarks": runs}, result)
-        failed = [run["name"] for run in runs if run["code"] != 0]
-        if failed:
+        result = Result(kind="benchmarks", title="Benchmarks", tables={"times": times}, files=files)
+        self.conclude({"benchmarks": runs}, result, table=times)
+        if failed := [run["name"] for run in runs if run["code"] != 0]:
             warn(f"failed: {', '.join(failed)}")
             raise typer.Exit(1)
-
-    def _time(self, script: Path) -> dict[str, Any]:
-        """Output, exit code and time of a script; its lines are passed on as they come, unless JSON is asked for."""
-        if not self.as_json:
-            typer.echo(f"== {script.stem}")
-        begun, lines = time.perf_counter(), list[str]()
-        with subprocess.Popen(
-            [sys.executable, "-u", str(script)], cwd=script.parents[1], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, encoding="utf-8", errors="replace",
-        ) as process:  # fmt: skip
-            for line in process.stdout or ():
-                lines.append(line)
-                if not self.as_json:
-                    typer.echo(line, nl=False)
-        seconds = time.perf_counter() - begun
-        return {"name": script.stem, "code": process.returncode, "seconds": seconds, "output": "".join(lines)}

@@ -109,9 +109,7 @@ def message_of(fault: Any, command: str = "") -> str:
         return f"{max(fault.param.opts, key=len)} must be {kind}{got}" if kind else f"{fault.format_message()}{got}"
     if isinstance(fault, OSError) and fault.strerror and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"
-    message, name = str(fault) or type(fault).__name__, getattr(fault, "name", None)
-    if name is None or command not in COMMANDS:
-        return message
-    options = {one.name: max(one.opts, key=len) for one in LazyCommands().get_command(None, command).params}
-    option = options.get(name, options.get(RENAMED.get(name, ""), ""))
+    message, name = str(fault) or type(fault).__name__, str(getattr(fault, "name", "")).partition("[")[0]
+    params = LazyCommands().get_command(None, command).params if command in COMMANDS else ()
+    option = {one.name: max(one.opts, key=len) for one in params}.get(RENAMED.get(name, name), "")
     return f"{message} ({option})" if option.startswith("-") and option not in message else message

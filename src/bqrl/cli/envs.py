@@ -11,11 +11,11 @@ import typer
 from typer import Argument, Option
 
 from bqrl.checks import choice
-from bqrl.cli.output import Command, at_terminal, print_json, show
+from bqrl.cli.output import Command, at_terminal
 from bqrl.envs import about, make, names
 from bqrl.planners.plan import GAP_TOL
 from bqrl.planners.target import guarantee_curve, plan_from_curve
-from bqrl.results.result import Result, Table, check_folder, write
+from bqrl.results.result import Result, Table, check_folder
 
 LEVELS = {f"optimum_{tau:g}": tau for tau in (0.05, 0.1, 0.5)}  # by column
 LARGE = 2_000_000  # transitions times stages from which an optimum takes seconds: on request only
@@ -39,29 +39,19 @@ class Envs(Command):
             name = f"template.{choice(self.template, '--template', ('csv', 'json'))}"
             typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
             return
-        listed, shown = [about(name) for name in self.names or names()], at_terminal()
+        listed, terminal = [about(name) for name in self.names or names()], at_terminal()
         check_folder(self.out, ["problems.csv"])
-        wanted = self.as_json or shown or self.out is not None
+        wanted = self.as_json or terminal or self.out is not None
         problems = [describe(one.name, large=self.every or bool(self.names)) for one in listed if wanted]
-        if self.out is not None:
-            rows = [_row(one, lambda level: level["value"]) for one in problems]
-            table = Table(
-                rows,
-                titles={key: f"best {tau:g}-quantile" for key, tau in LEVELS.items()},
-                caption="The named problems.",
-            )
-            result = Result(
-                kind="problems", title="Named problems", settings={}, tables={"problems": table}, charts={}, sentences=[],
-                details={"problems": problems},
-            )  # fmt: skip
-            write(result, self.out)
-        if self.as_json:
-            print_json(problems)
-        elif shown:
-            rows = [_row(one, marked) | {"description": one["missing"] or one["description"]} for one in problems]
-            show(table=Table([{key: row[key] for key in TITLES} for row in rows], titles=TITLES))
-        else:
-            typer.echo("\n".join(problem.id for problem in listed))
+        titles = {key: f"best {tau:g}-quantile" for key, tau in LEVELS.items()}
+        rows = [_row(one, lambda level: level["value"]) for one in problems]
+        tables = {"problems": Table(rows, titles=titles, caption="The named problems.")}
+        result = Result(kind="problems", title="Named problems", tables=tables, details={"problems": problems})
+        rows = [
+            _row(one, marked) | {"description": one["missing"] or one["description"]} for one in problems if terminal
+        ]
+        table = Table([{key: row[key] for key in TITLES} for row in rows], titles=TITLES)
+        self.conclude(problems, result, table=table, lines=[one.id for one in listed if not terminal])
 
 
 def describe(name: str, *, large: bool = True) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from bqrl.checks import number
 from bqrl.cli.output import Note
 from bqrl.cli.params import column_names, read_value
 from bqrl.cli.problem import WordOptions
 from bqrl.logs.fit import fit
-from bqrl.planners.plan import check_levels
 from bqrl.results.estimates import FILES, fit_document, fit_result
 from bqrl.results.result import check_folder
 
@@ -40,7 +40,7 @@ class Fit(WordOptions):
     def run(self) -> None:
         """Fit, plan, and show three policies, the promise and what limits it."""
         words = self.words(self.log.name)
-        check_levels(self.tau, 0.0)  # before the log is read
+        number(self.tau, "tau", 0.0, 1.0, "()")  # before the log is read
         check_folder(self.out, FILES)
         asked = {name: getattr(self, name) for name in ARGUMENTS}
         asked |= {"columns": column_names(self.columns), "reward_range": read_value(self.reward_range or "none")}

@@ -22,15 +22,16 @@ from bqrl.cli.params import read_params
 from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import ProgressBar
 from bqrl.errors import ArgumentError
-from bqrl.learners.callbacks import TensorBoard
+from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.record import Record
 from bqrl.learners.run import check_params, find_learner
 from bqrl.results import learning
 from bqrl.results.plans import in_one_line
-from bqrl.results.result import check_folder, to_json
+from bqrl.results.result import check_folder
 from bqrl.study.problems import source_of
 
 MAX_SEEDS = 1_000_000
+LINES = "episodes_{}.jsonl"  # the files of --log
 PLANNER = "Planner of ucb-bqrl: target, greedy (the paper's) or frontier (tiny problems)."
 SETTINGS = "A parameter of the learner; may be given several times."
 Entry = tuple[str, dict[str, Any]]  # a learner and its parameters
@@ -61,8 +62,9 @@ class RunOptions(ProblemOptions):
         first, tau = whole(self.seed, "seed", 0), number(self.tau, "tau", 0.0, 1.0, "()")
         seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
         stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
-        logs = [f"episodes_{stem}.jsonl" for stem in stems if self.log]
-        check_folder(self.out, [*learning.learning_files(tau, stems), *logs])
+        check_folder(
+            self.out, [*learning.learning_files(tau, stems), *(LINES.format(stem) for stem in stems if self.log)]
+        )
         if self.tensorboard:  # fails now if TensorBoard is not installed
             with TemporaryDirectory() as folder:
                 TensorBoard(folder).close()
@@ -89,10 +91,7 @@ class RunOptions(ProblemOptions):
             document, result = learning.learning_document(found), None
             if self.out is not None:
                 watch.phase("drawing")
-                records = list(chain.from_iterable(experiment.records.values()))
-                for stem, record in zip(stems, records, strict=True) if self.tensorboard else ():
-                    write_scalars(self.out / "tensorboard" / stem, record)
-                files = dict(zip(logs, map(json_lines, records), strict=False))
+                files = self._logs(dict(zip(stems, chain.from_iterable(experiment.records.values()), strict=True)))
                 result = learning.learning_result(found, document, files)
         table, words = learning.main_table(found, document), problem.words
         lines = [document["meaning"], Note(table.caption)]
@@ -100,10 +99,21 @@ class RunOptions(ProblemOptions):
             beats = f"{pair['learner']} beats {pair['other']} with probability {pair['probability']:.2g}"
             lines.append(Note(f"A run of {beats} (all pairs of seeds; ties count one half)."))
         who = f"{experiment.learners[0].label}, " if alone else ""
-        named = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {first}"
-        setting = f"{who}level {tau:g}, {words.count('episode', experiment.episodes)}, {named}"
-        header = f"{words.title}: {in_one_line(document['model'], words)}; {setting}"
+        sizes = f"{words.count('episode', experiment.episodes)}, {words.count('seed', len(seeds))} from {first}"
+        header = f"{words.title}: {in_one_line(document['model'], words)}; {who}level {tau:g}, {sizes}"
         self.conclude(document, result, header=header, table=table, lines=lines)
+
+    def _logs(self, records: Mapping[str, Record]) -> dict[str, bytes]:
+        """Write the records, by file stem, for TensorBoard, and return the files of --log."""
+        assert self.out is not None
+        for stem, record in records.items() if self.tensorboard else ():
+            with TensorBoard(self.out / "tensorboard" / stem) as board:
+                board.replay(record)
+        with TemporaryDirectory() as folder:
+            for stem, record in records.items() if self.log else ():
+                with JsonLines(Path(folder) / LINES.format(stem)) as lines:
+                    lines.replay(record)
+            return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,25 +128,3 @@ class Learn(RunOptions):
         """Run one learner."""
         params = read_params([*([] if self.planner is None else [f"planner={self.planner}"]), *(self.settings or [])])
         self.run_learners([(self.learner, params)], {"learner": self.learner, "params": params}, alone=True)
-
-
-def episode_numbers(record: Record) -> list[dict[str, float]]:
-    """The numbers of every episode, as the callbacks of `bqrl.learn` receive them."""
-    rows, notes = record.rows(), {name: values.tolist() for name, values in record.notes.items()}
-    for t, row in enumerate(rows):
-        del row["episode"]
-        row |= {name: values[t] for name, values in notes.items()}
-    return rows
-
-
-def json_lines(record: Record) -> bytes:
-    """One JSON object per episode; NaN becomes null."""
-    numbers = episode_numbers(record)
-    return "".join(to_json({"episode": t} | one, indent=None) + "\n" for t, one in enumerate(numbers)).encode()
-
-
-def write_scalars(folder: Path, record: Record) -> None:
-    """Write the numbers of every episode for TensorBoard."""
-    with TensorBoard(folder) as board:
-        for t, numbers in enumerate(episode_numbers(record)):
-            board(t, numbers)

@@ -23,7 +23,7 @@ from bqrl.results.result import RESULT, Result, Table, plain, write
 from bqrl.results.words import displayed
 
 PIPED_WIDTH = 140  # columns where no window limits them
-TEXT_WIDTH = 24  # columns that a text needs at least, if it is broken into lines
+OUT = "Folder for the result's files; by default results/NAME of the study, results/NAME_quick with --quick."
 
 
 def _folder(given: str) -> Path:
@@ -56,19 +56,26 @@ class Command:
             warn(*result.left_out)
 
 
+@dataclass(frozen=True, kw_only=True)
+class StudyCommand(Command):
+    """What commands take that always write a folder."""
+
+    out: Annotated[Path | None, Option(metavar="DIR", parser=_folder, help=OUT)] = None
+    quick: Annotated[bool, Option("--quick", help="Few and short runs, about a minute; marked as such.")] = False
+
+    def folder(self, name: str) -> Path:
+        """The folder, by default that of the study's name; refuses a quick run in the folder of a full one."""
+        folder = self.out or Path("results") / (f"{name}_quick" if self.quick else name)
+        full = False
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            full = json.loads((folder / RESULT).read_bytes())["settings"]["quick"] is False
+        if self.quick and full:
+            raise ArgumentError(f"{folder} holds the results of a full run; give another folder for a quick run")
+        return folder
+
+
 class Note(str):
     """A remark, which is printed in grey and indented."""
-
-
-def study_folder(out: Path | None, name: str, *, quick: bool) -> Path:
-    """The folder of a study, by default results/NAME; refuses a quick run in the folder of a full one."""
-    folder = out if out is not None else Path("results") / (f"{name}_quick" if quick else name)
-    full = False
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        full = json.loads((folder / RESULT).read_bytes())["settings"]["quick"] is False
-    if quick and full:
-        raise ArgumentError(f"{folder} holds the results of a full run; give another folder for a quick run")
-    return folder
 
 
 def warn(*lines: str) -> None:
@@ -93,31 +100,18 @@ def show(header: str = "", table: Table | None = None, lines: Sequence[str] = ()
     if header:
         console.print(header, style="italic", soft_wrap=True)
     if table is not None and table.rows:
-        _show_table(console, table)
+        titles, rows = displayed(table)
+        grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+        for title, *cells in zip(titles, *rows, strict=True):
+            grid.add_column(title, justify="left" if is_text(cells) else "right", overflow="fold")
+        for row in rows:
+            grid.add_row(*map(Text, row))
+        if console.measure(grid, options=console.options.update(width=1000)).minimum > console.width:
+            console.print(*("\n".join(map(": ".join, zip(titles, row, strict=True))) for row in rows), sep="\n\n")
+        else:
+            console.print(grid)
         console.print(end="\n" if lines else "")
     for line in lines:
         indent, style = ("  ", "dim") if isinstance(line, Note) else ("", None)
         for part in Text(line).wrap(console, max(20, console.width - len(indent))):
             console.print(f"{indent}{part.plain.rstrip()}", style=style, soft_wrap=True)
-
-
-def _show_table(console: Console, table: Table) -> None:
-    """Print a table, or, on a screen that is too narrow for it, one line per number."""
-    titles, rows = displayed(table)
-    columns = list(zip(titles, zip(*rows, strict=True), strict=True))
-    room = console.width - 2 * (len(columns) - 1)
-    widths = [max(map(len, [title, *cells])) for title, cells in columns]
-    if sum(widths) > room:  # titles over several lines, and the longest text, too
-        widths = [max(map(len, [*title.split(), *cells])) for title, cells in columns]
-        longest = widths.index(max(widths))
-        widths[longest] = min(widths[longest], max(TEXT_WIDTH, widths[longest] + room - sum(widths)))
-    if sum(widths) > room:
-        records = ["\n".join(map(": ".join, zip(titles, row, strict=True))) for row in rows]
-        console.print(*records, sep="\n\n")
-        return
-    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for (title, cells), width in zip(columns, widths, strict=True):
-        grid.add_column(title, justify="left" if is_text(cells) else "right", width=width)
-    for row in rows:
-        grid.add_row(*map(Text, row))
-    console.print(grid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 import gymnasium
 from typer import Argument, Option
 
-from bqrl.checks import nearest, number
+from bqrl.checks import nearest, wrong
 from bqrl.cli.output import Command
 from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
@@ -43,11 +44,10 @@ class WordOptions(Command):
     def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
         """The words that were given, else the problem's own."""
         if self.stage_name in COLUMNS:
-            rule = "stage_name must not be a column of the policy's table"
-            raise ArgumentError(f"{rule}, got {self.stage_name!r}; choose another word", name="stage_name")
-        return Words(
-            title=self.title or name, unit=unit if self.unit is None else self.unit, stage=self.stage_name or stage
-        )
+            rule, remedy = "not be a column of the policy's table", "choose another word"
+            raise wrong("stage_name", self.stage_name, rule, remedy=remedy)
+        unit = unit if self.unit is None else self.unit
+        return Words(title=self.title or name, unit=unit, stage=self.stage_name or stage)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +69,11 @@ class ProblemOptions(WordOptions):
         if self.discount is not None:
             raise ArgumentError("--discount and --discount-rate exclude each other; give one of them")
         text = self.discount_rate.strip()
-        try:
+        with suppress(ValueError):
             rate = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
-            return 1.0 / (1.0 + number(rate, "rate", 0.0, 1.0, "[)"))
-        except ValueError:
-            rule = "--discount-rate must be a rate per stage such as 3% or 0.03"
-            raise ArgumentError(f"{rule}, got {text[:40]!r}") from None
+            if 0.0 <= rate < 1.0:
+                return 1.0 / (1.0 + rate)
+        raise ArgumentError(f"--discount-rate must be a rate per stage such as 3% or 0.03, got {text[:40]!r}")
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -128,9 +127,8 @@ def read_problem(asked: ProblemOptions) -> Problem:
 def _model(mdp: MDP, words: Words, *notices: str) -> Problem:
     """The problem of a model; a discount that looks like a rate is questioned."""
     if mdp.discount < 0.5:
-        share, factor = f"{100 * mdp.discount:.6g} %", 1 / (1 + mdp.discount)
-        keeps = f"{mdp.discount:g} per stage keeps {share} of the next stage"
-        notices += (f"{keeps}; a rate of {share} is {factor:.6g}: is that what you mean?",)
+        rate, factor = f"{100 * mdp.discount:.6g} %", 1 / (1 + mdp.discount)
+        notices += (f"the discount factor {mdp.discount:g} is small; for a rate of {rate} it is {factor:.6g}",)
     return Problem(source=mdp, words=words, notices=notices)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar as Bar
 from rich.table import Table
@@ -19,29 +18,22 @@ from bqrl.study.watch import Watch, clock
 QUIET_SECONDS = 2.0  # before the display appears
 
 
-class ProgressBar(Watch):
+class ProgressBar(Watch, Live):
     """Appears at a terminal after two seconds and leaves no trace; `lines` are also printed where there is no terminal."""
 
     def __init__(self, *, lines: bool = False, notices: Iterable[str] = ()) -> None:
-        self.console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-        self.live = self.console.is_terminal
-        self.lines, self.notices = lines or self.live, [*notices]  # notices are printed once runs begin
+        self.notices = [*notices]  # printed once runs begin
         self.phase("starting")
         self.created = self.begun
-        self.display = Live(get_renderable=self._render, console=self.console, refresh_per_second=10, transient=True)
-
-    def __enter__(self) -> ProgressBar:
-        if self.live:
-            self.display.start()
-        return self
-
-    def __exit__(self, *fault: object) -> None:
-        self.display.stop()
+        console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+        self.lines = lines or console.is_terminal
+        Live.__init__(self, console=console, auto_refresh=console.is_terminal, refresh_per_second=10, transient=True)
 
     def say(self, text: str, detail: int = 0) -> None:
         """A line above the display, or in its place."""
-        if detail < 0 or (self.lines and detail <= (0 if self.live else 1)):
-            self.console.print(text, soft_wrap=True, style="dim" if self.live else None)
+        live = self.console.is_terminal
+        if detail < 0 or (self.lines and detail <= (0 if live else 1)):
+            self.console.print(text, soft_wrap=True, style="dim" if live else None)
 
     def phase(self, text: str, total: int | None = None) -> None:
         """What is being done now, and in how many steps."""
@@ -57,31 +49,24 @@ class ProgressBar(Watch):
         warn(*self.notices)
         self.notices, self.engine = [], engine
 
-    def _render(self) -> Text | Group:
-        now, left = time.monotonic(), None
-        if now - self.created < QUIET_SECONDS:
-            return Text()
-        if self.engine is not None:
-            return engine_display(self.engine)
-        if self.total and self.done and now - self.begun > QUIET_SECONDS:
-            left = (now - self.begun) * (self.total - self.done) / self.done
-        return _with_bar(f"{self.text}, {clock(now - self.begun, left)}", self.done, self.total)
+    def get_renderable(self) -> Table:
+        """The display: one line with a bar for each part of the work."""
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for text, done, total, state in self._parts() if time.monotonic() - self.created >= QUIET_SECONDS else ():
+            table.add_row(Text(text), Bar(total=total, completed=done, width=30, pulse=total is None), Text(state))
+        return table
 
-
-def engine_display(state: Engine) -> Group:
-    """The progress of an engine: a bar that counts episodes, and a table of its jobs."""
-    done, total = state.episodes()
-    jobs = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("learner", "now", "runs", "best so far"):
-        jobs.add_column(title, no_wrap=True, overflow="ellipsis")
-    for job in state.jobs:
-        now = "failed" if job.failed else "finished" if job.over else job.phase
-        jobs.add_row(*map(Text, (job.label, now, f"{job.runs}/{job.total_runs}", job.best)))
-    share = f"{100 * done / max(1, total):.0f} % of {total} episodes"
-    return _with_bar(f"{share}, {clock(state.seconds, state.seconds_left())}", done, total, jobs)
-
-
-def _with_bar(text: str, done: int, total: int | None, *more: Any) -> Group:
-    bar = Table.grid()  # a bar alone does not end its line
-    bar.add_row(Bar(total=total, completed=done, width=60, pulse=total is None))
-    return Group(Text(text), bar, *more)
+    def _parts(self) -> Iterator[tuple[str, int, int | None, str]]:
+        """The phase, or all runs of an engine and each of its jobs: text, steps done, number of steps, state."""
+        if self.engine is None:
+            seconds, left = time.monotonic() - self.begun, None
+            if self.total and self.done and seconds > QUIET_SECONDS:
+                left = seconds * (self.total - self.done) / self.done
+            yield self.text, self.done, self.total, clock(seconds, left)
+            return
+        done, total = self.engine.episodes()
+        yield f"{total} episodes", done, total, clock(self.engine.seconds, self.engine.seconds_left())
+        for job in self.engine.jobs:
+            now = "failed" if job.failed else "finished" if job.over else job.phase
+            best = f"; best so far: {job.best}" if job.best else ""
+            yield job.label, job.runs, job.total_runs, f"{job.runs}/{job.total_runs} runs, {now}{best}"

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from bqrl.cli.output import Command, study_folder, warn
+from bqrl.cli.output import StudyCommand, warn
 from bqrl.cli.progress import ProgressBar
 from bqrl.display import counted
 from bqrl.errors import ArgumentError
@@ -23,7 +23,6 @@ from bqrl.study.runner import FailedRunsError
 from bqrl.study.spec import read_spec
 from bqrl.study.store import LOG
 from bqrl.study.study import run_study
-from bqrl.study.watch import in_words
 from bqrl.study.workers import LocalWorkers
 
 MAX_LISTED = 50  # failed runs; the log has all
@@ -35,10 +34,9 @@ SHOWN = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reproduce(Command):
+class Reproduce(StudyCommand):
     """Run the paper's study: tuning, held-out runs, further seeds, tables, charts, a page. Continues where it stopped."""
 
-    quick: Annotated[bool, Option("--quick", help="A first impression in about a minute, marked as such.")] = False
     workers: Annotated[int | None, Option(help="Processes on this machine; all cores unless given.")] = None
     cluster: Annotated[str | None, Option(metavar="ADDRESS", help=CLUSTER)] = None
     study: Annotated[Path | None, Option(metavar="FILE", help="Settings (.toml) of another study.")] = None
@@ -53,7 +51,7 @@ class Reproduce(Command):
             warnings.simplefilter("always", DeprecationWarning)
             spec = read_spec(settings, self.quick)
         warn(*(str(notice.message) for notice in caught))
-        folder = study_folder(self.out, "ucb_bqrl" if self.study is None else settings.stem, quick=self.quick)
+        folder = self.folder("ucb_bqrl" if self.study is None else settings.stem)
         view = paper_view().View if settings.resolve() == own.resolve() else StudyView
         check_folder(folder, [PAGE, *view.files(spec)])
         pool = LocalWorkers(self.workers) if self.cluster is None else ClusterWorkers(self.cluster)
@@ -66,17 +64,14 @@ class Reproduce(Command):
                     result = replace(result, files={**result.files, PAGE: page(result).encode()})
                 except ImportError as error:
                     result = replace(result, left_out=[*result.left_out, str(error)])
-            printed, session = result.tables.get("printed_numbers", Table([])), finished.session
-            skipped = f"{session['runs_skipped']} skipped because they were finished before"
-            done = f"{session['runs_made']} runs made, {skipped}; {in_words(session['seconds'])}."
+            printed = result.tables.get("printed_numbers", Table([]))
+            rows = [{name: row[key] for name, key in SHOWN.items()} for row in printed.rows]
             replace(self, out=folder).conclude(
                 {"settings": result.settings, "sentences": result.sentences, **result.details},
                 result,
                 header=printed.caption,
-                table=Table(
-                    [{name: row[key] for name, key in SHOWN.items()} for row in printed.rows], titles=printed.titles
-                ),
-                lines=[*(line.text for line in result.lines), done],
+                table=Table(rows, titles=printed.titles),
+                lines=[line.text for line in result.lines],
             )
         except KeyboardInterrupt:
             warn(f"stopped; finished runs are kept in {folder}, and the same command continues")

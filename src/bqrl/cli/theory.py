@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from bqrl.cli.output import Command, study_folder
+from bqrl.cli.output import StudyCommand
 from bqrl.cli.progress import ProgressBar
 from bqrl.experiments.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
 from bqrl.results.result import chart_files, check_folder
@@ -19,18 +19,17 @@ ONLY = f"{', '.join(EXPERIMENTS)}; may be given several times."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Theory(Command):
+class Theory(StudyCommand):
     """Compare the theory with runs: coverage, regret and its bounds, the hard family, buffers, possible returns."""
 
     only: Annotated[list[str] | None, Option(metavar="NAME", help=ONLY)] = None
-    quick: Annotated[bool, Option("--quick", help="Few and short runs, about a minute; marked as such.")] = False
     settings: Annotated[Path | None, Option(metavar="FILE", help="Settings (.toml) of your own.")] = None
 
     def run(self) -> None:
         """Run the experiments, and keep those that the folder already holds."""
         spec = read_settings(self.settings or paper_file("theory.toml"), FILE, quick=self.quick)
         names = spec.chosen(self.only)
-        folder = study_folder(self.out, spec.theory.name, quick=self.quick)
+        folder = self.folder(spec.theory.name)
         stems = [stem for name in names for stem in EXPERIMENTS[name].captions]  # charts have the names of tables
         check_folder(folder, [*(f"{stem}.csv" for stem in stems), *chart_files(stems)])
         stored = stored_experiments(folder, self.quick)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from bqrl.learners.record import Record
 from bqrl.mdp.files.atomic import check_place
 
 Callback = Callable[[int, dict[str, Any]], None]  # called with the episode, counted from 0, and its numbers
@@ -22,6 +23,15 @@ FLUSH_EVERY = 100  # episodes between two writes for TensorBoard, which reads it
 
 class _Log:
     """A callback that writes to files, which `with` or `close()` closes."""
+
+    def __call__(self, episode: int, numbers: Mapping[str, Any]) -> None:
+        """Write the numbers of one episode."""
+
+    def replay(self, record: Record) -> None:
+        """Write every episode of a finished record, as if the run had called this callback."""
+        for t, row in enumerate(record.rows()):
+            del row["episode"]  # which counts from 1
+            self(t, row | {name: values[t].item() for name, values in record.notes.items()})
 
     def close(self) -> None:
         """Write what is left and close the files."""

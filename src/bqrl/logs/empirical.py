@@ -74,7 +74,7 @@ class _Listed:
         if not self.pooled and (declared.support is None or self.by_row):
             successor[final] = self.end  # what follows the last stage does not matter
         elif not self.pooled and np.any(successor[final] == UNKNOWN):
-            rule = "be given with next_state at the last stage or reward_by='state-action'"
+            rule = "be given with next_state at the last stage or with reward_by"
             raise wrong("support", declared.support, rule, "a log without them", remedy="add the column")
         self.counts = successor != UNKNOWN
         if not self.counts.any():
@@ -106,7 +106,7 @@ class _Listed:
         if differ.size:
             i, other = order[differ[0] + 1], reward[order[differ[0]]]
             rule = f"expected the reward {other:g} as elsewhere for this state and action"
-            raise self.log.error(i, f"{rule}, got {reward[i]:g}; drop reward_by='state-action'", "reward")
+            raise self.log.error(i, f"{rule}, got {reward[i]:g}; drop reward_by", "reward", "reward_by")
 
     def _check_range(self) -> None:
         """Raise FileFormatError if a reward lies outside the stated range, also if its step does not count."""
@@ -115,8 +115,8 @@ class _Listed:
             outside = np.flatnonzero((self.log.reward < low) | (self.log.reward > high))
             if outside.size:
                 i = outside[0]
-                rule = f"expected a reward in reward_range=({low:g}, {high:g})"
-                raise self.log.error(i, f"{rule}, got {self.log.reward[i]:g}; widen the range", "reward")
+                rule = f"expected a reward from {low:g} to {high:g}, as reward_range says"
+                raise self.log.error(i, f"{rule}, got {self.log.reward[i]:g}; widen it", "reward", "reward_range")
 
     @property
     def floor(self) -> float:
@@ -165,7 +165,7 @@ class _Listed:
         """Add the outcomes that the log shows, and one unseen outcome per row."""
         if self.range is None and not self.by_row:
             rule = "be given, because unseen outcomes are assumed to pay its lower end"
-            remedy = "pass it, support= or model=, or declare reward_by='state-action'"
+            remedy = "give it, or declare support or reward_by"
             raise wrong("reward_range", None, rule, remedy=remedy)
         use = ~self.known[self.row]
         row, successor, reward, n = self.row[use], self.successor[use], self.reward[use], self.n[use]
@@ -231,7 +231,7 @@ class _Listed:
         if self.range is None:
             s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
             rule = f"be given, because a supported transition of state {s!r}, action {a!r} was never seen"
-            remedy = "pass it, list rewards in support, or declare reward_by='state-action'"
+            remedy = "give it, list rewards in support, or declare reward_by"
             raise wrong("reward_range", None, rule, remedy=remedy)
         return self.floor
 

@@ -44,9 +44,9 @@ class Episodes:
     actions: tuple[str, ...]
     absorbing: BoolArray  # by state: complete episodes end there
 
-    def error(self, i: int, message: str, role: str | None = None) -> FileFormatError:
-        """A FileFormatError about step `i`."""
-        return self.columns.error(int(self.row[i]), message, role)
+    def error(self, i: int, message: str, role: str | None = None, name: str | None = None) -> FileFormatError:
+        """A FileFormatError about step `i`; `name` is the argument that would correct it."""
+        return self.columns.error(int(self.row[i]), message, role, name)
 
     @property
     def short(self) -> bool:
@@ -93,8 +93,7 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
     if lengths.max() > H:
         i = int(np.flatnonzero(stage == H)[0])
         problem = f"expected at most {H} steps per episode, got {lengths.max()}"
-        remedy = f"pass horizon={lengths.max()}, or cut every episode"
-        raise columns.error(order[i], f"{problem}; {remedy}", "stage")
+        raise columns.error(order[i], f"{problem}; raise horizon or cut every episode", "stage", "horizon")
     state = codes["state"].code[order]
     truncated, ended = _ends(columns, ends, order, last, lengths, H)
     next_state = _successors(columns, order, state, last)
@@ -212,5 +211,5 @@ def _absorbing(
         place = f"row {order[state == s][0]}" if line is None else f"line {line}"
         got = f"{columns.codes['state'].labels[s]!r}, from which {place} continues"
         problem = f"expected a state without further steps at the end of an episode, got {got}"
-        raise columns.error(order[i], f"{problem}; pass ends='truncated' or add a column end", "next_state")
+        raise columns.error(order[i], f"{problem}; declare ends as truncated or add a column end", "next_state", "ends")
     return found

@@ -330,7 +330,7 @@ class Estimate(StoredEstimate, Charted):
         tau, _ = check_levels(tau)
         if not self.returns.size:
             message = "expected a complete episode, got only truncated ones, whose returns are unknown"
-            raise ArgumentError(f"{message}; pass ends='terminal'", name="ends")
+            raise ArgumentError(f"{message}; declare ends as terminal", name="ends")
         return quantile_interval(self.returns, tau, self.confidence)
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------

@@ -77,7 +77,9 @@ class Source:
             message = f"{self.name}, near line {line}: expected CSV text in UTF-8, got other content ({fault})"
             raise FileFormatError(message, file=str(self.path), line=line) from None
 
-    def error(self, row: int | None, message: str, column: str | None = None) -> FileFormatError:
+    def error(
+        self, row: int | None, message: str, column: str | None = None, name: str | None = None
+    ) -> FileFormatError:
         """A FileFormatError about a row, counted from 0 after the header; None is the header itself."""
         line = self.line(row)
         place = f"row {row}" if line is None else f"line {line}"
@@ -86,7 +88,8 @@ class Source:
         message = " ".join(message.split())
         message = message if len(message) <= LONGEST else f"{message[:LONGEST]} ..."
         file = None if self.path is None else str(self.path)
-        return FileFormatError(f"{self.name}, {place}{where}: {message}", file=file, line=line, column=column)
+        message = f"{self.name}, {place}{where}: {message}"
+        return FileFormatError(message, file=file, line=line, column=column, name=name)
 
     def line(self, row: int | None) -> int | None:
         """The line of the file on which a row begins; None where there is no file with lines."""
@@ -116,9 +119,9 @@ class Columns:
     codes: dict[str, Codes]  # state and next_state share their labels
     reward: FloatArray
 
-    def error(self, row: int, message: str, role: str | None = None) -> FileFormatError:
-        """A FileFormatError about a row of the log."""
-        return self.source.error(int(row), message, self.headers.get(role) if role else None)
+    def error(self, row: int, message: str, role: str | None = None, name: str | None = None) -> FileFormatError:
+        """A FileFormatError about a row of the log; `name` is the argument that would correct it."""
+        return self.source.error(int(row), message, self.headers.get(role) if role else None, name)
 
 
 def read_columns(log: Any, columns: Mapping[str, str] | None = None) -> Columns:
@@ -246,9 +249,8 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
         if fits:
             place[role] = min(fits, key=lambda i: names.index(plain(source.header[i])))
         elif role in REQUIRED:
-            near = get_close_matches(role, source.header, n=1, cutoff=0.5)
-            remedy = f"pass columns={{{role!r}: {repr(near[0]) if near else 'HEADER'}}}"
-            raise source.error(None, f"expected a column {role}, got {', '.join(source.header)}; {remedy}", role)
+            got = f"got {', '.join(source.header)}; map {role} to a header with columns"
+            raise source.error(None, f"expected a column {role}, {got}", role, "columns")
     return place
 
 

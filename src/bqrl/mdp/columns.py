@@ -52,7 +52,7 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
         exact = [i for i in near if plain(names[i]) == own]
         if len(exact or near) > 1:
             both = " and ".join(shown(names[i]) for i in (exact or near)[:2])
-            message = f"expected one column for the {role}, got {both}; choose with columns={{{role!r}: ...}}"
+            message = f"expected one column for the {role}, got {both}; choose one with columns"
             raise ModelError(message, column=role, name="columns")
         if near:
             found[role] = (exact or near)[0]
@@ -96,9 +96,9 @@ def _missing(role: str, unused: list[str]) -> str:
     """The message for a role without a column, with the header that comes nearest."""
     words = {name.lower(): name for name in unused}
     near = [match for word in (role, *SYNONYMS[role]) for match in get_close_matches(word, words, 1, cutoff=0.6)]
-    header = shown(words[near[0]]) if near else "HEADER"
+    header = shown(words[near[0]]) if near else "a header"
     got = ", ".join(map(shown, unused[:8])) or "none"
-    return f"expected a column for the {role}, got {got}; pass columns={{{role!r}: {header}}}"
+    return f"expected a column for the {role}, got {got}; map {role} to {header} with columns"
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------

@@ -273,7 +273,7 @@ def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
         remedy = "beta = tau is CVaR, beta = 0 the quantile"
         raise wrong("beta", beta, f"be a number in [0, tau] = [0, {short(tau)}]", short(beta), remedy=remedy)
     if tau == 1.0 and beta == 0.0:
-        raise wrong("tau", tau, "be below 1 if beta is 0", "1", remedy="give a buffer, e.g. beta=0.1")
+        raise wrong("tau", tau, "be below 1 if beta is 0", "1", remedy="give a buffer beta")
     return tau, beta
 
 
