@@ -87,7 +87,9 @@ def test_a_choice_names_the_nearest_option():
     assert nearest("zzz", ["a", "b"], listed=False) == ""
     assert nearest("zzz", [f"a{i}" for i in range(1000)]).endswith(", a23, ...")
     assert len(nearest("zzz", ["9" * 5000])) < 60
-    assert nearest("tau", ["beta", "gap"]) == "; choose from beta, gap"  # short names that share some letters are not near
+    assert (
+        nearest("tau", ["beta", "gap"]) == "; choose from beta, gap"
+    )  # short names that share some letters are not near
 
 
 def test_a_seed_is_used_as_given_or_drawn():

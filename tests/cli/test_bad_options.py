@@ -87,8 +87,8 @@ LEARN = LEARN_OR_COMPARE | {
     "tiny.json --learner ppo --set batch=2.5": "batch must be a whole number at least 1, got 2.5",
     "tiny.json --learner ucbvi --planner greedy": "expected a parameter of ucbvi, got 'planner'",
     "tiny.json --learner ucb-bqrl --planner gredy": "planner must be one of 'target', 'greedy', 'frontier'",
-    "tiny.json --log": "--log writes into a folder; name it with --out DIR",
-    "tiny.json --tensorboard": "--tensorboard writes into a folder; name it with --out DIR",
+    "tiny.json --log": "--log and --tensorboard write into a folder; name it with --out DIR",
+    "tiny.json --tensorboard": "--tensorboard write into a folder; name it with --out DIR",
 }
 COMPARE = LEARN_OR_COMPARE | {
     "tiny.json --learner ucbvi --learner ucbvy": "did you mean 'ucbvi'?",

@@ -97,7 +97,7 @@ KNOWN = ("--columns", "state=condition", "--reward-range", "0,1")
             "expected at most 1 steps per episode, got 2; raise horizon or cut every episode (--horizon)",
         ),
         ((*KNOWN[:2], "--reward-range", "1,0"), "must be a number of at least 1, got 0 (--reward-range)"),
-        ((*KNOWN[:2], "--reward-range", "a,1"), "must be a number, got 'a' (--reward-range)"),
+        ((*KNOWN[:2], "--reward-range", "a,1"), "must be two numbers, e.g. (0, 1), got 'a,1' (--reward-range)"),
         ((*KNOWN[:2], "--reward-range", "0,0.5"), "as reward_range says, got 1; widen it (--reward-range)"),
         ((*KNOWN, "--reward-by", "state-action"), "got 1; drop reward_by (--reward-by)"),
         ((*KNOWN, "--tau", "1"), "tau must be a number in (0, 1), got 1 (--tau)"),

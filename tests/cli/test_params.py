@@ -14,8 +14,10 @@ def test_values_are_numbers_words_pairs_or_text():
     assert read_params(["epsilon=1,0.1"]) == {"epsilon": (1.0, 0.1)}
     with pytest.raises(ValueError, match="c_conf is given twice, the second time as '2'; drop one of them"):
         read_params(["c-conf=1", "c_conf=2"])
-    found = [read_value(text) for text in ("3", "3.0", "-2", "1e-3", "Yes", "power:0.5", "")]
-    assert found == [3, 3.0, -2, 0.001, True, "power:0.5", ""]
+    found = [
+        read_value(text) for text in ("3", "3.0", "-2", "1e-3", "Yes", "power:0.5", "", "None", "(" * 9999, "9" * 9999)
+    ]
+    assert found == [3, 3.0, -2, 0.001, True, "power:0.5", "", None, "(" * 9999, "9" * 9999]
     assert [type(value) for value in found[:3]] == [int, float, int]
 
 

@@ -129,9 +129,11 @@ def test_failed_runs_are_listed_and_the_exit_is_not_zero(cli, study_file, tmp_pa
     monkeypatch.setattr("bqrl.cli.reproduce.LocalWorkers", lambda workers: Failing())
     code, _, err = cli("--study", study_file, "--out", tmp_path)
     assert code == 1
-    assert "bqrl: 1 run failed; all others are kept in" in err
-    assert "seed 4" in err
-    assert "ValueError: no chance" in err
+    first, last = err.splitlines()[-2:]
+    assert first.startswith("bqrl: a run failed; all others are kept. First: ")
+    assert "seed 4" in first
+    assert first.endswith("ValueError: no chance")
+    assert last.endswith("lists every failure, and the same command tries again")
 
 
 def test_an_old_name_of_a_setting_works_and_names_the_new_one(cli, made, tmp_path):

@@ -32,6 +32,15 @@ def test_one_json_object_an_episode(tmp_path):
     assert [line["mean"] for line in found] == record.means().tolist()
 
 
+@pytest.mark.parametrize("learner", ["ucb-bqrl", "q-learning"])
+def test_a_record_that_is_replayed_leaves_the_log_of_its_run(tmp_path, learner):
+    with JsonLines(tmp_path / "run.jsonl") as log:
+        record = bqrl.learn(MODEL, learner, 0.3, 12, 5, callback=log)
+    with JsonLines(tmp_path / "replayed.jsonl") as log:
+        log.replay(record)
+    assert lines(tmp_path / "replayed.jsonl") == lines(tmp_path / "run.jsonl")
+
+
 def test_a_callback_does_not_change_the_run(tmp_path):
     with JsonLines(tmp_path / "log.jsonl") as log:
         watched = bqrl.learn(MODEL, "ppo", 0.3, 60, 5, callback=log)

@@ -65,7 +65,7 @@ MISTAKES = {
         'leave = ["sold"]': r"final_policy.leave is not a setting",
         'leave_out = ["solt"]': r"final_policy.leave_out must be one of .*got 'solt'",
     },
-    'learner = "ucb_bqrl"\nleave': {'learner = "ucb"\nleave': "did you mean 'ucb_bqrl'"},
+    'learner = "ucb_bqrl"\nleave': {'learner = "ucb_bql"\nleave': "did you mean 'ucb_bqrl'"},
     "[learners.target]": {
         '[learners."a/b"]': r"learners.a/b must be made of letters a to z, digits and _, got 'a/b'",
         "[learners.EPS_Q]": r"learners: names must differ in more than case, got .*eps_q.*EPS_Q",

@@ -105,8 +105,8 @@ def message_of(fault: Any, command: str = "") -> str:
         wrong = next(iter(getattr(fault.__cause__, "errors", list)()), None)
         if wrong is None:
             return str(fault.format_message())
-        kind, got = KINDS.get(wrong["type"].partition("_")[0]), f", got {shown(wrong['input'])}"
-        return f"{max(fault.param.opts, key=len)} must be {kind}{got}" if kind else f"{fault.format_message()}{got}"
+        kind = KINDS.get(wrong["type"].partition("_")[0], "valid")
+        return f"{max(fault.param.opts, key=len)} must be {kind}, got {shown(wrong['input'])}"
     if isinstance(fault, OSError) and fault.strerror and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"
     message, name = str(fault) or type(fault).__name__, str(getattr(fault, "name", "")).partition("[")[0]

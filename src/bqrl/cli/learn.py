@@ -56,9 +56,8 @@ class RunOptions(ProblemOptions):
         """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
         for learner, params in entries:
             check_params(find_learner(learner), params)
-        for wanted, option in ((self.log, "--log"), (self.tensorboard, "--tensorboard")):
-            if wanted and self.out is None:
-                raise ArgumentError(f"{option} writes into a folder; name it with --out DIR")
+        if (self.log or self.tensorboard) and self.out is None:
+            raise ArgumentError("--log and --tensorboard write into a folder; name it with --out DIR")
         first, tau = whole(self.seed, "seed", 0), number(self.tau, "tau", 0.0, 1.0, "()")
         seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
         stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -24,13 +25,10 @@ def read_params(given: Iterable[str]) -> dict[str, Any]:
 
 
 def read_value(text: str) -> Any:
-    """A number, a word such as true or none, several of these as a tuple ("0.5,0.1"), or else the text itself."""
-    if text.lower() in WORDS:
-        return WORDS[text.lower()]
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return tuple(map(read_value, text.split(","))) if "," in text else text
+    """A number, several of them as a tuple ("0.5,0.1"), a word such as true or none, or else the text itself."""
+    with suppress(ValueError, SyntaxError):
+        return literal_eval(text)
+    return WORDS.get(text.lower(), text)
 
 
 def _pairs(given: Iterable[str], rule: str, example: str) -> dict[str, str]:

@@ -82,8 +82,8 @@ class ProblemOptions(WordOptions):
 
     def problem_settings(self) -> dict[str, Any]:
         """What fixes the problem."""
-        given = {name: getattr(self, name) for name in ("problem", "horizon", "start", "discount", "columns")}
-        return given | {"discount": self.factor}
+        given = {"problem": self.problem, "horizon": self.horizon, "start": self.start}
+        return given | {"discount": self.factor, "columns": self.columns}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

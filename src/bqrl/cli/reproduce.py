@@ -12,7 +12,6 @@ from typer import Option
 
 from bqrl.cli.output import StudyCommand, warn
 from bqrl.cli.progress import ProgressBar
-from bqrl.display import counted
 from bqrl.errors import ArgumentError
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Table, check_folder
@@ -25,7 +24,6 @@ from bqrl.study.store import LOG
 from bqrl.study.study import run_study
 from bqrl.study.workers import LocalWorkers
 
-MAX_LISTED = 50  # failed runs; the log has all
 CLUSTER = "Run on the Dask scheduler at ADDRESS (trusted networks only)."
 SHOWN = {
     "where": "where", "level": "level", "label": "label", "printed": "printed", "ours": "ours", "ours_std": "ours_std",
@@ -78,8 +76,7 @@ class Reproduce(StudyCommand):
             raise
         except FailedRunsError as error:
             warn(
-                f"{counted('run', len(error.failures))} failed; all others are kept in {folder}",
-                *(f"{run}: {message}" for run, message in error.failures[:MAX_LISTED]),
+                str(error),
                 f"no tables were written; {folder / LOG} lists every failure, and the same command tries again",
             )
             raise typer.Exit(1) from None

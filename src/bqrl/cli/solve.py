@@ -17,7 +17,7 @@ from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import ProgressBar
 from bqrl.errors import ArgumentError
 from bqrl.planners.follow import play_shares
-from bqrl.planners.plan import GAP_TOL, Plan, check_levels
+from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import plan_from_curve, risk_neutral
 from bqrl.results.plans import MAX_SHARES, Solved, in_one_line, level_table, plan_document, plan_files, plan_result
 from bqrl.results.result import check_folder
@@ -59,8 +59,7 @@ class Solve(ProblemOptions):
         problem = read_problem(self)
         words, mdp = problem.words, problem.mdp
         if mdp is None:
-            hint = "bqrl learn plays it if its spaces are discrete"
-            raise ArgumentError(f"{self.problem} does not expose its kernel; {hint}")
+            raise ArgumentError(f"{self.problem} does not expose its kernel; try bqrl learn, which plays it")
         warn(*problem.notices)
         with ProgressBar() as watch:
             begun, neutral, result = time.perf_counter(), None, None
@@ -131,13 +130,11 @@ def with_chart_data(solved: Solved, watch: ProgressBar) -> Solved:
 
 def sentences(document: dict[str, Any]) -> list[str]:
     """What each level means, with its notes, and what narrows a bracket."""
-    levels, found, wide = document["levels"], list[str](), False
+    levels, found = document["levels"], list[str]()
     for level in levels:
         found.append(f"{level['objective']}: {level['meaning']}" if len(levels) > 1 else level["meaning"])
         if level["attitude"] == "nominal":  # over a ball the sentence has said it
             found += map(Note, level["notes"])
-        wide |= not level["exact"] and (level["gap"] or 0.0) > GAP_TOL * max(1.0, abs(level["value"]))
-    if wide:
-        finer = "--points or --gap" if document["settings"].get("radius") is None else "--points"
-        found.append(Note(f"A finer grid narrows the bracket: {finer}."))
+    if any(level["gap"] and not level["exact"] for level in levels):
+        found.append(Note("A finer grid narrows the bracket: --points, or --gap without --radius."))
     return found
