@@ -56,11 +56,15 @@ def test_one_thing_is_not_called_several(cli, tmp_path):
 
 def test_a_command_ends_with_its_folder_its_text_and_what_was_left_out(capsys, tmp_path):
     result = Result(kind="plan", title="t", left_out=["no charts"])
-    shown = {"header": "Head", "table": Table([{"n": 1}]), "lines": ["One.", Note("a remark")]}
+    shown = {
+        "header": "Head",
+        "tables": [Table([{"n": 1}], caption="Numbers."), Table([])],
+        "lines": ["One.", Note("a remark")],
+    }
     Command(out=tmp_path / "o").conclude({"n": 1}, result, **shown)
     out, err = capsys.readouterr()
     report = f"Wrote {tmp_path / 'o'}; `bqrl report {tmp_path / 'o'}` makes a page of it."
-    assert out.splitlines() == ["Head", "n", "─", "1", "", "One.", "  a remark", report]
+    assert out.splitlines() == ["Head", "Numbers.", "n", "─", "1", "", "One.", "  a remark", report]
     assert err == "bqrl: no charts\n"
     assert read(tmp_path / "o").left_out == ["no charts"]
     Command(out=tmp_path / "o", as_json=True).conclude({"n": float("nan")}, result, **shown)
@@ -78,7 +82,7 @@ def test_nothing_is_printed_if_the_folder_cannot_be_written(capsys, tmp_path):
 
 def test_a_long_text_is_broken_before_a_table_becomes_a_list(capsys):
     words = "one two three four five six seven eight nine ten " * 4
-    show(table=Table([{"problem": "A", "about": words}, {"problem": "B", "about": "short"}]))
+    show(tables=[Table([{"problem": "A", "about": words}, {"problem": "B", "about": "short"}])])
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) == PIPED_WIDTH
     assert [line.split()[0] for line in lines] == ["problem", "─" * PIPED_WIDTH, "A", "eight", "B"]

@@ -51,7 +51,7 @@ class Bench(Command):
         )
         files = {f"{run['name']}.txt": run["output"].encode() for run in runs}
         result = Result(kind="benchmarks", title="Benchmarks", tables={"times": times}, files=files)
-        self.conclude({"benchmarks": runs}, result, table=times)
+        self.conclude({"benchmarks": runs}, result, tables=[times])
         if failed := [run["name"] for run in runs if run["code"] != 0]:
             warn(f"failed: {', '.join(failed)}")
             raise typer.Exit(1)

@@ -51,7 +51,7 @@ class Envs(Command):
             _row(one, marked) | {"description": one["missing"] or one["description"]} for one in problems if terminal
         ]
         table = Table([{key: row[key] for key in TITLES} for row in rows], titles=TITLES)
-        self.conclude(problems, result, table=table, lines=[one.id for one in listed if not terminal])
+        self.conclude(problems, result, tables=[table], lines=[one.id for one in listed if not terminal])
 
 
 def describe(name: str, *, large: bool = True) -> dict[str, Any]:

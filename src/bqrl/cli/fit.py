@@ -9,7 +9,6 @@ from typing import Annotated
 from typer import Argument, Option
 
 from bqrl.checks import number
-from bqrl.cli.output import Note
 from bqrl.cli.params import column_names, read_value
 from bqrl.cli.problem import WordOptions
 from bqrl.logs.fit import fit
@@ -17,7 +16,7 @@ from bqrl.results.estimates import FILES, fit_document, fit_result
 from bqrl.results.result import check_folder
 
 ARGUMENTS = ("columns", "horizon", "discount", "start", "stationary", "support", "reward_range", "ends", "reward_by")
-SHOWN = 5  # limiting rows printed
+SHOWN = ("policies", "limits", "projection")  # tables printed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,16 +48,5 @@ class Fit(WordOptions):
         settings = {"log": str(self.log), "tau": self.tau, "confidence": self.confidence, **asked}
         content = fit_document(estimate, promise, words)
         result = fit_result(content, words, settings, estimate, promise, draw=self.out is not None)
-        table, limits = result.tables["policies"], content["limits"]
-        lines = [*(line.text for line in result.lines), Note(table.caption)]
-        if limits:
-            target = words.amount(f"{limits[0]['target']:.6g}")
-            lines.append(f"What limits the promise (share of the probability of missing {target}):")
-        for row in limits[:SHOWN]:
-            stage = "" if row["stage"] is None else f"{words.stage} {row['stage']}, "
-            visits = f"{words.count('visit', row['visits'])}, costs {row['cost']:.3g}"
-            lines.append(Note(f"{stage}state {row['state']}, action {row['action']}: {visits}"))
-        for one in content["projection"]:
-            value = words.amount(f"{one['value']:.6g}")
-            lines.append(f"Projection, not a promise: {value} with {one['factor']} times the data.")
-        self.conclude(result.details, result, table=table, lines=lines)
+        shown, lines = [result.tables[name] for name in SHOWN], [line.text for line in result.lines]
+        self.conclude(result.details, result, tables=shown, lines=lines)

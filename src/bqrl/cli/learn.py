@@ -92,15 +92,14 @@ class RunOptions(ProblemOptions):
                 watch.phase("drawing")
                 files = self._logs(dict(zip(stems, chain.from_iterable(experiment.records.values()), strict=True)))
                 result = learning.learning_result(found, document, files)
-        table, words = learning.main_table(found, document), problem.words
-        lines = [document["meaning"], Note(table.caption)]
+        lines, words = [document["meaning"]], problem.words
         for pair in document["beats"][: int(len(seeds) > 1)]:
             beats = f"{pair['learner']} beats {pair['other']} with probability {pair['probability']:.2g}"
             lines.append(Note(f"A run of {beats} (all pairs of seeds; ties count one half)."))
         who = f"{experiment.learners[0].label}, " if alone else ""
         sizes = f"{words.count('episode', experiment.episodes)}, {words.count('seed', len(seeds))} from {first}"
         header = f"{words.title}: {in_one_line(document['model'], words)}; {who}level {tau:g}, {sizes}"
-        self.conclude(document, result, header=header, table=table, lines=lines)
+        self.conclude(document, result, header=header, tables=[learning.main_table(found, document)], lines=lines)
 
     def _logs(self, records: Mapping[str, Record]) -> dict[str, bytes]:
         """Write the records, by file stem, for TensorBoard, and return the files of --log."""

@@ -40,15 +40,15 @@ class Command:
     as_json: Annotated[bool, Option("--json", help="Print one JSON document and nothing else.")] = False
 
     def conclude(
-        self, document: Any, result: Result | None, *, header: str = "", table: Table | None = None, lines: Sequence[str] = ()
+        self, document: Any, result: Result | None, *, header: str = "", tables: Sequence[Table] = (), lines: Sequence[str] = ()
     ) -> None:  # fmt: skip
-        """Write the result to --out, print the document or show header, table and lines, and say what was left out."""
+        """Write the result to --out, print the document or show header, tables and lines, and say what was left out."""
         if self.out is not None and result is not None:
             write(result, self.out)
         if self.as_json:
             print_json(document)
         else:
-            show(header, table, lines)
+            show(header, tables, lines)
         if self.out is not None and result is not None:
             if not self.as_json:
                 hint = f"open {PAGE} first" if PAGE in result.files else f"`bqrl report {self.out}` makes a page of it"
@@ -94,13 +94,16 @@ def at_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def show(header: str = "", table: Table | None = None, lines: Sequence[str] = ()) -> None:
-    """Print a header, a table and sentences as they stand: names may look like markup."""
+def show(header: str = "", tables: Sequence[Table] = (), lines: Sequence[str] = ()) -> None:
+    """Print a header, tables under their captions, and sentences, all as they stand: names may look like markup."""
     console = Console(markup=False, highlight=False, emoji=False, width=None if at_terminal() else PIPED_WIDTH)
     if header:
         console.print(header, style="italic", soft_wrap=True)
-    if table is not None and table.rows:
+    filled = [table for table in tables if table.rows]
+    for table in filled:
         titles, rows = displayed(table)
+        if table.caption:
+            _print(console, table.caption, "italic")
         grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         for title, *cells in zip(titles, *rows, strict=True):
             grid.add_column(title, justify="left" if is_text(cells) else "right", overflow="fold")
@@ -110,8 +113,12 @@ def show(header: str = "", table: Table | None = None, lines: Sequence[str] = ()
             console.print(*("\n".join(map(": ".join, zip(titles, row, strict=True))) for row in rows), sep="\n\n")
         else:
             console.print(grid)
-        console.print(end="\n" if lines else "")
+        console.print(end="\n" if lines or table is not filled[-1] else "")
     for line in lines:
-        indent, style = ("  ", "dim") if isinstance(line, Note) else ("", None)
-        for part in Text(line).wrap(console, max(20, console.width - len(indent))):
-            console.print(f"{indent}{part.plain.rstrip()}", style=style, soft_wrap=True)
+        _print(console, line, "dim" if isinstance(line, Note) else None, "  " if isinstance(line, Note) else "")
+
+
+def _print(console: Console, text: str, style: str | None, indent: str = "") -> None:
+    """Print a text in lines that end without blanks."""
+    for part in Text(text).wrap(console, max(20, console.width - len(indent))):
+        console.print(f"{indent}{part.plain.rstrip()}", style=style, soft_wrap=True)

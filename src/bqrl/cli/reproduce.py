@@ -67,8 +67,7 @@ class Reproduce(StudyCommand):
             replace(self, out=folder).conclude(
                 {"settings": result.settings, "sentences": result.sentences, **result.details},
                 result,
-                header=printed.caption,
-                table=Table(rows, titles=printed.titles),
+                tables=[replace(printed, rows=rows)],
                 lines=[line.text for line in result.lines],
             )
         except KeyboardInterrupt:

@@ -78,7 +78,8 @@ class Solve(ProblemOptions):
                 result = plan_result(with_chart_data(solved, watch))
         document = plan_document(solved)
         header = f"{words.title}: {in_one_line(document['model'], words)}"
-        self.conclude(document, result, header=header, table=level_table(document, words), lines=sentences(document))
+        table = replace(level_table(document, words), caption="")
+        self.conclude(document, result, header=header, tables=[table], lines=sentences(document))
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, in the arguments of the library."""
