@@ -6,7 +6,7 @@ import sys
 import pytest
 from helpers import TINY_CSV
 
-from bqrl.cli.output import PIPED_WIDTH, Command, Note, show
+from bqrl.cli.output import PIPED_WIDTH, Command, show
 from bqrl.results.result import Result, Table, read
 
 
@@ -44,7 +44,7 @@ def test_lines_end_without_blanks_and_titles_do_not_wrap(cli, tiny, tmp_path):
     asked = ["--tau", 0.4, "--horizon", 3, "--secondary", "mean"]
     lines = cli("solve", path, *asked)[1].splitlines()
     assert lines[0] == f"{LONG}: 2 states, 2 actions, 3 stages, start 1"
-    assert "  best mean among 0.4-optimal policies" in "\n".join(lines)
+    assert "\nBest mean among 0.4-optimal policies" in "\n".join(lines)
     assert not [line for line in lines if line != line.rstrip()]
 
 
@@ -59,12 +59,12 @@ def test_a_command_ends_with_its_folder_its_text_and_what_was_left_out(capsys, t
     shown = {
         "header": "Head",
         "tables": [Table([{"n": 1}], caption="Numbers."), Table([])],
-        "lines": ["One.", Note("a remark")],
+        "lines": ["One.", "Two."],
     }
     Command(out=tmp_path / "o").conclude({"n": 1}, result, **shown)
     out, err = capsys.readouterr()
     report = f"Wrote {tmp_path / 'o'}; `bqrl report {tmp_path / 'o'}` makes a page of it."
-    assert out.splitlines() == ["Head", "Numbers.", "n", "─", "1", "", "One.", "  a remark", report]
+    assert out.splitlines() == ["Head", "Numbers.", "n", "─", "1", "", "One.", "Two.", report]
     assert err == "bqrl: no charts\n"
     assert read(tmp_path / "o").left_out == ["no charts"]
     Command(out=tmp_path / "o", as_json=True).conclude({"n": float("nan")}, result, **shown)

@@ -17,7 +17,7 @@ from typer import Option
 
 import bqrl
 from bqrl.checks import number, whole
-from bqrl.cli.output import Note, warn
+from bqrl.cli.output import warn
 from bqrl.cli.params import read_params
 from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import ProgressBar
@@ -95,7 +95,7 @@ class RunOptions(ProblemOptions):
         lines, words = [document["meaning"]], problem.words
         for pair in document["beats"][: int(len(seeds) > 1)]:
             beats = f"{pair['learner']} beats {pair['other']} with probability {pair['probability']:.2g}"
-            lines.append(Note(f"A run of {beats} (all pairs of seeds; ties count one half)."))
+            lines.append(f"A run of {beats} (all pairs of seeds; ties count one half).")
         who = f"{experiment.learners[0].label}, " if alone else ""
         sizes = f"{words.count('episode', experiment.episodes)}, {words.count('seed', len(seeds))} from {first}"
         header = f"{words.title}: {in_one_line(document['model'], words)}; {who}level {tau:g}, {sizes}"

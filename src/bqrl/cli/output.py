@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any
 
 import typer
@@ -74,10 +75,6 @@ class StudyCommand(Command):
         return folder
 
 
-class Note(str):
-    """A remark, which is printed in grey and indented."""
-
-
 def warn(*lines: str) -> None:
     """Print lines on standard error."""
     for line in lines:
@@ -103,7 +100,7 @@ def show(header: str = "", tables: Sequence[Table] = (), lines: Sequence[str] = 
     for table in filled:
         titles, rows = displayed(table)
         if table.caption:
-            _print(console, table.caption, "italic")
+            console.print(fill(table.caption, console.width), style="italic", soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         for title, *cells in zip(titles, *rows, strict=True):
             grid.add_column(title, justify="left" if is_text(cells) else "right", overflow="fold")
@@ -115,10 +112,4 @@ def show(header: str = "", tables: Sequence[Table] = (), lines: Sequence[str] = 
             console.print(grid)
         console.print(end="\n" if lines or table is not filled[-1] else "")
     for line in lines:
-        _print(console, line, "dim" if isinstance(line, Note) else None, "  " if isinstance(line, Note) else "")
-
-
-def _print(console: Console, text: str, style: str | None, indent: str = "") -> None:
-    """Print a text in lines that end without blanks."""
-    for part in Text(text).wrap(console, max(20, console.width - len(indent))):
-        console.print(f"{indent}{part.plain.rstrip()}", style=style, soft_wrap=True)
+        console.print(fill(line, console.width, break_on_hyphens=False), soft_wrap=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from typer import Option
 
 import bqrl
-from bqrl.cli.output import Note, warn
+from bqrl.cli.output import warn
 from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import ProgressBar
 from bqrl.errors import ArgumentError
@@ -21,6 +21,7 @@ from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import plan_from_curve, risk_neutral
 from bqrl.results.plans import MAX_SHARES, Solved, in_one_line, level_table, plan_document, plan_files, plan_result
 from bqrl.results.result import check_folder
+from bqrl.results.words import sentence
 
 CHOICES = ("radius", "attitude", "randomized", "secondary", "arithmetic", "points", "gap", "max_nodes")
 LIMITS = ("points", "max_bytes")  # on a sweep
@@ -135,7 +136,7 @@ def sentences(document: dict[str, Any]) -> list[str]:
     for level in levels:
         found.append(f"{level['objective']}: {level['meaning']}" if len(levels) > 1 else level["meaning"])
         if level["attitude"] == "nominal":  # over a ball the sentence has said it
-            found += map(Note, level["notes"])
+            found += map(sentence, level["notes"])
     if any(level["gap"] and not level["exact"] for level in levels):
-        found.append(Note("A finer grid narrows the bracket: --points, or --gap without --radius."))
+        found.append("A finer grid narrows the bracket: --points, or --gap without --radius.")
     return found
