@@ -104,9 +104,9 @@ class Problem:
         """Title and sizes."""
         if self.mdp is not None:
             return sizes(self.words.title, self.mdp)
-        spaces = {"states": self.source.observation_space, "actions": self.source.action_space}
-        found = {"name": self.words.title} | {key: getattr(space, "n", None) for key, space in spaces.items()}
-        return found | {"horizon": self.horizon, "discount": 1.0, "start": "as the environment does"}
+        S, A = self.source.observation_space.n, self.source.action_space.n
+        found = {"name": self.words.title, "states": S, "actions": A, "horizon": self.horizon, "discount": 1.0}
+        return found | {"start": "as the environment does"}
 
 
 def read_problem(asked: ProblemOptions) -> Problem:

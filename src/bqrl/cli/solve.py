@@ -52,10 +52,12 @@ class Solve(ProblemOptions):
 
     def run(self) -> None:
         """Plan every level, and compare with the risk-neutral policy."""
-        settings = self.settings()
-        for level in self.tau:
-            check_levels(level, self.beta)
-        taus = sorted(set(self.tau))
+        limit = None if self.max_memory is None else self.max_memory * 2**30
+        if limit is not None and not 0.0 < limit < math.inf:
+            raise ArgumentError(f"--max-memory must be a number of GiB above 0, got {self.max_memory:g}")
+        named = {name: getattr(self, name) for name in ("tau", "beta", "planner", *CHOICES)}
+        settings = self.problem_settings() | named | {"max_bytes": limit}  # in the arguments of the library
+        taus = sorted({check_levels(level, self.beta)[0] for level in self.tau})
         check_folder(self.out, plan_files(taus))
         problem = read_problem(self)
         words, mdp = problem.words, problem.mdp
@@ -81,14 +83,6 @@ class Solve(ProblemOptions):
         header = f"{words.title}: {in_one_line(document['model'], words)}"
         table = replace(level_table(document, words), caption="")
         self.conclude(document, result, header=header, tables=[table], lines=sentences(document))
-
-    def settings(self) -> dict[str, Any]:
-        """What was asked for, in the arguments of the library."""
-        limit = None if self.max_memory is None else self.max_memory * 2**30
-        if limit is not None and not 0.0 < limit < math.inf:
-            raise ArgumentError(f"--max-memory must be a number of GiB above 0, got {self.max_memory:g}")
-        names = ("tau", "beta", "planner", *CHOICES)
-        return self.problem_settings() | {name: getattr(self, name) for name in names} | {"max_bytes": limit}
 
 
 def plan_levels(mdp: bqrl.MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> list[Plan]:
@@ -119,15 +113,13 @@ def with_chart_data(solved: Solved, watch: ProgressBar) -> Solved:
         work = sum(mdp.stage(h).successor.size * int(curve.sweep.grid.size[h]) for h in range(mdp.H)) / mdp.A
         further = list(SLIDER)[: int(SLIDER_WORK / work)]
         others = [plan_from_curve(curve, level) for level in watch.track(further, "further levels")]
-    found = replace(solved, curve=curve, others=tuple(others))
+    shares, neutral = dict[float, Any](), None
     if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
         every = watch.track([*solved.plans, *others], "policy map")
+        shares = {plan.tau: play_shares(mdp, plan.policy) for plan in every}
         neutral = None if solved.neutral is None else play_shares(mdp, solved.neutral[0])
-        found = replace(
-            found, shares={plan.tau: play_shares(mdp, plan.policy) for plan in every}, neutral_shares=neutral
-        )
     watch.phase("drawing")
-    return found
+    return replace(solved, curve=curve, others=tuple(others), shares=shares, neutral_shares=neutral)
 
 
 def sentences(document: dict[str, Any]) -> list[str]:
