@@ -107,6 +107,7 @@ def test_the_display_of_a_study_shows_jobs_runs_and_time(study_file, tmp_path, m
                 watch = ProgressBar()
                 watch.show(state)
                 seen.append(display(watch))
+                assert len(display(watch, 70)) == len(seen[-1])  # one line per job on narrow screens, too
 
     make(study_file, tmp_path, watch=Look())
     assert seen[0][0].endswith(" elapsed")  # nothing about the rest before there is evidence

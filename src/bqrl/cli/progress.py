@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from rich.console import Console
 from rich.live import Live
@@ -51,9 +52,9 @@ class ProgressBar(Watch, Live):
 
     def get_renderable(self) -> Table:
         """The display: one line with a bar for each part of the work."""
-        table = Table.grid(padding=(0, 2, 0, 0))
+        table, cell = Table.grid(padding=(0, 2, 0, 0)), partial(Text, no_wrap=True, overflow="ellipsis")
         for text, done, total, state in self._parts() if time.monotonic() - self.created >= QUIET_SECONDS else ():
-            table.add_row(Text(text), Bar(total=total, completed=done, width=30, pulse=total is None), Text(state))
+            table.add_row(cell(text), Bar(total=total, completed=done, width=10, pulse=total is None), cell(state))
         return table
 
     def _parts(self) -> Iterator[tuple[str, int, int | None, str]]:
