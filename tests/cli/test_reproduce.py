@@ -131,11 +131,3 @@ def test_failed_runs_are_listed_and_the_exit_is_not_zero(cli, study_file, tmp_pa
     assert "bqrl: 1 run failed; all others are kept in" in err
     assert "seed 4" in err
     assert "ValueError: no chance" in err
-
-
-def test_an_old_name_of_a_setting_works_and_names_the_new_one(cli, made, tmp_path):
-    (tmp_path / "small.toml").write_text(SMALL.replace("replication_seeds", "luck_seeds"))
-    code, _, err = cli("--study", tmp_path / "small.toml", "--out", tmp_path / "out")
-    assert code == 0
-    assert err.startswith("bqrl: study.luck_seeds is deprecated; use replication_seeds\n")
-    assert results_of(tmp_path / "out") == results_of(made)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -82,9 +82,7 @@ def compare(
     jobs, runs = [], dict[str, list[RunSpec]]()
     for i, one in enumerate(contenders):
         # A mistake in the last learner must not come out after the runs of the first.
-        first = Run(source.build(), one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
-        if folder is None and isinstance(workers, LocalWorkers):
-            _check_portable(one.label, (problem, one.learner, one.params))
+        first = Run(source.model, one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
         runs[one.label] = batch = [
             RunSpec(
                 problem=source, learner=one.learner, params=one.params, tau=tau, episodes=first.total, delta=delta, seed=seed,
@@ -92,8 +90,7 @@ def compare(
             )
             for seed in chosen
         ]  # fmt: skip
-        if folder is not None:
-            _check_stored(one.label, batch[0])
+        _check(one.label, batch[0], workers)
         steps, total = (wanted for wanted in [Batch("learning", batch)]), len(batch) * first.total
         jobs.append(Job(label=one.label, steps=steps, total_runs=len(batch), total_episodes=total))
     watch = Watch() if watch is None else watch
@@ -111,22 +108,17 @@ def compare(
     )
 
 
-def _check_stored(label: str, run: RunSpec) -> None:
-    """Raise ArgumentError if a run cannot be told apart from others in a folder."""
-    with suppress(TypeError, ValueError):  # the name of a run needs an identity that can be written as JSON
-        if run.problem.identity and run.name:
-            return
-    raise ArgumentError(
-        f"folder requires learners by name, plain parameters, and a model or registered environment, got {label};"
-        " leave folder out",
-        name="folder",
-    )
-
-
-def _check_portable(label: str, parts: Any) -> None:
-    """Raise ArgumentTypeError if a run cannot be sent to another process."""
+def _check(label: str, run: RunSpec, workers: Workers) -> None:
+    """Raise an error if a run has no name to be stored under, or if it cannot be sent to another process."""
     try:
-        pickle.dumps(parts)
+        named = bool(run.key or (run.problem.identity and run.name))
+    except (TypeError, ValueError):  # the name of a run needs an identity that can be written as JSON
+        named = False
+    if not named:
+        rule = "folder requires learners by name, plain parameters, and a model or registered environment"
+        raise ArgumentError(f"{rule}, got {label}; leave folder out", name="folder")
+    try:
+        pickle.dumps(run if isinstance(workers, LocalWorkers) else None)
     except Exception as error:  # pickling calls code of the user
         reason = " ".join(str(error).split())[:120]
         text = f"{label} cannot be sent to another process ({reason}); use workers=1"
