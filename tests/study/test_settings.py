@@ -56,5 +56,5 @@ def test_every_mistake_is_listed_with_its_place_and_value():
 
 
 def test_a_folder_is_no_settings_file(tmp_path):
-    with pytest.raises(IsADirectoryError, match="is a folder; give a settings file"):
+    with pytest.raises(FileNotFoundError, match=r"there is no settings file .*; name a .toml file$"):
         read_settings(tmp_path, Spec)

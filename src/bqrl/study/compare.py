@@ -91,8 +91,8 @@ def compare(
             for seed in chosen
         ]  # fmt: skip
         _check(one.label, batch[0], workers)
-        steps, total = (wanted for wanted in [Batch("learning", batch)]), len(batch) * first.total
-        jobs.append(Job(label=one.label, steps=steps, total_runs=len(batch), total_episodes=total))
+        steps = iter([Batch("learning", batch)])
+        jobs.append(Job(label=one.label, steps=steps, total_runs=len(batch), total_episodes=len(batch) * first.total))
     watch = Watch() if watch is None else watch
     try:
         with nullcontext() if folder is None else Store(folder, watch) as store:
@@ -141,26 +141,16 @@ def _contenders(given: Any) -> list[Contender]:
         raise ArgumentError(f"learners must be a list of learners, got {shown(given)}", name="learners", value=given)
     found: dict[str, Contender] = {}
     for one in given:
-        parts = list(one) if isinstance(one, tuple | list) else [one]
-        label = parts.pop(0) if len(parts) == 3 else None
-        params = parts.pop() if len(parts) == 2 else {}
-        if len(parts) != 1 or not isinstance(params, Mapping):
+        parts = one if isinstance(one, tuple | list) else (one, {})
+        label, learner, params = ("", *parts) if len(parts) == 2 else parts if len(parts) == 3 else ("", one, None)
+        if not isinstance(params, Mapping):
             text = f"learners must hold names, (learner, parameters) or (label, learner, parameters), got {shown(one)}"
             raise ArgumentTypeError(text, name="learners", value=one)
-        label = learner_label(parts[0], params) if label is None else str(label)
+        name = getattr(learner, "name", "") or getattr(learner, "__name__", str(learner))
+        listed = ", ".join(f"{key}={value}" for key, value in params.items())
+        label = str(label) or (f"{name} ({listed})" if listed else name)
         if label in found:
             text = f"learners must differ, got {label!r} twice; give one of them a label: (label, learner, parameters)"
             raise ArgumentError(text, name="learners", value=label)
-        found[label] = Contender(label=label, learner=parts[0], params=dict(params))
+        found[label] = Contender(label=label, learner=learner, params=dict(params))
     return list(found.values())
-
-
-def learner_label(learner: Any, params: Mapping[str, Any]) -> str:
-    """Name of a learner with its parameters.
-
-    >>> learner_label("ucb-bqrl", {"planner": "greedy"})
-    'ucb-bqrl (planner=greedy)'
-    """
-    own = getattr(learner, "name", "") or getattr(learner, "__name__", shown(learner))
-    listed = ", ".join(f"{key}={value}" for key, value in params.items())
-    return f"{learner if isinstance(learner, str) else own}{f' ({listed})' if listed else ''}"

@@ -26,7 +26,6 @@ from bqrl.study.workers import PLAYED
 
 FORMAT = 3  # of a result file
 CODE = ("envs", "kernels", "laws", "learners", "mdp", "planners")  # packages whose code decides a result
-MARKS = 10  # parts of a run whose durations are compared
 
 _one_at_a_time = threading.Lock()
 
@@ -93,22 +92,21 @@ class Timing(NamedTuple):
 def complete(run: Run) -> tuple[Record, Timing]:
     """Play every episode of a run.
 
-    A process carries out one run at a time: threads would only wait for each other. The time per episode is the median over
-    ten parts of the run, so that compilation, which falls into one or two of them, does not enter.
+    A process carries out one run at a time: threads would only wait for each other. The time per episode is that of the second
+    half of the run, when everything is compiled.
     """
     with _one_at_a_time:
-        core, clock = time.process_time(), [time.perf_counter()]
+        core, half = time.process_time(), 0.0
         try:
             while run.t < run.total:
+                if run.t == run.total // 2:
+                    half = time.perf_counter()
                 run.step()
                 PLAYED.count.value = run.t
-                clock.append(time.perf_counter())
         finally:
             PLAYED.count.value = 0
-        record = run.record()
-        marks = np.unique(np.linspace(0, run.total, min(MARKS, run.total) + 1).round().astype(int))
-        per_episode = float(np.median(np.diff(np.array(clock)[marks]) / np.diff(marks)))
-        return record, Timing(time.process_time() - core, per_episode)
+        per_episode = (time.perf_counter() - half) / (run.total - run.total // 2)
+        return run.record(), Timing(core=time.process_time() - core, episode=per_episode)
 
 
 def execute(run: RunSpec) -> tuple[Record, Timing]:

@@ -41,10 +41,8 @@ S = TypeVar("S", bound=Settings)
 def read_settings(path: str | Path, kind: type[S], *, quick: bool = False) -> S:
     """The record that a TOML file describes; ValueError lists every mistake on one line. Paths in it are relative to it."""
     place = Path(path)
-    if place.is_dir():
-        raise IsADirectoryError(f"{place} is a folder; give a settings file (.toml)")
     if not place.is_file():
-        raise FileNotFoundError(f"there is no settings file {place}")
+        raise FileNotFoundError(f"there is no settings file {place}; name a .toml file")
     try:
         tables = tomllib.loads(place.read_text(encoding="utf-8"))
         found = settings_of(tables, kind, folder=place.parent, quick=quick)
