@@ -73,7 +73,7 @@ class Store:
 
     def say(self, text: str, detail: int = 0) -> None:
         """Write a line to the log, and report it as `Watch.say` does."""
-        with suppress(OSError), self.log.open("a", encoding="utf-8") as file:  # a full disk must not end a study here
+        with suppress(OSError), self.log.open("a", encoding="utf-8", errors="replace") as file:  # a full disk ends no study
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
         self.watch.say(text, detail)
 
