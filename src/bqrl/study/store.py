@@ -73,8 +73,9 @@ class Store:
 
     def say(self, text: str, detail: int = 0) -> None:
         """Write a line to the log, and report it as `Watch.say` does."""
-        with suppress(OSError), self.log.open("a", encoding="utf-8", errors="replace") as file:  # a full disk ends no study
-            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n"
+        with suppress(OSError), self.log.open("ab") as file:  # a full disk must not end a study here
+            file.write(line.encode(errors="replace"))
         self.watch.say(text, detail)
 
     def path(self, name: str) -> Path:
