@@ -106,7 +106,7 @@ def test_no_such_study_is_one_line(cli, tmp_path):
     assert "there is no settings file" in err
     code, _, err = cli("--study", tmp_path, "--out", tmp_path)
     assert code == 2
-    assert "is a folder; give a settings file" in err
+    assert "name a .toml file" in err
 
 
 def test_workers_and_cluster_exclude_each_other(cli):
