@@ -137,12 +137,7 @@ def test_learn_writes_everything_and_prints_the_same_document(cli, tiny, tmp_pat
     held = {name for name in os.listdir(folder) if name != ".bqrl.lock"}
     assert (
         held
-        == {"runs", "times.jsonl"}
-        | {"result.json", "manifest.json", "seeds.csv", "curves.csv"}
-        | records
-        | logs
-        | charts
-        | policy
+        == {"runs"} | {"result.json", "manifest.json", "seeds.csv", "curves.csv"} | records | logs | charts | policy
     )
     stored = read(folder).details
     assert stored == strict(out)
@@ -214,7 +209,6 @@ def written(folder):
     """The files of a result that hold numbers, without the time that it took."""
     kinds = (".csv", ".jsonl", ".npz")
     found = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in kinds}
-    del found["times.jsonl"]
     return found | {"details": {key: value for key, value in read(folder).details.items() if key != "seconds"}}
 
 

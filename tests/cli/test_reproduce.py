@@ -107,7 +107,7 @@ def test_no_such_study_is_one_line(cli, tmp_path):
     assert "there is no settings file" in err
     code, _, err = cli("--study", tmp_path, "--out", tmp_path)
     assert code == 2
-    assert "is a folder; give a settings file" in err
+    assert "name a .toml file" in err
 
 
 def test_workers_and_cluster_exclude_each_other(cli):
@@ -134,11 +134,3 @@ def test_failed_runs_are_listed_and_the_exit_is_not_zero(cli, study_file, tmp_pa
     assert "seed 4" in first
     assert first.endswith("ValueError: no chance")
     assert last.endswith("lists every failure, and the same command tries again")
-
-
-def test_an_old_name_of_a_setting_works_and_names_the_new_one(cli, made, tmp_path):
-    (tmp_path / "small.toml").write_text(SMALL.replace("replication_seeds", "luck_seeds"))
-    code, _, err = cli("--study", tmp_path / "small.toml", "--out", tmp_path / "out")
-    assert code == 0
-    assert err.startswith("bqrl: study.luck_seeds is deprecated; use replication_seeds\n")
-    assert results_of(tmp_path / "out") == results_of(made)

@@ -49,12 +49,19 @@ def test_the_order_of_shown_curves_is_that_of_the_held_out_seeds(study, view):
 def test_the_words_are_those_of_the_problem(view, tmp_path):
     assert (view.words.unit, view.words.stage) == ("share of the best offer", "stage")
     machine = problem_of({"name": "MachineReplacement"})
-    words = words_of(machine, machine.build())
+    words = words_of(machine, machine.model)
     assert (words.unit, words.stage) == ("hundred dollars", "week")
     text = "# units: QALY\nstate,action,next_state,probability,reward\na,x,a,1,1\n"
     (tmp_path / "AssetSelling.csv").write_text(text)
     own = problem_of({"file": "AssetSelling.csv", "horizon": 2}, tmp_path)
-    assert words_of(own, own.build()).unit == "QALY"
+    assert words_of(own, own.model).unit == "QALY"
+
+
+def test_a_study_file_may_name_the_unit_and_the_stage(study):
+    spec = study.spec
+    named = spec.model_copy(update={"study": spec.study.model_copy(update={"unit": "EUR", "stage": "week"})})
+    words = StudyWords(replace(study, spec=named)).words
+    assert (words.unit, words.stage) == ("EUR", "week")
 
 
 def test_titles_and_sentences_of_a_study_have_units(study, monkeypatch):

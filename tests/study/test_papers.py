@@ -44,7 +44,7 @@ def test_the_printed_numbers_are_the_papers():
 
 def test_goldens_hold():
     golden = json.loads(paper_file("goldens.json").read_text())
-    mdp = read_spec(paper_file("study.toml")).problem.build()
+    mdp = read_spec(paper_file("study.toml")).problem.model
     for i, tau in enumerate(golden["levels"]):
         against = reference(mdp, tau)
         assert 24 * against.optimum == pytest.approx(golden["exact"][i], abs=24 * golden["tolerance"])

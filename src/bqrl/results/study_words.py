@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from typing import Any
 
@@ -35,7 +35,8 @@ class StudyWords:
         self.colours = learner_colours(study.shown(study.spec.levels[0], names=self.labels).learners)  # in all charts
         self.measures: list[str] = [name for name in ("exact", "capped", "expected") if name in study.spec.measures]
         self.versions = versions() | {"code": fingerprint()}
-        self.words = words_of(study.spec.problem, study.problem())
+        words, own = words_of(study.spec.problem, study.problem()), study.spec.study
+        self.words = replace(words, unit=own.unit or words.unit, stage=own.stage or words.stage)
         widest = max(study.experiments.values(), key=lambda one: one.error)
         self.measure_name = widest.measure_name
         self.optimum = PROVEN if widest.error else "exact optimum"  # what gaps are measured against
@@ -211,7 +212,7 @@ class StudyWords:
 
 def words_of(problem: Problem, mdp: MDP) -> Words:
     """The words of the problem of a study: those of a named problem, else the unit of its model."""
-    if "form" in problem.identity:
+    if problem.form != "name":
         return Words.of(mdp)
     known = about(problem.name)
     return Words(title=problem.name, unit=known.unit, stage=known.stage)
