@@ -31,7 +31,7 @@ class Bench(Command):
         if not scripts or not (root / "pyproject.toml").is_file():
             raise ArgumentError("there are no benchmarks here; they come with a checkout of the source")
         chosen = [choice(name.removesuffix(".py"), "NAME", scripts) for name in self.names or scripts]
-        check_folder(self.out, ["times.csv", *(f"{name}.txt" for name in chosen)])
+        check_folder(self.out, "benchmarks", ["times.csv", *(f"{name}.txt" for name in chosen)])
         runs = [self._time(scripts[name]) for name in chosen]
         times = Table(
             [{key: run[key] for key in ("name", "code", "seconds")} for run in runs], titles={"code": "exit code"}

@@ -41,7 +41,7 @@ class Fit(WordOptions):
         """Fit, plan, and show three policies, the promise and what limits it."""
         words = self.words(self.log.name)
         check_levels(self.tau, 0.0)  # before the log is read
-        check_folder(self.out, FILES)
+        check_folder(self.out, "fit", FILES)
         asked = {name: getattr(self, name) for name in ARGUMENTS}
         asked |= {"columns": column_names(self.columns), "reward_range": read_value(self.reward_range or "none")}
         estimate = fit(self.log, self.confidence, **asked)

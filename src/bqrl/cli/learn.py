@@ -62,7 +62,7 @@ class RunOptions(ProblemOptions):
         seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
         stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
         logs = [f"episodes_{stem}.jsonl" for stem in stems if self.log]
-        check_folder(self.out, [*learning.learning_files(tau, stems), *logs])
+        check_folder(self.out, "learning" if alone else "comparison", learning.learning_files(tau, stems))
         if self.tensorboard:  # fails now if TensorBoard is not installed
             with TemporaryDirectory() as folder:
                 TensorBoard(folder).close()
@@ -94,7 +94,7 @@ class RunOptions(ProblemOptions):
                     write_scalars(self.out / "tensorboard" / stem, record)
                 files = dict(zip(logs, map(json_lines, records), strict=False))
                 result = learning.learning_result(found, document, files)
-        table, words = learning.main_table(found, document), problem.words
+        table, words = learning.learner_tables(found, document)["learners"], problem.words
         lines = [document["meaning"], Note(table.caption)]
         for pair in document["beats"][: int(len(seeds) > 1)]:
             beats = f"{pair['learner']} beats {pair['other']} with probability {pair['probability']:.2g}"

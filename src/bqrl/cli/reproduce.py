@@ -55,7 +55,7 @@ class Reproduce(Command):
         warn(*(str(notice.message) for notice in caught))
         folder = study_folder(self.out, "ucb_bqrl" if self.study is None else settings.stem, quick=self.quick)
         view = paper_view().View if settings.resolve() == own.resolve() else StudyView
-        check_folder(folder, [PAGE, *view.files(spec)])
+        check_folder(folder, "study", [PAGE, *view.files(spec)])
         pool = LocalWorkers(self.workers) if self.cluster is None else ClusterWorkers(self.cluster)
         try:
             with ProgressBar(lines=not self.as_json) as watch:

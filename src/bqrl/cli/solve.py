@@ -63,7 +63,7 @@ class Solve(ProblemOptions):
         for level in self.tau:
             check_levels(level, self.beta)
         taus = sorted(set(self.tau))
-        check_folder(self.out, plan_files(taus))
+        check_folder(self.out, "plan", plan_files(taus))
         problem = read_problem(self)
         words, mdp = problem.words, problem.mdp
         if mdp is None:

@@ -32,7 +32,7 @@ class Theory(Command):
         names = spec.chosen(self.only)
         folder = study_folder(self.out, spec.theory.name, quick=self.quick)
         stems = [stem for name in names for stem in EXPERIMENTS[name].captions]  # charts have the names of tables
-        check_folder(folder, [*(f"{stem}.csv" for stem in stems), *chart_files(stems)])
+        check_folder(folder, "theory", [*(f"{stem}.csv" for stem in stems), *chart_files(stems)])
         stored = stored_experiments(folder, self.quick)
         with ProgressBar() as watch:
             found = run_theory(spec, names, watch)

@@ -145,9 +145,10 @@ def with_title(chart: Any, title: Any, note: str, height: int | None = None, sel
         titles = [title(*values) for values in product(*(one.values for one in selectors))]
         title = np.array(titles, dtype=object).reshape([len(one.values) for one in selectors]).tolist()
     text = folded(title)
-    for one in selectors:
+    for one in selectors:  # a single option needs no list
         labels = {"options": list(range(len(one.options))), "labels": list(one.options), "name": f"{one.title}: "}
-        chart = chart.add_params(alt.param(name=one.name, value=0, bind=alt.binding_select(**labels)))
+        bind = {"bind": alt.binding_select(**labels)} if len(one.options) > 1 else {}
+        chart = chart.add_params(alt.param(name=one.name, value=0, **bind))
     if selectors:  # the page breaks the lines of the titles in `usermeta`
         names = [one.name for one in selectors]
         chart = chart.properties(usermeta={"selectors": names, "titles": title})

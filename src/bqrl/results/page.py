@@ -70,9 +70,12 @@ def is_text(column: Iterable[str]) -> bool:
     return any(cell[:1].isalpha() and cell not in ("yes", "no") for cell in column)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, inside: bool = False) -> str:
+    """A setting in one line; lists and tables inside of others stand in parentheses."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={_shown(part)}" for key, part in value.items()) or "defaults"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_shown, value))
-    return cell(value)
+        text = ", ".join(f"{key}={_shown(part, True)}" for key, part in value.items()) or "defaults"
+    elif isinstance(value, (list, tuple)):
+        text = ", ".join(_shown(part, True) for part in value)
+    else:
+        return cell(value)
+    return f"({text})" if inside else text

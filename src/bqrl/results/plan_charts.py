@@ -138,7 +138,7 @@ def law_chart(
     data = csv_data(["tau", "policy", "kind", "from", "to", "share"], rows, texts=("policy", "kind"))
     shown = [*edges.tolist(), *promises.values()]
     scale = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
-    x = alt.X("from:Q", title=words.returns, scale=scale)
+    x = alt.X("from:Q", title=words.axis("return"), scale=scale)
     bars = alt.Chart(data).transform_filter("datum.tau == tau && datum.policy == policy")
     bars = bars.mark_bar(stroke=None, binSpacing=1).encode(
         x=x,

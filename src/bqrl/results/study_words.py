@@ -50,15 +50,20 @@ class StudyWords:
         records = self.study.shown(tau).records[key]
         return [Law(record.points, record.pmf[record.law_of[-1]]) for record in records]
 
-    def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False, title: bool = False) -> str:
-        """Which learner ends lowest, on the seeds of the curves that are `shown` or on those that no choice was made on."""
-        part = (self.study.shown if shown else self.study.ranked)(tau, variant, self.labels)
-        return f"τ = {tau:g}: {order_of(part, measure, title=title, words=self.words)}"
+    def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False) -> str:
+        """Which learner ends best, on the seeds of the curves that are `shown` or on those that no choice was made on."""
+        return self.ordered((self.study.shown if shown else self.study.ranked)(tau, variant, self.labels), measure)
 
-    def reached(self, *levels: float) -> str:
+    def ordered(self, part: Experiment, measure: str) -> str:
+        """Which learner of a part of the study ends best, and on which seeds."""
+        names = {self.spec.study.seeds: "held-out seed", self.spec.study.replication_seeds: "further seed"}
+        seeds = self.words.count(names.get(part.seeds, "seed"), len(part.seeds))
+        return f"τ = {part.tau:g}, {seeds}: {order_of(part, measure, self.words)}"
+
+    def reached(self) -> str:
         """Whose final policies all reach the optimum at each level."""
         parts = []
-        for tau in levels:
+        for tau in self.spec.levels:
             best, reach = self.study.reference(tau).optimum, []
             for key, label in self.labels.items():
                 if min(law.quantile(tau) for law in self.final_laws(key, tau)) >= best - 1e-9:
@@ -171,26 +176,10 @@ class StudyWords:
     # -- data -------------------------------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
-        """Every setting that matters to the numbers."""
-        spec, table = self.spec, self.spec.study
-        found: dict[str, Any] = {
-            "study": table.name, "quick": spec.quick, "problem": f"{spec.problem.name}{_params(dict(spec.problem.given))}",
-            **{f"variant {name}": _params(change).strip(" ()") for name, change in spec.variants.items()},
-            "levels": list(spec.levels), "episodes": spec.episodes, "delta": table.delta, "held-out seeds": list(table.seeds),
-            "further seeds": list(table.replication_seeds), "seeds on variants": list(table.variant_seeds),
-        }  # fmt: skip
-        if spec.tuning is not None:
-            rungs = ", ".join(f"{count} for {T} episodes" for count, T in spec.tuning.rungs)
-            grid = f"{spec.tuning.points} values on a logarithmic grid"
-            found["tuning"] = f"{grid}; {rungs}; seeds {list(spec.tuning.seeds)}"
-        for entry in spec.entries:
-            parts = [
-                f"{entry.learner}{_params(entry.params)}",
-                f"tunes {entry.tuned}" if entry.tuned else "nothing tuned",
-                "trained for each level" if entry.per_level else "trained once",
-                f"left open in print: {entry.open}" if entry.open else "",
-            ]
-            found[entry.label] = "; ".join(filter(None, parts))
+        """Every setting that is not empty, by table and name."""
+        found: dict[str, Any] = {"quick": self.spec.quick, "problem": self.spec.problem.identity}
+        for table, settings in self.spec.model_dump(exclude={"quick", "problem"}, exclude_none=True).items():
+            found |= {f"{table} {name}": value for name, value in settings.items() if value not in ("", ())}
         return found
 
     def details(self) -> dict[str, Any]:
@@ -215,10 +204,6 @@ def words_of(problem: Problem, mdp: MDP) -> Words:
         return Words.of(mdp)
     known = about(problem.name)
     return Words(title=problem.name, unit=known.unit, stage=known.stage)
-
-
-def _params(params: Mapping[str, Any]) -> str:
-    return f" ({', '.join(f'{key} = {value}' for key, value in params.items())})" if params else ""
 
 
 def _text(fact: Any) -> str:

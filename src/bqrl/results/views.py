@@ -72,14 +72,15 @@ def experiment_view(
     points: int = charts.MAX_POINTS,
     colours: Mapping[str, str] | None = None,
     words: Words | None = None,
+    title: str = "",
 ) -> Any:
-    """Learning curves with their bands; `measure` as in `Experiment.values`, `colours` and `words` those of a study."""
+    """Learning curves with their bands; `measure` as in `Experiment.values`; `colours`, `words` and `title` of a study."""
     words = Words.of(experiment.problem) if words is None else words
     measure = measure or ("gap" if experiment.known else "return")
     bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
     return curves_chart(
         [charts.mean_curve(one.label, experiment.values(one.label, measure), points) for one in experiment.learners],
-        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, title=True, words=words)}",
+        title=title or f"τ = {experiment.tau:g}: {order_of(experiment, measure, words)}",
         y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
         band=experiment.band if len(experiment.seeds) > 1 else "",
         note=f"{charts.thinning(experiment.episodes, points)} {bracket}".strip(),
