@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers import colours_of
 
+import bqrl
 from bqrl.results import study_view
 from bqrl.results.charts import BLUE, MAX_POINTS, PINK, SKY, learner_colours
 from bqrl.results.study_view import StudyView
@@ -83,8 +84,9 @@ def test_the_map_shows_the_final_policy(study, view, embedded):
     assert [tip["title"] for tip in spec["encoding"]["tooltip"]] == ["stage", "state", "action"]
 
 
-def test_promises_are_those_of_the_final_policies(view, embedded):
-    laws = view.final_laws("target", 0.5)
+def test_promises_are_those_of_the_final_policies(study, view, embedded):
+    records = study.experiments["", 0.5].part((1, 2)).records["target"]
+    laws = [bqrl.Law(record.points, record.pmf[record.law_of[-1]]) for record in records]
     dots = numbers(embedded(view.promises().to_dict(), "tau"), "y", k=2, tau=0.5)
     assert np.allclose(dots[:, 0], [law.quantile(0.5) for law in laws], rtol=1e-5)
 

@@ -112,6 +112,9 @@ def test_units_of_several_words_stand_on_axes_alone():
 
 def test_cells_of_tables():
     assert (cell(0.7916666), cell(float("-inf")), cell(None), cell("a")) == ("0.791667", "-∞", "\N{EN DASH}", "a")
+    settings = {"rungs": ((4, 150), (2, 300)), "params": {}, "quick": True, "delta": 0.05}
+    assert cell(settings) == "rungs=((4, 150), (2, 300)), params=(defaults), quick=yes, delta=0.05"
+    assert cell([0.1, 0.5]) == "0.1, 0.5"
     table = Table([{"gap": 12.3456, "gap_std": 0.5}], titles={"gap": "cumulative gap"})
     assert displayed(table) == (["cumulative gap"], [["12.35 ± 0.5"]])
 

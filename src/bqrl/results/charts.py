@@ -186,23 +186,21 @@ class Curve(NamedTuple):
     view: tuple[int, ...] = ()
 
 
-def mean_curve(label: str, values: FloatArray, points: int = MAX_POINTS, view: tuple[int, ...] = ()) -> Curve:
+def mean_curve(label: str, values: FloatArray, points: int, view: tuple[int, ...] = ()) -> Curve:
     """The mean over seeds of values (seeds, episodes) and its bootstrap band, at `points` episodes."""
     drawn = evenly(values.shape[1], points)
-    return _banded(label, drawn + 1.0, values[:, drawn], view)
+    values = values[:, drawn]
+    mean = values[0] + (values - values[0]).mean(axis=0)  # equal runs give exactly their value
+    low, high = bootstrap_band(values) if len(values) > 1 else (None, None)
+    return Curve(label, (drawn + 1).astype(np.float64), mean, low, high, view)
 
 
 def averaged_curve(label: str, values: FloatArray) -> Curve:
     """The same of values averaged over MAX_BLOCKS blocks of episodes, each at its last episode."""
     ends = evenly(values.shape[1] + 1, MAX_BLOCKS + 1)[1:]
     total = np.cumsum(values, axis=1)[:, ends - 1]
-    return _banded(label, ends.astype(np.float64), np.diff(total, axis=1, prepend=0.0) / np.diff(ends, prepend=0))
-
-
-def _banded(label: str, x: Any, values: FloatArray, view: tuple[int, ...] = ()) -> Curve:
-    mean = values[0] + (values - values[0]).mean(axis=0)  # equal runs give exactly their value
-    low, high = bootstrap_band(values) if len(values) > 1 else (None, None)
-    return Curve(label, x, mean, low, high, view)
+    blocks = np.diff(total, axis=1, prepend=0.0) / np.diff(ends, prepend=0)
+    return mean_curve(label, blocks, MAX_BLOCKS)._replace(x=ends.astype(np.float64))
 
 
 def thinning(T: int, points: int) -> str:

@@ -104,10 +104,8 @@ def plan_result(solved: Solved) -> Result:
         level = f"tau{level_name(plan.tau)}"
         if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
             with suppress(PolicyError):  # the action depends on more than the state
-                overview = wide_rows(plan.policy, mdp)
-                tables[f"overview_{level}"] = Table(
-                    overview, titles={}, caption=f"The action by state and {words.stage}."
-                )
+                overview, caption = wide_rows(plan.policy, mdp), f"The action by state and {words.stage}."
+                tables[f"overview_{level}"] = Table(overview, caption=caption)
         left_out += policy_files(plan.policy, mdp, words, f"policy_{level}", f"{plan.objective}: ", tables, files)
     sentences, choices = _sentences(solved)
 
@@ -228,8 +226,5 @@ def _laws(solved: Solved) -> Table:
         for name, law in laws.items()
         for row in law.rows()
     ]
-    return Table(
-        rows,
-        titles={"return": solved.words.axis("return")},
-        caption="The probability of every return under each policy.",
-    )
+    caption = "The probability of every return under each policy."
+    return Table(rows, titles={"return": solved.words.axis("return")}, caption=caption)

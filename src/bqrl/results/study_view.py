@@ -161,7 +161,7 @@ class StudyView(StudyWords):
             scales={"x": {"domain": [0, 1]}}, colours={self.optimum: charts.GREY}, step=True,
         )  # fmt: skip
         for (k, key), tau in product(enumerate(self.labels), self.spec.levels):
-            rows += [[k, tau, tau + 0.011 * (k - middle), law.quantile(tau)] for law in self.final_laws(key, tau)]
+            rows += [[k, tau, tau + 0.011 * (k - middle), promise] for promise in self.promises_of(key, tau)]
         label, colour = by_label(list(self.labels.values()), self.colours, symbol="circle")
         dots = altair().Chart(csv_data(["k", "tau", "x", "y"], rows)).transform_calculate(line=label)
         shown = tips(("line:N", "learner"), ("tau:Q", "level"), ("y:Q", "promise"))

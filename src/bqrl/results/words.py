@@ -130,7 +130,15 @@ def listed(names: Sequence[str]) -> str:
 
 
 def cell(value: Any) -> str:
-    """A cell of a table as people read it."""
+    """A value as people read it; what is inside of a list or a table of settings may be one of these, in parentheses."""
+
+    def part(x: Any) -> str:
+        return f"({cell(x)})" if isinstance(x, (Mapping, list, tuple)) else cell(x)
+
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={part(x)}" for key, x in value.items()) or "defaults"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(part, value))
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     return number(value) if value is None or isinstance(value, float) else str(value)
