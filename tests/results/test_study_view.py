@@ -121,6 +121,7 @@ def test_a_list_with_one_option_is_not_shown(study):
     lists = {one["name"]: "bind" in one for one in spec["params"]}
     assert lists == {"level": False, "measure": True, "problem": False}
     assert np.shape(spec["usermeta"]["titles"]) == (1, 2, 1)
+    assert " ".join(spec["title"]["subtitle"]).startswith("Problem: AssetSelling. Level: τ = 0.2. Band: ")
 
 
 def test_without_altair_the_study_has_no_charts_and_says_why(view, monkeypatch):

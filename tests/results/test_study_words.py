@@ -43,7 +43,7 @@ def test_the_order_of_shown_curves_is_that_of_the_held_out_seeds(study, view):
     first = text.removeprefix("τ = 0.5, 2 held-out seeds: ").split(" have " if " have " in text else " has ")[0]
     for key, label in view.labels.items():
         assert (label in first) == (number(ends[key].mean(), 4) == number(least, 4))
-    assert f"after 60 episodes, {number(least, 4)}" in text
+    assert f"{number(least, 4)} after 60 episodes" in text
 
 
 def test_the_words_are_those_of_the_problem(view, tmp_path):
@@ -64,7 +64,7 @@ def test_titles_and_sentences_of_a_study_have_units(study, monkeypatch):
     assert tables["held_out"].titles["tau0p5_mean"] == "τ = 0.5, mean (EUR)"
     assert tables["orderings"].titles["order"] == "smallest first (EUR)"
     assert tables["references"].titles["exact"] == "exact optimum (EUR)"
-    assert " EUR; then " in view.order(0.5, "exact")
+    assert " EUR after 60 episodes; then " in view.order(0.5, "exact")
     assert " EUR)" in view.reached()
     assert "in the first week" in view.policy_title(0.5)
     best = study.reference(0.5)

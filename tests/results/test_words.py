@@ -211,18 +211,18 @@ class Ends(Experiment):
         return 0.0
 
 
-GAP = "mean cumulative gap to the exact optimum after 100 episodes"
+GAP = "mean cumulative gap to the exact optimum"
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"A": [1.0, 2.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 1.5; then B 8.5 (more than two standard errors away)"),
-        ({"A": [1.0, 9.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 5; then B 8.5 (within two standard errors)"),
-        ({"B": [8.0], "A": [0.0], "C": [9.0], "D": [10.0]}, f"A has the smallest {GAP}, 0; then B 8, C 9"),
-        ({"A": [0.0], "B": [1e-13]}, f"A and B have the smallest {GAP}, 0"),
-        ({label: [1.0] for label in "ABCDE"}, f"A, B, C, D and E have the smallest {GAP}, 1"),
-        ({"A": [3.0]}, f"A has a {GAP}, 3"),
+        ({"A": [1.0, 2.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 1.5 after 100 episodes; then B 8.5 (more than two standard errors away)"),
+        ({"A": [1.0, 9.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 5 after 100 episodes; then B 8.5 (within two standard errors)"),
+        ({"B": [8.0], "A": [0.0], "C": [9.0], "D": [10.0]}, f"A has the smallest {GAP}, 0 after 100 episodes; then B 8, C 9"),
+        ({"A": [0.0], "B": [1e-13]}, f"A and B have the smallest {GAP}, 0 after 100 episodes"),
+        ({label: [1.0] for label in "ABCDE"}, f"A, B, C, D and E have the smallest {GAP}, 1 after 100 episodes"),
+        ({"A": [3.0]}, f"A has a {GAP} of 3 after 100 episodes"),
     ],
 )  # fmt: skip
 def test_an_order_says_no_more_than_the_seeds_show(given, text):
@@ -236,7 +236,7 @@ def test_an_order_carries_the_unit_of_the_problem():
     )
     clear = " (more than two standard errors away)"
     text = order_of(ends, words=Words(title="", unit="QALY"))
-    assert text == f"A has the smallest {GAP}, 1.5 QALY; then B 8.5 QALY{clear}"
+    assert text == f"A has the smallest {GAP}, 1.5 QALY after 100 episodes; then B 8.5 QALY{clear}"
     assert order_of(ends, words=Words(title="", unit="share of the best offer")) == order_of(ends)
 
 
@@ -261,7 +261,7 @@ def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     text = order_of(
         Bracketed(problem=None, tau=0.1, episodes=100, seeds=(0,), learners=(), records={"A": [1.0], "B": [8.0]})
     )
-    assert text.startswith(f"A has the smallest mean cumulative gap to {PROVEN} after 100 episodes")
+    assert text.startswith(f"A has the smallest mean cumulative gap to {PROVEN}, 1 after 100 episodes")
 
 
 @pytest.mark.parametrize("error", [0.0186, 1.0, 9.996, 0.1004, 123456.7])
@@ -291,7 +291,7 @@ def test_the_largest_return_leads():
         problem=None, tau=0.1, episodes=100, seeds=(0, 1), learners=(), records={"a": [1.0, 2.0], "b": [8.0, 9.0]}
     )
     assert order_of(ends, "return") == (
-        "b has the largest mean cumulative return after 100 episodes, 8.5; then a 1.5 (more than two standard errors away)"
+        "b has the largest mean cumulative return, 8.5 after 100 episodes; then a 1.5 (more than two standard errors away)"
     )
 
 

@@ -145,9 +145,11 @@ def with_title(chart: Any, title: Any, note: str, height: int | None = None, sel
         titles = [title(*values) for values in product(*(one.values for one in selectors))]
         title = np.array(titles, dtype=object).reshape([len(one.values) for one in selectors]).tolist()
     text = folded(title)
-    for one in selectors:  # a single option needs no list
+    for one in selectors:
         labels = {"options": list(range(len(one.options))), "labels": list(one.options), "name": f"{one.title}: "}
-        bind = {"bind": alt.binding_select(**labels)} if len(one.options) > 1 else {}
+        bind = {"bind": alt.binding_select(**labels)}
+        if len(one.options) == 1:  # the line below the title says it
+            bind, note = {}, f"{one.title.capitalize()}: {one.options[0]}. {note}"
         chart = chart.add_params(alt.param(name=one.name, value=0, **bind))
     if selectors:  # the page breaks the lines of the titles in `usermeta`
         names = [one.name for one in selectors]

@@ -241,7 +241,7 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         curves,
         title=title,
         y_title=words.axis(y_title),
-        band=experiment.band if len(experiment.seeds) > 1 else "",
+        band=experiment.band,
         note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
         references=references,
         colours=learner_colours(experiment.learners),

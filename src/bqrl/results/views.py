@@ -82,7 +82,7 @@ def experiment_view(
         [charts.mean_curve(one.label, experiment.values(one.label, measure), points) for one in experiment.learners],
         title=title or f"τ = {experiment.tau:g}: {order_of(experiment, measure, words)}",
         y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
-        band=experiment.band if len(experiment.seeds) > 1 else "",
+        band=experiment.band,
         note=f"{charts.thinning(experiment.episodes, points)} {bracket}".strip(),
         colours=colours or charts.learner_colours(experiment.learners),
     )

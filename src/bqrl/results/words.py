@@ -199,15 +199,17 @@ def order_of(experiment: Experiment, measure: str | None = None, words: Words = 
     Learners whose means print alike are called equal.
     """
     rows, T = experiment.order(measure), counted("episode", experiment.episodes)
-    best, what = "largest", f"mean return over the last tenth of {T}"
+    best, what, when = "largest", "mean return", f"over the last tenth of {T}"
     if measure or experiment.known:
         best = "largest" if measure == "return" else "smallest"
-        what = f"mean cumulative {experiment.measure_name(measure or 'gap')} after {T}"
+        what, when = f"mean cumulative {experiment.measure_name(measure or 'gap')}", f"after {T}"
     means = [words.amount(number(round(row["mean"], 9), SENTENCE_DIGITS)) for row in rows]
     texts = [f"{row['learner']} {mean}" for row, mean in zip(rows, means, strict=True)]
     first = means.count(means[0])
     leaders = f"{listed([row['learner'] for row in rows[:first]])} {'has' if first == 1 else 'have'}"
-    said = f"{leaders} {f'the {best}' if len(rows) > 1 else 'a'} {what}, {means[0]}"
+    said = f"{leaders} a {what} of {means[0]} {when}"
+    if len(rows) > 1:
+        said = f"{leaders} the {best} {what}, {means[0]} {when}"
     if first < len(rows):
         said += f"; then {texts[first]}{CLEAR[rows[first - 1]['clear']]}"
     return ", ".join([said, *texts[first + 1 : first + 2]])
