@@ -16,7 +16,7 @@ from pydantic import Field
 from bqrl.learners.record import Record
 from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.greedy import plan_greedy
-from bqrl.results.charts import BLUE, RED, altair, csv_data, lines
+from bqrl.results.charts import BLUE, RED, chart_of, lines
 from bqrl.results.plan_charts import Steps
 from bqrl.results.result import Table
 from bqrl.results.study_view import StudyView
@@ -232,13 +232,13 @@ class View(StudyView):
 
 def jumps_chart(tau: float = 0.5, rho: float = 0.0625, H: int = 2) -> Any:
     """The appendix figure of the paper: where the quantile of the best action jumps, and where that of the others."""
-    alt, found, rho_sign = altair(), quantile_jumps(tau, rho, H), "\N{GREEK SMALL LETTER RHO}"
+    found, rho_sign = quantile_jumps(tau, rho, H), "\N{GREEK SMALL LETTER RHO}"
     named = {"best action": found.best, "every other action": found.other}
     curves = [Steps(levels[:-1], values).curve(name) for name, (levels, values) in named.items()]
     scale = {"x": {"domain": [tau - 3.5 * rho, tau + 3.5 * rho]}}
     colours = dict(zip(named, (BLUE, RED), strict=True))
     drawn = lines(curves, "level q", "q-quantile of the return", scales=scale, colours=colours, step=True, dashed=True)
-    rule = alt.Chart(csv_data(["x"], [[tau]])).mark_rule(strokeDash=[4, 3]).encode(x=drawn.x)
+    rule = chart_of(["x"], [[tau]]).mark_rule(strokeDash=[4, 3]).encode(x=drawn.x)
     best = f"the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
     title = f"Within {rho_sign} = {rho:g} of τ {best}"
     return drawn.chart(title, f"Dashed line: τ = {tau:g}.", rule)

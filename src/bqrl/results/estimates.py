@@ -11,7 +11,7 @@ from typing import Any
 from bqrl.logs.estimate import Estimate
 from bqrl.planners.plan import Plan
 from bqrl.results import charts
-from bqrl.results.charts import altair, coloured, csv_data, joined, tips, with_charts, with_title
+from bqrl.results.charts import altair, chart_of, coloured, joined, tips, with_charts, with_title
 from bqrl.results.plans import policy_files
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
 from bqrl.results.words import PLAIN, Words, number, percent
@@ -152,13 +152,10 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
     far = high - low + 1.0  # an infinite end is drawn as the end of the axis
     rows = [[*row[:4], max(row[4], low - far), min(row[5], high + far)] for row in rows]
     columns = ("policy", "meaning", "interval", "value", "low", "high")
-    base = alt.Chart(csv_data(columns, rows, texts=columns[:3]))
-    base = base.encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
+    base = chart_of(columns, rows).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
     x = alt.X("value:Q", title=title, scale={"domain": [low, high], "clamp": True, "nice": False, "padding": 12})
     colour = coloured("meaning:N", COLOURS)
-    shown = tips(
-        ("policy:N", "policy"), ("value:Q", "value", ".6~g"), ("interval:N", "interval"), ("meaning:N", "meaning")
-    )
+    shown = tips("policy:N", ("value:Q", "value", ".6~g"), "interval:N", "meaning:N")
     chart = alt.layer(
         base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
         base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=shown),
@@ -184,15 +181,12 @@ def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]], word
         said += f" {MAX_ROWS} of {len(rows)} rows."
         others = sum(row[-1] == OTHER for row in rows)
         rows = [rows[i] for i in evenly(others, MAX_ROWS - len(rows) + others)] + rows[others:]
-    columns, texts = ("stage", "state", "action", "visits", "radius", "kind"), ("stage", "state", "action", "kind")
     stage = [] if estimate.mdp.stationary else [("stage:N", words.stage)]
-    points = alt.Chart(csv_data(columns, rows, texts)).mark_point(filled=True, size=45, opacity=0.7)
-    chart = points.encode(
+    points = chart_of(("stage", "state", "action", "visits", "radius", "kind"), rows)
+    chart = points.mark_point(filled=True, size=45, opacity=0.7).encode(
         x=alt.X("visits:Q", title="visits of the row", scale={"type": "log", "nice": False, "padding": 10}),
         y=alt.Y("radius:Q", title="l1 radius of its ball"),
         color=coloured("kind:N", {OTHER: charts.GREY, LIMITING: charts.RED}),
-        tooltip=tips(
-            *stage, ("state:N", "state"), ("action:N", "action"), ("visits:Q", "visits"), ("radius:Q", "radius", ".3~g")
-        ),
+        tooltip=tips(*stage, "state:N", "action:N", "visits:Q", ("radius:Q", "radius", ".3~g")),
     )
     return with_title(chart, "How well each row is known", said)

@@ -17,7 +17,7 @@ from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve, best_steps
 from bqrl.results import charts
-from bqrl.results.charts import Curve, altair, coloured, csv_data, lines, tips, with_title
+from bqrl.results.charts import Curve, altair, chart_of, coloured, lines, tips, with_title
 from bqrl.results.words import PLAIN, Words, number
 from bqrl.study.scores import evenly
 
@@ -92,7 +92,7 @@ def curve_chart(
     colours = dict(zip([one.label for one in curves], (charts.BLUE, charts.GREY, charts.BROWN), strict=False))
     titles = LEVEL_TITLE, words.axis("guaranteed return")
     drawn = lines(curves, *titles, scales=scales, colours=colours, step=True, dashed=True)
-    mark = alt.Chart(csv_data(["tau", "x", "y"], [[tau, tau, y] for tau, y in promises.items()]))
+    mark = chart_of(["tau", "x", "y"], [[tau, tau, y] for tau, y in promises.items()])
     mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
     side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
     text = mark.mark_text(**side, dy=14, fontWeight="bold", color=charts.RED, fontSize=12)
@@ -122,22 +122,23 @@ def law_chart(
     for tau, own in laws.items():
         for policy, law in (("best", own), ("risk-neutral", neutral)):
             rows += [] if law is None else [[tau, policy, *bar] for bar in _bars(law, edges, promises.get(tau))]
-    data = csv_data(["tau", "policy", "kind", "from", "to", "share"], rows, texts=("policy", "kind"))
+    colours = {BELOW: charts.ORANGE, REACHED: charts.BLUE} if promises else {REACHED: charts.BLUE}
     shown = [*edges.tolist(), *promises.values()]
     scale = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
     x = alt.X("from:Q", title=words.axis("return"), scale=scale)
-    bars = alt.Chart(data).transform_filter("datum.tau == tau && datum.policy == policy")
+    bars = chart_of(["tau", "policy", "kind", "from", "to", "share"], rows)
+    bars = bars.transform_filter("datum.tau == tau && datum.policy == policy")
     bars = bars.mark_bar(stroke=None, binSpacing=1).encode(
         x=x,
         x2="to:Q",
         y=alt.Y("sum(share):Q", title="share of runs", axis={"format": ".0~%"}),
-        color=coloured("kind:N", {BELOW: charts.ORANGE, REACHED: charts.BLUE}, bool(promises)),
+        color=coloured("kind:N", colours),
         order=alt.Order("kind:N", sort="ascending"),
         tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
     )
     layers, said = [bars], ""
     if promises:
-        line = alt.Chart(csv_data(["tau", "from"], list(promises.items()))).transform_filter("datum.tau == tau")
+        line = chart_of(["tau", "from"], list(promises.items())).transform_filter("datum.tau == tau")
         layers.append(line.mark_rule(color=charts.RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
         said += "Dashed line: the promise."
     said += " Returns are rounded down." if rounded else ""
@@ -214,8 +215,8 @@ def policy_chart(
         for s in places.tolist()
         if (total := float(share[h, s].sum())) > 0.0
     ]
-    data = csv_data(["tau", "policy", "h", "s", "a", "part", "met"], rows, texts=("policy", "s", "a"))
-    cells = alt.Chart(data).transform_filter("datum.policy == policy && (policy != 'best' || datum.tau == tau)")
+    cells = chart_of(["tau", "policy", "h", "s", "a", "part", "met"], rows)
+    cells = cells.transform_filter("datum.policy == policy && (policy != 'best' || datum.tau == tau)")
     names = [states[s] for s in places.tolist()]
     if 2 * sum(name.lstrip("-").replace(".", "", 1).isdigit() for name in names) > len(names):
         names.reverse()  # numbers grow upwards

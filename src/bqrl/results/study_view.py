@@ -11,7 +11,7 @@ import numpy as np
 
 from bqrl.planners.solve import guarantee_curve
 from bqrl.results import charts
-from bqrl.results.charts import Curve, Selector, altair, by_label, chosen, csv_data, lines, tips, with_title
+from bqrl.results.charts import Curve, Selector, altair, by_label, chart_of, chosen, lines, tips, with_title
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
 from bqrl.results.result import Result, chart_files
 from bqrl.results.study_words import QUICK, StudyWords
@@ -123,7 +123,7 @@ class StudyView(StudyWords):
         label, colour = by_label(labels, self.colours)
         colour.legend = None
         columns = ["level", "measure", "problem", "k", "value", "kind", "seed"]
-        base = alt.Chart(csv_data(columns, rows, texts=("kind", "seed"))).transform_filter(chosen(selectors))
+        base = chart_of(columns, rows).transform_filter(chosen(selectors))
         base = base.transform_calculate(line=label, sway="sin(datum.seed)")  # that dots of equal values stay apart
         y = alt.Y("line:N", title=None, sort=labels, axis={"labelLimit": 170})
         x = alt.X("value:Q", title=self.words.axis("cumulative measure at the end"), scale=SYMLOG)
@@ -135,7 +135,7 @@ class StudyView(StudyWords):
             color=colour,
             shape=alt.Shape("kind:N", title=None, scale=shapes, legend={"symbolFillColor": charts.GREY}),
             size=alt.condition(f"datum.kind == '{PUBLISHED}'", alt.value(150), alt.value(40)),
-            tooltip=tips(("line:N", "learner"), ("kind:N", "kind"), ("seed:N", "seed"), ("value:Q", "value", ".5~g")),
+            tooltip=tips(("line:N", "learner"), "kind:N", "seed:N", ("value:Q", "value", ".5~g")),
         )  # fmt: skip
         means = base.transform_filter(f"datum.kind == '{SEED}'").mark_tick(thickness=2.5, size=20)
         means = means.encode(x=alt.X("mean(value):Q"), y=y, color=colour)
@@ -163,7 +163,7 @@ class StudyView(StudyWords):
         for (k, key), tau in product(enumerate(self.labels), self.spec.levels):
             rows += [[k, tau, tau + 0.011 * (k - middle), promise] for promise in self.promises_of(key, tau)]
         label, colour = by_label(list(self.labels.values()), self.colours, symbol="circle")
-        dots = altair().Chart(csv_data(["k", "tau", "x", "y"], rows)).transform_calculate(line=label)
+        dots = chart_of(["k", "tau", "x", "y"], rows).transform_calculate(line=label)
         shown = tips(("line:N", "learner"), ("tau:Q", "level"), ("y:Q", "promise"))
         points = dots.mark_point(filled=True, size=50, opacity=0.8)
         points = points.encode(x=drawn.x, y=drawn.y, color=colour, tooltip=shown)
@@ -183,6 +183,6 @@ class StudyView(StudyWords):
         selectors, scales = [Selector("search", "learner", names)], {"x": {"type": "log"}, "y": SYMLOG}
         y_title = self.words.axis(f"mean cumulative {self.measure_name(self.spec.measures[0])}")
         drawn = lines(curves, "tuned parameter", y_title, selectors=selectors, scales=scales, points=True)
-        ring = altair().Chart(csv_data(["search", "x", "y"], best)).transform_filter(chosen(selectors))
+        ring = chart_of(["search", "x", "y"], best).transform_filter(chosen(selectors))
         ring = ring.mark_point(size=160, color=charts.BLUE, strokeWidth=2).encode(x=drawn.x, y=drawn.y)
         return drawn.chart(verdicts, "Means over the validation seeds. Ring: the winner.", ring)

@@ -104,11 +104,14 @@ def mdp_view(mdp: MDP) -> Any:
         if probability.size:
             rows.append([mdp.state_label(s), mdp.action_label(a), float(probability @ reward)])
     axis, scale, legend = {"labelLimit": 110, "labelOverlap": True}, {"scheme": "viridis"}, {"orient": "right"}
-    chart = alt.Chart(charts.csv_data(["state", "action", "reward"], rows, texts=("state", "action"))).mark_rect()
-    chart = chart.encode(
-        x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axis, "labelAngle": 0}),
-        y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axis),
-        color=alt.Color("reward:Q", title=Words.of(mdp).axis("reward"), scale=scale, legend=legend),
+    chart = (
+        charts.chart_of(["state", "action", "reward"], rows)
+        .mark_rect()
+        .encode(
+            x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axis, "labelAngle": 0}),
+            y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axis),
+            color=alt.Color("reward:Q", title=Words.of(mdp).axis("reward"), scale=scale, legend=legend),
+        )
     )
     note = f"{len(states)} of {mdp.S} states." if len(states) < mdp.S else ""
     return charts.with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
