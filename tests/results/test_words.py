@@ -18,7 +18,6 @@ from bqrl.results.words import (
     number,
     order_of,
     percent,
-    promised,
     runs,
 )
 from bqrl.study.scores import Experiment
@@ -298,12 +297,19 @@ def test_the_largest_return_leads():
 def test_runs_are_compared_with_the_best_policy_and_with_random_play():
     words, get = Words(title="x", unit="EUR"), "In 9 of 10 runs you get at least"
     others = "10 EUR from the best policy and 2 EUR from random play"
-    one = document(("A", 9.0, 1))
-    assert promised(one, words) == f"{get} 9 EUR from the final policies of A (mean over 1 seed), {others}"
-    assert learned(one, "A leads", words) == f"{promised(one, words)}. A leads."
-    several = document(("A", 9.0, 3), ("B", 9.5, 3), ("C", 9.5, 3))
-    assert promised(several, words) == f"{get} 9.5 EUR from the final policies of B and C (mean over 3 seeds), {others}"
-    near = promised(document(("A", 9.99999, 1)), words)
+
+    def promised(*learners, **changes):
+        said = learned(document(*learners, **changes), "A leads", words)
+        assert said.endswith(". A leads.")
+        return said.removesuffix(". A leads.")
+
+    assert promised(("A", 9.0, 1)) == f"{get} 9 EUR from the final policies of A (mean over 1 seed), {others}"
+    several = promised(("A", 9.0, 3), ("B", 9.5, 3), ("C", 9.5, 3))
+    assert several == f"{get} 9.5 EUR from the final policies of B and C (mean over 3 seeds), {others}"
+    negative = promised(("A", -41.5, 2), best=BEST | {"quantile": -25.0}, random=-60.0)
+    shown = "-41.5 EUR from the final policies of A (mean over 2 seeds), -25 EUR from the best policy"
+    assert negative == f"{get} {shown} and -60 EUR from random play"  # once "a promise of -41.5 of -25"
+    near = promised(("A", 9.99999, 1))
     assert near.startswith(f"{get} 9.99999 EUR from ")  # not called 10, which is what the best policy gives
 
 

@@ -23,7 +23,7 @@ from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learne
 from bqrl.results.plans import LEVEL_FILES, in_one_line, policy_files
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
 from bqrl.results.views import experiment_view
-from bqrl.results.words import Words, learned, order_of, promised
+from bqrl.results.words import Words, learned, order_of
 from bqrl.results.words import runs as runs_of
 from bqrl.study.scores import Experiment, late_return
 from bqrl.study.tables import level_name
@@ -228,9 +228,9 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
 def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, Any]:
     """The charts of runs by name: promises and gaps, or returns where no law is known."""
     experiment, words, best = found.experiment, found.words, document["best"]
-    y_title, title, references = "mean return", order_of(experiment, words=words), list[tuple[str, float]]()
+    y_title, title, references = "mean return", "Realised returns", list[tuple[str, float]]()
     if best is not None:
-        y_title, title = f"return reached in {runs_of(experiment.tau)}", promised(document, words)
+        y_title, title = f"return reached in {runs_of(experiment.tau)}", "What the policies in force promise"
         references = [(_best_name(document), best["quantile"]), ("random play", document["random"]["quantile"])]
     curves = []
     for label, runs in experiment.records.items():
@@ -248,4 +248,5 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
     )
     if best is None:
         return {"returns": chart}
-    return {"promises": chart, "gaps": experiment_view(experiment, "gap", words=words)}
+    cost = f"What learning costs: the {experiment.measure_name('gap')}, summed over the episodes"
+    return {"promises": chart, "gaps": experiment_view(experiment, "gap", words=words, title=cost)}

@@ -215,23 +215,21 @@ def order_of(experiment: Experiment, measure: str | None = None, words: Words = 
     return ", ".join([said, *texts[first + 1 : first + 2]])
 
 
-def promised(document: Mapping[str, Any], words: Words) -> str:
-    """What the learners that end best, the best policy and random play promise; `document` is that of their runs."""
-    ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
-    most, seeds = max(ends.values()), counted("seed", len(document["learners"][0]["runs"]))
-    promises = apart(most, document["best"]["quantile"], document["random"]["quantile"])
-    own, best, chance = map(words.amount, promises)
-    leaders = f"{listed([label for label, end in ends.items() if _equal(end, most)])} (mean over {seeds})"
-    sources = f"{own} from the final policies of {leaders}, {best} from the best policy and {chance} from random play"
-    return f"In {runs(document['tau'])} you get at least {sources}"
-
-
 def learned(document: Mapping[str, Any], order: str, words: Words) -> str:
-    """What was reached, as `promised` and `order` say, and how exact that is."""
+    """What the learners that end best, the best policy and random play promise, the `order`, and how exact that is.
+
+    `document` is that of the learners' runs.
+    """
     best = document["best"]
     if best is None:
         return f"{order}. {UNKNOWN}"
-    return f"{promised(document, words)}. {order}. {words.bracket(best['error'], best['score_error'])}".rstrip()
+    ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
+    most, seeds = max(ends.values()), counted("seed", len(document["learners"][0]["runs"]))
+    own, top, chance = map(words.amount, apart(most, best["quantile"], document["random"]["quantile"]))
+    leaders = f"{listed([label for label, end in ends.items() if _equal(end, most)])} (mean over {seeds})"
+    sources = f"{own} from the final policies of {leaders}, {top} from the best policy and {chance} from random play"
+    bracket = words.bracket(best["error"], best["score_error"])
+    return f"In {runs(document['tau'])} you get at least {sources}. {order}. {bracket}".rstrip()
 
 
 def _equal(x: float, y: float) -> bool:
