@@ -104,28 +104,22 @@ def mdp_view(mdp: MDP) -> Any:
         if probability.size:
             rows.append([mdp.state_label(s), mdp.action_label(a), float(probability @ reward)])
     axis, scale, legend = {"labelLimit": 110, "labelOverlap": True}, {"scheme": "viridis"}, {"orient": "right"}
-    chart = (
-        charts.chart_of(["state", "action", "reward"], rows)
-        .mark_rect()
-        .encode(
-            x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axis, "labelAngle": 0}),
-            y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axis),
-            color=alt.Color("reward:Q", title=Words.of(mdp).axis("reward"), scale=scale, legend=legend),
-        )
+    cells = charts.chart_of(["state", "action", "reward"], rows).mark_rect()
+    chart = cells.encode(
+        x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axis, "labelAngle": 0}),
+        y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axis),
+        color=alt.Color("reward:Q", title=Words.of(mdp).axis("reward"), scale=scale, legend=legend),
     )
-    note = f"{len(states)} of {mdp.S} states." if len(states) < mdp.S else ""
+    note = f"{len(states)} of {mdp.S} states, {len(actions)} of {mdp.A} actions."
     return charts.with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
 
 
 def policy_view(policy: Policy) -> Any | None:
     """Map of the actions by stage and state; None for labels, which have no such map."""
-    table, note = _actions(policy), "States and actions by number."
+    table, states = _actions(policy), evenly(policy.S, MAX_CELLS)
     if table is None:
         return None
-    if not isinstance(policy, MarkovPolicy):
-        note += " Shown: what is played while nothing has been earned."
-    states = evenly(policy.S, MAX_CELLS)
-    note += f" {states.size} of {policy.S} states." if states.size < policy.S else ""
+    note = f"What is played while nothing has been earned; {states.size} of {policy.S} states, by number."
     played = np.eye(int(table.max()) + 1)[table[:, states]]
     names = [str(s) for s in states.tolist()]
     return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note, visits=False)
