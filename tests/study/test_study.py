@@ -184,9 +184,7 @@ def test_a_study_of_another_problem_speaks_of_its_states_and_actions(tmp_path):
     header, rows = read_table(tmp_path / "out" / "two_roads_tau0p3_SARSA_final_policy.csv")
     assert header == ["state", "stage_1", "stage_2", "stage_3"]
     assert [row[0] for row in rows] == ["0", "1"]
-    assert {"figure1_tau0p3", "final_policy_tau0p3", "every_measure", "seeds", "promises", "return_laws"} == set(
-        result.charts
-    )
+    assert {"figure1_tau0p3", "final_policy_tau0p3", "every_measure", "seeds", "promises"} == set(result.charts)
     text = page(result).split('<script type="application/json"')[0]
     text += "".join(f"{spec['title']} {spec.get('usermeta')}" for spec in result.charts.values())
     for word in ("offer", "Stop", "Continue", "sold", "the paper"):
