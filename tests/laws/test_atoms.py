@@ -32,10 +32,16 @@ def test_support_is_sorted_and_merged_and_zero_atoms_are_dropped():
 
 
 def test_values_further_apart_than_the_tolerance_stay_apart():
-    assert len(Law([1.0, 1.0 + 4e-12], [0.5, 0.5])) == 2
-    assert len(Law([1e6, 1e6 + 4e-7], [0.5, 0.5])) == 1
-    assert len(Law([0.0, 5e-13, 1.0], [0.25, 0.25, 0.5])) == 2
-    assert len(Law([0.0, 5e-13], [0.5, 0.5])) == 2  # the tolerance is relative to the values of a small law
+    assert len(Law([1.0, 1.0 + 4e-13], [0.5, 0.5])) == 2
+    assert len(Law([1e6, 1e6 + 4e-8], [0.5, 0.5])) == 1
+    assert len(Law([0.0, 5e-14, 1.0], [0.25, 0.25, 0.5])) == 2
+    assert len(Law([0.0, 5e-14], [0.5, 0.5])) == 2  # the tolerance is relative to the values of a small law
+
+
+def test_a_chain_of_close_values_is_not_one_value():
+    law = Law(1e13 + np.arange(1000.0), np.full(1000, 1e-3))
+    assert law.mean() == pytest.approx(1e13 + 499.5, abs=2.0)
+    assert abs(law.quantile(0.5) - (1e13 + 499.0)) <= 1.0
 
 
 def test_exact_probabilities_stay_untouched_and_others_are_rescaled():

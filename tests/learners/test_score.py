@@ -176,3 +176,18 @@ def test_an_optimum_comes_back_from_its_arrays():
     with pytest.raises(FileFormatError, match="must have one entry per point, got") as caught:
         Optimum.from_arrays(one.arrays() | {"optimum_shortfall": one.shortfall[1:]})
     assert caught.value.column == "optimum_shortfall"
+
+
+@pytest.mark.parametrize("tiny", [1e-9, 1e-10, 1e-11, -1e-9])
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+def test_returns_that_nearly_coincide_are_scored_at_their_own_point(tiny, discount):
+    rows = [(0, 0, 0, 0.5, -5.0), (0, 0, 0, 0.5, 0.0), (0, 1, 0, 0.5, tiny), (0, 1, 0, 0.5, -1.0)]
+    mdp = MDP(rows, horizon=9, discount=discount)
+    record = bqrl.learn(mdp, "psrl", 0.5, 5, 1, progress=False)
+    assert record.gap().min() >= -1e-6 - record.score_error
+    for policy in (record.final_policy, best_mean(mdp)[1]):
+        scorer, law = Scorer(mdp), evaluate(mdp, policy)
+        scored = bqrl.Law(scorer.points, scorer.law(policy))
+        for tau in (0.05, 0.3, 0.5, 0.9):
+            assert scored.quantile(tau) == pytest.approx(law.quantile(tau), abs=1e-6 + scorer.error)
+        assert scored.mean() == pytest.approx(law.mean(), abs=1e-6 + scorer.error)

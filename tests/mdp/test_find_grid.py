@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from oracles import achievable_laws, small_mdps
+from oracles import achievable_laws, best_objective, small_mdps
 
 import bqrl
 from bqrl import MDP
@@ -92,7 +92,7 @@ def test_rounding_moves_returns_in_one_direction_by_at_most_its_error(mdp, disco
     for h in range(mdp.H):
         reward = worth[h] * mdp.stage(h).reward
         as_counted = (found.offset[h] - found.offset[h + 1]) + found.stage_units(mdp, h) * found.step
-        moved = reward - as_counted
+        moved = (reward - as_counted)[np.repeat(mdp.reachable[h], np.diff(mdp.stage(h).row_start[:: mdp.A]))]
         assert np.all(moved <= 1e-9) if up else np.all(moved >= -1e-9)
     assert found.error <= mdp.H * found.step + 1e-9
 
@@ -109,3 +109,54 @@ def test_huge_rewards_that_no_policy_meets_do_not_overflow():
     mdp = MDP(rows, horizon=3, discount=0.9, start=0)
     found = bqrl.solve(mdp, 0.5, points=200)
     assert found.value <= 2.71 <= found.upper + 1e-9
+
+
+GAME = [(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 2.0), (0, 1, 0, 0.5, 0.3), (0, 1, 0, 0.5, 5.0)]
+
+
+@pytest.mark.parametrize("reward", [1e7, -1e12, -1e15, -1e16, 1e290])
+@pytest.mark.parametrize("options", [{}, {"points": 50}, {"beta": 0.1}])
+@pytest.mark.parametrize("discount", [1.0, 0.95])
+def test_rewards_of_unreachable_states_change_no_plan(reward, options, discount):
+    alone = bqrl.solve(MDP(GAME, horizon=3, discount=discount), 0.3, **options)
+    beside = bqrl.solve(MDP([*GAME, (1, 0, 1, 1.0, reward)], horizon=3, discount=discount), 0.3, **options)
+    assert (beside.value, beside.upper, beside.exact) == (alone.value, alone.upper, alone.exact)
+    assert beside.law.equals(alone.law, tol=0.0)
+
+
+def test_an_unreachable_state_changes_no_stage_of_a_staged_problem():
+    rows = [(0, 0, 0, 0, 0.6, 3e-9), (0, 0, 0, 0, 0.4, 1e-9), (1, 0, 0, 0, 1.0, 1e9)]  # stage, state, action, ...
+    beside = MDP([*rows, (0, 1, 0, 1, 1.0, 0.0), (1, 1, 0, 1, 1.0, 0.0)], discount=0.5)
+    for mdp in (MDP(rows, discount=0.5), beside):
+        assert bqrl.solve(mdp, 0.5).value == pytest.approx(5e8, rel=1e-12)
+
+
+def test_a_policy_beside_an_unreachable_state_can_be_saved(tmp_path):
+    mdp = MDP([(0, 0, 0, 1.0, 1.0), (1, 0, 1, 1.0, 5.0)], horizon=2)
+    policy = bqrl.solve(mdp, 0.3, points=9).policy
+    bqrl.save(policy, tmp_path / "policy.npz")
+    assert bqrl.evaluate(mdp, bqrl.load(tmp_path / "policy.npz")).quantile(0.3) == 2.0
+
+
+@pytest.mark.parametrize("loss", [-1e10, -1e12, -1e14])
+def test_a_rare_huge_loss_leaves_every_bracket_valid(loss):
+    rows = [(0, 0, 0, 0.499, 1.0), (0, 0, 0, 0.5, 2.0), (0, 0, 0, 0.001, loss), *GAME[2:]]
+    plan = bqrl.solve(MDP(rows, horizon=1), 0.3)
+    assert plan.value <= 1.0 <= plan.upper
+
+
+def test_an_action_that_is_never_worth_it_blurs_no_other_return():
+    rewards = np.random.default_rng(6).random(4).tolist()
+    rows = [(0, a, 0, 0.5, rewards[2 * a + i]) for a in (0, 1) for i in (0, 1)]
+    laws = achievable_laws(MDP(rows, horizon=3, discount=0.95))
+    expected = float(best_objective(laws, Fraction(3, 10)))
+    plan = bqrl.solve(MDP([*rows, (0, 2, 0, 1.0, -1e10)], horizon=3, discount=0.95), 0.3)
+    assert plan.value == pytest.approx(expected, abs=1e-4)  # 1e-14 of the largest reward
+
+
+def test_a_large_constant_in_every_reward_shifts_the_plan_alone():
+    rows = [(0, 0, 0, 0.5, -1.0), (0, 0, 0, 0.5, 2.0), (0, 1, 0, 0.5, 0.0), (0, 1, 0, 0.5, 1.0)]
+    plan = bqrl.solve(MDP(rows, horizon=15), 0.4)
+    for c in (1e9, 1e11):
+        moved = bqrl.solve(MDP([(*row[:4], row[4] + c) for row in rows], horizon=15), 0.4)
+        assert (moved.value - 15 * c, moved.upper - 15 * c) == (plan.value, plan.upper)

@@ -10,7 +10,7 @@ from bqrl.kernels.tolerance import MASS_TOL, SUM_TOL
 
 FloatArray = NDArray[np.float64]
 
-VALUE_TOL = 1e-12  # values closer than this, relative to the value or to min(1, size of the law), are the same value
+VALUE_TOL = 1e-13  # values closer than this, relative to the value or to min(1, size of the law), are the same value
 EXACT_TOL = 4 * np.finfo(np.float64).eps  # a sum this close to 1 is left untouched
 
 
@@ -67,8 +67,16 @@ def masses_of(given: ArrayLike, name: str) -> FloatArray:
 
 
 def merged(x: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return increasing values and their masses; the masses of equal neighbours are added."""
+    """Return increasing values and their masses; values equal to the first of their group are one value."""
     order = np.argsort(x, kind="stable")
     x, p = x[order], p[order]
-    new = np.concatenate(([True], np.diff(x) > VALUE_TOL * np.maximum(smallest_scale(x), np.abs(x[1:]))))
-    return (x, p) if new.all() else (x[new], np.add.reduceat(p, np.flatnonzero(new)))
+    apart = VALUE_TOL * np.maximum(smallest_scale(x), np.abs(x))
+    starts = np.flatnonzero(np.r_[True, np.diff(x) > apart[1:]])
+    ends = np.r_[starts[1:], x.size] - 1
+    if np.any(x[ends] - x[starts] > apart[ends]):  # a chain of neighbours that are equal, but not to the first
+        first = [0]
+        for i in range(1, x.size):
+            if x[i] - x[first[-1]] > apart[i]:
+                first.append(i)
+        starts = np.array(first)
+    return (x, p) if starts.size == x.size else (x[starts], np.add.reduceat(p, starts))

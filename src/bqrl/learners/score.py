@@ -123,8 +123,10 @@ class Scorer:
         self.error = max(self.error, rounding + placing)
         mass = np.zeros(self.points.size)
         slack = NOISE * size_of(self.points)
-        if self.grid.exact:  # a value between two points is a return rounded down
-            place = self.grid.column(0, found.values, 0)
+        if self.grid.exact and rounding == 0.0:  # up to rounding, each value is a point
+            place = np.searchsorted((self.points[1:] + self.points[:-1]) / 2.0, found.values)
+        elif self.grid.exact:  # a value between two points is a return rounded down
+            place = np.minimum(self.grid.column(0, found.values, 0), self.points.size - 1)
         else:
             place = np.maximum(np.searchsorted(self.points, found.values + slack, side="right") - 1, 0)
         np.add.at(mass, place, found.probabilities)

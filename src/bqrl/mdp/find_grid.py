@@ -37,7 +37,7 @@ def grid(mdp: MDP, max_points: int = MAX_POINTS, max_set: int = MAX_SET) -> Latt
 @per_structure
 def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Lattice | None:
     """Return the uniform grid on the step of the rewards, or None if they have none or it exceeds `max_points`."""
-    rewards = _distinct_rewards(mdp)
+    rewards = distinct_rewards(mdp)
     noise = _noise(rewards)
     found = reward_step(rewards) if mdp.discount == 1.0 else None
     if found is None:
@@ -45,7 +45,7 @@ def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Lattice | None:
     base, step = found
     if mdp.H * noise > 0.01 * float(step) or not _sums_fit(mdp, rewards, float(base), float(step)):
         return None
-    units = np.rint((mdp.reward - float(base)) / float(step)).astype(np.int64)
+    units = np.rint((_collected(mdp, mdp.reward) - float(base)) / float(step)).astype(np.int64)
     lowest, size = _extent(mdp, units)
     if size[0] > max_points:
         return None
@@ -77,13 +77,13 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
     """
     if fewer_than is not None:
         max_points = min(max_points, int(fewer_than[0]))
-    rewards = _distinct_rewards(mdp)
+    rewards = distinct_rewards(mdp)
     if rewards.size > max_points or max_points < 1 or mdp.successor.size * mdp.H > MAX_SET_WORK:
         return None
     noise = _noise(rewards)
     distinct = apart(rewards, noise)
-    units = np.searchsorted(distinct, mdp.reward + noise, side="right") - 1
-    rounding = ROUNDING * mdp.H * max(noise / NOISE, float(np.abs(rewards).max()))
+    units = np.searchsorted(distinct, _collected(mdp, mdp.reward) + noise, side="right") - 1
+    rounding = sum_error(mdp.H) * max(noise / NOISE, float(np.abs(rewards).max()))
     if np.any(np.diff(np.union1d(distinct, 0.0)) < 4.0 * rounding):
         return None  # sums would not distinguish these rewards
     sets = _backward_sets(mdp, distinct, units, rounding, max_points, fewer_than)
@@ -131,6 +131,7 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
         reward = reward * np.repeat(factor, per_stage)[None, :]
     elif len(reward) > 1 or mdp.discount < 1.0:
         reward = reward * factor[:, None]
+    reward = _collected(mdp, reward)
     floor_of = np.array([part.min() for part in _stage_slices(mdp, reward)])
     base = (
         np.repeat(floor_of, per_stage)[None, :]
@@ -138,9 +139,8 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
         else (floor_of if len(reward) > 1 else floor_of[:1])[:, None]
     )
     above = reward - base
-    step = max(_spread(mdp, above), _noise(_distinct_rewards(mdp))) / points
-    steps = whole_steps(reward, base, step, up=up)
-    units = np.clip(steps, -(2.0**62), 2.0**62).astype(np.int64)  # rewards of unreachable rows may be huge
+    step = max(_spread(mdp, above), _noise(distinct_rewards(mdp))) / points
+    units = whole_steps(reward, base, step, up=up).astype(np.int64)
     moved = np.abs(above - units * step)
     if flat_stages:
         worst = np.maximum.reduceat(moved[0], mdp.row_start[:: mdp.S * mdp.A][:-1])
@@ -211,12 +211,34 @@ def _nearest_fraction(x: float, noise: float) -> Fraction | None:
     return near if abs(float(near) - x) <= noise else None
 
 
+def sum_error(H: int) -> float:
+    """Return the largest difference by rounding between two equal sums of H rewards, relative to the largest reward."""
+    return H * min(ROUNDING, max(H, 4) * 2.0**-51)
+
+
 @per_structure
-def _distinct_rewards(mdp: MDP) -> FloatArray:
-    """Return the distinct rewards of the actions that exist, increasing."""
-    if mdp.row_reward is not None:
-        return np.unique(mdp.row_reward[np.broadcast_to(mdp.available, mdp.row_reward.shape)])
-    return np.unique(mdp.reward.ravel())
+def distinct_rewards(mdp: MDP) -> FloatArray:
+    """Return the distinct rewards of the actions that exist in reachable states, increasing."""
+    if mdp.row_reward is None:
+        return np.unique(_collected(mdp, mdp.reward))
+    met = mdp.reachable[:-1] if len(mdp.row_reward) > 1 else mdp.reachable[:-1].any(axis=0, keepdims=True)
+    return np.unique(mdp.row_reward[np.broadcast_to(mdp.available & met[:, :, None], mdp.row_reward.shape)])
+
+
+def _collected(mdp: MDP, reward: FloatArray) -> FloatArray:
+    """Return the rewards with those of unreachable states, which no path collects, replaced by the least of their stage."""
+    met, starts = mdp.reachable[:-1], mdp.row_start[:: mdp.A]
+    if mdp.stationary:
+        met = met if len(reward) > 1 else met.any(axis=0, keepdims=True)
+    else:
+        met = met.reshape(1, -1)
+    met = np.repeat(met, np.diff(starts), axis=1)
+    if met.all():
+        return reward
+    found = np.where(met, reward, np.inf)
+    for part in _stage_slices(mdp, found):
+        part[part == np.inf] = part.min()
+    return found
 
 
 def _stage_slices(mdp: MDP, per_outcome: np.ndarray) -> Sequence[np.ndarray]:

@@ -374,7 +374,7 @@ def whole_steps(worth: Any, base: Any, step: float, *, up: bool) -> FloatArray:
     ratio = (worth - base) / step
     snapped = np.rint(ratio)
     noise = 2.0**-50 * np.maximum(np.abs(worth), np.abs(base)) / step
-    near = np.abs(ratio - snapped) <= 1e-12 * np.abs(ratio) + np.minimum(noise, 0.1)
+    near = np.abs(ratio - snapped) <= 2.0**-49 * np.abs(ratio) + np.minimum(noise, 0.1)
     return np.where(near, snapped, np.ceil(ratio) if up else np.floor(ratio))
 
 

@@ -31,7 +31,7 @@ from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Law, size_of
 from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.derived import per_model
-from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, grid, rounded
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, distinct_rewards, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
@@ -166,8 +166,9 @@ def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
 
 def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) -> Law | None:
     """Return the law on this policy's own returns; None if there are too many, or if rounding could merge rewards."""
-    size = size_of(mdp.reward) * mdp.H
-    closest = float(np.diff(np.union1d(mdp.reward, 0.0)).min(initial=size))
+    rewards = distinct_rewards(mdp)
+    size = size_of(rewards) * mdp.H
+    closest = float(np.diff(np.union1d(rewards, 0.0)).min(initial=size))
     if closest < 4.0 * ROUNDING * size or np.count_nonzero(mdp.mu) > max_atoms:
         return None
     unit = min(1e-11 * size, closest / 4.0)  # sums closer than this are equal

@@ -14,6 +14,7 @@ import numpy as np
 
 from bqrl.laws.law import Law, size_of
 from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.find_grid import distinct_rewards
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy
 from bqrl.mdp.stage import Stage
@@ -26,7 +27,7 @@ TIE_TOL = 1e-12  # means this close, relative to the best or to the largest rewa
 
 def best_mean(mdp: MDP) -> tuple[float, MarkovPolicy]:
     """The largest mean return and a policy that attains it; among equally good actions the lowest index."""
-    value, size = np.zeros(mdp.S), size_of(mdp.reward)
+    value, size = np.zeros(mdp.S), size_of(distinct_rewards(mdp))
     actions = np.zeros((mdp.H, mdp.S), np.int64)
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)

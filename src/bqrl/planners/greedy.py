@@ -25,7 +25,7 @@ from bqrl.errors import GridError
 from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.derived import per_structure
-from bqrl.mdp.find_grid import grid
+from bqrl.mdp.find_grid import distinct_rewards, grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, action_dtype
@@ -163,7 +163,7 @@ def _layout(mdp: MDP, columns: Grid) -> _Layout:
         cell_start=cell_start, drops=drops, bases=points[:-1, 0] - points[1:, 0] - drops * columns.step,
         step=columns.step, points=points, size=columns.size, mu=mdp.mu,
     )  # fmt: skip
-    return _Layout(grid=columns, scale=size_of(points[0]), tie=TIE * size_of(mdp.reward), stages=stages)
+    return _Layout(grid=columns, scale=size_of(points[0]), tie=TIE * size_of(distinct_rewards(mdp)), stages=stages)
 
 
 def _common(mdp: MDP, columns: Grid) -> BoolArray:
