@@ -160,3 +160,4 @@ def test_a_large_constant_in_every_reward_shifts_the_plan_alone():
     for c in (1e9, 1e11):
         moved = bqrl.solve(MDP([(*row[:4], row[4] + c) for row in rows], horizon=15), 0.4)
         assert (moved.value - 15 * c, moved.upper - 15 * c) == (plan.value, plan.upper)
+        assert len(moved.law) == len(plan.law)

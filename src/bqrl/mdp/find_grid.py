@@ -221,7 +221,7 @@ def distinct_rewards(mdp: MDP) -> FloatArray:
     """Return the distinct rewards of the actions that exist in reachable states, increasing."""
     if mdp.row_reward is None:
         return np.unique(_collected(mdp, mdp.reward))
-    met = mdp.reachable[:-1] if len(mdp.row_reward) > 1 else mdp.reachable[:-1].any(axis=0, keepdims=True)
+    met = mdp.reachable[:-1] if len(mdp.row_reward) > 1 else np.any(mdp.reachable[:-1], axis=0)[None]
     return np.unique(mdp.row_reward[np.broadcast_to(mdp.available & met[:, :, None], mdp.row_reward.shape)])
 
 
@@ -229,7 +229,7 @@ def _collected(mdp: MDP, reward: FloatArray) -> FloatArray:
     """Return the rewards with those of unreachable states, which no path collects, replaced by the least of their stage."""
     met, starts = mdp.reachable[:-1], mdp.row_start[:: mdp.A]
     if mdp.stationary:
-        met = met if len(reward) > 1 else met.any(axis=0, keepdims=True)
+        met = met if len(reward) > 1 else np.any(met, axis=0)[None]
     else:
         met = met.reshape(1, -1)
     met = np.repeat(met, np.diff(starts), axis=1)
