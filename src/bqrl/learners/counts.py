@@ -103,7 +103,7 @@ class Counts:
         if h < self.structure.H:
             s, a, s_next = int(episode.states[h]), int(episode.actions[h]), int(episode.states[h + 1])
             raise EpisodeError(
-                f"stage {h}: expected a possible successor of action {a} in state {s}, got state {s_next}; extend the support",
+                f"stage {h + 1}: expected a possible successor of action {a} in state {s}, got state {s_next}; extend the support",
                 step=h, value=s_next,
             )  # fmt: skip
 

@@ -294,9 +294,9 @@ class _Listed:
 
     def _stage(self, given: Any) -> int:
         if self.pooled:
-            raise wrong("known", given, "not name stages if stationary=True", f"stage {given!r}", remedy="drop them")
+            raise wrong("known", given, "not name stages if stationary=True", f"h={given!r}", remedy="drop them")
         if isinstance(given, bool) or not 0 <= given < self.H:
-            raise wrong("known", given, f"name stages from 0 to {self.H - 1}", f"stage {given!r}")
+            raise wrong("known", given, f"give stages as h from 0 to {self.H - 1}", f"h={given!r}")
         return int(given)
 
 
