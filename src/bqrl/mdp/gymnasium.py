@@ -112,7 +112,9 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
             return None
         if self._state < 0:
             return self._played
-        return f"{self._stage} of {self.mdp.H} stages played, state {self.mdp.state_label(self._state)} ({self._played})"
+        return (
+            f"{self._stage} of {self.mdp.H} stages played, state {self.mdp.state_label(self._state)} ({self._played})"
+        )
 
     def _info(self) -> dict[str, Any]:
         mask = self._mask(self._stage, self._state)
