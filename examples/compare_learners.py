@@ -32,7 +32,7 @@ def main(tau: float, episodes: int, seeds: int, out: Path | None, quick: bool) -
         episodes, seeds = min(episodes, 60), 1
     mdp = bqrl.envs.make("AssetSelling", distribution="geometric")  # not the uniform rows that learners start from
     best = bqrl.guarantee_curve(mdp)(tau)
-    print(f"{episodes} episodes, {seeds} seeds; best {tau:g}-quantile {best:.4f}\n")
+    print(f"{episodes} episodes, {seeds} seed{'' if seeds == 1 else 's'}; best {tau:g}-quantile {best:.4f}\n")
     print(f"{'':<26}{'cumulative gap':>16}{'regret of the mean':>20}{'final quantile':>16}")
     learners = [(name, learner, params) for name, (learner, params) in LEARNERS.items()]
     experiment = bqrl.compare(mdp, learners, tau, episodes, seeds=range(1, seeds + 1), workers=1)

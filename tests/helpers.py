@@ -4,6 +4,7 @@ and the data of a chart."""
 import csv
 import io
 import json
+from fnmatch import fnmatchcase
 from html.parser import HTMLParser
 
 import gymnasium as gym
@@ -49,6 +50,11 @@ def assert_refused(answer, phrase):
 
 def strict(text):
     return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def not_announced(names, patterns):
+    """The names of files that match none of the patterns."""
+    return {name for name in names if not any(fnmatchcase(name, pattern) for pattern in patterns)}
 
 
 class Checked(HTMLParser):

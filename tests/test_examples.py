@@ -35,6 +35,7 @@ def test_example_runs(example, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+    assert not re.search(r"\b1 (seeds|episodes)\b", done.stdout)
     assert not done.stderr
 
 

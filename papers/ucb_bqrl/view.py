@@ -16,14 +16,14 @@ from pydantic import Field
 from bqrl.learners.record import Record
 from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.greedy import plan_greedy
-from bqrl.results.charts import BLUE, RED, altair, csv_data, lines
+from bqrl.results.charts import BLUE, RED, chart_of, lines
 from bqrl.results.plan_charts import Steps
 from bqrl.results.result import Table
 from bqrl.results.study_view import StudyView
-from bqrl.results.words import fixed
+from bqrl.results.words import fixed, sentence
 from bqrl.study.scores import MEASURES
 from bqrl.study.settings import Level, Settings, read_settings
-from bqrl.study.study import Study
+from bqrl.study.study import Final, Study
 from bqrl.study.tables import shown_states
 from bqrl.theory.hard import quantile_jumps
 
@@ -32,9 +32,10 @@ ERRORS = 2.0  # standard errors that the variation between seeds may explain
 VERDICTS = {
     "equal": "equal in all printed digits",
     "chance": "within two standard errors of what our seeds give",
-    "apart": "further away than that",
+    "apart": "further away than chance explains",
     "none": "without a number of ours",
 }
+QUICK = "A quick run with fewer episodes than in print: the two numbers are not comparable."
 COLUMNS = "where level what label printed ours ours_std difference further_mean further_std reason".split()
 TITLES = {
     "level": "τ", "label": "learner", "ours_std": "standard deviation", "further_mean": "further seeds, mean",
@@ -68,7 +69,7 @@ class View(StudyView):
 
     state_title = "offer"
     numbers = True  # 1 = Continue, 0 = Stop: what the paper's figure code reads
-    own_tables, own_charts = ("printed_numbers",), ("quantile_jumps",)
+    table_names, chart_names = [*StudyView.table_names, "printed_numbers"], [*StudyView.chart_names, "quantile_jumps"]
 
     def __init__(self, study: Study, printed: Sequence[Printed] | None = None) -> None:
         super().__init__(study)
@@ -135,69 +136,64 @@ class View(StudyView):
         found |= {
             "where": one.where,
             "level": one.level,
+            "measure": one.measure,
             "learner": key,
             "label": self.labels[key] + (", smallest of the rest" if len(one.learners) > 1 else ""),
             "printed": one.value,
             "difference": None if found["ours"] is None else found["ours"] - one.value,
         }
-        return found | ({"verdict": "none"} if found["ours"] is None or self.spec.quick else {})
+        return found | ({"verdict": "none", "reason": QUICK} if self.spec.quick else {})
 
     def _end(self, one: Printed, key: str) -> dict[str, Any]:
         """A cumulative measure at the last episode."""
         held_out, further = (part(one.level).ends(one.measure)[key] for part in (self.study.shown, self.study.ranked))
         ours, mean, std = float(held_out.mean()), float(further.mean()), float(further.std(ddof=1))
         spread = std * np.sqrt(1.0 / held_out.size + 1.0 / further.size)
-        apart = abs(one.value - mean) / spread if spread > 0.0 else np.inf
+        near = "chance" if abs(one.value - mean) <= ERRORS * spread else "apart"
+        verdict = "equal" if abs(ours - one.value) < DIGITS else near
         usual = f"{fixed(mean)} with a standard deviation of {fixed(std / np.sqrt(held_out.size))}"
-        on = f"on {further.size} other seeds a mean of {held_out.size} runs is {usual}"
-        if abs(ours - one.value) < DIGITS:
-            verdict, reason = "equal", "Equal in all printed digits."
-        elif apart <= ERRORS:
-            verdict, reason = "chance", f"Consistent with the variation between seeds: {on}."
-        else:
-            far = f"{apart:.1f} standard errors" if np.isfinite(apart) else "outside of any spread"
-            verdict, reason = "apart", f"Not explained by the variation between seeds ({far}): {on}."
-            reason += f" {self._unknown(one, key)}"
+        reasons = [
+            sentence(VERDICTS[verdict]),
+            f"On {further.size} other seeds a mean of {held_out.size} runs is {usual}.",
+        ]
+        reasons += [self._unknown(one, key)] if verdict == "apart" else []
         against = self.study.reference(one.level)
         if one.measure == "capped" and against.capped is not None and abs(against.capped - against.optimum) > 1e-9:
             exact = float(self.study.shown(one.level).ends("exact")[key].mean())
-            reason += (
-                f" The capped reference is {against.capped:.6g} by the printed rules (its value is not printed); the exact"
+            reasons.append(
+                f"The capped reference is {against.capped:.6g} by the printed rules (its value is not printed); the exact"
                 f" optimum is {against.optimum:.6g}, and against it ours is {exact:.2f}."
             )
-        if self.spec.quick:
-            reason = "A quick run with fewer episodes than in print: the two numbers are not comparable."
         return {
             "what": f"cumulative {MEASURES[one.measure][0]} after {self.spec.episodes} episodes",
-            "measure": one.measure,
             "ours": ours,
             "ours_std": float(held_out.std(ddof=1)),
             "further_mean": mean,
             "further_std": std,
             "verdict": verdict,
-            "reason": reason,
+            "reason": " ".join(reasons),
         }
 
     def _unknown(self, one: Printed, key: str) -> str:
         """What print leaves open, and which of the tuned values would have come nearest to the printed number."""
-        final = self.study.finals[key, one.level]
-        name = final.tuned.parameter if final.tuned else ""
-        left = "; ".join(filter(None, (self.spec.learners[key].open, name and f"the range of the grid for {name}")))
-        text = f"The cause is not known{f'; left open in print: {left}' if left else ''}."
+        final, by_episode = self.study.finals[key, one.level], MEASURES[one.measure][1]
+        left = filter(None, (self.spec.learners[key].open, "the ranges of the grids"))
+        text = f"The cause is not known; left open in print: {'; '.join(left)}."
         if final.tuned is None or not final.tried:
             return text
-        text += f" Ours is {final.tuned.winner.value:g}."
-        by_episode = MEASURES[one.measure][1]
         ends = {
             value: float(np.mean([by_episode(record, one.level).sum() for record in records]))
             for value, records in final.tried.items()
         }
         value = min(ends, key=lambda value: (abs(ends[value] - one.value), value))
-        among = f"{len(ends)} values that were tried over {self.spec.episodes} episodes"
-        if max(ends.values()) - min(ends.values()) < DIGITS:
-            return f"{text} All {among} give {ends[value]:.2f} on the validation seeds."
-        nearest = f"{name} = {value:g} comes nearest to the printed number"
-        return f"{text} Of the {among}, {nearest}: {ends[value]:.2f} on the validation seeds."
+        nearest = f"{value:g} comes nearest to the printed number: {ends[value]:.2f} on the validation seeds"
+        return f"{text} {self._tried(final)}, {nearest}."
+
+    def _tried(self, final: Final) -> str:
+        """How a learner was tuned: the beginning of a sentence on the values that were tried."""
+        assert final.tuned is not None
+        ours, among = f"{final.tuned.parameter} = {final.tuned.winner.value:g}", f"{len(final.tried)} values"
+        return f"Ours is tuned to {ours}; of the {among} tried over {self.spec.episodes} episodes"
 
     def _threshold(self, one: Printed, key: str) -> dict[str, Any]:
         """The highest offer at which the final policy continues at its first stage."""
@@ -215,24 +211,17 @@ class View(StudyView):
             f" {len(records) - held_out} further final policies have the printed threshold."
         )
         if ours != one.value and final.tuned is not None and final.tried:
-            name, tried = final.tuned.parameter, final.tried
-            values = [f"{value:g}" for value, records in tried.items() if count(records) > len(records) / 2]
-            which = f"{name} = {', '.join(values)} end with it" if values else "none ends with it"
+            values = [f"{value:g}" for value, records in final.tried.items() if count(records) > len(records) / 2]
             reason += (
-                f" Ours is tuned to {name} = {final.tuned.winner.value:g}; of the {len(tried)} values tried over"
-                f" {self.spec.episodes} episodes, {which} on most validation seeds."
+                f" {self._tried(final)}, these end with it on most validation seeds: {', '.join(values) or 'none'}."
             )
         policy = plan_greedy(self.study.problem(), one.level).policy
         if final.learner.params.get("planner") == "greedy" and isinstance(policy, MarkovPolicy):
             rule = self._first_stage(policy.actions)
             reason += f" The same planner on the true kernel without a buffer continues up to {rule}."
-        return {
-            "what": "first stage of the final policy: continue up to offer",
-            "measure": "threshold",
-            "ours": ours,
-            "verdict": "equal" if ours == one.value else "apart",
-            "reason": f"A quick run with fewer episodes than in print. {reason}" if self.spec.quick else reason,
-        }
+        verdict = "none" if ours is None else "equal" if ours == one.value else "apart"
+        what = "first stage of the final policy: continue up to offer"
+        return {"what": what, "ours": ours, "verdict": verdict, "reason": reason}
 
     def _first_stage(self, actions: Any) -> int | None:
         """The highest offer at which a policy continues at its first stage; None if the stage is no threshold rule."""
@@ -243,13 +232,13 @@ class View(StudyView):
 
 def jumps_chart(tau: float = 0.5, rho: float = 0.0625, H: int = 2) -> Any:
     """The appendix figure of the paper: where the quantile of the best action jumps, and where that of the others."""
-    alt, found, rho_sign = altair(), quantile_jumps(tau, rho, H), "\N{GREEK SMALL LETTER RHO}"
+    found, rho_sign = quantile_jumps(tau, rho, H), "\N{GREEK SMALL LETTER RHO}"
     named = {"best action": found.best, "every other action": found.other}
     curves = [Steps(levels[:-1], values).curve(name) for name, (levels, values) in named.items()]
     scale = {"x": {"domain": [tau - 3.5 * rho, tau + 3.5 * rho]}}
     colours = dict(zip(named, (BLUE, RED), strict=True))
     drawn = lines(curves, "level q", "q-quantile of the return", scales=scale, colours=colours, step=True, dashed=True)
-    rule = alt.Chart(csv_data(["x"], [[tau]])).mark_rule(strokeDash=[4, 3]).encode(x=drawn.x)
+    rule = chart_of(["x"], [[tau]]).mark_rule(strokeDash=[4, 3]).encode(x=drawn.x)
     best = f"the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
     title = f"Within {rho_sign} = {rho:g} of τ {best}"
     return drawn.chart(title, f"Dashed line: τ = {tau:g}.", rule)

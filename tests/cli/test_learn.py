@@ -32,7 +32,7 @@ def test_learn_prints_a_table_and_what_it_means(cli):
         "AssetSelling: 26 states, 2 actions, 10 stages, start 5; PSRL, level 0.1, 25 episodes, 2 seeds from 42" in text
     )
     for heading in (
-        "seed",
+        "learner",
         "quantile",
         "cumulative gap",
         "cumulative regret",
@@ -40,8 +40,10 @@ def test_learn_prints_a_table_and_what_it_means(cli):
         "optimal after",
     ):
         assert heading in text
-    assert "The best quantile of any policy is 0.791667." in text
-    assert "After 25 episodes" in text
+    for row in ("PSRL", "best possible 0.7917", "random play"):
+        assert row in text
+    assert "In 9 of 10 runs you get at least" in text
+    assert "PSRL has a mean cumulative gap to the exact optimum of" in text
 
 
 def test_learn_measures_what_the_library_measures(cli):
@@ -137,8 +139,8 @@ def test_learn_writes_everything_and_prints_the_same_document(cli, tiny, tmp_pat
     held = {name for name in os.listdir(folder) if name != ".bqrl.lock"}
     assert (
         held
-        == {"runs", "times.jsonl"}
-        | {"result.json", "manifest.json", "seeds.csv", "curves.csv"}
+        == {"runs"}
+        | {"result.json", "manifest.json", "learners.csv", "seeds.csv", "curves.csv"}
         | records
         | logs
         | charts
@@ -214,7 +216,6 @@ def written(folder):
     """The files of a result that hold numbers, without the time that it took."""
     kinds = (".csv", ".jsonl", ".npz")
     found = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in kinds}
-    del found["times.jsonl"]
     return found | {"details": {key: value for key, value in read(folder).details.items() if key != "seconds"}}
 
 

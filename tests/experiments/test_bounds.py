@@ -30,7 +30,7 @@ def test_regret_stays_under_its_bounds(found):
 
 
 def test_lines_are_the_bounds_of_the_problem(found):
-    proven = theory.RegretBounds(theory_of(SMALL).problems["hard"].build(), 0.5, delta=0.05, support=2)
+    proven = theory.RegretBounds(theory_of(SMALL).problems["hard"].model, 0.5, delta=0.05, support=2)
     lines = found["tables"]["bounds_lines"]
     assert lines[0]["episodes"] == 20
     assert all(one["episodes"] < two["episodes"] for one, two in pairwise(lines))
@@ -41,7 +41,7 @@ def test_lines_are_the_bounds_of_the_problem(found):
 
 
 def test_bounds_become_informative_where_they_say(found):
-    proven = theory.RegretBounds(theory_of(SMALL).problems["hard"].build(), 0.5, delta=0.05, support=2)
+    proven = theory.RegretBounds(theory_of(SMALL).problems["hard"].model, 0.5, delta=0.05, support=2)
     for row in found["tables"]["bounds"][:3]:
         T, statement = int(row["informative_from"]), row["statement"]
         assert proven(T, statement).informative

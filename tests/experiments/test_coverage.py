@@ -15,7 +15,7 @@ def found():
 
 @pytest.mark.parametrize(("key", "pooled"), [("hard", False), ("selling", False), ("selling", True)])
 def test_the_largest_ratio_is_that_of_the_confidence_sets(key, pooled):
-    mdp = theory_of(SMALL).problems[key].build()
+    mdp = theory_of(SMALL).problems[key].model
     params = {"c_conf": "theory", "stationary": pooled}
     ratio = worst_ratio(mdp, 0.5, 30, 0.05, 5, params)
     run = Run(mdp, "ucb-bqrl", 0.5, 30, 5, delta=0.05, **params)

@@ -142,6 +142,7 @@ def test_texts_are_folded_at_words():
 
 
 def test_tooltips_have_a_title_and_may_have_a_format():
+    assert [tip.to_dict() for tip in tips("x:Q")] == [{"field": "x", "type": "quantitative"}]
     plain, formatted = (tip.to_dict() for tip in tips(("x:Q", "return"), ("y:Q", "share", ".2f")))
     assert (plain["title"], "format" in plain) == ("return", False)
     assert (formatted["field"], formatted["title"], formatted["format"]) == ("y", "share", ".2f")

@@ -10,7 +10,6 @@ from logged_problems import coin, simulated
 from bqrl.logs.fit import fit
 from bqrl.results.charts import image
 from bqrl.results.estimates import (
-    CHARTS,
     FILES,
     MAX_ROWS,
     coverage_chart,
@@ -46,8 +45,9 @@ def test_a_result_writes_the_files_that_were_announced(estimate):
     plan = estimate.solve(0.1)
     result = fit_result(fit_document(estimate, plan), Words(title="title"), {"tau": 0.1, "start": None}, estimate, plan)
     assert result.left_out == []
-    assert set(result.charts) == set(CHARTS)
+    assert set(result.charts) == {"promise", "coverage"}
     assert set(contents(result)) - {"result.json"} == set(FILES)
+    assert result.details["versions"]["bqrl"]  # the footer of the page
     assert "start" not in result.settings
     assert any("with the declaration stationary and" in str(line) for line in result.sentences)
     plain = fit_result(fit_document(estimate, plan), Words(title="title"), {}, estimate, plan, draw=False)
@@ -113,10 +113,15 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
     ]  # fmt: skip
     content = {"policies": rows, "projection": [{"factor": 2, "episodes": 8, "value": 3.0}]}
     spec = promise_chart(content, "0.1-quantile", "an interval").to_dict()
-    assert [(row["policy"], row["low"], row["high"]) for row in chart_values(spec, 0)] == [
-        ("logging policy", 1.0, 2.0),
-        ("2 times the data", 3.0, 3.0),
+    assert [(row["policy"], row["interval"], row["high"]) for row in chart_values(spec, 0)] == [
+        ("logging policy", "-∞ to 2", 2.0),
+        ("2 times the data", "none", 3.0),
     ]
+    scale = spec["layer"][1]["encoding"]["x"][
+        "scale"
+    ]  # once the line began at the value, as if that were the lower end
+    assert (scale["domain"], scale["clamp"]) == ([1.0, 3.0], True)
+    assert chart_values(spec, 0)[0]["low"] < 1.0
     assert "Line: an interval. No promise is possible" in " ".join(spec["title"]["subtitle"])
     content["policies"] = [rows[0] | {"lower": None, "upper": None}]
     assert "Line:" not in " ".join(promise_chart(content, "0.1-quantile", "an interval").to_dict()["title"]["subtitle"])
@@ -128,6 +133,7 @@ def test_the_chart_of_rows_marks_those_that_limit_the_promise(estimate):
     assert len(rows) == int(estimate.seen.sum()) <= MAX_ROWS
     assert sum(row["kind"] == "limits the promise" for row in rows) == 3
     assert all(0.0 <= row["radius"] <= 2.0 for row in rows)
+    assert "scale" not in spec["encoding"]["y"]  # once always 0 to 2, whatever the radii were
 
 
 def test_long_charts_of_rows_are_thinned(estimate, monkeypatch):

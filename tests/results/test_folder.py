@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from filelock import FileLock
+from helpers import assert_refused
 from small_result import make
 
 from bqrl.errors import FileFormatError
@@ -127,14 +128,14 @@ def test_a_kill_during_the_second_of_two_interrupted_runs_is_completed_by_the_th
 def test_files_of_others_are_never_touched_and_refused_before_work(tmp_path):
     (tmp_path / "table_0.csv").write_text("my own")
     with pytest.raises(FileExistsError, match=r"table_0\.csv was not written by bqrl; move it"):
-        check_folder(tmp_path, ["table_0.csv"])
+        check_folder(tmp_path, "plan", ["table_0.csv"])
     with pytest.raises(FileExistsError):
         write(make(1.0), tmp_path)
     assert {*os.listdir(tmp_path)} == {"table_0.csv", module.LOCK}
     assert (tmp_path / "table_0.csv").read_text() == "my own"
     (tmp_path / "table_0.csv").unlink()
     write(make(1.0), tmp_path)
-    check_folder(tmp_path, ["table_0.csv"])
+    check_folder(tmp_path, "plan", ["table_0.csv"])
     (tmp_path / "table_1.csv").write_text("edited by hand")
     with pytest.raises(FileExistsError, match="was changed after bqrl wrote it"):
         write(make(2.0), tmp_path)
@@ -158,7 +159,7 @@ def test_drafts_are_removed_and_a_link_with_such_a_name_is_not_followed(tmp_path
 def test_a_manifest_of_another_program_is_refused(tmp_path):
     (tmp_path / "manifest.json").write_text('{"files": {}}')
     with pytest.raises(FileExistsError, match=r"manifest\.json was not written by bqrl"):
-        check_folder(tmp_path)
+        check_folder(tmp_path, "plan")
     with pytest.raises(FileExistsError):
         write(make(1.0), tmp_path)
     with pytest.raises(FileFormatError, match="holds no result of bqrl"):
@@ -197,16 +198,58 @@ def test_subfolders_are_ours_only_if_they_are_folders(tmp_path):
 
 
 def test_the_check_writes_nothing(tmp_path):
-    check_folder(tmp_path / "a" / "b", ["x.csv"])
+    check_folder(tmp_path / "a" / "b", "plan", ["x.csv", "*/x.csv", "y/*.csv"])
     assert not (tmp_path / "a").exists()
     (tmp_path / "file").write_text("x")
     with pytest.raises(OSError, match="cannot write to the folder"):
-        check_folder(tmp_path / "file")
+        check_folder(tmp_path / "file", "plan")
     with pytest.raises(OSError, match="cannot write to the folder"):
-        check_folder(tmp_path / "file" / "below")
+        check_folder(tmp_path / "file" / "below", "plan")
     with pytest.raises(OSError, match="cannot write to the folder"):
-        check_folder(tmp_path / "a\0b")
-    check_folder(None, ["x.csv"])
+        check_folder(tmp_path / "a\0b", "plan")
+    check_folder(None, "plan", ["x.csv"])
+
+
+def test_a_pattern_refuses_foreign_files_that_match_it_and_no_others(tmp_path):
+    patterns = ["table_*.csv", "figures/*.png", "law.vl.json", "policy_*.npz"]
+    write(make(1.0), tmp_path)
+    (tmp_path / "figures").mkdir()
+    for name in ("data.csv", "mine_table_1.csv", "figures/notes.txt", "deep.png"):
+        (tmp_path / name).write_text("mine")
+    check_folder(tmp_path, "plan", patterns)
+    for name in ("table_7.csv", "figures/a.png", "policy_x.npz"):
+        (tmp_path / name).write_text("mine")
+        with pytest.raises(FileExistsError, match=f"{name} was not written by bqrl; move it"):
+            check_folder(tmp_path, "plan", patterns)
+        (tmp_path / name).unlink()
+    (tmp_path / "table_9.csv").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileExistsError, match=r"table_9\.csv was not written by bqrl"):
+        check_folder(tmp_path, "plan", patterns)
+    (tmp_path / "table_9.csv").unlink()
+    (tmp_path / "table_1.csv").write_text("edited by hand")
+    with pytest.raises(FileExistsError, match=r"table_1\.csv was changed after bqrl wrote it"):
+        check_folder(tmp_path, "plan", patterns)
+
+
+def test_a_folder_keeps_the_kind_of_its_result(tmp_path):
+    """Once, another command replaced the result without a word."""
+    write(make(1.0), tmp_path)
+    check_folder(tmp_path, "plan")
+    with pytest.raises(FileExistsError, match=r"holds a plan result; give another folder$"):
+        check_folder(tmp_path, "learning")
+    assert same(tmp_path, make(1.0))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("learn", "Bandit"), ("compare", "Bandit"), ("solve", "Bandit", "--tau", 0.1), ("fit", "log.csv", "--tau", 0.1),
+     ("reproduce", "--quick"), ("theory", "--quick"), ("bench",)],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_every_command_refuses_the_folder_of_another(cli, tmp_path, command):
+    write(Result(kind="problems", title="t"), tmp_path)
+    assert_refused(cli(*command, "--out", tmp_path), f"{tmp_path} holds a problems result; give another folder")
+    assert read(tmp_path).kind == "problems"
 
 
 def test_damaged_folders_say_so_in_one_line(tmp_path):

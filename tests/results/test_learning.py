@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import not_announced
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,11 +12,11 @@ import bqrl
 from bqrl.results.learning import (
     Learned,
     file_stem,
+    learner_tables,
     learning_charts,
     learning_document,
     learning_files,
     learning_result,
-    main_table,
     optimal_after,
 )
 from bqrl.results.result import contents
@@ -67,27 +68,34 @@ def test_the_document_holds_the_numbers_of_the_records(found, document):
 
 
 def test_tables_begin_with_the_best_learner_and_say_what_follows_the_sign(found, document):
-    table = main_table(found, document)
+    table, seeds = learner_tables(found, document).values()
     assert table.caption == "Mean ± standard deviation over 3 seeds."
-    single = replace(found, experiment=found.experiment.part([0]))
-    assert main_table(single, learning_document(single)).caption == "One seed."
     gaps = [row["gap"] for row in table.rows]
     assert gaps[0] <= gaps[1]
     assert [row["learner"] for row in table.rows[2:]] == ["best possible", "random play"]
-    seeds = main_table(alone(found), learning_document(alone(found)))
-    assert [row["seed"] for row in seeds.rows] == ["0", "1", "2", "mean"]
-    assert seeds.caption.endswith("EUR.")
+    assert [row["seed"] for row in seeds.rows] == [0, 1, 2, 0, 1, 2]
+    for row in table.rows[:2]:
+        mine = [run["gap"] for run in seeds.rows if run["learner"] == row["learner"]]
+        assert (row["gap"], row["gap_std"]) == pytest.approx((np.mean(mine), np.std(mine, ddof=1)))
+
+
+def test_a_learner_is_optimal_only_where_all_of_its_runs_are(found, document):
+    def settled(*runs):
+        learners = [one | {"runs": [run | {"settled": x} for run, x in zip(one["runs"], runs, strict=True)]}
+                    for one in document["learners"]]  # fmt: skip
+        return learner_tables(found, document | {"learners": learners})["learners"].rows[0]["settled"]
+
+    assert (settled(0, 9, 4), settled(40, None, 0)) == (9, None)
 
 
 def test_every_amount_of_a_run_has_its_unit(found, document):
-    for table in (main_table(found, document), main_table(alone(found), learning_document(alone(found)))):
+    for table in learner_tables(found, document).values():
         titles = dict(zip(table.columns, [table.titles.get(key, key) for key in table.columns], strict=True))
         assert (titles["quantile"], titles["gap"]) == ("quantile (EUR)", "cumulative gap (EUR)")
         assert (titles["mean"], titles["settled"]) == ("mean (EUR)", "optimal after (episodes)")
     result = learning_result(found, document, {})
     assert result.tables["curves"].titles["gap_low"] == "cumulative gap, low (EUR)"
     for name, spec in result.charts.items():
-        assert " EUR" in " ".join(spec["title"]["text"]), name
         assert any(str(layer["encoding"]["y"].get("title")).endswith("(EUR)") for layer in spec["layer"]), name
     assert document["meaning"].count(" EUR") >= 3
 
@@ -103,36 +111,22 @@ def test_a_bracketed_optimum_is_said_in_tables_and_charts(found, document):
     assert document["best"]["error"] == 0.01
     assert document["meaning"].endswith(said)
     assert "exact optimum" not in document["meaning"]
-    assert main_table(wide, document).rows[2]["learner"] == "best possible, at least"
-    assert "any policy is at least " in main_table(alone(wide), learning_document(alone(wide))).caption
+    assert learner_tables(wide, document)["learners"].rows[2]["learner"] == "best possible, at least"
     for name, chart in learning_charts(wide, document).items():
         spec = chart.to_dict()
         assert " ".join(spec["title"]["subtitle"]).endswith(said), name
         assert "exact optimum" not in str(spec)
 
 
-def test_negative_promises_are_not_shares_of_each_other(found, document):
-    """Once "ends with a promise of -41.5 of -25"."""
-
-    def title(best, **ends):
-        learners = [{"label": label, "mean": {"quantile": end}} for label, end in ends.items()]
-        changed = document | {"learners": learners, "best": document["best"] | {"quantile": best}}
-        drawn = learning_charts(replace(found, alone=len(ends) == 1), changed)["promises"].to_dict()
-        return " ".join(drawn["title"]["text"])
-
-    assert title(-25.0, UCBVI=-41.5) == "UCBVI ends with a promise of -41.5 EUR; the best promise is -25 EUR"
-    several = title(-20.0, UCBVI=-41.5, PSRL=-25.0)
-    assert several == "PSRL ends with the largest promise of -25 EUR; the best promise is -20 EUR"
-    assert title(-25.0, A=-25.0, B=-25.0).startswith("A and B end with the largest promise of -25 EUR; ")
-
-
 def test_a_result_writes_only_files_that_were_announced(found, document):
     result = learning_result(found, document, {})
     assert result.left_out == []
+    single = learning_result(alone(found), learning_document(alone(found)), {"episodes_seed0.jsonl": b""})
     stems = [
         file_stem(one.learner, one.params, seed, alone=False) for one in found.experiment.learners for seed in range(3)
     ]
-    assert set(contents(result)) - {"result.json"} <= set(learning_files(0.3, stems))
+    assert not_announced(contents(result), learning_files(0.3, stems)) == {"result.json"}
+    assert not_announced(contents(single), learning_files(0.3, ["seed0", "seed1", "seed2"])) == {"result.json"}
     for spec in result.charts.values():
         said = " ".join(spec["title"]["subtitle"])
         assert said == "Band: 95 % confidence band of the mean, percentile bootstrap over 3 seeds."
@@ -151,10 +145,11 @@ def test_names_of_files_hold_no_separator():
     assert max(map(len, long)) < 100
 
 
-def test_the_chart_of_promises_names_who_ends_with_the_largest(found, document):
-    charts = learning_charts(found, document)
+def test_what_was_found_is_said_once_and_the_charts_show_it(found, document):
+    """Once, the titles of the charts repeated the sentences above them."""
     ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
-    title = " ".join(charts["promises"].to_dict()["title"]["text"])
-    assert max(ends, key=ends.get) in title.split(" end")[0]
-    assert "with the largest promise of " in title
-    assert "smallest gap" in " ".join(charts["gaps"].to_dict()["title"]["text"])
+    assert f"from the final policies of {max(ends, key=ends.get)}" in document["meaning"]
+    assert "smallest mean cumulative gap" in document["meaning"]
+    promises, gaps = (" ".join(one.to_dict()["title"]["text"]) for one in learning_charts(found, document).values())
+    assert promises == "What the policies in force promise"
+    assert gaps == "What learning costs: the gap to the exact optimum, summed over the episodes"

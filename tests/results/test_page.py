@@ -318,7 +318,7 @@ def test_the_page_of_a_comparison_in_a_browser(browser, cli, tmp_path):
     assert "Mean ± standard deviation over 3 seeds." in captions[0]
     assert "95 % confidence band of the mean, percentile bootstrap over 3 seeds" in captions[-1]
     found = downloads(browser)
-    assert set(found) == {"learners.csv", "beats.csv", "curves.csv"}
+    assert set(found) == {"learners.csv", "seeds.csv", "beats.csv", "curves.csv"}
     assert all(text == (tmp_path / name).read_text() for name, text in found.items())
     check_quiet(browser)
     open_page(browser, tmp_path / PAGE, 390)

@@ -9,7 +9,7 @@ import pytest
 from helpers import chart_values, colours_of
 
 import bqrl
-from bqrl.results.views import policy_view
+from bqrl.results.views import mdp_view, policy_view
 
 MODEL = bqrl.envs.make("AssetSelling")
 LOG = {
@@ -126,6 +126,12 @@ def test_the_picture_of_every_kind_of_policy(objects):
     labels = bqrl.solve(bqrl.envs.make("AssetSelling", offers=3, horizon=2, start=1), 0.5, planner="frontier").policy
     assert isinstance(labels, bqrl.LabelPolicy)
     assert picture(labels._repr_html_())[1] == ""  # a label belongs to a history, not to a state
+
+
+def test_a_map_says_how_many_states_and_actions_it_shows():
+    """Once, actions were left out without a word."""
+    said = " ".join(mdp_view(large()["model"]).to_dict()["title"]["subtitle"])
+    assert said == "12 of 2000 states, 12 of 60 actions."
 
 
 def test_names_in_a_notebook_are_text():

@@ -9,9 +9,7 @@ from bqrl.results.result import Table
 from bqrl.results.words import (
     Words,
     apart,
-    brief,
     cell,
-    compared,
     displayed,
     fixed,
     learned,
@@ -50,7 +48,7 @@ def test_numbers_read_as_people_write_them(x, text):
 
 def test_missing_and_infinite_numbers():
     assert number(None) == number(float("nan")) == "\N{EN DASH}"
-    assert number(float("inf")) == "inf"
+    assert (number(float("inf")), number(float("-inf"))) == ("∞", "-∞")
 
 
 def test_different_numbers_look_different():
@@ -70,13 +68,15 @@ def test_different_numbers_look_different():
         (0.3, "7 of 10 runs"),
         (0.5, "half of all runs"),
         (0.9, "1 of 10 runs"),
-        (0.35, "65 % of runs"),
+        (0.35, "13 of 20 runs"),
+        (0.37, "63 of 100 runs"),
+        (1 / 7, "6 of 7 runs"),
         (0.123, "87.7 % of runs"),
         (1e-5, "99.999 % of runs"),
         (1e-7, "all but 1e-05 % of runs"),
         (1e-12, "all but 1e-10 % of runs"),
         (1e-300, "all but 1e-298 % of runs"),
-        (1 - 2**-53, "1.1e-14 % of runs"),
+        (1 - 2**-53, "1.11022e-14 % of runs"),
         (0.999999, "0.0001 % of runs"),
     ],
 )
@@ -94,7 +94,6 @@ def test_percent():
 
 def test_numbers_and_names_in_sentences():
     assert (fixed(1.149), fixed(-0.0001), fixed(-2.0)) == ("1.15", "0.00", "\N{MINUS SIGN}2.00")
-    assert (brief(12.3456), brief(1e-13)) == ("12.35", "0")
     assert (listed(["a"]), listed(["a", "b", "c"])) == ("a", "a, b and c")
 
 
@@ -103,13 +102,18 @@ def test_units_of_several_words_stand_on_axes_alone():
         Words(title="Treatment", unit="QALY", stage="year"),
         Words(title="Sale", unit="share of the best offer"),
     )
-    assert (words.amount("12.5"), words.returns, words.titled("mean")) == ("12.5 QALY", "return (QALY)", "mean (QALY)")
+    assert (words.amount("12.5"), words.axis("return"), words.titled("mean")) == (
+        "12.5 QALY", "return (QALY)", "mean (QALY)",
+    )  # fmt: skip
     assert (sale.amount("0.5"), sale.titled("mean")) == ("0.5", "mean")
     assert sale.axis("mean") == "mean (share of the best offer)"
 
 
 def test_cells_of_tables():
     assert (cell(0.7916666), cell(float("-inf")), cell(None), cell("a")) == ("0.791667", "-∞", "\N{EN DASH}", "a")
+    settings = {"rungs": ((4, 150), (2, 300)), "params": {}, "quick": True, "delta": 0.05}
+    assert cell(settings) == "rungs=((4, 150), (2, 300)), params=(defaults), quick=yes, delta=0.05"
+    assert cell([0.1, 0.5]) == "0.1, 0.5"
     table = Table([{"gap": 12.3456, "gap_std": 0.5}], titles={"gap": "cumulative gap"})
     assert displayed(table) == (["cumulative gap"], [["12.35 ± 0.5"]])
 
@@ -187,45 +191,8 @@ BEST = {"quantile": 10.0, "mean": 11.0, "error": 0.0, "score_error": 0.0}
 
 
 def document(*learners, best=BEST, random=2.0):
-    entries = []
-    for label, gaps, settled in learners:
-        runs = [
-            {"seed": i, "gap": g, "settled": k, "last_return": g}
-            for i, (g, k) in enumerate(zip(gaps, settled, strict=True))
-        ]
-        mean = {"gap": sum(gaps) / len(gaps), "quantile": 10.0 - (None in settled), "last_return": 4.0, "return": 3.0}
-        entries.append({"label": label, "runs": runs, "mean": mean})
-    return {
-        "learners": entries,
-        "tau": 0.1,
-        "episodes": 100,
-        "best": best,
-        "random": None if best is None else {"quantile": random},
-    }
-
-
-REACHED = "the best promise of any policy is reached"
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        (
-            ("A", [1.0, 9.0], [0, 9]),
-            f"10 (mean over 2 seeds); {REACHED} with 2 of 2 seeds from episode 10 on at the latest",
-        ),
-        (("A", [9.0], [40]), f"10; {REACHED} from episode 41 on"),
-        (
-            ("A", [9.0, 9.0], [40, None]),
-            f"9 (mean over 2 seeds); {REACHED} with 1 of 2 seeds from episode 41 on at the latest",
-        ),
-        (("A", [9.0], [100]), f"10; {REACHED} by the final policy"),
-        (("A", [9.0, 9.0], [None, None]), "9 (mean over 2 seeds)"),
-    ],
-)
-def test_the_best_promise_is_claimed_only_where_it_was_kept(given, text):
-    said = learned(document(given), Words(title="x"))
-    assert said.startswith(f"After 100 episodes, in 9 of 10 runs you get at least {text}. During learning ")
+    entries = [{"label": label, "runs": [{}] * seeds, "mean": {"quantile": end}} for label, end, seeds in learners]
+    return {"learners": entries, "tau": 0.1, "best": best, "random": best and {"quantile": random}}
 
 
 class Ends(Experiment):
@@ -243,18 +210,18 @@ class Ends(Experiment):
         return 0.0
 
 
-GAP = "cumulative gap to the exact optimum after 100 episodes"
+GAP = "mean cumulative gap to the exact optimum"
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"A": [1.0, 2.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 1.5 on average over 2 seeds; then B 8.5 (more than two standard errors away)"),
-        ({"A": [1.0, 9.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 5 on average over 2 seeds; then B 8.5 (within two standard errors)"),
-        ({"B": [8.0], "A": [0.0], "C": [9.0], "D": [10.0]}, f"A has the smallest {GAP}, 0; then B 8, C 9"),
-        ({"A": [0.0], "B": [1e-13]}, f"A and B have the smallest {GAP}, 0"),
-        ({label: [1.0] for label in "ABCDE"}, f"A, B, C, D and E have the smallest {GAP}, 1"),
-        ({"A": [3.0]}, "A has a cumulative gap to the exact optimum of 3 after 100 episodes"),
+        ({"A": [1.0, 2.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 1.5 after 100 episodes; then B 8.5 (more than two standard errors away)"),
+        ({"A": [1.0, 9.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 5 after 100 episodes; then B 8.5 (within two standard errors)"),
+        ({"B": [8.0], "A": [0.0], "C": [9.0], "D": [10.0]}, f"A has the smallest {GAP}, 0 after 100 episodes; then B 8, C 9"),
+        ({"A": [0.0], "B": [1e-13]}, f"A and B have the smallest {GAP}, 0 after 100 episodes"),
+        ({label: [1.0] for label in "ABCDE"}, f"A, B, C, D and E have the smallest {GAP}, 1 after 100 episodes"),
+        ({"A": [3.0]}, f"A has a {GAP} of 3 after 100 episodes"),
     ],
 )  # fmt: skip
 def test_an_order_says_no_more_than_the_seeds_show(given, text):
@@ -268,9 +235,7 @@ def test_an_order_carries_the_unit_of_the_problem():
     )
     clear = " (more than two standard errors away)"
     text = order_of(ends, words=Words(title="", unit="QALY"))
-    assert text == f"A has the smallest {GAP}, 1.5 QALY on average over 2 seeds; then B 8.5 QALY{clear}"
-    title = order_of(ends, title=True, words=Words(title="", unit="QALY"))
-    assert title == f"A has the smallest {GAP.removeprefix('cumulative ')}, 1.5 QALY; then B 8.5 QALY"
+    assert text == f"A has the smallest {GAP}, 1.5 QALY after 100 episodes; then B 8.5 QALY{clear}"
     assert order_of(ends, words=Words(title="", unit="share of the best offer")) == order_of(ends)
 
 
@@ -281,16 +246,11 @@ BRACKET = "The proven lower value of the optimum is at most 0.0187 EUR below it.
 def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     """Once "the best that any policy can promise" and "gap to the exact optimum", with no word of the bracket."""
     words, best = Words(title="x", unit="EUR"), BEST | {"error": 0.01861}
-    done, half = (document(("A", [9.0, 9.0], some), best=best) for some in ([40, 40], [40, None]))
-    for some in (done, half, document(("A", [9.0], [None]), best=best)):
-        said = learned(some, words)
-        assert f"fell short of {PROVEN} by " in said
-        assert "best promise" not in said
-        assert said.endswith(f" {BRACKET}")
-    assert f"; {PROVEN} is reached with 1 of 2 seeds from episode 41 on" in learned(half, words)
-    assert compared(half, "A leads", words).endswith(f" {BRACKET}")
-    wider = document(("A", [9.0, 9.0], [40, 40]), best=best | {"score_error": 0.1})
-    assert learned(wider, words).endswith(f"{BRACKET} Quantiles of policies are at most 0.1 EUR below the true ones.")
+    said = learned(document(("A", 9.0, 2), best=best), "A leads", words)
+    assert said.endswith(f". A leads. {BRACKET}")
+    assert "10 EUR from the best policy" in said  # at least as much is proven
+    wider = learned(document(("A", 9.0, 2), best=best | {"score_error": 0.1}), "A leads", words)
+    assert wider.endswith(f"{BRACKET} Quantiles of policies are at most 0.1 EUR below the true ones.")
     alone = Words(title="x").bracket(0.0, np.inf)
     assert alone == "Quantiles of some policies are estimated from simulated episodes."
 
@@ -300,7 +260,7 @@ def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     text = order_of(
         Bracketed(problem=None, tau=0.1, episodes=100, seeds=(0,), learners=(), records={"A": [1.0], "B": [8.0]})
     )
-    assert text.startswith(f"A has the smallest cumulative gap to {PROVEN} after 100 episodes")
+    assert text.startswith(f"A has the smallest mean cumulative gap to {PROVEN}, 1 after 100 episodes")
 
 
 @pytest.mark.parametrize("error", [0.0186, 1.0, 9.996, 0.1004, 123456.7])
@@ -329,33 +289,34 @@ def test_the_largest_return_leads():
     ends = Ends(
         problem=None, tau=0.1, episodes=100, seeds=(0, 1), learners=(), records={"a": [1.0, 2.0], "b": [8.0, 9.0]}
     )
-    assert order_of(ends, "return", title=True) == "b has the largest return after 100 episodes, 8.5; then a 1.5"
     assert order_of(ends, "return") == (
-        "b has the largest cumulative return after 100 episodes, 8.5 on average over 2 seeds; then a 1.5 (more than two"
-        " standard errors away)"
+        "b has the largest mean cumulative return, 8.5 after 100 episodes; then a 1.5 (more than two standard errors away)"
     )
 
 
-def test_a_run_is_compared_with_the_best_policy_and_with_random_play():
-    words, possible = Words(title="x", unit="EUR"), "In 9 of 10 runs the best policy gives at least 10 EUR, random play"
-    assert learned(document(("A", [50.0], [40])), words) == (
-        f"After 100 episodes, in 9 of 10 runs you get at least 10 EUR; {REACHED} from episode 41 on. During learning the"
-        " policies fell short of the best promise of any policy by 0.5 EUR per episode on average, 50 EUR in total."
-        f" {possible} 2 EUR."
-    )
-    easy = learned(document(("A", [1e-13], [0]), random=10.0), words)
-    assert easy.endswith(f". No policy fell short of the best promise of any policy. {possible} 10 EUR.")
-    both = document(("A", [1.0], [None]), ("B", [8.0], [None]))
-    assert compared(both, "A leads", words) == f"A leads. {possible} 2 EUR."
+def test_runs_are_compared_with_the_best_policy_and_with_random_play():
+    words, get = Words(title="x", unit="EUR"), "In 9 of 10 runs you get at least"
+    others = "10 EUR from the best policy and 2 EUR from random play"
+
+    def promised(*learners, **changes):
+        said = learned(document(*learners, **changes), "A leads", words)
+        assert said.endswith(". A leads.")
+        return said.removesuffix(". A leads.")
+
+    assert promised(("A", 9.0, 1)) == f"{get} 9 EUR from the final policies of A (mean over 1 seed), {others}"
+    several = promised(("A", 9.0, 3), ("B", 9.5, 3), ("C", 9.5, 3))
+    assert several == f"{get} 9.5 EUR from the final policies of B and C (mean over 3 seeds), {others}"
+    negative = promised(("A", -41.5, 2), best=BEST | {"quantile": -25.0}, random=-60.0)
+    shown = "-41.5 EUR from the final policies of A (mean over 2 seeds), -25 EUR from the best policy"
+    assert negative == f"{get} {shown} and -60 EUR from random play"  # once "a promise of -41.5 of -25"
+    near = promised(("A", 9.99999, 1))
+    assert near.startswith(f"{get} 9.99999 EUR from ")  # not called 10, which is what the best policy gives
 
 
 def test_without_a_kernel_only_returns_are_known():
-    unknown = document(("A", [0.0], [0]), best=None)
-    assert learned(unknown, Words(title="x", unit="EUR")).startswith(
-        "After 100 episodes the mean return is 4 EUR over the last tenth of them and 3 EUR over all. The environment"
-    )
-    for said in (learned(unknown, Words(title="x")), compared(unknown, "A leads", Words(title="x"))):
-        assert said.endswith("does not expose its kernel, so no exact promises and no gaps are known.")
+    said = learned(document(("A", 0.0, 1), best=None), "A leads", Words(title="x"))
+    assert said.startswith("A leads. The environment")
+    assert said.endswith("does not expose its kernel, so no exact promises and no gaps are known.")
 
 
 def test_flags_of_numpy_read_as_words():

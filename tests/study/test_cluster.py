@@ -1,5 +1,6 @@
 """A real scheduler and two workers on loopback; one of them is killed in the middle."""
 
+import gc
 import json
 import math
 import os
@@ -14,7 +15,7 @@ from small_study import RUNS, results_of
 
 from bqrl.cli.commands import run
 from bqrl.study import cluster
-from bqrl.study.cluster import ClusterWorkers, check_address
+from bqrl.study.cluster import ClusterWorkers
 
 pytest.importorskip("distributed")
 
@@ -81,7 +82,7 @@ def workers(scheduler, tmp_path):
 
 
 def log_says(folder, text):
-    path = folder / "study.log"
+    path = folder / "runs/study.log"
     return path.exists() and text in path.read_text()
 
 
@@ -110,35 +111,32 @@ def test_without_workers_it_waits_and_a_lost_scheduler_is_one_line(scheduler, st
 
 def test_a_cluster_out_of_reach_is_one_line(monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
-    said = r"^no Dask scheduler answers at tcp://127\.0\.0\.1:9 \(.*`dask scheduler`$"
+    said = r"^no Dask scheduler answers at 'tcp://127\.0\.0\.1:9' \(.*`dask scheduler`$"
     with pytest.raises(ConnectionError, match=said) as error:
         ClusterWorkers("tcp://127.0.0.1:9")
     assert "\n" not in str(error.value)
 
 
 MALFORMED = (
-    "", "nonsense", "tcp://", "tcp://host", "tcp://host:", "tcp://host:0", "tcp://host:port", "tcp://host:65536",
+    "", "nonsense", "10.0.0.5", "host:99999", "tcp://", "tcp://host", "tcp://host:", "tcp://host:0", "tcp://host:port", "tcp://host:65536",
     "tcp://host:99999999", "tcp://:8786", "tcp://[::1:8786", "tcp://a b:8786", "tcp:/host:8786", "http://host:8786",
     "://host:8786", "inproc://x:1", "tcp://host:8786/path", "tcp://user@host:8786", "tcp://[::1]8786",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("address", MALFORMED)
-def test_a_malformed_address_is_one_line(address, capsys, study_file, tmp_path):
+def test_a_malformed_address_is_one_line(address, capsys, study_file, tmp_path, monkeypatch):
+    """Dask finds it, and leaves no client behind that would complain at exit."""
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
     begun = time.monotonic()
     code = run(["reproduce", "--study", str(study_file), "--out", str(tmp_path / "out"), "--cluster", address])
-    assert (code, *capsys.readouterr()) == (2, "", (
-        "bqrl: cluster must be PROTOCOL://HOST:PORT with one of the protocols tcp, tls, ws, wss, ucx, ucxx,"
-        f" got {address!r}; write for example tcp://10.0.0.5:8786 (--cluster)\n"
-    ))  # fmt: skip
+    gc.collect()
+    out, said = capsys.readouterr()
+    assert (code, out, said.count("\n")) == (2, "", 1)
+    assert said.startswith(f"bqrl: no Dask scheduler answers at {address!r} (")
+    assert said.endswith("); start one with `dask scheduler`\n")
     assert time.monotonic() - begun < 5.0
     assert not (tmp_path / "out").exists()
-
-
-def test_good_addresses_pass():
-    assert check_address("10.0.0.5:8786") == "tcp://10.0.0.5:8786"
-    assert check_address("tls://[::1]:8786") == "tls://[::1]:8786"
-    assert check_address("localhost:80") == "tcp://localhost:80"
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from helpers import Corridor
 
 import bqrl
 import bqrl.learners.run
-from bqrl.study.compare import compare, learner_label
+from bqrl.study.compare import compare
 
 SMALL = {"offers": 5, "horizon": 3, "start": 1}
 
@@ -148,10 +148,10 @@ def test_a_folder_keeps_finished_runs_for_any_number_of_workers(experiment, prob
     learners = ["sarsa", ("q-learning", {"learning_rate": 0.2}), ("twin", "sarsa", {})]
     options = {"tau": 0.5, "episodes": 40, "folder": tmp_path}
     compare(problem, learners[:2], seeds=2, workers=1, **options)
-    first = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()}
+    first = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*.npz")}
     assert len(first) == 4
     again = compare(problem, learners, seeds=3, workers=workers, **options)
-    assert len(list((tmp_path / "runs").iterdir())) == 6  # the twin is the same run under another label
+    assert len(list((tmp_path / "runs").glob("*.npz"))) == 6  # the twin is the same run under another label
     assert all((tmp_path / "runs" / name).stat().st_mtime_ns == time for name, time in first.items())
     assert again.rows() == experiment.rows()
     for label, records in experiment.records.items():
@@ -171,11 +171,12 @@ def test_a_folder_needs_runs_that_can_be_identified(problem, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_class_without_a_name_is_called_by_its_own():
-    class Mine(bqrl.Learner):
-        pass
+def test_a_class_without_a_name_is_called_by_its_own(problem):
+    class Mine(bqrl.learners.run.Sarsa):
+        name = ""
 
-    assert learner_label(Mine, {"rate": 1}) == "Mine (rate=1)"
+    found = compare(problem, [Mine, (Mine, {"learning_rate": 0.5})], tau=0.5, episodes=2, seeds=1, workers=1)
+    assert [one.label for one in found.learners] == ["Mine", "Mine (learning_rate=0.5)"]
 
 
 def test_an_experiment_is_exact_only_if_every_run_is_scored_exactly(experiment):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.study.scores import MEASURES, beats, bootstrap_band, in_order, late_return
+from bqrl.study.scores import MEASURES, Experiment, beats, bootstrap_band, late_return
 from bqrl.study.study import reference
 
 
@@ -32,11 +32,21 @@ def test_late_returns_are_those_of_the_last_episodes(record):
     assert late_return(record, 1e-9) == record.returns[-1]
 
 
+def given(ends):
+    """An experiment with these last values."""
+
+    class Given(Experiment):
+        def ends(self, measure):
+            return ends
+
+    return Given(problem=None, tau=0.5, episodes=1, seeds=(), learners=(), records={})
+
+
 @pytest.mark.parametrize("largest", [False, True])
 def test_orders_are_by_mean_and_say_what_is_clear_seed_by_seed(largest):
     values = {"b": [4.0, 6.0, 8.0], "a": [4.0, 6.0, 8.0], "near": [9.0, 2.0, 10.0], "far": [19.0, 21.0, 20.0]}
     arrays = {label: np.array(one) for label, one in values.items()}
-    rows = in_order(arrays, largest=largest)
+    rows = given(arrays).order("return" if largest else "gap")
     assert [row["learner"] for row in rows] == (["far", "near", "a", "b"] if largest else ["a", "b", "near", "far"])
     for row, after in pairwise(rows):
         distance = abs(arrays[after["learner"]].mean() - arrays[row["learner"]].mean())
@@ -49,7 +59,7 @@ def test_orders_are_by_mean_and_say_what_is_clear_seed_by_seed(largest):
 
 
 def test_one_seed_orders_without_saying_what_is_clear():
-    rows = in_order({"a": np.array([2.0]), "b": np.array([1.0])})
+    rows = given({"a": np.array([2.0]), "b": np.array([1.0])}).order("gap")
     assert [(row["learner"], row["to_next"], row["clear"]) for row in rows] == [("b", 1.0, None), ("a", None, None)]
 
 

@@ -22,20 +22,21 @@ def changed(old, new):
 MISTAKES = {
     "episodes = 60": {
         "episode = 60": r"study.episode is not a setting; did you mean 'episodes'\?",
-        "episodes = 0": r"study.episodes must be at least 1, got 0",
-        "episodes = 1.5": r"study.episodes must be a whole number, got 1.5",
-        "episodes = true": r"study.episodes must be a whole number, got True",
+        "episodes = 0": r"study.episodes: Input should be greater than or equal to 1, got 0",
+        "episodes = 1.5": r"study.episodes: Input should be a valid integer, got 1.5",
+        "episodes = true": r"study.episodes: Input should be a valid integer, got True",
         "": r"study.episodes is missing",
+        'episodes = 60\nunit = "a\\u0007"': r"study.unit: must be one line of text without control characters, got",
     },
     "levels = [0.2, 0.5]": {
-        "levels = [0.2, 1.5]": r"study.levels\[1\] must be below 1, got 1.5",
-        'levels = ["a", 0.2]': r"study.levels\[0\] must be a number, got 'a'$",
-        "levels = []": r"study.levels must be a list of at least 1 entries, got \[\]",
+        "levels = [0.2, 1.5]": r"study.levels\[1\]: Input should be less than 1, got 1.5",
+        'levels = ["a", 0.2]': r"study.levels\[0\]: Input should be a valid number, got 'a'$",
+        "levels = []": r"study.levels: Tuple should have at least 1 item after validation, not 0, got \[\]",
         "levels = [0.2, 0.2]": r"study.levels: entries must differ, got 0.2, 0.2",
     },
     'plot = ["expected", "capped"]': {
         'plot = ["expected"]': "plot must name one measure per level, got 1 for 2",
-        'plot = ["expect", "capped"]': "plot.0. must be one of 'capped', 'exact' or 'exp",
+        'plot = ["expect", "capped"]': "plot.0.: Input should be 'capped', 'exact' or 'exp",
     },
     "[tuning]": {"[tunning]": r"tunning is not a setting; did you mean 'tuning'"},
     'learner = "q-learning"': {
@@ -57,7 +58,7 @@ MISTAKES = {
         "seeds = [10, 2]": r"tuning.seeds must not repeat study.seeds, got 2",
         "seeds = [10, 10]": r"tuning.seeds: entries must differ, got 10, 10",
     },
-    "seeds = [1, 2]": {"seeds = [1]": r"study.seeds must be a list of at least 2 entries, got \[1\]"},
+    "seeds = [1, 2]": {"seeds = [1]": r"study.seeds: Value should have at least 2 items after validation, not 1, got \[1\]"},
     'name = "AssetSelling"': {'name = "AssetSeling"': "'AssetSeling'; did you mean 'AssetSelling'"},
     "offers = 6": {"ofers = 6": "expected a parameter of AssetSelling, got 'ofers'; did you mean 'offers'"},
     'distribution = "geometric"': {'distribution = "geometrical"': "variants.geometric: distribution must be one of"},
@@ -67,7 +68,7 @@ MISTAKES = {
     },
     'learner = "ucb_bqrl"\nleave': {'learner = "ucb_bql"\nleave': "did you mean 'ucb_bqrl'"},
     "[learners.target]": {
-        '[learners."a/b"]': r"learners.a/b must be made of letters a to z, digits and _, got 'a/b'",
+        '[learners."a/b"]': r"learners.a/b: String should match pattern .*, got 'a/b'",
         "[learners.EPS_Q]": r"learners: names must differ in more than case, got .*eps_q.*EPS_Q",
         '[learners.target]\nkey = "x"': r"learners.target.key",
     },
@@ -96,8 +97,11 @@ def test_all_mistakes_are_listed_with_their_values():
     tables["learners"]["eps_q"]["plot"] = 7
     with pytest.raises(ValueError, match="episodes") as error:
         spec_of(tables)
-    for part in ("study.episodes must be at least 1, got -3", "tuning.points must be a whole number, got 'many'",
-                 "learners.eps_q.plot must be true or false, got 7"):  # fmt: skip
+    for part in (
+        "study.episodes: Input should be greater than or equal to 1, got -3",
+        "tuning.points: Input should be a valid integer, got 'many'",
+        "learners.eps_q.plot: Input should be a valid boolean, got 7",
+    ):
         assert part in str(error.value)
 
 

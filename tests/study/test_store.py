@@ -2,6 +2,7 @@ import errno
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from bqrl.learners.run import learn
 from bqrl.mdp.files.npz import pack, unpack
 from bqrl.study import store
 from bqrl.study.problems import problem_of
-from bqrl.study.runs import RunSpec, Timing, execute
+from bqrl.study.runs import RunSpec, Timing, execute, to_bytes
 from bqrl.study.store import Store
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
@@ -33,12 +34,13 @@ def stored(tmp_path):
     heard = Heard()
     with Store(tmp_path, heard) as found:
         found.save(RUN, *execute(RUN))
+        heard.lines.clear()
         yield found, heard.lines
 
 
 def test_a_run_is_what_learn_makes(stored):
     record = stored[0].load(RUN)
-    same = learn(RUN.problem.build(), "q-learning", tau=0.5, episodes=20, seed=7)
+    same = learn(RUN.problem.model, "q-learning", tau=0.5, episodes=20, seed=7)
     np.testing.assert_array_equal(record.returns, same.returns)
     np.testing.assert_array_equal(record.gap(0.5), same.gap(0.5))
     assert record.final_policy.actions.tobytes() == same.final_policy.actions.tobytes()
@@ -46,7 +48,7 @@ def test_a_run_is_what_learn_makes(stored):
 
 
 def test_the_same_run_gives_the_same_bytes():
-    assert execute(RUN)[0] == execute(RUN)[0]
+    assert to_bytes(RUN, execute(RUN)[0]) == to_bytes(RUN, execute(RUN)[0])
 
 
 def test_a_changed_run_has_another_name(stored):
@@ -61,9 +63,7 @@ def damaged(content):
     yield "empty", b""
     yield "text", b"not an archive"
     yield "flipped", content[:200] + bytes([content[200] ^ 1]) + content[201:]
-    arrays = unpack(content)
-    yield "altered", pack(arrays | {"returns": arrays["returns"] + 1.0})
-    yield "foreign", pack({"returns": arrays["returns"]})
+    yield "foreign", pack({"returns": unpack(content)["returns"]})
 
 
 def test_damaged_and_foreign_files_are_reported_and_made_anew(stored):
@@ -84,7 +84,7 @@ def test_the_result_of_another_run_is_not_taken(stored):
     found, said = stored
     found.path(OTHERS[0].name).write_bytes(found.path(RUN.name).read_bytes())
     assert not found.has(OTHERS[0])
-    assert "the file holds the result of another run" in said[0]
+    assert "the file does not hold the result of this run" in said[0]
 
 
 def test_drafts_of_a_killed_process_are_removed(stored, tmp_path):
@@ -95,33 +95,54 @@ def test_drafts_of_a_killed_process_are_removed(stored, tmp_path):
         assert not draft.exists()
 
 
-@pytest.mark.parametrize("name", ["times.jsonl", "study.log", "runs", "runs/.film.part"])
+@pytest.mark.parametrize("name", ["runs", "runs/.film.part", "runs/film.npz", "runs/study.log"])
 @pytest.mark.parametrize("locked", [False, True])
-def test_files_of_others_with_the_names_of_ours_are_refused(tmp_path, name, locked):
-    """Also where a plan of ours, which leaves a lock, lies beside them."""
+def test_a_folder_of_runs_that_is_not_ours_is_refused(tmp_path, name, locked):
+    """Also where a plan of ours, which leaves a lock, lies beside it."""
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
     if locked:
         (tmp_path / ".bqrl.lock").touch()
-    if locked and name == "runs/.film.part":
-        Store(tmp_path).close()  # a folder that might be ours; the file in it stays
-    else:
-        with pytest.raises(FileExistsError, match="was not written by bqrl; move it"):
-            Store(tmp_path)
+    with pytest.raises(FileExistsError, match=r"runs was not written by bqrl; move it or choose another folder$"):
+        Store(tmp_path)
     assert (tmp_path / name).read_text() == "mine"
-    assert {path.name for path in tmp_path.iterdir()} == {name.split("/")[0], *([".bqrl.lock"] if locked else [])}
+    assert {path.name for path in tmp_path.iterdir()} == {"runs", *([".bqrl.lock"] if locked else [])}
 
 
-def test_a_folder_in_place_of_the_lock_is_refused(tmp_path):
-    (tmp_path / ".bqrl.lock").mkdir()
+def test_an_empty_folder_of_runs_is_taken(tmp_path):
+    """A process that is killed at the wrong moment leaves one."""
+    (tmp_path / "runs").mkdir()
+    Store(tmp_path).close()
+    (tmp_path / "runs/study.log").write_text("")
+    Store(tmp_path).close()
+
+
+def test_files_that_others_put_among_the_runs_stay(stored, tmp_path):
+    for name in (".film.part", "film.npz", "times.jsonl", ".q.npz.part"):
+        (tmp_path / "runs" / name).write_text("mine")
+    stored[0].close()
+    with Store(tmp_path) as again:
+        again.save(OTHERS[0], *execute(OTHERS[0]))
+    for name in (".film.part", "film.npz", "times.jsonl", ".q.npz.part"):
+        assert (tmp_path / "runs" / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda lock: lock.symlink_to("elsewhere")])
+def test_a_folder_or_a_link_in_place_of_the_lock_is_refused(tmp_path, make):
+    make(tmp_path / ".bqrl.lock")
     with pytest.raises(FileExistsError, match="was not written by bqrl; move it"):
         Store(tmp_path)
 
 
 def test_a_link_in_place_of_a_file_of_ours_is_refused(tmp_path):
     Store(tmp_path).close()
-    (tmp_path / "mine.txt").write_text("mine")
-    (tmp_path / "study.log").symlink_to(tmp_path / "mine.txt")
+    log = tmp_path / "runs/study.log"
+    log.rename(tmp_path / "mine.txt")
+    log.symlink_to(tmp_path / "mine.txt")
+    with pytest.raises(FileExistsError, match="was not written by bqrl"):
+        Store(tmp_path)
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    (tmp_path / "runs").symlink_to(tmp_path / "moved")
     with pytest.raises(FileExistsError, match="was not written by bqrl"):
         Store(tmp_path)
 
@@ -134,19 +155,22 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(stored, monkeypatch):
 
     monkeypatch.setattr(store, "write_whole", full)
     with pytest.raises(OSError, match=r"^cannot write to .*: No space left on device; finished runs are kept") as fault:
-        found.save(OTHERS[0], b"", Timing(0.0, 0.0, 0.0))
+        found.save(OTHERS[0], execute(OTHERS[0])[0], Timing(0.0, 0.0))
     assert "\n" not in str(fault.value)
     assert found.has(RUN)
 
 
 def test_times_survive_a_cut_line(stored, tmp_path):
     found, _ = stored
-    with (tmp_path / "times.jsonl").open("a") as file:
-        file.write('{"run": "x", "sec')
-    assert list(found.times()) == [RUN.name]
-    assert found.times()[RUN.name].wall > 0.0
-    found.save(OTHERS[0], b"", Timing(1.0, 1.0, 0.1))  # the next line is not glued to the cut one
-    assert list(found.times()) == [RUN.name, OTHERS[0].name]
+    assert found.times()[RUN.name].core > 0.0
+    found.close()
+    with (tmp_path / "runs/study.log").open("a") as file:
+        file.write("2026-01-01 00:00:00 done x core=1")
+    with Store(tmp_path) as again:
+        assert list(again.times()) == [RUN.name]
+        again.save(OTHERS[0], execute(OTHERS[0])[0], Timing(1.25, 1e-6))  # the next entry is not glued to the cut line
+        assert list(again.times()) == [RUN.name, OTHERS[0].name]
+        assert again.times()[OTHERS[0].name] == (1.25, 1e-6)
 
 
 def test_two_studies_do_not_share_a_folder(stored, tmp_path):
@@ -165,19 +189,19 @@ def test_two_studies_do_not_share_a_folder(stored, tmp_path):
 WRITER = """
 import sys, time
 from bqrl.study.problems import problem_of
-from bqrl.study.runs import RunSpec, Timing, complete, to_bytes
+from bqrl.study.runs import RunSpec, Timing, execute
 from bqrl.study.store import Store
 
 problem = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
 common = {"problem": problem, "learner": "q-learning", "params": {}, "tau": 0.5, "episodes": 3, "delta": 0.05}
 runs = [RunSpec(seed=seed, **common) for seed in range(20)]
-contents = [to_bytes(run, complete(run.start())[0]) for run in runs]
+records = [execute(run)[0] for run in runs]
 done = 0
 while done < 200:
     try:
         with Store(sys.argv[1]) as store:
-            for run, content in zip(runs, contents):
-                store.save(run, content, Timing(1.0, 1.0, 1.0))
+            for run, record in zip(runs, records):
+                store.save(run, record, Timing(1.0, 1.0))
                 done += 1
     except BlockingIOError:
         time.sleep(0.001)
@@ -196,4 +220,4 @@ def test_two_writers_of_one_folder_never_fail(tmp_path):
         assert len(list(found.runs.glob("*.npz"))) == 20
         assert not list(found.runs.glob(".*"))
         assert all(found.has(replace(RUN, episodes=3, seed=seed)) for seed in range(20))
-        assert len((tmp_path / "times.jsonl").read_text().splitlines()) == 400
+        assert (tmp_path / "runs/study.log").read_text().count(" done ") == 400

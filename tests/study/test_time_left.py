@@ -21,9 +21,9 @@ def job(runs):
 def test_the_time_left_knows_the_cost_of_each_learner():
     cheap, dear = jobs = job(4), job(2)
     assert seconds_left(jobs, 0, 9.0, 2) is None  # no evidence yet
-    cheap.count(RUN, Timing(9.0, 9.0, 0.1))
+    cheap.count(RUN, Timing(9.0, 0.1))
     assert seconds_left(jobs, 0, 9.0, 2) is None  # nothing is known about the other learner
-    dear.count(RUN, Timing(9.0, 9.0, 2.0))
+    dear.count(RUN, Timing(9.0, 2.0))
     assert seconds_left(jobs, 0, 9.0, 2) == pytest.approx((30 * 0.1 + 10 * 2.0) / 2)
     assert seconds_left(jobs, 5, 9.0, 2) == pytest.approx((30 * 0.1 + 10 * 2.0 - 5 * 0.1) / 2)
     dear.over = True

@@ -32,7 +32,7 @@ class Bench(Command):
         if not scripts or not (root / "pyproject.toml").is_file():
             raise ArgumentError("there are no benchmarks here; they come with a checkout of the source")
         chosen = [choice(name.removesuffix(".py"), "NAME", scripts) for name in self.names or scripts]
-        check_folder(self.out, ["times.csv", *(f"{name}.txt" for name in chosen)])
+        check_folder(self.out, "benchmarks", ["times.csv", *(f"{name}.txt" for name in chosen)])
         screen = io.StringIO() if self.as_json else None
         for name in chosen:
             typer.echo(f"== {name}", screen)

@@ -40,7 +40,7 @@ class Envs(Command):
             typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
             return
         listed, terminal = [about(name) for name in self.names or names()], at_terminal()
-        check_folder(self.out, ["problems.csv"])
+        check_folder(self.out, "problems", ["problems.csv"])
         wanted = self.as_json or terminal or self.out is not None
         problems = [describe(one.name, large=self.every or bool(self.names)) for one in listed if wanted]
         titles = {key: f"best {tau:g}-quantile" for key, tau in LEVELS.items()}

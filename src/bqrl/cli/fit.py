@@ -40,7 +40,7 @@ class Fit(WordOptions):
         """Fit, plan, and show three policies, the promise and what limits it."""
         words = self.words(self.log.name)
         number(self.tau, "tau", 0.0, 1.0, "()")  # before the log is read
-        check_folder(self.out, FILES)
+        check_folder(self.out, "fit", FILES)
         asked = {name: getattr(self, name) for name in ARGUMENTS}
         asked |= {"columns": column_names(self.columns), "reward_range": read_value(self.reward_range or "none")}
         estimate = fit(self.log, self.confidence, **asked)

@@ -61,9 +61,7 @@ class RunOptions(ProblemOptions):
         first, tau = whole(self.seed, "seed", 0), number(self.tau, "tau", 0.0, 1.0, "()")
         seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
         stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
-        check_folder(
-            self.out, [*learning.learning_files(tau, stems), *(LINES.format(stem) for stem in stems if self.log)]
-        )
+        check_folder(self.out, "learning" if alone else "comparison", learning.learning_files(tau, stems))
         if self.tensorboard:  # fails now if TensorBoard is not installed
             with TemporaryDirectory() as folder:
                 TensorBoard(folder).close()
@@ -99,7 +97,9 @@ class RunOptions(ProblemOptions):
         who = f"{experiment.learners[0].label}, " if alone else ""
         sizes = f"{words.count('episode', experiment.episodes)}, {words.count('seed', len(seeds))} from {first}"
         header = f"{words.title}: {in_one_line(document['model'], words)}; {who}level {tau:g}, {sizes}"
-        self.conclude(document, result, header=header, tables=[learning.main_table(found, document)], lines=lines)
+        self.conclude(
+            document, result, header=header, tables=[learning.learner_tables(found, document)["learners"]], lines=lines
+        )
 
     def _logs(self, records: Mapping[str, Record]) -> dict[str, bytes]:
         """Write the records, by file stem, for TensorBoard, and return the files of --log."""

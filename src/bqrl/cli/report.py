@@ -11,7 +11,7 @@ import typer
 from bqrl.cli.output import Command, print_json
 from bqrl.results.folder import Folder
 from bqrl.results.page import PAGE, page
-from bqrl.results.result import add_files, check_folder, read
+from bqrl.results.result import add_files, read
 
 GENERATED = 160  # bytes in which a page of ours names its generator
 
@@ -26,7 +26,7 @@ class Report(Command):
         """Make the page, in the folder itself or in that of --out."""
         result = read(self.folder)
         if self.out is None:
-            check_folder(self.folder, [PAGE])
+            Folder(self.folder).check([PAGE])
             add_files(self.folder, {PAGE: page(result).encode()})
         else:
             Folder(self.out).write_one(PAGE, page(result).encode(), GENERATED)

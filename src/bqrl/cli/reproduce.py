@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -45,13 +44,10 @@ class Reproduce(StudyCommand):
             raise ArgumentError("--workers is for this machine and --cluster for another; give only one")
         own = paper_file("study.toml")
         settings = self.study or own
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", DeprecationWarning)
-            spec = read_spec(settings, self.quick)
-        warn(*(str(notice.message) for notice in caught))
+        spec = read_spec(settings, self.quick)
         folder = self.folder("ucb_bqrl" if self.study is None else settings.stem)
         view = paper_view().View if settings.resolve() == own.resolve() else StudyView
-        check_folder(folder, [PAGE, *view.files(spec)])
+        check_folder(folder, "study", [PAGE, *view.files(spec)])
         pool = LocalWorkers(self.workers) if self.cluster is None else ClusterWorkers(self.cluster)
         try:
             with ProgressBar(lines=not self.as_json) as watch:

@@ -60,7 +60,7 @@ class Solve(ProblemOptions):
         named = {name: getattr(self, name) for name in ("tau", "beta", "planner", *CHOICES)}
         settings = self.problem_settings() | named | {"max_bytes": limit}  # in the arguments of the library
         taus = sorted({check_levels(level, self.beta)[0] for level in self.tau})
-        check_folder(self.out, plan_files(taus))
+        check_folder(self.out, "plan", plan_files(taus))
         problem = read_problem(self)
         words, mdp = problem.words, problem.mdp
         if mdp is None:

@@ -31,7 +31,7 @@ class Theory(StudyCommand):
         names = spec.chosen(self.only)
         folder = self.folder(spec.theory.name)
         stems = [stem for name in names for stem in EXPERIMENTS[name].captions]  # charts have the names of tables
-        check_folder(folder, [*(f"{stem}.csv" for stem in stems), *chart_files(stems)])
+        check_folder(folder, "theory", [*(f"{stem}.csv" for stem in stems), *chart_files(stems)])
         stored = stored_experiments(folder, self.quick)
         with ProgressBar() as watch:
             found = run_theory(spec, names, watch)

@@ -52,7 +52,7 @@ class Context(NamedTuple):
     def model(self, case: Case) -> tuple[MDP, dict[str, Any]]:
         """The model of a case, and the columns that describe it."""
         problem = self.problems[case.problem]
-        mdp, head = problem.build(), {"problem": case.problem, "label": problem.label or case.problem, "tau": case.tau}
+        mdp, head = problem.model, {"problem": case.problem, "label": problem.label or case.problem, "tau": case.tau}
         return mdp, {**head, "states": mdp.S, "actions": mdp.A, "horizon": mdp.H}
 
     def run_seed(self, *place: int) -> int:

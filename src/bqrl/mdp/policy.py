@@ -141,7 +141,8 @@ class Policy(Displayed, Acting):
         Returns
         -------
         list of dict
-            One dict per decision; `bqrl.planners.decisions` explains how to follow the rows without bqrl.
+            One dict per decision, of a `LabelPolicy` one per outcome of it; `bqrl.planners.decisions` explains how to
+            follow the rows without bqrl.
 
         Examples
         --------

@@ -96,22 +96,23 @@ def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:
     return found | dict(zip(others, cycle(free), strict=False))
 
 
-def csv_data(columns: Sequence[str], rows: Iterable[Sequence[Any]], texts: Sequence[str] = ()) -> Any:
-    """Embedded data: columns in `texts` hold text, all others numbers of six digits; the level `tau` is exact."""
+def chart_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
+    """A chart without marks of embedded data: texts, and numbers of six digits; the level `tau` is exact."""
     alt, text = altair(), io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
         cells = zip(columns, row, strict=True)
         writer.writerow([f"{x:.6g}" if isinstance(x, float) and name != "tau" else x for name, x in cells])
+    texts = {name for i, name in enumerate(columns) if any(row[i] is None or isinstance(row[i], str) for row in rows)}
     parse = {name: "string" if name in texts else "number" for name in columns}
-    return alt.InlineData(values=text.getvalue(), format=alt.CsvDataFormat(type="csv", parse=parse))
+    return alt.Chart(alt.InlineData(values=text.getvalue(), format=alt.CsvDataFormat(type="csv", parse=parse)))
 
 
-def tips(*columns: Sequence[str]) -> list[Any]:
-    """Tooltips of columns, each with its title and, if it has one, its format."""
-    channels = ("shorthand", "title", "format")
-    return [altair().Tooltip(**dict(zip(channels, column, strict=False))) for column in columns]
+def tips(*columns: str | Sequence[str]) -> list[Any]:
+    """Tooltips of columns, each alone or with its title and, if it has one, its format."""
+    given = ([column] if isinstance(column, str) else column for column in columns)
+    return [altair().Tooltip(**dict(zip(("shorthand", "title", "format"), one, strict=False))) for one in given]
 
 
 class Selector(NamedTuple):
@@ -147,7 +148,10 @@ def with_title(chart: Any, title: Any, note: str, height: int | None = None, sel
     text = folded(title)
     for one in selectors:
         labels = {"options": list(range(len(one.options))), "labels": list(one.options), "name": f"{one.title}: "}
-        chart = chart.add_params(alt.param(name=one.name, value=0, bind=alt.binding_select(**labels)))
+        bind = {"bind": alt.binding_select(**labels)}
+        if len(one.options) == 1:  # the line below the title says it
+            bind, note = {}, f"{one.title.capitalize()}: {one.options[0]}. {note}"
+        chart = chart.add_params(alt.param(name=one.name, value=0, **bind))
     if selectors:  # the page breaks the lines of the titles in `usermeta`
         names = [one.name for one in selectors]
         chart = chart.properties(usermeta={"selectors": names, "titles": title})
@@ -185,23 +189,21 @@ class Curve(NamedTuple):
     view: tuple[int, ...] = ()
 
 
-def mean_curve(label: str, values: FloatArray, points: int = MAX_POINTS, view: tuple[int, ...] = ()) -> Curve:
+def mean_curve(label: str, values: FloatArray, points: int, view: tuple[int, ...] = ()) -> Curve:
     """The mean over seeds of values (seeds, episodes) and its bootstrap band, at `points` episodes."""
     drawn = evenly(values.shape[1], points)
-    return _banded(label, drawn + 1.0, values[:, drawn], view)
+    values = values[:, drawn]
+    mean = values[0] + (values - values[0]).mean(axis=0)  # equal runs give exactly their value
+    low, high = bootstrap_band(values) if len(values) > 1 else (None, None)
+    return Curve(label, (drawn + 1).astype(np.float64), mean, low, high, view)
 
 
 def averaged_curve(label: str, values: FloatArray) -> Curve:
     """The same of values averaged over MAX_BLOCKS blocks of episodes, each at its last episode."""
     ends = evenly(values.shape[1] + 1, MAX_BLOCKS + 1)[1:]
     total = np.cumsum(values, axis=1)[:, ends - 1]
-    return _banded(label, ends.astype(np.float64), np.diff(total, axis=1, prepend=0.0) / np.diff(ends, prepend=0))
-
-
-def _banded(label: str, x: Any, values: FloatArray, view: tuple[int, ...] = ()) -> Curve:
-    mean = values[0] + (values - values[0]).mean(axis=0)  # equal runs give exactly their value
-    low, high = bootstrap_band(values) if len(values) > 1 else (None, None)
-    return Curve(label, x, mean, low, high, view)
+    blocks = np.diff(total, axis=1, prepend=0.0) / np.diff(ends, prepend=0)
+    return mean_curve(label, blocks, MAX_BLOCKS)._replace(x=ends.astype(np.float64))
 
 
 def thinning(T: int, points: int) -> str:
@@ -224,10 +226,10 @@ class Lines(NamedTuple):
         return with_title(altair().layer(*self.layers, *more), title, said, selectors=self.selectors)
 
 
-def coloured(field: str, colours: Mapping[str, str], shown: bool = True, **legend: Any) -> Any:
-    """The channel that gives every text of a field its colour, with a legend if it is `shown`."""
+def coloured(field: str, colours: Mapping[str, str], **legend: Any) -> Any:
+    """The channel that gives every text of a field its colour, with a legend of several."""
     scale = {"domain": list(colours), "range": list(colours.values())}
-    return altair().Color(field, title=None, scale=scale, legend=legend if shown else None)
+    return altair().Color(field, title=None, scale=scale, legend=legend if len(colours) > 1 else None)
 
 
 def by_label(
@@ -238,7 +240,7 @@ def by_label(
     legend = {"symbolOpacity": 1, "symbolType": symbol, "symbolSize": size, "symbolStrokeWidth": 3}
     colours = colours or dict(zip(labels, cycle(PALETTE), strict=False))
     named = {label: colours[label] for label in labels}
-    return f"{json.dumps(list(labels))}[datum.k]", coloured("line:N", named, len(labels) > 1, **legend)
+    return f"{json.dumps(list(labels))}[datum.k]", coloured("line:N", named, **legend)
 
 
 def lines(
@@ -268,7 +270,7 @@ def lines(
         rows += [[*curve.view, labels.index(curve.label), *row] for row in columns[:, at].T.tolist()]
         longest, drawn = max((longest, drawn), (columns.shape[1], at.size))
     label, colour = by_label(labels, colours)
-    base = alt.Chart(csv_data([*(one.name for one in selectors), "k", "x", "y", "low", "high"], rows))
+    base = chart_of([*(one.name for one in selectors), "k", "x", "y", "low", "high"], rows)
     base = base.transform_filter(chosen(selectors)).transform_calculate(line=label)
     x = alt.X("x:Q", title=x_title, scale={"nice": False, **scales.get("x", {})})
     upright = dict(scales.get("y", {}))
@@ -296,7 +298,7 @@ def curves_chart(
     alt, drawn, layers = altair(), lines(curves, "episode", y_title, colours=colours, step=step), []
     if references:
         rows = [[value, f"{name}: {number(value, 5)}"] for name, value in references]
-        marks = alt.Chart(csv_data(["y", "name"], rows, texts=("name",))).encode(y=drawn.y)
+        marks = chart_of(["y", "name"], rows).encode(y=drawn.y)
         text = marks.mark_text(align="right", dy=-6, color=GREY, fontWeight="bold")
         layers = [marks.mark_rule(strokeDash=[5, 3], color=GREY), text.encode(x=alt.value("width"), text="name:N")]
     return drawn.chart(title, f"{f'Band: {band}.' if band else ''} {note}".strip(), *layers)

@@ -11,16 +11,17 @@ from typing import Any
 from bqrl.logs.estimate import Estimate
 from bqrl.planners.plan import Plan
 from bqrl.results import charts
-from bqrl.results.charts import altair, coloured, csv_data, joined, tips, with_charts, with_title
+from bqrl.results.charts import altair, chart_of, coloured, joined, tips, with_charts, with_title
 from bqrl.results.plans import policy_files
-from bqrl.results.result import Result, Table, asked_for, chart_files, saved
+from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
 from bqrl.results.words import PLAIN, Words, number, percent
 from bqrl.study.scores import evenly
 
 MAX_ROWS = 1000  # points of the chart of rows
-CHARTS = ("promise", "coverage")
-TABLES = ("policies.csv", "gains.csv", "limits.csv", "projection.csv", "rows.csv", "policy.csv")
-FILES = (*TABLES, "estimate.npz", "policy.npz", *chart_files(CHARTS))
+FILES = (  # that a folder may hold
+    "policies.csv", "gains.csv", "limits.csv", "projection.csv", "rows.csv", "policy.csv", "policy.npz", "estimate.npz",
+    *chart_files(["promise", "coverage"]),
+)  # fmt: skip
 PROMISE, CLAIM, LOGGED, LATER = "promise", "not a promise", "estimate with an interval", "projection"
 COLOURS = {PROMISE: charts.BLUE, CLAIM: charts.ORANGE, LOGGED: charts.GREY, LATER: charts.SKY}
 LIMITING, OTHER = "limits the promise", "other rows"
@@ -77,7 +78,7 @@ def fit_result(
         settings=asked_for(settings),
         tables=tables,
         sentences=sentences,
-        details={**content, "settings": dict(settings)},
+        details={**content, "settings": dict(settings), "versions": versions()},
         files=files,
         left_out=left_out,
     )
@@ -144,13 +145,17 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
     for row in [*content["policies"], *later]:
         value, ends = row["value"], (row["lower"], row["upper"])
         if value is not None and math.isfinite(value):
-            low, high = (value if x is None or not math.isfinite(x) else x for x in ends)
-            rows.append([row["policy"], row["meaning"], value, low, high])
-    data = csv_data(["policy", "meaning", "value", "low", "high"], rows, texts=("policy", "meaning"))
-    base = alt.Chart(data).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
-    x = alt.X("value:Q", title=title, scale={"zero": False, "padding": 12})
+            both = "none" if row["lower"] is None else " to ".join(map(number, ends))
+            rows.append([row["policy"], row["meaning"], both, value, *(value if x is None else x for x in ends)])
+    drawn = [x for row in rows for x in row[3:] if math.isfinite(x)] or [0.0]
+    low, high = min(drawn), max(drawn)
+    far = high - low + 1.0  # an infinite end is drawn as the end of the axis
+    rows = [[*row[:4], max(row[4], low - far), min(row[5], high + far)] for row in rows]
+    columns = ("policy", "meaning", "interval", "value", "low", "high")
+    base = chart_of(columns, rows).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
+    x = alt.X("value:Q", title=title, scale={"domain": [low, high], "clamp": True, "nice": False, "padding": 12})
     colour = coloured("meaning:N", COLOURS)
-    shown = tips(("policy:N", "policy"), ("value:Q", "value", ".6~g"), ("meaning:N", "meaning"))
+    shown = tips("policy:N", ("value:Q", "value", ".6~g"), "interval:N", "meaning:N")
     chart = alt.layer(
         base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
         base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=shown),
@@ -176,15 +181,12 @@ def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]], word
         said += f" {MAX_ROWS} of {len(rows)} rows."
         others = sum(row[-1] == OTHER for row in rows)
         rows = [rows[i] for i in evenly(others, MAX_ROWS - len(rows) + others)] + rows[others:]
-    columns, texts = ("stage", "state", "action", "visits", "radius", "kind"), ("stage", "state", "action", "kind")
     stage = [] if estimate.mdp.stationary else [("stage:N", words.stage)]
-    points = alt.Chart(csv_data(columns, rows, texts)).mark_point(filled=True, size=45, opacity=0.7)
-    chart = points.encode(
+    points = chart_of(("stage", "state", "action", "visits", "radius", "kind"), rows)
+    chart = points.mark_point(filled=True, size=45, opacity=0.7).encode(
         x=alt.X("visits:Q", title="visits of the row", scale={"type": "log", "nice": False, "padding": 10}),
-        y=alt.Y("radius:Q", title="l1 radius of its ball", scale={"domain": [0, 2]}),
+        y=alt.Y("radius:Q", title="l1 radius of its ball"),
         color=coloured("kind:N", {OTHER: charts.GREY, LIMITING: charts.RED}),
-        tooltip=tips(
-            *stage, ("state:N", "state"), ("action:N", "action"), ("visits:Q", "visits"), ("radius:Q", "radius", ".3~g")
-        ),
+        tooltip=tips(*stage, "state:N", "action:N", "visits:Q", ("radius:Q", "radius", ".3~g")),
     )
     return with_title(chart, "How well each row is known", said)

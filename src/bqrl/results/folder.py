@@ -9,7 +9,7 @@
 
 A process that is killed before step 1 leaves the old content, one that is killed after step 4 leaves the new one, and in
 between the folder says that it is interrupted and the same command completes it. A file is ours only if the manifest
-lists its name and its digest. All other files stay untouched; if one of them has the name of a file to be written,
+lists its name and its digest. All other files stay untouched; if one of them has the name of a file that may be written,
 `check` refuses before any work begins.
 """
 
@@ -51,17 +51,19 @@ class Folder:
                 self.status = found["status"]
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise OSError with one line if files of these names could not be written. Writes nothing."""
+        """Raise OSError if files of these names, or patterns such as "*.png", could not be written. Writes nothing."""
         self.check_writable()
         if os.path.lexists(self.path / MANIFEST) and not self.status:
             _refuse(self.path / MANIFEST, "was not written by bqrl")
-        for name in names:
-            for part in (self.path / parent for parent in list(Path(name).parents)[:-1]):
+        for pattern in names:
+            for part in (self.path / parent for parent in list(Path(pattern).parents)[:-1]):
                 if os.path.lexists(part) and (part.is_symlink() or not part.is_dir()):
                     _refuse(part, "is not a folder of bqrl")
-            if os.path.lexists(self.path / name) and not self._holds(name):
-                changed = name in self.digests
-                _refuse(self.path / name, "was changed after bqrl wrote it" if changed else "was not written by bqrl")
+            for place in self.path.glob(pattern) if "*" in pattern else [self.path / pattern]:
+                name = place.relative_to(self.path).as_posix()
+                if os.path.lexists(place) and not self._holds(name):
+                    changed = name in self.digests
+                    _refuse(place, "was changed after bqrl wrote it" if changed else "was not written by bqrl")
 
     def check_writable(self) -> None:
         """Raise OSError if the folder cannot be made or written to."""

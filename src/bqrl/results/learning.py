@@ -7,7 +7,7 @@ policy in force; the regret of an episode is the best mean minus that policy's m
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -20,21 +20,25 @@ from bqrl.planners.convert import uniform
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
 from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learner_colours, thinning, with_charts
-from bqrl.results.plans import in_one_line, policy_files
+from bqrl.results.plans import LEVEL_FILES, in_one_line, policy_files
 from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
 from bqrl.results.views import experiment_view
-from bqrl.results.words import Words, apart, compared, learned, listed, number, order_of
+from bqrl.results.words import Words, learned, order_of
 from bqrl.results.words import runs as runs_of
-from bqrl.study.scores import PROVEN, Experiment, late_return
+from bqrl.study.scores import Experiment, late_return
 from bqrl.study.tables import level_name
 
 NAMES = {
     "ucb-bqrl": "UCB-BQRL", "psrl": "PSRL", "ucbvi": "UCBVI", "q-learning": "Q-learning", "sarsa": "SARSA",
     "thompson": "Thompson", "ppo": "PPO", "trpo": "TRPO",
 }  # fmt: skip
+Row = dict[str, Any]
 MAX_ROWS = 2000  # episodes per learner in the table of curves
 MAX_STEM = 80  # characters of a learner in a file name
-CHARTS = ("promises", "gaps", "returns")
+FILES = (  # that a folder may hold, and by run
+    "learners.csv", "seeds.csv", "curves.csv", "beats.csv", *chart_files(["promises", "gaps", "returns"]),
+)  # fmt: skip
+RUN_FILES = ("record_{}.npz", "episodes_{}.jsonl")
 RETURNS = {"return": "mean return", "last_return": "mean return, last tenth"}  # columns where no law is known
 SCORES = {"quantile": "quantile", "gap": "cumulative gap", "regret": "cumulative regret", "mean": "mean"}
 
@@ -77,11 +81,10 @@ def file_stem(learner: str, params: Mapping[str, Any], seed: int, *, alone: bool
     return f"{name}_seed{seed}"
 
 
-def learning_files(tau: float, stems: list[str]) -> list[str]:
+def learning_files(tau: float, stems: Iterable[str]) -> list[str]:
     """Names of the files that a folder of these runs may hold."""
-    tables, policy = ("learners.csv", "seeds.csv", "curves.csv", "beats.csv"), f"policy_tau{level_name(tau)}"
-    records = (f"record_{stem}.npz" for stem in stems)
-    return [*tables, f"{policy}.csv", f"{policy}.npz", *chart_files(CHARTS), *records]
+    policies = (name.format(level_name(tau)) for name in LEVEL_FILES)
+    return [*FILES, *policies, *(name.format(stem) for stem in stems for name in RUN_FILES)]
 
 
 def learning_document(found: Learned) -> dict[str, Any]:
@@ -119,9 +122,7 @@ def learning_document(found: Learned) -> dict[str, Any]:
         "seconds": found.seconds,
         "versions": versions(),
     }
-    if found.alone:
-        return document | {"meaning": learned(document, found.words)}
-    return document | {"meaning": compared(document, order_of(experiment, words=found.words), found.words)}
+    return document | {"meaning": learned(document, order_of(experiment, words=found.words), found.words)}
 
 
 def _run(record: Record, tau: float) -> dict[str, Any]:
@@ -155,22 +156,12 @@ def _best_name(document: Mapping[str, Any]) -> str:
     return "best possible, at least" if document["best"]["error"] else "best possible"
 
 
-def main_table(found: Learned, document: Mapping[str, Any]) -> Table:
-    """What is shown first: one learner by seed, or several, the best first, then the best policies and random play."""
+def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Table]:
+    """The learners, the best first, beside the best policies and random play; and every run of theirs."""
     best, amounts = document["best"], RETURNS if document["best"] is None else SCORES
     titles = {key: found.words.titled(title) for key, title in amounts.items()}
     titles |= {} if best is None else {"settled": "optimal after (episodes)"}
-    learners, rows = {one["label"]: one for one in document["learners"]}, list[dict[str, Any]]()
-    seeds = len(found.experiment.seeds)
-    if found.alone:
-        (learner,) = learners.values()
-        rows = [{"seed": str(run["seed"])} | {key: run[key] for key in titles} for run in learner["runs"]]
-        rows += [{"seed": "mean"} | {key: learner["mean"].get(key) for key in titles}] if seeds > 1 else []
-        caption = "One row per seed."
-        if best is not None:
-            value = found.words.amount(number(best["quantile"]))
-            caption += f" The best quantile of any policy is {'at least ' if best['error'] else ''}{value}."
-        return Table(rows, titles={"seed": "seed", **titles}, caption=caption)
+    learners, rows, runs = {one["label"]: one for one in document["learners"]}, list[Row](), list[Row]()
     for label in (place["learner"] for place in found.experiment.order()):
         one, row = learners[label], {"learner": label}
         for key in amounts:
@@ -179,20 +170,23 @@ def main_table(found: Learned, document: Mapping[str, Any]) -> Table:
             settled = [run["settled"] for run in one["runs"]]
             row["settled"] = None if None in settled else max(settled)
         rows.append(row)
+        runs += [{"learner": label, "seed": run["seed"]} | {key: run[key] for key in titles} for run in one["runs"]]
     if best is not None:
         blank = dict.fromkeys(rows[0])
         ideal = {"quantile": best["quantile"], "gap": 0.0, "regret": 0.0, "mean": best["mean"]}
         rows += [blank | {"learner": _best_name(document)} | ideal]
         rows += [blank | {"learner": "random play"} | document["random"]]
-    caption = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
-    return Table(rows, titles={"learner": "learner", **titles}, caption=caption)
+    seeds = found.words.count("seed", len(found.experiment.seeds))
+    return {
+        "learners": Table(rows, titles=titles, caption=f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds}."),
+        "seeds": Table(runs, titles=titles, caption="One row per run."),
+    }
 
 
 def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]) -> Result:
     """The result of runs with records and further `files` attached."""
     experiment, words = found.experiment, found.words
-    tables = {"seeds" if found.alone else "learners": main_table(found, document)}
-    attached, left_out = dict(files), list[str]()
+    tables, attached, left_out = learner_tables(found, document), dict(files), list[str]()
     for one in experiment.learners:
         for seed, record in zip(experiment.seeds, experiment.records[one.label], strict=True):
             stem = file_stem(str(one.learner), one.params, seed, alone=found.alone)
@@ -234,18 +228,9 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
 def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, Any]:
     """The charts of runs by name: promises and gaps, or returns where no law is known."""
     experiment, words, best = found.experiment, found.words, document["best"]
-    y_title, title, references = "mean return", "", list[tuple[str, float]]()
-    if best is None:
-        title = order_of(experiment, title=True, words=words)
-    else:
-        ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
-        most, possible = apart(max(ends.values()), best["quantile"])
-        first = [label for label, end in ends.items() if apart(end, best["quantile"])[0] == most]
-        title = f"{listed(first)} {'ends' if len(first) == 1 else 'end'} with {'a' if found.alone else 'the largest'} promise"
-        title += (
-            f" of {words.amount(most)}; the {PROVEN if best['error'] else 'best promise'} is {words.amount(possible)}"
-        )
-        y_title = f"return reached in {runs_of(experiment.tau)}"
+    y_title, title, references = "mean return", "Realised returns", list[tuple[str, float]]()
+    if best is not None:
+        y_title, title = f"return reached in {runs_of(experiment.tau)}", "What the policies in force promise"
         references = [(_best_name(document), best["quantile"]), ("random play", document["random"]["quantile"])]
     curves = []
     for label, runs in experiment.records.items():
@@ -256,11 +241,12 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         curves,
         title=title,
         y_title=words.axis(y_title),
-        band=experiment.band if len(experiment.seeds) > 1 else "",
+        band=experiment.band,
         note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
         references=references,
         colours=learner_colours(experiment.learners),
     )
     if best is None:
         return {"returns": chart}
-    return {"promises": chart, "gaps": experiment_view(experiment, "gap", words=words)}
+    cost = f"What learning costs: the {experiment.measure_name('gap')}, summed over the episodes"
+    return {"promises": chart, "gaps": experiment_view(experiment, "gap", words=words, title=cost)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def page(result: Result) -> str:
         shown=[line.text for line in result.lines if all(chosen.get(key, x) == x for key, x in line.when.items())],
         choices=choices,
         tables=tables,
-        settings={key.replace("_", " "): _shown(x) for key, x in result.settings.items() if x is not None},
+        settings={key.replace("_", " "): cell(x) for key, x in result.settings.items() if x is not None},
         data=json.dumps(plain(data), allow_nan=False).replace("<", "\\u003c"),
         library=library() if result.charts else "",
     )
@@ -68,11 +68,3 @@ def _table(name: str, table: Table) -> dict[str, Any]:
 def is_text(column: Iterable[str]) -> bool:
     """Whether a column holds words, which are aligned on the left, rather than numbers."""
     return any(cell[:1].isalpha() and cell not in ("yes", "no") for cell in column)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}={_shown(part)}" for key, part in value.items()) or "defaults"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_shown, value))
-    return cell(value)

@@ -16,21 +16,8 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve, best_steps
-from bqrl.results.charts import (
-    BLUE,
-    BROWN,
-    GREY,
-    ORANGE,
-    PALETTE,
-    RED,
-    Curve,
-    altair,
-    coloured,
-    csv_data,
-    lines,
-    tips,
-    with_title,
-)
+from bqrl.results import charts
+from bqrl.results.charts import Curve, altair, chart_of, coloured, lines, tips, with_title
 from bqrl.results.words import PLAIN, Words, number
 from bqrl.study.scores import evenly
 
@@ -102,17 +89,17 @@ def curve_chart(
     low, high = float(shown.min()), float(shown.max())
     room = 0.05 * (high - low or 1.0)
     scales: dict[str, Any] = {"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}}
-    colours = dict(zip([one.label for one in curves], (BLUE, GREY, BROWN), strict=False))
+    colours = dict(zip([one.label for one in curves], (charts.BLUE, charts.GREY, charts.BROWN), strict=False))
     titles = LEVEL_TITLE, words.axis("guaranteed return")
     drawn = lines(curves, *titles, scales=scales, colours=colours, step=True, dashed=True)
-    mark = alt.Chart(csv_data(["tau", "x", "y"], [[tau, tau, y] for tau, y in promises.items()]))
+    mark = chart_of(["tau", "x", "y"], [[tau, tau, y] for tau, y in promises.items()])
     mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
     side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
-    text = mark.mark_text(**side, dy=14, fontWeight="bold", color=RED, fontSize=12)
+    text = mark.mark_text(**side, dy=14, fontWeight="bold", color=charts.RED, fontSize=12)
     layers = [
         *drawn.layers,
-        mark.mark_rule(strokeDash=[2, 2], opacity=0.8, color=RED),
-        mark.mark_point(filled=True, size=110, color=RED, opacity=1).encode(y=drawn.y),
+        mark.mark_rule(strokeDash=[2, 2], opacity=0.8, color=charts.RED),
+        mark.mark_point(filled=True, size=110, color=charts.RED, opacity=1).encode(y=drawn.y),
         text.encode(y=drawn.y, text=alt.Text("y:Q", format=".5~g")),
     ]
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
@@ -135,23 +122,24 @@ def law_chart(
     for tau, own in laws.items():
         for policy, law in (("best", own), ("risk-neutral", neutral)):
             rows += [] if law is None else [[tau, policy, *bar] for bar in _bars(law, edges, promises.get(tau))]
-    data = csv_data(["tau", "policy", "kind", "from", "to", "share"], rows, texts=("policy", "kind"))
+    colours = {BELOW: charts.ORANGE, REACHED: charts.BLUE} if promises else {REACHED: charts.BLUE}
     shown = [*edges.tolist(), *promises.values()]
     scale = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
-    x = alt.X("from:Q", title=words.returns, scale=scale)
-    bars = alt.Chart(data).transform_filter("datum.tau == tau && datum.policy == policy")
+    x = alt.X("from:Q", title=words.axis("return"), scale=scale)
+    bars = chart_of(["tau", "policy", "kind", "from", "to", "share"], rows)
+    bars = bars.transform_filter("datum.tau == tau && datum.policy == policy")
     bars = bars.mark_bar(stroke=None, binSpacing=1).encode(
         x=x,
         x2="to:Q",
         y=alt.Y("sum(share):Q", title="share of runs", axis={"format": ".0~%"}),
-        color=coloured("kind:N", {BELOW: ORANGE, REACHED: BLUE}, bool(promises)),
+        color=coloured("kind:N", colours),
         order=alt.Order("kind:N", sort="ascending"),
         tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
     )
     layers, said = [bars], ""
     if promises:
-        line = alt.Chart(csv_data(["tau", "from"], list(promises.items()))).transform_filter("datum.tau == tau")
-        layers.append(line.mark_rule(color=RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
+        line = chart_of(["tau", "from"], list(promises.items())).transform_filter("datum.tau == tau")
+        layers.append(line.mark_rule(color=charts.RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
         said += "Dashed line: the promise."
     said += " Returns are rounded down." if rounded else ""
     said += f" Each bar is {words.amount(number(width, 3))} wide." if width else ""
@@ -227,13 +215,13 @@ def policy_chart(
         for s in places.tolist()
         if (total := float(share[h, s].sum())) > 0.0
     ]
-    data = csv_data(["tau", "policy", "h", "s", "a", "part", "met"], rows, texts=("policy", "s", "a"))
-    cells = alt.Chart(data).transform_filter("datum.policy == policy && (policy != 'best' || datum.tau == tau)")
+    cells = chart_of(["tau", "policy", "h", "s", "a", "part", "met"], rows)
+    cells = cells.transform_filter("datum.policy == policy && (policy != 'best' || datum.tau == tau)")
     names = [states[s] for s in places.tolist()]
     if 2 * sum(name.lstrip("-").replace(".", "", 1).isdigit() for name in names) > len(names):
         names.reverse()  # numbers grow upwards
     played = [name for name in actions if any(row[4] == name for row in rows)]
-    colours = {"range": PALETTE[: len(played)]} if len(played) <= len(PALETTE) else {"scheme": "viridis"}
+    colours = {"range": charts.PALETTE[: len(played)]} if len(played) <= len(charts.PALETTE) else {"scheme": "viridis"}
     shown = [("h:O", words.stage), ("s:N", state), ("a:N", "most often played" if visits else "action")]
     often = [("part:Q", "share of visits", ".3~%"), ("met:Q", "probability of a visit", ".3~%")]
     axis = {"labelOverlap": True, "labelLimit": 110}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,8 +25,10 @@ from bqrl.study.tables import level_name
 
 MAX_SHARES = 4_000_000  # numbers (stage, state, action) of a map that is worth its memory
 MAX_WIDE = 30  # stages of a table of states by stages
-FILES = ("levels.csv", "return_laws.csv", "guarantee_curve.csv")
-CHARTS = ("guarantee_curve", "return_law", "policy_map")
+FILES = (  # that a folder may hold, and by level
+    "levels.csv", "return_laws.csv", "guarantee_curve.csv", *chart_files(["guarantee_curve", "return_law", "policy_map"]),
+)  # fmt: skip
+LEVEL_FILES = ("policy_tau{}.csv", "policy_tau{}.npz", "overview_tau{}.csv")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -84,10 +86,9 @@ def in_one_line(model: Mapping[str, Any], words: Words) -> str:
     return ", ".join([*parts, f"discount {number(model['discount'])}"] if model["discount"] != 1.0 else parts)
 
 
-def plan_files(taus: Sequence[float]) -> list[str]:
+def plan_files(taus: Iterable[float]) -> list[str]:
     """Names of the files that a folder of these levels may hold."""
-    kinds = ("policy_tau{}.csv", "policy_tau{}.npz", "overview_tau{}.csv")
-    return [*FILES, *(kind.format(level_name(tau)) for tau in taus for kind in kinds), *chart_files(CHARTS)]
+    return [*FILES, *(name.format(level_name(tau)) for tau in taus for name in LEVEL_FILES)]
 
 
 def plan_result(solved: Solved) -> Result:
@@ -103,10 +104,8 @@ def plan_result(solved: Solved) -> Result:
         level = f"tau{level_name(plan.tau)}"
         if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
             with suppress(PolicyError):  # the action depends on more than the state
-                overview = wide_rows(plan.policy, mdp)
-                tables[f"overview_{level}"] = Table(
-                    overview, titles={}, caption=f"The action by state and {words.stage}."
-                )
+                overview, caption = wide_rows(plan.policy, mdp), f"The action by state and {words.stage}."
+                tables[f"overview_{level}"] = Table(overview, caption=caption)
         left_out += policy_files(plan.policy, mdp, words, f"policy_{level}", f"{plan.objective}: ", tables, files)
     sentences, choices = _sentences(solved)
 
@@ -164,30 +163,26 @@ def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, La
 
 def level_table(document: Mapping[str, Any], words: Words) -> Table:
     """One row per level: the value, its proof, the mean, and the risk-neutral policy; without columns that are empty."""
-    levels: Sequence[Mapping[str, Any]] = document["levels"]
-    rows = []
-    for level in levels:
-        margins = {key: float(f"{x:.2g}") for key, x in level["margin"].items()}  # a size, not a result
-        neutral = level["risk_neutral"] or {"value": None, "upper": None}
-        other = {"neutral": neutral["value"], "neutral_upper": neutral["upper"]}
-        rows.append({**level, **margins, **other, "level": level["tau"]})
-    kinds, attitudes = {_kind(level) for level in levels}, {level["attitude"] for level in levels}
-    hidden = set() if "robust" in attitudes else {"nominal"}
-    if kinds != {"quantile"} or attitudes != {"nominal"}:
-        hidden |= {"below", "above"}  # a mean over levels, a ball or a bracket have no margins
-    if all(row["neutral"] == row["neutral_upper"] for row in rows):
-        hidden.add("neutral_upper")
-    exact = all(level["law_exact"] for level in levels)
-    amount = words.titled
+    rows, kinds, amount = [], set(), words.titled
+    for level in document["levels"]:
+        kind, robust, neutral = _kind(level), level["attitude"] == "robust", level["risk_neutral"] or {}
+        low, high = (neutral.get(end) for end in ("value", "upper"))
+        # A mean over levels, a ball or a bracket have no margins, which are sizes, not results.
+        margins = level["margin"] if (kind, level["attitude"]) == ("quantile", "nominal") else {}
+        rows.append({
+            **level, "level": level["tau"], "nominal": level["nominal"] if robust else None, "neutral": low,
+            "neutral_upper": None if low == high else high, **{key: float(f"{x:.2g}") for key, x in margins.items()},
+        })  # fmt: skip
+        kinds.add(kind)
+    exact = all(level["law_exact"] for level in document["levels"])
     titles = {
         "level": "level", "value": amount(kinds.pop() if len(kinds) == 1 else "value"), "nominal": amount("in the model"),
         "upper": amount("upper bound"), "gap": amount("gap"), "below": "margin below", "above": "margin above",
         "certain": "certain", "mean": amount("mean" if exact else "mean at least"), "neutral": amount("risk-neutral"),
         "neutral_upper": amount("risk-neutral at most"),
     }  # fmt: skip
-    known = {key for row in rows for key, x in row.items() if x is not None}
-    titles = {key: title for key, title in titles.items() if key in known - hidden}
-    return Table([{key: row[key] for key in titles} for row in rows], titles=titles, caption="One row per level.")
+    titles = {key: title for key, title in titles.items() if any(row.get(key) is not None for row in rows)}
+    return Table([{key: row.get(key) for key in titles} for row in rows], titles=titles, caption="One row per level.")
 
 
 def _kind(level: Mapping[str, Any]) -> str:
@@ -231,6 +226,5 @@ def _laws(solved: Solved) -> Table:
         for name, law in laws.items()
         for row in law.rows()
     ]
-    return Table(
-        rows, titles={"return": solved.words.returns}, caption="The probability of every return under each policy."
-    )
+    caption = "The probability of every return under each policy."
+    return Table(rows, titles={"return": solved.words.axis("return")}, caption=caption)

@@ -12,6 +12,7 @@ import json
 import platform
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -125,9 +126,9 @@ def saved(thing: Any) -> bytes:
         return path.read_bytes()
 
 
-def chart_files(names: Iterable[str]) -> list[str]:
-    """Names of the files of charts: specification and images."""
-    return [f"{name}.{kind}" for name in names for kind in ("vl.json", "png", "pdf")]
+def chart_files(names: Iterable[str], folder: str = "") -> list[str]:
+    """Names of the files of charts: specifications, and images in a subfolder."""
+    return [file for name in names for file in (f"{name}.vl.json", f"{folder}{name}.png", f"{folder}{name}.pdf")]
 
 
 def asked_for(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,10 +143,19 @@ def versions() -> dict[str, str]:
     return {"bqrl": bqrl.__version__, "python": platform.python_version(), **libraries, "system": system}
 
 
-def check_folder(folder: str | Path | None, names: Iterable[str] = ()) -> None:
-    """Raise OSError with one line if a result with these files could not be written; None stands for no folder."""
-    if folder is not None:
-        Folder(folder).check([RESULT, *names])
+def check_folder(folder: str | Path | None, kind: str, names: Iterable[str] = ()) -> None:
+    """Raise OSError with one line if a result of this kind could not be written; None stands for no folder.
+
+    A folder keeps the kind of its first result. `names` are those of the files that may be written, as in `Folder.check`.
+    """
+    if folder is None:
+        return
+    Folder(folder).check([RESULT, *names])
+    there = kind
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        there = json.loads((Path(folder) / RESULT).read_bytes())["kind"]
+    if there != kind:
+        raise FileExistsError(f"{folder} holds a {there} result; give another folder")
 
 
 def write(result: Result, folder: str | Path) -> None:

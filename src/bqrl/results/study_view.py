@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -10,17 +9,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bqrl.laws.law import Law
 from bqrl.planners.solve import guarantee_curve
 from bqrl.results import charts
-from bqrl.results.charts import Curve, Selector, altair, by_label, chosen, csv_data, lines, tips, with_title
+from bqrl.results.charts import Curve, Selector, altair, by_label, chart_of, chosen, lines, tips, with_title
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
-from bqrl.results.result import Result
+from bqrl.results.result import Result, chart_files
 from bqrl.results.study_words import QUICK, StudyWords
 from bqrl.results.views import experiment_view
 from bqrl.study.scores import BAND
 from bqrl.study.spec import Spec
-from bqrl.study.tables import KINDS, file_name, level_name, policy_table, shown_states, study_tables
+from bqrl.study.tables import file_name, level_name, policy_table, shown_states, study_tables
 
 POINTS = 80  # episodes of a curve that are drawn
 FIGURES = "figures/"
@@ -32,32 +30,20 @@ SYMLOG: dict[str, Any] = {"type": "symlog", "constant": 1}
 class StudyView(StudyWords):
     """A study in the words of its problem. A published study has a view of its own, which adds what was published."""
 
-    own_tables: ClassVar[tuple[str, ...]] = ()  # beside those of every study
-    own_charts: ClassVar[tuple[str, ...]] = ()
+    table_names: ClassVar = "orderings further_seeds held_out references tuning_winners session".split()
+    chart_names: ClassVar = "every_measure seeds promises tuning".split()
 
     @classmethod
     def files(cls, spec: Spec) -> list[str]:
-        """Names of the files that the folder of a study may hold."""
-        name, levels = file_name(spec.problem.name), [f"tau{level_name(tau)}" for tau in spec.levels]
-        drawn = [f"figure{i}_{level}" for i, level in enumerate(levels, start=1)]
-        drawn += [f"final_policy_{level}" for level in levels]
-        drawn += ["every_measure", "seeds", "promises", "return_laws", "variants", "tuning", *cls.own_charts]
-        tables = ["orderings", "further_seeds", "held_out", "references", "tuning_winners", "session", *cls.own_tables]
-        found = [f"{FIGURES}{chart}.{kind}" for chart in drawn for kind in ("png", "pdf")]
-        found += [f"{chart}.vl.json" for chart in drawn]
-        found += [f"{table}.csv" for table in (*tables, *(f"variant_{variant}" for variant in spec.variants))]
-        shown = "" if spec.final_policy is None else spec.final_policy.learner.upper()
-        found += [f"{name}_{level}_{kind}.csv" for level in levels for kind in ("plot", f"{shown}_final_policy")]
-        parts = [
-            *((measure, KINDS[measure]) for measure in spec.measures),
-            ("replications", "ends"),
-            ("laws", "final_laws"),
-        ]
-        for place in ("", *(f"{variant}/" for variant in spec.variants)):
-            found += [f"{place}{part}/{name}_{level}_{kind}.csv" for part, kind in parts for level in levels]
-            found.append(f"{place}laws/{name}_best_quantile.csv")
-        trained = ((entry.key, tau) for entry in spec.entries for tau in spec.training_levels(entry))
-        return found + [f"tuning/{key}_tau{level_name(tau)}.csv" for key, tau in trained]
+        """Patterns of the files that the folder of a study may hold."""
+        name, tables, charts = file_name(spec.problem.name), ["tuning/*_tau*", *cls.table_names], list(cls.chart_names)
+        for level in (f"tau{level_name(tau)}" for tau in spec.levels):
+            tables += [f"{name}_{level}_plot", f"{name}_{level}_*_final_policy"]
+            charts += [f"figure*_{level}", f"final_policy_{level}"]
+        for folder in ("", *(f"{variant}/" for variant in spec.variants)):
+            tables += [f"{folder}{part}/{name}_*" for part in (*spec.measures, "replications", "laws")]
+        tables += [f"variant_{variant}" for variant in spec.variants]
+        return [*(f"{table}.csv" for table in tables), *chart_files(charts, FIGURES)]
 
     def result(self, *, images: bool = True) -> Result:
         """The study as a Result, with `images` of its charts."""
@@ -84,12 +70,11 @@ class StudyView(StudyWords):
         plotted = {entry.key: entry.label for entry in spec.entries if entry.plot}
         for i, (tau, measure) in enumerate(zip(spec.levels, spec.plot, strict=True), start=1):
             shown = self.study.shown(tau, names=plotted)
-            figure = experiment_view(shown, measure, POINTS, colours=self.colours, words=self.words)
-            found[f"figure{i}_tau{level_name(tau)}"] = figure
+            found[f"figure{i}_tau{level_name(tau)}"] = experiment_view(
+                shown, measure, POINTS, colours=self.colours, words=self.words, title=self.ordered(shown, measure)
+            )
         found |= {f"final_policy_tau{level_name(tau)}": self.policy_map(tau) for tau in spec.levels if tau in picked}
-        found |= {"every_measure": self.every_measure(), "seeds": self.last_values([""])}
-        found |= {"promises": self.promises(), "return_laws": self.return_laws()}
-        found |= {"variants": self.last_values(list(spec.variants))} if spec.variants else {}
+        found |= {"every_measure": self.every_measure(), "seeds": self.last_values(), "promises": self.promises()}
         found |= {"tuning": self.tuning()} if self.study.tunings else {}
         for chart in found.values() if spec.quick else ():
             chart.title.subtitle = [*chart.title.subtitle, QUICK]
@@ -99,8 +84,10 @@ class StudyView(StudyWords):
         """Published last values: level, measure, key of the learner, value."""
         return []
 
-    def _selectors(self, variants: Sequence[str] = ("",)) -> list[Selector]:
+    @property
+    def _selectors(self) -> list[Selector]:
         """The lists of levels, of measures and of variants."""
+        variants = ["", *self.spec.variants]
         return [
             Selector("level", "level", [f"τ = {tau:g}" for tau in self.spec.levels], self.spec.levels),
             Selector("measure", "measure", [*map(self.measure_name, self.measures)], self.measures),
@@ -109,38 +96,35 @@ class StudyView(StudyWords):
 
     def every_measure(self) -> Any:
         """Every measure of every learner at every level, on every variant of the problem."""
-        spec, variants, curves = self.spec, ["", *self.spec.variants], []
-        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(self.measures), self.labels.items())
-        for (v, variant), (i, tau), (j, measure), (key, label) in cases:
-            values = self.study.shown(tau, variant).values(key, measure)
-            curves.append(charts.mean_curve(label, values, POINTS, (i, j, v)))
-        drawn = lines(
-            curves, "episode", self.words.axis("cumulative measure"), selectors=self._selectors(variants),
-            scales={"y": SYMLOG}, colours=self.colours,
-        )  # fmt: skip
+        spec, selectors, curves = self.spec, self._selectors, []
+        for (i, tau), (j, measure), (v, variant) in product(*(enumerate(one.values) for one in selectors)):
+            shown = self.study.shown(tau, variant)
+            for key, label in self.labels.items():
+                curves.append(charts.mean_curve(label, shown.values(key, measure), POINTS, (i, j, v)))
+        y_title, scales = self.words.axis("cumulative measure"), {"y": SYMLOG}
+        drawn = lines(curves, "episode", y_title, selectors=selectors, scales=scales, colours=self.colours)
         band = BAND.format(seeds=len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
         note = f"Band: {band}. {charts.thinning(spec.episodes, POINTS)}"
-        return drawn.chart(partial(self.order, shown=True, title=True), note)
+        return drawn.chart(partial(self.order, shown=True), note)
 
-    def last_values(self, variants: Sequence[str]) -> Any:
-        """Last values of every run on variants of the problem: one row per learner, one mark per seed."""
+    def last_values(self) -> Any:
+        """Last values of every run: one row per learner, one mark per seed."""
         alt, spec, labels = altair(), self.spec, list(self.labels.values())
-        selectors, rows = self._selectors(variants), []
-        cases = product(enumerate(variants), enumerate(spec.levels), enumerate(self.measures))
-        for (v, variant), (i, tau), (j, measure) in cases:
+        selectors, rows = self._selectors, []
+        for (i, tau), (j, measure), (v, variant) in product(*(enumerate(one.values) for one in selectors)):
             experiment, ranking = self.study.experiments[variant, tau], spec.ranking_seeds(variant)
             for k, ends in enumerate(experiment.ends(measure).values()):
-                runs = enumerate(zip(experiment.seeds, ends.tolist(), strict=True))
-                rows += [[v, i, j, k, x, SEED if seed in ranking else HELD_OUT, seed, n] for n, (seed, x) in runs]
-        for tau, measure, key, x in self.published() if "" in variants else ():
-            place = spec.levels.index(tau), self.measures.index(measure), list(self.labels).index(key)
-            rows.append([0, *place, x, PUBLISHED, "", 0])
+                runs = zip(experiment.seeds, ends.tolist(), strict=True)
+                rows += [[i, j, v, k, x, SEED if seed in ranking else HELD_OUT, seed] for seed, x in runs]
+        for tau, measure, key, x in self.published():
+            place = spec.levels.index(tau), self.measures.index(measure), 0, list(self.labels).index(key)
+            rows.append([*place, x, PUBLISHED, ""])
         label, colour = by_label(labels, self.colours)
         colour.legend = None
-        columns = ["problem", "level", "measure", "k", "value", "kind", "seed", "n"]
-        base = alt.Chart(csv_data(columns, rows, texts=("kind", "seed"))).transform_filter(chosen(selectors))
-        base = base.transform_calculate(line=label, sway=f"datum.kind == '{SEED}' ? sin(2.4 * datum.n) : 0")
+        columns = ["level", "measure", "problem", "k", "value", "kind", "seed"]
+        base = chart_of(columns, rows).transform_filter(chosen(selectors))
+        base = base.transform_calculate(line=label, sway="sin(datum.seed)")  # that dots of equal values stay apart
         y = alt.Y("line:N", title=None, sort=labels, axis={"labelLimit": 170})
         x = alt.X("value:Q", title=self.words.axis("cumulative measure at the end"), scale=SYMLOG)
         shown = [kind for kind in MARKS if any(row[5] == kind for row in rows)]
@@ -151,14 +135,13 @@ class StudyView(StudyWords):
             color=colour,
             shape=alt.Shape("kind:N", title=None, scale=shapes, legend={"symbolFillColor": charts.GREY}),
             size=alt.condition(f"datum.kind == '{PUBLISHED}'", alt.value(150), alt.value(40)),
-            tooltip=tips(("line:N", "learner"), ("kind:N", "kind"), ("seed:N", "seed"), ("value:Q", "value", ".5~g")),
+            tooltip=tips(("line:N", "learner"), "kind:N", "seed:N", ("value:Q", "value", ".5~g")),
         )  # fmt: skip
         means = base.transform_filter(f"datum.kind == '{SEED}'").mark_tick(thickness=2.5, size=20)
         means = means.encode(x=alt.X("mean(value):Q"), y=y, color=colour)
         note = f"After {spec.episodes} episodes. Bar: the mean of the circles."
-        note += " A published value is a mean over the held-out seeds." if PUBLISHED in shown else ""
-        title = partial(self.order, title=True)
-        return with_title(alt.layer(marks, means), title, note, 30 * len(labels) + 20, selectors)
+        note += " A published value is a mean over the held-out seeds." if self.published() else ""
+        return with_title(alt.layer(marks, means), self.order, note, 30 * len(labels) + 20, selectors)
 
     def policy_map(self, tau: float) -> Any:
         """The final policy of a level: states by stages, one colour per action."""
@@ -170,21 +153,6 @@ class StudyView(StudyWords):
             note=note, state=self.state_title, visits=False,
         )  # fmt: skip
 
-    def return_laws(self) -> Any:
-        """Distribution functions of the return if the final policy of a held-out seed, drawn at random, is played."""
-        selectors, curves = self._selectors()[:1], []
-        for (i, tau), (key, label) in product(enumerate(self.spec.levels), self.labels.items()):
-            laws = self.final_laws(key, tau)
-            law = Law.mixture(laws, np.full(len(laws), 1.0 / len(laws)))
-            curves.append(Curve(label, np.r_[law.values[0], law.values], np.r_[0.0, law.running], view=(i,)))
-        y_title = "probability of a return at or below it"
-        drawn = lines(curves, self.words.returns, y_title, selectors=selectors, colours=self.colours, step=True)
-        best = [[i, self.study.reference(tau).optimum, tau] for i, tau in enumerate(self.spec.levels)]
-        marks = altair().Chart(csv_data(["level", "x", "y"], best)).transform_filter(chosen(selectors))
-        rule = marks.mark_rule(strokeDash=[3, 3], color=charts.GREY)
-        note = f"Final policies of the held-out seeds, all equally likely. Dotted: the level and the {self.optimum}."
-        return drawn.chart(self.reached, note, rule.encode(x=drawn.x), rule.encode(y=drawn.y))
-
     def promises(self) -> Any:
         """The best promise by level, and the promises of the final policies at the levels of the study."""
         best, rows, middle = Steps(*guarantee_curve(self.study.problem()).steps), [], 0.5 * (len(self.labels) - 1)
@@ -193,14 +161,14 @@ class StudyView(StudyWords):
             scales={"x": {"domain": [0, 1]}}, colours={self.optimum: charts.GREY}, step=True,
         )  # fmt: skip
         for (k, key), tau in product(enumerate(self.labels), self.spec.levels):
-            rows += [[k, tau, tau + 0.011 * (k - middle), law.quantile(tau)] for law in self.final_laws(key, tau)]
+            rows += [[k, tau, tau + 0.011 * (k - middle), promise] for promise in self.promises_of(key, tau)]
         label, colour = by_label(list(self.labels.values()), self.colours, symbol="circle")
-        dots = altair().Chart(csv_data(["k", "tau", "x", "y"], rows)).transform_calculate(line=label)
+        dots = chart_of(["k", "tau", "x", "y"], rows).transform_calculate(line=label)
         shown = tips(("line:N", "learner"), ("tau:Q", "level"), ("y:Q", "promise"))
         points = dots.mark_point(filled=True, size=50, opacity=0.8)
         points = points.encode(x=drawn.x, y=drawn.y, color=colour, tooltip=shown)
         note = f"Grey: the {self.optimum}. Dots: final policies of the held-out seeds, beside their level."
-        return drawn.chart(self.reached(*self.spec.levels), note, points).resolve_scale(color="independent")
+        return drawn.chart(self.reached(), note, points).resolve_scale(color="independent")
 
     def tuning(self) -> Any:
         """The criterion over each grid, rung by rung."""
@@ -215,6 +183,6 @@ class StudyView(StudyWords):
         selectors, scales = [Selector("search", "learner", names)], {"x": {"type": "log"}, "y": SYMLOG}
         y_title = self.words.axis(f"mean cumulative {self.measure_name(self.spec.measures[0])}")
         drawn = lines(curves, "tuned parameter", y_title, selectors=selectors, scales=scales, points=True)
-        ring = altair().Chart(csv_data(["search", "x", "y"], best)).transform_filter(chosen(selectors))
+        ring = chart_of(["search", "x", "y"], best).transform_filter(chosen(selectors))
         ring = ring.mark_point(size=160, color=charts.BLUE, strokeWidth=2).encode(x=drawn.x, y=drawn.y)
         return drawn.chart(verdicts, "Means over the validation seeds. Ring: the winner.", ring)

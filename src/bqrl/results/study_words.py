@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from bqrl.envs import about
-from bqrl.laws.law import Law
 from bqrl.mdp.model import MDP
 from bqrl.results.charts import learner_colours
 from bqrl.results.result import Table, versions
-from bqrl.results.words import Words, fixed, listed, number, order_of
+from bqrl.results.words import Words, cell, fixed, listed, number, order_of
 from bqrl.study.problems import Problem
 from bqrl.study.runs import fingerprint
 from bqrl.study.scores import PROVEN, Experiment
@@ -35,7 +34,8 @@ class StudyWords:
         self.colours = learner_colours(study.shown(study.spec.levels[0], names=self.labels).learners)  # in all charts
         self.measures: list[str] = [name for name in ("exact", "capped", "expected") if name in study.spec.measures]
         self.versions = versions() | {"code": fingerprint()}
-        self.words = words_of(study.spec.problem, study.problem())
+        words, own = words_of(study.spec.problem, study.problem()), study.spec.study
+        self.words = replace(words, unit=own.unit or words.unit, stage=own.stage or words.stage)
         widest = max(study.experiments.values(), key=lambda one: one.error)
         self.measure_name = widest.measure_name
         self.optimum = PROVEN if widest.error else "exact optimum"  # what gaps are measured against
@@ -45,24 +45,29 @@ class StudyWords:
         """Name of the problem or of one of its variants."""
         return variant.replace("_", " ") if variant else self.spec.problem.name
 
-    def final_laws(self, key: str, tau: float) -> list[Law]:
-        """Laws of the return under the policies of the last episode, one per held-out seed."""
-        records = self.study.shown(tau).records[key]
-        return [Law(record.points, record.pmf[record.law_of[-1]]) for record in records]
+    def promises_of(self, key: str, tau: float) -> list[float]:
+        """Quantiles of the policies of the last episode, one per held-out seed."""
+        return [float(record.quantile(tau)[-1]) for record in self.study.shown(tau).records[key]]
 
-    def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False, title: bool = False) -> str:
-        """Which learner ends lowest, on the seeds of the curves that are `shown` or on those that no choice was made on."""
-        part = (self.study.shown if shown else self.study.ranked)(tau, variant, self.labels)
-        return f"τ = {tau:g}: {order_of(part, measure, title=title, words=self.words)}"
+    def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False) -> str:
+        """Which learner ends best, on the seeds of the curves that are `shown` or on those that no choice was made on."""
+        return self.ordered((self.study.shown if shown else self.study.ranked)(tau, variant, self.labels), measure)
 
-    def reached(self, *levels: float) -> str:
+    def ordered(self, part: Experiment, measure: str) -> str:
+        """Which learner of a part of the study ends best, and on which seeds."""
+        return f"τ = {part.tau:g}, {self.seeds_of(part)}: {order_of(part, measure, self.words)}"
+
+    def seeds_of(self, part: Experiment) -> str:
+        """Number and kind of the seeds of a part of the study."""
+        names = {self.spec.study.seeds: "held-out seed", self.spec.study.replication_seeds: "further seed"}
+        return self.words.count(names.get(part.seeds, "seed"), len(part.seeds))
+
+    def reached(self) -> str:
         """Whose final policies all reach the optimum at each level."""
         parts = []
-        for tau in levels:
-            best, reach = self.study.reference(tau).optimum, []
-            for key, label in self.labels.items():
-                if min(law.quantile(tau) for law in self.final_laws(key, tau)) >= best - 1e-9:
-                    reach.append(label)
+        for tau in self.spec.levels:
+            best = self.study.reference(tau).optimum
+            reach = [label for key, label in self.labels.items() if min(self.promises_of(key, tau)) >= best - 1e-9]
             reaches = f"{listed(reach or ['no learner'])} reach{'' if len(reach) > 1 else 'es'}"
             parts.append(f"{reaches} it on every held-out seed at τ = {tau:g} ({self.words.amount(number(best))})")
         return f"The {self.optimum}: {'; '.join(parts)}"
@@ -96,23 +101,19 @@ class StudyWords:
 
     def tables(self) -> dict[str, Table]:
         """Tables of the page, by name."""
-        spec, shown, ranked = self.spec, self.study.shown, self.study.ranked
-        further, held_out, each = len(spec.ranking_seeds()), len(spec.study.seeds), len(spec.study.variant_seeds)
         found = {"orderings": self._orderings()}
-        if spec.study.replication_seeds:
-            found["further_seeds"] = self._ends(ranked, "", f"{further} seeds that no choice was made on")
-        found["held_out"] = self._ends(shown, "", f"the {held_out} held-out seeds")
-        for variant in spec.variants:
-            found[f"variant_{variant}"] = self._ends(shown, variant, f"{each} seeds, {self.problem_title(variant)}")
+        if self.spec.study.replication_seeds:
+            found["further_seeds"] = self._ends(self.study.ranked)
+        found["held_out"] = self._ends(self.study.shown)
+        for variant in self.spec.variants:
+            found[f"variant_{variant}"] = self._ends(self.study.shown, variant)
         found["references"] = self._references()
         if self.study.tunings:
             found["tuning_winners"] = self._tuning()
         facts = self.versions | self.study.session
-        rows = [{"what": name.replace("_", " "), "value": _text(value)} for name, value in facts.items()]
-        session = Table(
-            rows, titles={"what": "", "value": ""}, caption="How the study was made: versions, runs and times."
-        )
-        return found | {"session": session}
+        rows = [{"what": name.replace("_", " "), "value": cell(value)} for name, value in facts.items()]
+        caption = "How the study was made: versions, runs and times."
+        return found | {"session": Table(rows, titles={"what": "", "value": ""}, caption=caption)}
 
     def _orderings(self) -> Table:
         rows = []
@@ -122,13 +123,13 @@ class StudyWords:
                 text += f"{self.labels[row['learner']]} {fixed(row['mean'])}"
                 text += {True: " < ", False: " ≈ ", None: ""}[row["clear"]]
             rows.append({"tau": tau, "measure": self.measure_name(measure), "order": text})
-        caption = (
-            "Learners from the smallest mean on. <: the next mean is more than two standard errors larger, seed by seed;"
-            " ≈: it is not."
-        )
+        on = self.seeds_of(self.study.ranked(self.spec.levels[0]))
+        on += ", on which no choice was made" if self.spec.study.replication_seeds else ""
+        signs = "<: the next mean is more than two standard errors larger, seed by seed; ≈: it is not"
+        caption = f"Learners from the smallest mean on; {on}. {signs}."
         return Table(rows, titles={"tau": "τ", "order": self.words.titled("smallest first")}, caption=caption)
 
-    def _ends(self, part: Callable[[float, str], Experiment], variant: str, on: str) -> Table:
+    def _ends(self, part: Callable[[float, str], Experiment], variant: str = "") -> Table:
         rows, titles = [], {}
         for measure, (key, label) in product(self.spec.measures, self.labels.items()):
             row: dict[str, Any] = {"measure": self.measure_name(measure), "learner": label}
@@ -138,9 +139,9 @@ class StudyWords:
                 titles[f"{name}_mean"] = self.words.titled(f"τ = {tau:g}, mean")
                 titles[f"{name}_std"] = self.words.titled(f"τ = {tau:g}, standard deviation")
             rows.append(row)
-        return Table(
-            rows, titles=titles, caption=f"Last cumulative values on {on}, mean and sample standard deviation."
-        )
+        on = f"{self.seeds_of(part(self.spec.levels[0], variant))}, {self.problem_title(variant)}"
+        caption = f"Last cumulative values on {on}: mean and sample standard deviation."
+        return Table(rows, titles=titles, caption=caption)
 
     def _references(self) -> Table:
         rows = [
@@ -171,26 +172,14 @@ class StudyWords:
     # -- data -------------------------------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
-        """Every setting that matters to the numbers."""
-        spec, table = self.spec, self.spec.study
+        """Every setting that is not empty, by table and name."""
+        problem = self.spec.problem
         found: dict[str, Any] = {
-            "study": table.name, "quick": spec.quick, "problem": f"{spec.problem.name}{_params(dict(spec.problem.given))}",
-            **{f"variant {name}": _params(change).strip(" ()") for name, change in spec.variants.items()},
-            "levels": list(spec.levels), "episodes": spec.episodes, "delta": table.delta, "held-out seeds": list(table.seeds),
-            "further seeds": list(table.replication_seeds), "seeds on variants": list(table.variant_seeds),
-        }  # fmt: skip
-        if spec.tuning is not None:
-            rungs = ", ".join(f"{count} for {T} episodes" for count, T in spec.tuning.rungs)
-            grid = f"{spec.tuning.points} values on a logarithmic grid"
-            found["tuning"] = f"{grid}; {rungs}; seeds {list(spec.tuning.seeds)}"
-        for entry in spec.entries:
-            parts = [
-                f"{entry.learner}{_params(entry.params)}",
-                f"tunes {entry.tuned}" if entry.tuned else "nothing tuned",
-                "trained for each level" if entry.per_level else "trained once",
-                f"left open in print: {entry.open}" if entry.open else "",
-            ]
-            found[entry.label] = "; ".join(filter(None, parts))
+            "quick": self.spec.quick,
+            "problem": {"name": problem.name, "params": dict(problem.given)},
+        }
+        for table, settings in self.spec.model_dump(exclude={"quick", "problem"}, exclude_none=True).items():
+            found |= {f"{table} {name}": value for name, value in settings.items() if value not in ("", ())}
         return found
 
     def details(self) -> dict[str, Any]:
@@ -211,18 +200,7 @@ class StudyWords:
 
 def words_of(problem: Problem, mdp: MDP) -> Words:
     """The words of the problem of a study: those of a named problem, else the unit of its model."""
-    if "form" in problem.identity:
+    if problem.form != "name":
         return Words.of(mdp)
     known = about(problem.name)
     return Words(title=problem.name, unit=known.unit, stage=known.stage)
-
-
-def _params(params: Mapping[str, Any]) -> str:
-    return f" ({', '.join(f'{key} = {value}' for key, value in params.items())})" if params else ""
-
-
-def _text(fact: Any) -> str:
-    """A version, a count, seconds, or several of them by name."""
-    if isinstance(fact, Mapping):
-        return ", ".join(f"{name}: {_text(value)}" for name, value in fact.items())
-    return number(fact, 4) if isinstance(fact, float) else str(fact)

@@ -72,16 +72,17 @@ def experiment_view(
     points: int = charts.MAX_POINTS,
     colours: Mapping[str, str] | None = None,
     words: Words | None = None,
+    title: str = "",
 ) -> Any:
-    """Learning curves with their bands; `measure` as in `Experiment.values`, `colours` and `words` those of a study."""
+    """Learning curves with their bands; `measure` as in `Experiment.values`; `colours`, `words` and `title` of a study."""
     words = Words.of(experiment.problem) if words is None else words
     measure = measure or ("gap" if experiment.known else "return")
     bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
     return curves_chart(
         [charts.mean_curve(one.label, experiment.values(one.label, measure), points) for one in experiment.learners],
-        title=f"τ = {experiment.tau:g}: {order_of(experiment, measure, title=True, words=words)}",
+        title=title or f"τ = {experiment.tau:g}: {order_of(experiment, measure, words)}",
         y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
-        band=experiment.band if len(experiment.seeds) > 1 else "",
+        band=experiment.band,
         note=f"{charts.thinning(experiment.episodes, points)} {bracket}".strip(),
         colours=colours or charts.learner_colours(experiment.learners),
     )
@@ -103,25 +104,22 @@ def mdp_view(mdp: MDP) -> Any:
         if probability.size:
             rows.append([mdp.state_label(s), mdp.action_label(a), float(probability @ reward)])
     axis, scale, legend = {"labelLimit": 110, "labelOverlap": True}, {"scheme": "viridis"}, {"orient": "right"}
-    chart = alt.Chart(charts.csv_data(["state", "action", "reward"], rows, texts=("state", "action"))).mark_rect()
-    chart = chart.encode(
+    cells = charts.chart_of(["state", "action", "reward"], rows).mark_rect()
+    chart = cells.encode(
         x=alt.X("action:N", sort=[mdp.action_label(a) for a in actions], axis={**axis, "labelAngle": 0}),
         y=alt.Y("state:N", sort=[mdp.state_label(s) for s in states], axis=axis),
         color=alt.Color("reward:Q", title=Words.of(mdp).axis("reward"), scale=scale, legend=legend),
     )
-    note = f"{len(states)} of {mdp.S} states." if len(states) < mdp.S else ""
+    note = f"{len(states)} of {mdp.S} states, {len(actions)} of {mdp.A} actions."
     return charts.with_title(chart, "Mean reward at the first stage", note, int(min(300, max(60, 14 * len(states)))))
 
 
 def policy_view(policy: Policy) -> Any | None:
     """Map of the actions by stage and state; None for labels, which have no such map."""
-    table, note = _actions(policy), "States and actions by number."
+    table, states = _actions(policy), evenly(policy.S, MAX_CELLS)
     if table is None:
         return None
-    if not isinstance(policy, MarkovPolicy):
-        note += " Shown: what is played while nothing has been earned."
-    states = evenly(policy.S, MAX_CELLS)
-    note += f" {states.size} of {policy.S} states." if states.size < policy.S else ""
+    note = f"What is played while nothing has been earned; {states.size} of {policy.S} states, by number."
     played = np.eye(int(table.max()) + 1)[table[:, states]]
     names = [str(s) for s in states.tolist()]
     return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note, visits=False)

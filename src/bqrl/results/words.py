@@ -22,7 +22,7 @@ from bqrl.planners.plan import GAP_TOL
 from bqrl.results.result import Table
 from bqrl.study.scores import PROVEN, Experiment
 
-SENTENCE_DIGITS, TABLE_DIGITS, RARE_DIGITS = 4, 6, 2
+SENTENCE_DIGITS, TABLE_DIGITS = 4, 6
 DASH = "\N{EN DASH}"
 UNKNOWN = "The environment does not expose its kernel, so no exact promises and no gaps are known."
 WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "under every kernel in the ball, "}
@@ -65,11 +65,6 @@ class Words:
         return f"{title} ({self.unit})" if self.unit else title
 
     @property
-    def returns(self) -> str:
-        """Title of an axis of returns."""
-        return self.axis("return")
-
-    @property
     def _short(self) -> bool:
         return 0 < len(self.unit.split()) <= 2
 
@@ -91,8 +86,8 @@ def number(x: float | None, digits: int = TABLE_DIGITS) -> str:
     """`x` with about `digits` significant digits, without an exponent where it can be read without."""
     if x is None or math.isnan(x):
         return DASH
-    if x == 0.0 or math.isinf(x) or not 1e-4 <= abs(x) < 1e15:
-        return f"{x + 0.0:.{digits}g}"
+    if x == 0.0 or not 1e-4 <= abs(x) < 1e15:
+        return f"{x + 0.0:.{digits}g}".replace("inf", "∞")
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(x))))
     text = f"{x:.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -116,17 +111,11 @@ def percent(share: float) -> str:
 
 def runs(tau: float) -> str:
     """The share 1 - tau of runs in words, such as "9 of 10 runs" or "all but 1e-10 % of runs"."""
-    share = 1.0 - tau
-    ratio = Fraction(share).limit_denominator(100)
-    count, of = ratio.numerator, ratio.denominator
-    if abs(count / of - share) < 1e-12:
-        if of == 2:
-            return "half of all runs"
-        if of in (3, 4, 5, 10) or (of in (20, 100) and count in (1, of - 1)):  # easier to imagine than a percentage
-            return f"{count} of {of} runs"
-    if number(100.0 * share) == "100":
-        return f"all but {number(100.0 * tau, RARE_DIGITS)} % of runs"
-    return f"{number(100.0 * share, TABLE_DIGITS if share >= 1e-4 else RARE_DIGITS)} % of runs"
+    ratio = Fraction(1.0 - tau).limit_denominator(100)
+    if 0 < ratio < 1 and abs(ratio - (1.0 - tau)) < 1e-12:  # easier to imagine than a percentage
+        return "half of all runs" if ratio == 0.5 else f"{ratio.numerator} of {ratio.denominator} runs"
+    share = number(100.0 * (1.0 - tau))
+    return f"all but {number(100.0 * tau)} % of runs" if share == "100" else f"{share} % of runs"
 
 
 def fixed(x: float) -> str:
@@ -135,25 +124,24 @@ def fixed(x: float) -> str:
     return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
 
 
-def brief(x: float) -> str:
-    """A number in a sentence; rounding errors are zero."""
-    return number(round(x, 9), SENTENCE_DIGITS)
-
-
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence, such as "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def cell(value: Any) -> str:
-    """A cell of a table as people read it."""
+    """A value as people read it; what is inside of a list or a table of settings may be one of these, in parentheses."""
+
+    def part(x: Any) -> str:
+        return f"({cell(x)})" if isinstance(x, (Mapping, list, tuple)) else cell(x)
+
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={part(x)}" for key, x in value.items()) or "defaults"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(part, value))
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
-    if value is None:
-        return DASH
-    if isinstance(value, float):
-        return number(value).replace("inf", "∞")
-    return str(value)
+    return number(value) if value is None or isinstance(value, float) else str(value)
 
 
 def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
@@ -205,62 +193,43 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
     return sentence("; ".join(parts))
 
 
-def order_of(experiment: Experiment, measure: str | None = None, *, title: bool = False, words: Words = PLAIN) -> str:
+def order_of(experiment: Experiment, measure: str | None = None, words: Words = PLAIN) -> str:
     """Which learners have the best mean after the last episode, which follow, and whether the distance is clear.
 
-    Learners whose means print alike are called equal. The `title` of a chart leaves out what its axis and its note say.
+    Learners whose means print alike are called equal.
     """
-    rows, T, n = experiment.order(measure), counted("episode", experiment.episodes), len(experiment.seeds)
+    rows, T = experiment.order(measure), counted("episode", experiment.episodes)
     best, what, when = "largest", "mean return", f"over the last tenth of {T}"
     if measure or experiment.known:
         best = "largest" if measure == "return" else "smallest"
-        what, when = f"{'' if title else 'cumulative '}{experiment.measure_name(measure or 'gap')}", f"after {T}"
-    labels, means = [row["learner"] for row in rows], [words.amount(brief(row["mean"])) for row in rows]
+        what, when = f"mean cumulative {experiment.measure_name(measure or 'gap')}", f"after {T}"
+    means = [words.amount(number(round(row["mean"], 9), SENTENCE_DIGITS)) for row in rows]
+    texts = [f"{row['learner']} {mean}" for row, mean in zip(rows, means, strict=True)]
     first = means.count(means[0])
-    has = f"{listed(labels[:first])} {'has' if first == 1 else 'have'}"
-    mean = means[0] + (f" on average over {n} seeds" if n > 1 and not title else "")
-    if len(rows) == 1:
-        return f"{has} a {what} of {mean} {when}"
-    rest = [f"{label} {mean}" for label, mean in zip(labels[first:], means[first:], strict=True)][:2]
-    if rest and not title:
-        rest[0] += CLEAR[rows[first - 1]["clear"]]
-    return f"{has} the {best} {what} {when}, {mean}" + (f"; then {', '.join(rest)}" if rest else "")
+    leaders = f"{listed([row['learner'] for row in rows[:first]])} {'has' if first == 1 else 'have'}"
+    said = f"{leaders} a {what} of {means[0]} {when}"
+    if len(rows) > 1:
+        said = f"{leaders} the {best} {what}, {means[0]} {when}"
+    if first < len(rows):
+        said += f"; then {texts[first]}{CLEAR[rows[first - 1]['clear']]}"
+    return ", ".join([said, *texts[first + 1 : first + 2]])
 
 
-def learned(document: Mapping[str, Any], words: Words) -> str:
-    """What one learner has reached and what learning has cost; `document` is that of a learning run."""
-    (learner,) = document["learners"]
-    T, mean, n = document["episodes"], learner["mean"], len(learner["runs"])
-    after = f"After {counted('episode', T)}"
-    if document["best"] is None:
-        last, whole = map(words.amount, apart(mean["last_return"], mean["return"]))
-        return f"{after} the mean return is {last} over the last tenth of them and {whole} over all. {UNKNOWN}"
-    best = f"the {PROVEN}" if document["best"]["error"] else "the best promise of any policy"
-    settled = [run["settled"] for run in learner["runs"] if run["settled"] is not None]
-    own = words.amount(apart(mean["quantile"], document["best"]["quantile"])[0])
-    said = f"{after}, in {runs(document['tau'])} you get at least {own}"
-    said += f" (mean over {n} seeds)" if n > 1 else ""
-    if settled:
-        seeds = f" with {len(settled)} of {n} seeds" if n > 1 else ""
-        when = f"from episode {max(settled) + 1} on" if max(settled) < T else "by the final policy"
-        said += f"; {best} is reached{seeds} {when}{' at the latest' if n > 1 and max(settled) < T else ''}"
-    each, total = (words.amount(brief(x)) for x in (mean["gap"] / T, mean["gap"]))
-    cost = f"During learning the policies fell short of {best} by {each} per episode on average, {total} in total"
-    cost = cost if mean["gap"] > GAP_TOL * T * max(1.0, abs(mean["quantile"])) else f"No policy fell short of {best}"
-    return f"{said}. {cost}. {_possible(document, words)}"
+def learned(document: Mapping[str, Any], order: str, words: Words) -> str:
+    """What the learners that end best, the best policy and random play promise, the `order`, and how exact that is.
 
-
-def compared(document: Mapping[str, Any], order: str, words: Words) -> str:
-    """Which learner fell short least, as `order` says, and what is possible."""
-    return f"{order}. {UNKNOWN if document['best'] is None else _possible(document, words)}"
-
-
-def _possible(document: Mapping[str, Any], words: Words) -> str:
-    """What the best policy and random play promise, and how exact that is."""
+    `document` is that of the learners' runs.
+    """
     best = document["best"]
-    top, chance = map(words.amount, apart(best["quantile"], document["random"]["quantile"]))
-    promises = f"In {runs(document['tau'])} the best policy gives at least {top}, random play {chance}."
-    return f"{promises} {words.bracket(best['error'], best['score_error'])}".rstrip()
+    if best is None:
+        return f"{order}. {UNKNOWN}"
+    ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
+    most, seeds = max(ends.values()), counted("seed", len(document["learners"][0]["runs"]))
+    own, top, chance = map(words.amount, apart(most, best["quantile"], document["random"]["quantile"]))
+    leaders = f"{listed([label for label, end in ends.items() if _equal(end, most)])} (mean over {seeds})"
+    sources = f"{own} from the final policies of {leaders}, {top} from the best policy and {chance} from random play"
+    bracket = words.bracket(best["error"], best["score_error"])
+    return f"In {runs(document['tau'])} you get at least {sources}. {order}. {bracket}".rstrip()
 
 
 def _equal(x: float, y: float) -> bool:

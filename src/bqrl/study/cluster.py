@@ -10,33 +10,26 @@ with TLS (`distributed.Security`) where others can reach the ports.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from bqrl.checks import shown
-from bqrl.errors import ArgumentError
 from bqrl.study.workers import LostWorkersError, Workers
 
 CONNECT_SECONDS = 10
 LOOK_SECONDS = 5.0  # between two counts of the workers
-PROTOCOLS = "tcp", "tls", "ws", "wss", "ucx", "ucxx"
-ADDRESS = re.compile(rf"({'|'.join(PROTOCOLS)})://(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+):(?P<port>[0-9]{{1,5}})")
 
 
 class ClusterWorkers(Workers):
     """The workers of the Dask scheduler at `address`; `security` is a `distributed.Security` or what Dask's settings say."""
 
-    capacity = 1_000_000  # the scheduler keeps the queue
-
     def __init__(self, address: str, security: Any = None) -> None:
-        self.address = check_address(address)
-        self.lost = f"the cluster at {self.address} was lost; finished runs are kept"
+        self.address, self.lost = address, f"the cluster at {address} was lost; finished runs are kept"
         try:
             from distributed import Client
+            from distributed.comm.addressing import get_address_host_port
         except ImportError:
             raise ValueError("a cluster needs Dask; install it with: pip install 'bqrl[cluster]'") from None
         for name in logging.root.manager.loggerDict:  # our own messages say what matters
@@ -44,11 +37,14 @@ class ClusterWorkers(Workers):
                 logging.getLogger(name).setLevel(logging.CRITICAL)
         connect: Any = Client  # it has no annotations
         try:
-            self._client = connect(self.address, timeout=CONNECT_SECONDS, set_as_default=False, security=security)
+            host, port = get_address_host_port(address)
+            if not (host and 0 < port < 65536):
+                raise ValueError("expected tcp://HOST:PORT")
+            self._client = connect(address, timeout=CONNECT_SECONDS, set_as_default=False, security=security)
         except Exception as error:  # Dask fails in many ways
             why = " ".join(str(error).split())[:120] or type(error).__name__
             raise ConnectionError(
-                f"no Dask scheduler answers at {self.address} ({why}); start one with `dask scheduler`"
+                f"no Dask scheduler answers at {address!r} ({why}); start one with `dask scheduler`"
             ) from None
         self._executor = self._client.get_executor(pure=False)  # pure calls with equal arguments would be merged
         self._looked, self._reported = -LOOK_SECONDS, -1
@@ -73,6 +69,7 @@ class ClusterWorkers(Workers):
             return []
         self._reported = len(threads)
         self.size = max(1, self._reported)
+        self.capacity = 4 * self.size  # no worker waits for the machine of the study
         add = "" if threads else f"; add one with `dask worker {self.address} --nthreads 1`"
         return [f"the cluster at {self.address} has {self._reported or 'no'} workers{add}"]
 
@@ -81,20 +78,3 @@ class ClusterWorkers(Workers):
         with suppress(Exception):  # nothing to drop where the scheduler is gone
             self._executor.shutdown(wait=False)
         self._client.close(timeout=5)
-
-
-def check_address(address: str) -> str:
-    """The address with its protocol; ArgumentError if it is malformed, before any connection is tried.
-
-    >>> check_address("10.0.0.5:8786")
-    'tcp://10.0.0.5:8786'
-    """
-    text = address if "://" in address else f"tcp://{address}"
-    found = ADDRESS.fullmatch(text)
-    if found is None or not 0 < int(found["port"]) < 65536:
-        raise ArgumentError(
-            f"cluster must be PROTOCOL://HOST:PORT with one of the protocols {', '.join(PROTOCOLS)}, got {shown(address)};"
-            " write for example tcp://10.0.0.5:8786",
-            name="cluster", value=address,
-        )  # fmt: skip
-    return text

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -82,9 +82,7 @@ def compare(
     jobs, runs = [], dict[str, list[RunSpec]]()
     for i, one in enumerate(contenders):
         # A mistake in the last learner must not come out after the runs of the first.
-        first = Run(source.build(), one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
-        if folder is None and isinstance(workers, LocalWorkers):
-            _check_portable(one.label, (problem, one.learner, one.params))
+        first = Run(source.model, one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
         runs[one.label] = batch = [
             RunSpec(
                 problem=source, learner=one.learner, params=one.params, tau=tau, episodes=first.total, delta=delta, seed=seed,
@@ -92,10 +90,9 @@ def compare(
             )
             for seed in chosen
         ]  # fmt: skip
-        if folder is not None:
-            _check_stored(one.label, batch[0])
-        steps, total = (wanted for wanted in [Batch("learning", batch)]), len(batch) * first.total
-        jobs.append(Job(label=one.label, steps=steps, total_runs=len(batch), total_episodes=total))
+        _check(one.label, batch[0], workers)
+        steps = iter([Batch("learning", batch)])
+        jobs.append(Job(label=one.label, steps=steps, total_runs=len(batch), total_episodes=len(batch) * first.total))
     watch = Watch() if watch is None else watch
     try:
         with nullcontext() if folder is None else Store(folder, watch) as store:
@@ -111,22 +108,17 @@ def compare(
     )
 
 
-def _check_stored(label: str, run: RunSpec) -> None:
-    """Raise ArgumentError if a run cannot be told apart from others in a folder."""
-    with suppress(TypeError, ValueError):  # the name of a run needs an identity that can be written as JSON
-        if run.problem.identity and run.name:
-            return
-    raise ArgumentError(
-        f"folder requires learners by name, plain parameters, and a model or registered environment, got {label};"
-        " leave folder out",
-        name="folder",
-    )
-
-
-def _check_portable(label: str, parts: Any) -> None:
-    """Raise ArgumentTypeError if a run cannot be sent to another process."""
+def _check(label: str, run: RunSpec, workers: Workers) -> None:
+    """Raise an error if a run has no name to be stored under, or if it cannot be sent to another process."""
     try:
-        pickle.dumps(parts)
+        named = bool(run.key or (run.problem.identity and run.name))
+    except (TypeError, ValueError):  # the name of a run needs an identity that can be written as JSON
+        named = False
+    if not named:
+        rule = "folder requires learners by name, plain parameters, and a model or registered environment"
+        raise ArgumentError(f"{rule}, got {label}; leave folder out", name="folder")
+    try:
+        pickle.dumps(run if isinstance(workers, LocalWorkers) else None)
     except Exception as error:  # pickling calls code of the user
         reason = " ".join(str(error).split())[:120]
         text = f"{label} cannot be sent to another process ({reason}); use workers=1"
@@ -149,26 +141,16 @@ def _contenders(given: Any) -> list[Contender]:
         raise ArgumentError(f"learners must be a list of learners, got {shown(given)}", name="learners", value=given)
     found: dict[str, Contender] = {}
     for one in given:
-        parts = list(one) if isinstance(one, tuple | list) else [one]
-        label = parts.pop(0) if len(parts) == 3 else None
-        params = parts.pop() if len(parts) == 2 else {}
-        if len(parts) != 1 or not isinstance(params, Mapping):
+        parts = one if isinstance(one, tuple | list) else (one, {})
+        label, learner, params = ("", *parts) if len(parts) == 2 else parts if len(parts) == 3 else ("", one, None)
+        if not isinstance(params, Mapping):
             text = f"learners must hold names, (learner, parameters) or (label, learner, parameters), got {shown(one)}"
             raise ArgumentTypeError(text, name="learners", value=one)
-        label = learner_label(parts[0], params) if label is None else str(label)
+        name = getattr(learner, "name", "") or getattr(learner, "__name__", str(learner))
+        listed = ", ".join(f"{key}={value}" for key, value in params.items())
+        label = str(label) or (f"{name} ({listed})" if listed else name)
         if label in found:
             text = f"learners must differ, got {label!r} twice; give one of them a label: (label, learner, parameters)"
             raise ArgumentError(text, name="learners", value=label)
-        found[label] = Contender(label=label, learner=parts[0], params=dict(params))
+        found[label] = Contender(label=label, learner=learner, params=dict(params))
     return list(found.values())
-
-
-def learner_label(learner: Any, params: Mapping[str, Any]) -> str:
-    """Name of a learner with its parameters.
-
-    >>> learner_label("ucb-bqrl", {"planner": "greedy"})
-    'ucb-bqrl (planner=greedy)'
-    """
-    own = getattr(learner, "name", "") or getattr(learner, "__name__", shown(learner))
-    listed = ", ".join(f"{key}={value}" for key, value in params.items())
-    return f"{learner if isinstance(learner, str) else own}{f' ({listed})' if listed else ''}"

@@ -1,12 +1,12 @@
-"""Problems of runs: tables of settings files, or objects. Each has an identity and builds its model once per process."""
+"""Problems of runs: models with a name, from tables of settings files or given as objects. A problem is known by its content."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,10 +15,9 @@ from pydantic import PlainValidator, ValidationInfo
 
 from bqrl.checks import nearest, shown
 from bqrl.envs import make, names
-from bqrl.mdp.files.npz import write_npz
+from bqrl.learners.run import digest
 from bqrl.mdp.load import load
 from bqrl.mdp.model import MDP
-from bqrl.study.settings import try_all
 from bqrl.theory import hard_instance
 
 # The forms of a problem in a settings file: the key that selects one, and its parameters; a named builder checks its own.
@@ -30,52 +29,38 @@ FORMS: dict[str, tuple[str, ...]] = {
 }
 NESTED = {"hard": "hard", "name": "params"}  # tables in which parameters may stand
 
-_built: dict[str, MDP] = {}
+_received: dict[str, Any] = {}  # models from another process, by identity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Problem:
-    """A model or an environment, with what identifies it and how to build it."""
+    """A model or an environment with a name."""
 
     name: str
-    label: str
-    identity: dict[str, Any]  # what fixes the problem; empty if nothing does
-    source: Any = field(default=None, compare=False)  # the model or environment itself, or the path of a file
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """Parameters of the builder, in the order of their names."""
-        return dict(sorted(self.identity.get("params", {}).items()))
+    identity: str  # the same in every process; empty for an environment that was built by hand
+    model: Any = field(compare=False)  # or the environment
+    label: str = ""
+    form: str = ""
+    given: Mapping[str, Any] = field(default_factory=dict)  # parameters in its table
+    builder: Callable[..., MDP] = field(default=MDP, compare=False)  # makes a model from such parameters
 
     def changed(self, params: Mapping[str, Any]) -> Problem:
-        """The same problem with other parameters."""
-        return replace(self, identity={**self.identity, "params": {**self.given, **params}})
-
-    def build(self) -> Any:
-        """The model, built once per process, or the environment."""
-        key = canonical(self.identity)
-        if key in _built:
-            return _built[key]
-        form, given = self.identity.get("form", "name"), self.given
+        """The problem with other parameters in its table."""
+        given, valid = dict(sorted({**self.given, **params}.items())), FORMS[self.form]
         for name in given:
-            if FORMS[form] and name not in FORMS[form]:
-                raise ValueError(f"{name} is not a setting{nearest(name, (*FORMS[form], 'name', 'label'))}")
-        if "name" not in self.identity:
-            made = self.source
-        elif form == "file":
-            if _sha256(self.source) != self.identity["content"]:
-                raise ValueError(f"{self.source} has changed since the study began; start the command again")
-            made = load(self.source, **given)
-        elif form == "hard":
-            symbols = {"actions": "A", "horizon": "H"}
-            made = hard_instance(**{symbols.get(name, name): value for name, value in given.items()})
-        else:
-            made = MDP(**given) if form == "transitions" else make(self.name, **given)
-        if isinstance(made, MDP) and self.identity:
-            if "source" in self.identity:  # of the models that a user gives, which may be large, only the last is kept
-                _built.clear()
-            _built[key] = made
-        return made
+            if valid and name not in valid:
+                raise ValueError(f"{name} is not a setting{nearest(name, (*valid, 'name', 'label'))}")
+        try:
+            model = self.builder(**given)
+        except TypeError as error:  # pydantic collects errors of values only
+            raise ValueError(str(error)) from None
+        return replace(self, given=given, model=model, identity=digest(model))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Receive a problem; a process keeps one of equal models, with all that it has derived from it."""
+        self.__dict__.update(state)
+        if self.identity:
+            self.__dict__["model"] = _received.setdefault(self.identity, self.model)
 
     def __str__(self) -> str:
         params = ", ".join(f"{key}={shown(value)}" for key, value in self.given.items())
@@ -83,18 +68,18 @@ class Problem:
 
 
 def source_of(problem: Any) -> Problem:
-    """A problem given as an object; its identity is the same in every process, and empty for environments built by hand."""
+    """A problem given as an object, or as the name of a problem or environment."""
     if isinstance(problem, str) and problem in names():
         problem = make(problem)
-    name, key = shown(problem), ""
     if isinstance(problem, MDP):
-        name, key = "model", hashlib.sha256(write_npz(problem)).hexdigest()
-    elif spec := gymnasium.registry.get(problem) if isinstance(problem, str) else getattr(problem, "spec", None):
+        return Problem(name="model", identity=digest(problem), model=problem)
+    name, identity = shown(problem), ""
+    if spec := gymnasium.registry.get(problem) if isinstance(problem, str) else getattr(problem, "spec", None):
         name = spec.id
         with suppress(TypeError, ValueError):  # arguments of the environment that have no spelling
             if not spec.additional_wrappers:
-                key = f"gymnasium {gymnasium.__version__} {spec.id} {canonical(spec.kwargs)}"
-    return Problem(name=name, label=name, identity={"source": key} if key else {}, source=problem)
+                identity = f"gymnasium {gymnasium.__version__} {spec.id} {canonical(spec.kwargs)}"
+    return Problem(name=name, identity=identity, model=problem)
 
 
 def problem_of(table: Any, folder: Path = Path()) -> Problem:
@@ -111,30 +96,28 @@ def problem_of(table: Any, folder: Path = Path()) -> Problem:
     inner = given.pop(NESTED.get(form, ""), {})
     if not isinstance(inner, Mapping):
         raise ValueError(f"{NESTED[form]} must be a table, got {shown(inner)}")
-    given |= inner
-    path, fixed = None, {} if form == "name" else {"form": form}
-    if form == "file":
-        path = folder / str(given.pop("file"))
-        if not path.is_file():
-            raise ValueError(f"there is no file {path}")
-        path, name = path.resolve(), name or path.stem
-        fixed["content"] = _sha256(path)  # a file is known by its content, not by its place
-    identity = {"name": name or "problem", "params": given, **fixed}
-    return Problem(name=name or "problem", label=label or name, identity=identity, source=path)
+    path = folder / str(given.pop("file", ""))
+    if form == "file" and not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    name = name or (path.stem if form == "file" else "")
+    builders: dict[str, Callable[..., MDP]] = {
+        "file": partial(load, path), "hard": _hard, "transitions": MDP, "name": partial(make, name),
+    }  # fmt: skip
+    problem = Problem(
+        name=name or "problem", identity="", model=None, label=label or name, form=form, builder=builders[form]
+    )
+    return problem.changed({**given, **inner})
 
 
-def _checked(table: Any, info: ValidationInfo) -> Problem:
-    """The problem of a table, built now so that a mistake is reported before the first run."""
-    problem = problem_of(table, (info.context or {}).get("folder", Path()))
-    try_all([("", problem.build)])
-    return problem
+def _hard(*, actions: int = 2, horizon: int = 2, **rest: Any) -> MDP:
+    return hard_instance(A=actions, H=horizon, **rest)
 
 
-ProblemField = Annotated[Problem, PlainValidator(_checked)]  # of a settings file
+def _read(table: Any, info: ValidationInfo) -> Problem:
+    return problem_of(table, (info.context or {}).get("folder", Path()))
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+ProblemField = Annotated[Problem, PlainValidator(_read)]  # of a settings file
 
 
 def canonical(value: Any) -> str:

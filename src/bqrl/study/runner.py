@@ -52,6 +52,7 @@ class Engine:
         self.records: dict[str, Record] = {}  # by the name of the run, unless there is a store
         self.used: dict[str, RunSpec] = {}  # every run that some job asked for
         self.skipped = self.made = 0
+        self._say = watch.say if store is None else store.say
         self._start = time.perf_counter()
         self._failures: dict[str, str] = {}  # messages by the name of the run
         self._times = {} if store is None else store.times()
@@ -80,10 +81,10 @@ class Engine:
             self._advance(job)
         while self._queue or self._running:
             for note in self.workers.notes():
-                self.watch.say(note, detail=-1)
+                self._say(note, detail=-1)
             while self._queue and len(self._running) < self.workers.capacity:
                 name = self._queue.popleft()
-                self._running[self.workers.submit(execute, self.used[name], self.store is not None)] = name
+                self._running[self.workers.submit(execute, self.used[name])] = name
             for future in wait(self._running, LOOK_SECONDS, FIRST_COMPLETED).done:
                 self._take(self._running.pop(future), future)
             self.watch.show(self)
@@ -108,7 +109,7 @@ class Engine:
                 stored = f", {self.skipped - before} of them finished before" if self.skipped > before else ""
                 said = f"{job.phase}, {len(runs)} runs{stored}"
             said += f"; best: {job.best}" if job.best else ""
-            self.watch.say(f"{job.label}: {said} ({clock(self.seconds, self.seconds_left())})", detail=1)
+            self._say(f"{job.label}: {said} ({clock(self.seconds, self.seconds_left())})", detail=1)
 
     def _ask(self, job: Job, run: RunSpec) -> None:
         """Count a run of a job if it is finished; else the job waits for it."""
@@ -131,7 +132,7 @@ class Engine:
         """Store what a call returned, and resume the jobs that waited for it."""
         run, timing, waiting = self.used[name], None, self._waiting.pop(name)
         try:
-            content, timing = call.result()
+            record, timing = call.result()
         except (BrokenExecutor, CancelledError):
             raise LostWorkersError(self.workers.lost) from None
         except Exception as error:
@@ -139,15 +140,14 @@ class Engine:
                 raise
             message = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             self._failures[name] = message
-            self.watch.say(f"failed: {run}: {message}")
-            self.watch.say(traceback.format_exc(), detail=2)
+            self._say(f"failed: {run}: {message}")
+            self._say(traceback.format_exc(), detail=2)
         else:
             if self.store is None:
-                self.records[name] = content
+                self.records[name] = record
             else:
-                self.store.save(run, content, timing)
+                self.store.save(run, record, timing)
             self.made += 1
-            self.watch.say(f"done in {timing.wall:.2f} s: {run}", detail=2)
         for job in waiting:
             job.missing -= 1
             job.failed |= name in self._failures

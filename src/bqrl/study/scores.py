@@ -44,30 +44,6 @@ def standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
 
 
-def in_order(values: Mapping[str, FloatArray], *, largest: bool = False) -> list[dict[str, Any]]:
-    """Learners from the smallest (or largest) mean on, each with its distance `to_next`, seed by seed, and its standard error.
-
-    The next learner is clearly worse if its mean is more than two standard errors away; one seed does not tell.
-
-    >>> [row["clear"] for row in in_order({"a": np.array([5.0, 6.0]), "b": np.array([1.0, 2.0])})]
-    [True, None]
-    """
-    sign = -1.0 if largest else 1.0
-    order = sorted(values, key=lambda label: (round(sign * float(values[label].mean()), 9), label))
-    rows = []
-    for label, after in zip_longest(order, order[1:]):
-        to_next = error = clear = None
-        if after is not None:
-            distance = sign * (values[after] - values[label])
-            to_next = float(distance.mean())
-            if distance.size > 1:
-                error = standard_error(distance)
-                clear = to_next > 2.0 * error
-        row = {"learner": label, "mean": float(values[label].mean())}
-        rows.append(row | {"to_next": to_next, "to_next_error": error, "clear": clear})
-    return rows
-
-
 def beats(mine: FloatArray, other: FloatArray) -> float:
     """Probability that a run with the losses `mine` ends below one with the losses `other`; ties count one half.
 
@@ -221,11 +197,24 @@ class Experiment(Charted):
 
         Returns
         -------
-        Rows with learner, mean, the distance to the next learner with its standard error over the seeds, and whether it is
-        clear: more than two standard errors.
+        Rows with learner, mean, the distance `to_next` to the next learner, seed by seed, with its standard error, and whether
+        it is clear: more than two standard errors. One seed does not tell.
         """
         measure = measure or ("gap" if self.known else "late_return")
-        return in_order(self.ends(measure), largest="return" in measure)
+        values, sign = self.ends(measure), -1.0 if "return" in measure else 1.0
+        order = sorted(values, key=lambda label: (round(sign * float(values[label].mean()), 9), label))
+        rows = []
+        for label, after in zip_longest(order, order[1:]):
+            to_next = error = clear = None
+            if after is not None:
+                distance = sign * (values[after] - values[label])
+                to_next = float(distance.mean())
+                if distance.size > 1:
+                    error = standard_error(distance)
+                    clear = to_next > 2.0 * error
+            row = {"learner": label, "mean": float(values[label].mean())}
+            rows.append(row | {"to_next": to_next, "to_next_error": error, "clear": clear})
+        return rows
 
     def beats(self) -> list[dict[str, Any]]:
         """For each pair of learners, the best first: the probability that a run of the first beats one of the other."""

@@ -1,6 +1,6 @@
 """What a study is: every setting of a study file as a frozen `Spec`.
 
-[study]            name, title, levels, episodes, delta, seeds, replication_seeds, variant_seeds, plot
+[study]            name, title, unit, stage, levels, episodes, delta, seeds, replication_seeds, variant_seeds, plot
 [problem]          name and the builder's parameters; or file with horizon, start, discount
 [tuning]           points, rungs, seeds, level, tail
 [learners.KEY]     learner, label, per_level, params, grid, plot, open; KEY names the columns of the tables
@@ -11,10 +11,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
@@ -109,6 +110,8 @@ class StudyTable(Settings):
 
     name: Text
     title: str = ""
+    unit: Text | None = None  # of returns, and the name of a stage; else those of the problem
+    stage: Text | None = None
     levels: Levels
     plot: tuple[Measure, ...] = ()  # of the main table of each level; else "exact"
     episodes: Count
@@ -142,7 +145,6 @@ class Spec(Settings):
     variants: Annotated[dict[Key, dict[str, Any]], Different] = Field(default_factory=dict)
     final_policy: FinalPolicy | None = None
     quick: bool = False
-    renamed: ClassVar = {("study", "luck_seeds"): "replication_seeds"}
 
     @model_validator(mode="after")
     def _check(self) -> Spec:
@@ -150,7 +152,7 @@ class Spec(Settings):
         study, tuning = self.study, self.tuning
         if self.final_policy is not None:
             choice(self.final_policy.learner, "final_policy.learner", self.learners)
-            mdp = self.problem.build()
+            mdp = self.problem.model
             for state in self.final_policy.leave_out:
                 choice(state, "final_policy.leave_out", [mdp.state_label(s) for s in range(mdp.S)])
         if self.variants and len(study.variant_seeds) < 2:
@@ -163,11 +165,11 @@ class Spec(Settings):
         for key, entry in self.learners.items():
             if entry.grid is not None and tuning is None:
                 raise ValueError(f"learners.{key}.grid needs a table [tuning]")
-        try_all((f"variants.{name}", problem.build) for name, problem, _ in self.problems())
+        try_all((f"variants.{name}", partial(self.problem.changed, change)) for name, change in self.variants.items())
         try_all(
             (f"learners.{entry.key}", self.run(entry, self.levels[0], 0, value=value, problem=problem).start)
             for entry in self.entries
-            for _, problem, _ in self.problems()
+            for _, problem, _ in self.problems
             for value in entry.grid or (None,)
         )
         return self
@@ -209,11 +211,12 @@ class Spec(Settings):
         fixed = {"problem": self.problem, "episodes": self.episodes, "delta": self.study.delta, **changes}
         return RunSpec(learner=entry.learner, params=params, tau=tau, seed=seed, **fixed)
 
-    def problems(self) -> Iterator[tuple[str, Problem, tuple[int, ...]]]:
+    @cached_property
+    def problems(self) -> list[tuple[str, Problem, tuple[int, ...]]]:
         """The problem under the empty name, then its variants, each with the seeds of its final runs."""
-        yield "", self.problem, self.study.seeds + self.study.replication_seeds
-        for name, change in self.variants.items():
-            yield name, self.problem.changed(change), self.study.variant_seeds
+        first = "", self.problem, self.study.seeds + self.study.replication_seeds
+        changed = {name: self.problem.changed(change) for name, change in self.variants.items()}
+        return [first, *((name, problem, self.study.variant_seeds) for name, problem in changed.items())]
 
     def ranking_seeds(self, variant: str = "") -> tuple[int, ...]:
         """Seeds that decide orderings: those that no choice was made on, where there are such."""
@@ -221,7 +224,7 @@ class Spec(Settings):
 
     def workload(self, entry: Entry) -> tuple[int, int]:
         """Runs and episodes of a learner trained for one level."""
-        batches = [(len(seeds), self.episodes) for _, _, seeds in self.problems()]
+        batches = [(len(seeds), self.episodes) for _, _, seeds in self.problems]
         if entry.grid is not None and self.tuning is not None:
             batches += [(count * len(self.tuning.seeds), episodes) for count, episodes in self.tuning.rungs]
         return sum(runs for runs, _ in batches), sum(runs * episodes for runs, episodes in batches)

@@ -1,13 +1,15 @@
-"""Finished runs on disk: one file per run, written whole or not at all, never taken for that of another run.
+"""Finished runs on disk, in the subfolder `runs`: a log, and one file per run, written whole or not at all.
 
-A damaged file, or one of another run, is reported and the run is repeated.
+A damaged file, or one of another run, is reported and the run is repeated. The log also holds the times of all runs, because
+their files must not depend on clocks.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,12 +18,13 @@ from filelock import FileLock, Timeout
 from bqrl.learners.record import Record
 from bqrl.mdp.files.atomic import drafts, write_whole
 from bqrl.mdp.model import MDP
-from bqrl.study.runs import RunSpec, Timing, from_bytes
+from bqrl.study.runs import RunSpec, Timing, fingerprint, from_bytes, to_bytes
 from bqrl.study.watch import Watch
 
-RUNS, TIMES, LOG = "runs", "times.jsonl", "study.log"
+RUNS, LOG = "runs", "runs/study.log"
 LOCK = ".bqrl.lock"  # of a folder of runs, a result or both
-BEGINS = {LOCK: rb"", TIMES: rb'\{"run": |$', LOG: rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d |$"}  # how our files begin
+TIME = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "  # how lines of the log begin
+DONE = re.compile(rf"{TIME}done (\S+) core=([0-9.]+) episode=([0-9.]+): ", re.MULTILINE)
 
 
 class Store:
@@ -32,12 +35,12 @@ class Store:
 
     def __init__(self, folder: str | Path, watch: Watch | None = None) -> None:
         self.folder, self.watch = Path(folder), Watch() if watch is None else watch
-        self.runs = self.folder / RUNS
-        for name in (RUNS, *BEGINS):
-            if os.path.lexists(self.folder / name) and not self._is_ours(name):
-                raise FileExistsError(f"{self.folder / name} was not written by bqrl; move it or choose another folder")
+        self.runs, self.log, lock = self.folder / RUNS, self.folder / LOG, self.folder / LOCK
+        for place, ours in ((self.runs, self._is_ours()), (lock, lock.is_file())):
+            if os.path.lexists(place) and (place.is_symlink() or not ours):
+                raise FileExistsError(f"{place} was not written by bqrl; move it or choose another folder")
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(self.folder / LOCK)
+        self._lock = FileLock(lock)
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
@@ -45,6 +48,7 @@ class Store:
                 f"another command is running in {folder}; wait for it or give another folder"
             ) from None
         self.runs.mkdir(exist_ok=True)
+        self.say(f"bqrl {fingerprint()}", detail=2)
         for draft in drafts(self.path("*")):
             draft.unlink(missing_ok=True)
 
@@ -53,22 +57,26 @@ class Store:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is not None:
-            self.watch.say(f"stopped: {type(error).__name__}: {error}", detail=2)
+            self.say(f"stopped: {type(error).__name__}: {error}", detail=2)
         self.close()
 
     def close(self) -> None:
         """Release the folder."""
         self._lock.release()
 
-    def _is_ours(self, name: str) -> bool:
-        """Whether something in the folder was left by a study: the lock is there, and a file begins as ours do."""
-        place = self.folder / name
-        if place.is_symlink() or not (self.folder / LOCK).is_file():
-            return False
-        if name == RUNS or not place.is_file():
-            return name == RUNS and place.is_dir()
-        with place.open("rb") as file:
-            return re.match(BEGINS[name], file.read(32)) is not None
+    def _is_ours(self) -> bool:
+        """Whether the subfolder is empty or holds a log of ours."""
+        if self.log.is_symlink() or not self.log.is_file():
+            return self.runs.is_dir() and not any(self.runs.iterdir())
+        with self.log.open(encoding="utf-8", errors="replace") as file:
+            return re.match(f"{TIME}|$", file.read(20)) is not None
+
+    def say(self, text: str, detail: int = 0) -> None:
+        """Write a line to the log, and report it as `Watch.say` does."""
+        line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n"
+        with suppress(OSError), self.log.open("ab") as file:  # a full disk must not end a study here
+            file.write(line.encode(errors="replace"))
+        self.watch.say(text, detail)
 
     def path(self, name: str) -> Path:
         """File of the run of that name."""
@@ -82,39 +90,28 @@ class Store:
         try:
             from_bytes(run, path.read_bytes())
         except ValueError as error:
-            self.watch.say(f"{RUNS}/{path.name}: {error}; the run is repeated", detail=-1)
+            self.say(f"{RUNS}/{path.name}: {error}; the run is repeated", detail=-1)
             return False
         return True
 
-    def save(self, run: RunSpec, content: bytes, timing: Timing) -> None:
-        """Write the result of a run; its times go to a separate file, because results must not depend on clocks."""
-        entry = {"run": run.name, **{name: round(value, 7) for name, value in timing._asdict().items()}}
+    def save(self, run: RunSpec, record: Record, timing: Timing) -> None:
+        """Write the result of a run, and its times to the log."""
         try:
-            write_whole(self.path(run.name), content)
-            with (self.folder / TIMES).open("a+b") as file:
-                file.seek(max(file.tell() - 1, 0))
-                torn = file.read(1) not in (b"", b"\n")  # a process was killed while it wrote the last line
-                file.write(b"\n" * torn + json.dumps(entry).encode() + b"\n")
+            write_whole(self.path(run.name), to_bytes(run, record))
         except OSError as error:
             why = error.strerror or error
             raise OSError(
                 f"cannot write to {self.folder}: {why}; finished runs are kept; make room and run the command again"
             ) from None
+        self.say(f"done {run.name} core={timing.core:.7f} episode={timing.episode:.7f}: {run}", detail=2)
 
     def load(self, run: RunSpec) -> Record:
         """The record of a finished run, with its problem."""
         record = from_bytes(run, self.path(run.name).read_bytes())
-        model = run.problem.build()
-        record.mdp = model if isinstance(model, MDP) else None
+        record.mdp = run.problem.model if isinstance(run.problem.model, MDP) else None
         return record
 
     def times(self) -> dict[str, Timing]:
         """Times of every run that was ever carried out in the folder, by name."""
-        path, found = self.folder / TIMES, {}
-        for line in path.read_text().splitlines() if path.is_file() else ():
-            try:
-                entry = json.loads(line)
-                found[str(entry["run"])] = Timing(*(float(entry[name]) for name in Timing._fields))
-            except (ValueError, KeyError, TypeError):
-                continue  # the last line of a killed process
-        return found
+        found = DONE.findall(self.log.read_text(encoding="utf-8", errors="replace"))
+        return {name: Timing(core=float(core), episode=float(episode)) for name, core, episode in found}

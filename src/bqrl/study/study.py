@@ -5,10 +5,7 @@ One job is one learner trained for one level, or once for all levels if its trai
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from collections.abc import Generator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import chain, product
 from pathlib import Path
@@ -25,10 +22,10 @@ from bqrl.planners.confidence import log_buffer
 from bqrl.planners.expected import best_mean
 from bqrl.planners.solve import guarantee_curve
 from bqrl.study.runner import Batch, Engine
-from bqrl.study.runs import RunSpec, Timing
+from bqrl.study.runs import RunSpec
 from bqrl.study.scores import Contender, Experiment, late_return
 from bqrl.study.spec import Entry, Spec
-from bqrl.study.store import LOG, Store
+from bqrl.study.store import Store
 from bqrl.study.time_left import Job
 from bqrl.study.tune import Tuned, halving
 from bqrl.study.watch import Watch
@@ -121,10 +118,10 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
     """
     workers = LocalWorkers() if workers is None else workers
     try:
-        for (_, problem, _), tau in product(spec.problems(), spec.levels):  # one that fails must do so before the runs
-            reference(problem.build(), tau, "capped" in spec.measures)
-        log = _Log(Path(folder) / LOG, Watch() if watch is None else watch)
-        with Store(folder, log) as store:
+        for (_, problem, _), tau in product(spec.problems, spec.levels):  # one that fails must do so before the runs
+            reference(problem.model, tau, "capped" in spec.measures)
+        watch = Watch() if watch is None else watch
+        with Store(folder, watch) as store:
             jobs = []
             for entry in spec.entries:
                 runs, episodes = spec.workload(entry)
@@ -132,12 +129,22 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
                     label = f"{entry.label}, tau {tau:g}" if entry.per_level else entry.label
                     steps = _steps(spec, entry, tau, store)
                     jobs.append(Job(label=label, steps=steps, total_runs=runs, total_episodes=episodes))
-            engine, quick = Engine(jobs, store, workers, log), " (quick run)" if spec.quick else ""
+            engine, quick = Engine(jobs, store, workers, watch), " (quick run)" if spec.quick else ""
             total = f"{sum(job.total_runs for job in jobs)} runs, {engine.episodes()[1]} episodes"
-            log.say(f"{spec.study.name}{quick}: {total}, {workers.size} at a time")
+            store.say(f"{spec.study.name}{quick}: {total}, {workers.size} at a time")
             engine.drive()
-            log.say(f"{engine.made} runs made, {engine.skipped} skipped because they were finished before")
-            return _study(spec, [job.outcome for job in jobs], _session(spec, engine, store.times()))
+            store.say(f"{engine.made} runs made, {engine.skipped} skipped because they were finished before")
+            times = store.times()  # runs of earlier sessions count with the time that they took then
+            session = {
+                "seconds": engine.seconds,
+                "workers": workers.size,
+                "runs": len(engine.used),
+                "runs_made": engine.made,
+                "runs_skipped": engine.skipped,
+                "episodes": sum(run.episodes for run in engine.used.values()),
+                "core_seconds": sum(times[name].core for name in engine.used if name in times),
+            }
+            return _study(spec, [job.outcome for job in jobs], session)
     finally:
         workers.close()
 
@@ -164,7 +171,7 @@ def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batc
                 tried |= {trial.value: list(map(store.load, runs(trial.value, spec.episodes))) for trial in rung.trials}
     final = {
         variant: [spec.run(entry, tau, seed, value=value, problem=problem) for seed in seeds]
-        for variant, problem, seeds in spec.problems()
+        for variant, problem, seeds in spec.problems
     }
     yield Batch("final runs", list(chain(*final.values())), best)
     return Final(
@@ -185,10 +192,10 @@ def _study(spec: Spec, done: list[Final], session: dict[str, Any]) -> Study:
         if final.tau == tau or not spec.learners[final.learner.label].per_level
     }
     experiments = {}
-    for (variant, problem, seeds), tau in product(spec.problems(), spec.levels):
+    for (variant, problem, seeds), tau in product(spec.problems, spec.levels):
         chosen = [finals[key, tau] for key in spec.learners]
         experiments[variant, tau] = Experiment(
-            problem=problem.build(),
+            problem=problem.model,
             tau=tau,
             episodes=spec.episodes,
             seeds=seeds,
@@ -221,45 +228,3 @@ def _picked(spec: Spec, experiment: Experiment) -> Picked | None:
     if not isinstance(policy, MarkovPolicy):
         return None
     return Picked(seed=seed, actions=policy.actions.astype(np.int64), errors=errors)
-
-
-def _session(spec: Spec, engine: Engine, times: Mapping[str, Timing]) -> dict[str, Any]:
-    """Times and counts; runs of earlier sessions count with the time that they took then."""
-    validation = () if spec.tuning is None else spec.tuning.seeds
-    by_part: dict[str, float] = defaultdict(float)
-    by_learner: dict[str, float] = defaultdict(float)
-    episodes: dict[str, int] = defaultdict(int)
-    for name, run in engine.used.items():
-        if name in times:
-            learner = f"{run.learner} ({run.params['planner']})" if "planner" in run.params else run.learner
-            part = "tuning" if run.seed in validation else "final runs"
-            by_part[part if run.problem == spec.problem else "variants"] += times[name].core
-            by_learner[learner] += times[name].core
-            episodes[learner] += run.episodes
-    return {
-        "seconds": engine.seconds,
-        "workers": engine.workers.size,
-        "runs": len(engine.used),
-        "runs_made": engine.made,
-        "runs_skipped": engine.skipped,
-        "episodes": sum(run.episodes for run in engine.used.values()),
-        "core_seconds": sum(by_part.values()),
-        "core_seconds_by_part": dict(by_part),
-        "core_seconds_by_learner": dict(by_learner),
-        "milliseconds_per_episode": {key: 1e3 * by_learner[key] / episodes[key] for key in by_learner},
-    }
-
-
-class _Log(Watch):
-    """Passes everything on to another watch, and writes lines with the time to a file."""
-
-    def __init__(self, path: Path, inner: Watch) -> None:
-        self.path, self.inner = path, inner
-
-    def say(self, text: str, detail: int = 0) -> None:
-        with suppress(OSError), self.path.open("a", encoding="utf-8") as file:  # a full disk must not end a study here
-            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
-        self.inner.say(text, detail)
-
-    def show(self, engine: Engine) -> None:
-        self.inner.show(engine)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,10 @@ EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace says something
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """A generator of batches of runs, and how far it is."""
+    """Batches of runs, one after the other, and how far they are."""
 
     label: str
-    steps: Generator[Any, None, Any]  # of batches
+    steps: Iterator[Any]  # batches; a generator can decide from one what the next is
     total_runs: int
     total_episodes: int
     phase: str = ""
@@ -26,7 +26,7 @@ class Job:
     timed: int = 0  # episodes whose cost is known
     seconds: float = 0.0  # of these episodes, without compilation
     missing: int = 0  # runs that it waits for
-    outcome: Any = None  # what the generator returned
+    outcome: Any = None  # what a generator returned
     over: bool = False
     failed: bool = False
 
