@@ -166,7 +166,7 @@ class _Listed:
         if self.range is None and not self.by_row:
             rule = "be given, because unseen outcomes are assumed to pay its lower end"
             remedy = "give it, or declare support or reward_by"
-            raise wrong("reward_range", None, rule, remedy=remedy)
+            raise wrong("reward_range", None, rule, "none", remedy=remedy)
         use = ~self.known[self.row]
         row, successor, reward, n = self.row[use], self.successor[use], self.reward[use], self.n[use]
         self._append(row, successor, n / self.visits[row], reward)
@@ -232,7 +232,7 @@ class _Listed:
             s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
             rule = f"be given, because a supported transition of state {s!r}, action {a!r} was never seen"
             remedy = "give it, list rewards in support, or declare reward_by"
-            raise wrong("reward_range", None, rule, remedy=remedy)
+            raise wrong("reward_range", None, rule, "none", remedy=remedy)
         return self.floor
 
     def _add(self, row: int, s_next: int, p: float, r: float) -> None:
