@@ -80,7 +80,8 @@ def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf
     above = found >= low if ends[0] == "[" else found > low
     below = found <= high if ends[1] == "]" else found < high
     if not (math.isfinite(found) and above and below):
-        raise wrong(name, value, f"be a number{_interval(low, high, ends)}", short(found))
+        percent = f"write {found / 100.0:g} for {found:g} %" if high == 1.0 and 2.0 <= found < 100.0 else ""
+        raise wrong(name, value, f"be a number{_interval(low, high, ends)}", short(found), remedy=percent)
     return found
 
 

@@ -114,5 +114,29 @@ def test_bad_input_is_one_line(cli, log, options, words):
     assert not re.search(r"(columns|model|support|reward_by|ends|horizon|beta)=", answer[2])  # no arguments of Python
 
 
+def test_a_discount_rate_is_a_factor(cli, log):
+    answers = [
+        strict(cli("fit", log, "--tau", 0.1, *KNOWN, *discount, "--json")[1])
+        for discount in (("--discount-rate", "25%"), ("--discount", "0.8"), ())
+    ]
+    assert answers[0] == answers[1]
+    assert [answer["settings"]["discount"] for answer in answers] == [0.8, 0.8, 1.0]
+    assert answers[1]["policies"] != answers[2]["policies"]
+    both = ("--discount-rate", "25%", "--discount", "0.8")
+    assert_refused(cli("fit", log, "--tau", 0.1, *KNOWN, *both), "--discount and --discount-rate exclude each other")
+
+
+def test_the_sentences_do_not_speak_python(cli, log, tmp_path):
+    """They once said "see limits(0.1)" and "got None; pass it, support= or model="."""
+    lines = ["episode,state,action,reward", *(f"{i},well,wait,1\n{i},well,wait,1" for i in range(30))]
+    (tmp_path / "short.csv").write_text("\n".join(lines))
+    code, out, _ = cli("fit", tmp_path / "short.csv", "--tau", 0.1, "--reward-by", "state-action")
+    assert code == 0
+    out = " ".join(out.split())
+    assert "No promise is possible at level 0.1 with these 30 episodes; declare reward_range (--reward-range)" in out
+    assert "The promise without the declaration reward_by cannot be computed: it requires reward_range." in out
+    assert not re.search(r"\w\(|None|\w=", out)
+
+
 def test_the_level_is_checked_before_the_log_is_read(cli):
     assert_refused(cli("fit", "absent.csv", "--tau", "nan"), "tau must be a number in (0, 1), got nan (--tau)")

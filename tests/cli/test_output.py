@@ -63,7 +63,7 @@ def test_a_command_ends_with_its_folder_its_text_and_what_was_left_out(capsys, t
     }
     Command(out=tmp_path / "o").conclude({"n": 1}, result, **shown)
     out, err = capsys.readouterr()
-    report = f"Wrote {tmp_path / 'o'}; `bqrl report {tmp_path / 'o'}` makes a page of it."
+    report = f"Wrote {tmp_path / 'o'}; `bqrl report {tmp_path / 'o'}` creates a page from it."
     assert out.splitlines() == ["Head", "Numbers.", "n", "─", "1", "", "One.", "Two.", report]
     assert err == "bqrl: no charts\n"
     assert read(tmp_path / "o").left_out == ["no charts"]

@@ -153,7 +153,7 @@ def test_gymnasium_ids_take_the_problem_s_options():
 def test_a_horizon_that_nobody_says_is_announced(cli):
     code, _, err = cli("learn", "bqrl-test/Endless-v0", "--learner", "ppo", "--episodes", 3, "--seeds", 1, "--json")
     assert code == 0
-    assert err == "bqrl: bqrl-test/Endless-v0 does not say the horizon: 100 stages assumed; --horizon sets it\n"
+    assert err == "bqrl: bqrl-test/Endless-v0 states no horizon; assuming 100 stages (set --horizon)\n"
 
 
 @pytest.mark.parametrize("command", ["solve", "learn", "compare"])

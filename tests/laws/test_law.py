@@ -419,6 +419,7 @@ LAW = Law([0, 1], [0.5, 0.5])
 nan, inf = float("nan"), float("inf")
 
 BAD_VALUES = {  # call, argument, key phrase
+    "one probability too few": (lambda: Law([1, 2], [0.5]), "probabilities", "have one entry per value (2), got 1"),
     "sum below one": (lambda: Law([0, 1], [0.5, 0.48]), "probabilities", "sum to 1 (tolerance 1e-09), got 0.98"),
     "sum just off": (lambda: Law([0, 1], [0.5, 0.500000002]), "probabilities", "got 1.000000002"),
     "no mass": (lambda: Law([0, 1], [0, 0]), "probabilities", "got 0"),

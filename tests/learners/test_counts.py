@@ -110,7 +110,7 @@ def test_restored_counts_continue_bit_for_bit(seed):
 def test_an_impossible_transition_is_named():
     mdp = asset_selling(offers=3, start=1)
     wrong = Episode(np.zeros(mdp.H + 1, int), np.zeros(mdp.H, int), np.zeros(mdp.H))  # selling does not keep the offer
-    with pytest.raises(ValueError, match="stage 0: expected a possible successor of action 0 in state 0, got state 0"):
+    with pytest.raises(ValueError, match="stage 1: expected a possible successor of action 0 in state 0, got state 0"):
         Counts(mdp.structure).observe(wrong)
 
 

@@ -148,7 +148,7 @@ WRONG = {
     "got 99 in state": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 99)),
     "must have H=15 and S=6 as the task, got H=16": lambda task: bqrl.MarkovPolicy(np.zeros((task.H + 1, task.S), int)),
     "must be a law on the actions": lambda task: Randomised(np.full((task.H, task.S, task.A), -1.0)),
-    "actions of state 0 at stage 0": lambda task: Randomised(np.full((task.H, task.S, task.A), np.nan)),
+    "actions of state 0 at stage 1": lambda task: Randomised(np.full((task.H, task.S, task.A), np.nan)),
     "must have shape": lambda task: Randomised(np.ones((task.H, task.S))),
 }
 
@@ -165,11 +165,11 @@ def test_an_action_that_a_state_does_not_have_is_refused():
     with pytest.raises(PolicyError, match="must play an available action, got 1 in state"):
         learn(mdp, plans(lambda task: bqrl.MarkovPolicy(np.ones((task.H, task.S), int))), tau=0.5, episodes=2, seed=1)
     both = Randomised(np.full((3, 2, 2), 0.5))
-    with pytest.raises(PolicyError, match="law on the actions of state 1 at stage 1"):
+    with pytest.raises(PolicyError, match="law on the actions of state 1 at stage 2"):
         learn(mdp, plans(lambda task: both), tau=0.5, episodes=2, seed=1)
 
 
 def test_an_environment_is_not_asked_for_actions_that_it_does_not_have():
     own = plans(lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 2)))
-    with pytest.raises(PolicyError, match="at stage 0 must be from 0 to 1, got"):
+    with pytest.raises(PolicyError, match="at stage 1 must be from 0 to 1, got"):
         learn(Scripted(), own, tau=0.5, episodes=2, seed=1, horizon=3)

@@ -263,7 +263,7 @@ def test_an_event_that_contradicts_the_transition_is_named():
     waits = next(e for e in episodes(mdp, 20) if e.events[0] >= 0)
     for wrong in ((waits.events[0] + 1) % 6, -1, 6):
         events = np.r_[wrong, waits.events[1:]]
-        with pytest.raises(EpisodeError, match=rf"stage 0: expected an event that leads from action 1 .* got {wrong}$"):
+        with pytest.raises(EpisodeError, match=rf"stage 1: expected an event that leads from action 1 .* got {wrong}$"):
             counts.observe(waits._replace(events=events))
 
 

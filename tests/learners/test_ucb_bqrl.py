@@ -162,7 +162,7 @@ def test_schedules(buffer, values):
         ({"planner": "targit"}, "planner must be one of 'target', 'greedy', 'frontier'"),
         ({"window": "upper"}, "window must be one of 'lower', 'centred'"),
         ({"c_conf": -1.0}, "c_conf must be a number of at least 0"),
-        ({"c_conf": "paper"}, "c_conf must be one of 'visits', 'theory'"),
+        ({"c_conf": "paper"}, "c_conf must be 'visits', 'theory' or a number, got 'paper'"),
         ({"buffer": "linear"}, "buffer must be 'log', 'adaptive', 'point'"),
         ({"buffer": 0.4}, "must be in (0, tau]"),
         ({"buffer": lambda t: 0.1 + t / 100}, "must not increase"),

@@ -81,7 +81,19 @@ def test_the_sentence_names_what_it_rests_on():
     assert "in 85 % of episodes" in fit(coin(5000, 5000), reward_range=(0, 1)).solve(0.15).notes[0]
     nothing = fit(coin(5, 5) | {"reward": [1.0] * 5}, reward_by="state-action", horizon=2).solve(0.1)
     assert nothing.value == -np.inf
-    assert nothing.notes[0].startswith("No promise is possible")
+    remedy = "declare reward_range (--reward-range), which bounds unseen outcomes."
+    assert nothing.notes[0] == f"No promise is possible at level 0.1 with these 5 episodes; {remedy}"
+
+
+def test_the_sentence_calls_a_stage_what_the_caller_does():
+    log = late_log(tried=("go",)) | {
+        "state": ["stage" if s == "start" else s for s in late_log(tried=("go",))["state"]]
+    }
+    staged, pooled = (fit(log, reward_range=(1, 2), stationary=stationary) for stationary in (False, True))
+    said = staged.sentence(0.1, 0.0, 2.0, stage="year")
+    assert "depend only on the year, state and action; every episode starts in state 'stage'" in said
+    assert "their law is the same at every year" in pooled.sentence(0.1, 0.0, 2.0, stage="year")
+    assert "their law is the same at every stage" in pooled.sentence(0.1, 0.0, 2.0)
 
 
 def test_buffered_promises_hold_and_need_a_lowest_reward():

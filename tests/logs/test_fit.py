@@ -60,7 +60,7 @@ def test_gains_are_the_promises_of_refits():
 def test_gains_say_why_a_declaration_cannot_be_dropped():
     [gain] = fit(coin(10, 10), reward_by="state-action").gains(0.1)
     assert gain["without"] is None
-    assert gain["note"].startswith("reward_range must be given")
+    assert gain["note"] == "it requires reward_range"
 
 
 def test_gains_of_a_model_with_shared_noise():

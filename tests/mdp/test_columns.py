@@ -60,7 +60,8 @@ FAULTS = [
     (["state", "action", "next_state", "probability"], "expected a column for the reward, got none", "reward"),
     ([*USUAL[:4], "rewrd"], "expected a column for the reward, got 'rewrd'", "reward"),
     ([*USUAL[:4], "x", "y"], "expected a column for the reward, got 'x', 'y'", "reward"),
-    (USUAL[1:], "expected a column for the state, got none", "state"),  # next_state is taken and not the nearest header
+    (["A", "x", "A", "1", "0"], ",probability,reward, got 'A', 'x', 'A', '1', '0'; add this line, or name", None),
+    (USUAL[1:], "for the state, got none; add it", "state"),  # next_state is taken and not the nearest header
     (["s", "source", *USUAL[1:]], "expected one column for the state, got 's' and 'source'", "state"),
     ([*USUAL, "reward"], "expected distinct headers, got 'reward' twice; rename one of them", "reward"),
 ]

@@ -106,14 +106,15 @@ def test_rewards_are_not_discounted():
     assert [env.step(0)[1] for _ in range(3)] == [2.0, 2.0, 2.0]
 
 
-def test_render_tells_the_stage_in_words():
+def test_render_tells_how_many_stages_were_played():
     mdp = MDP(
         [[[0.0, 1.0]], [[0.0, 1.0]]], [[0.5], [0.0]], horizon=2, state_names=["owned", "sold"], action_names=["sell"]
     )
     env = mdp.as_env(render_mode="ansi")
+    assert env.render() == "not started"
     env.reset(seed=0)
     env.step(0)
-    assert env.render() == "stage 1 of 2, state sold (sell in owned paid 0.5)"
+    assert env.render() == "1 of 2 stages played, state sold (sell in owned paid 0.5)"
     assert mdp.as_env().render() is None
 
 

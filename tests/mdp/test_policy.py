@@ -31,10 +31,12 @@ def test_no_kind_acts_where_there_is_nothing():
     for policy in five_kinds(MODEL):
         memory = policy.start(0.5)
         for h, s, message in (
-            (-1, 5, "the stage must be from 0 to 9, got -1"),
-            (10, 5, "the stage must be from 0 to 9, got 10"),
-            (0, -1, "the state must be from 0 to 25, got -1"),
-            (0, 26, "the state must be from 0 to 25, got 26"),
+            (-1, 5, "h must be a whole number from 0 to 9, got -1"),
+            (10, 5, "h must be a whole number from 0 to 9, got 10"),
+            (0, -1, "s must be a whole number from 0 to 25, got -1"),
+            (0, "5", "s must be a whole number from 0 to 25, got '5'"),
+            (0.5, 5, "h must be a whole number from 0 to 9, got 0.5"),
+            (0, 26, "s must be a whole number from 0 to 25, got 26"),
         ):
             with pytest.raises(ValueError, match=message):
                 policy.act(h, s, memory)

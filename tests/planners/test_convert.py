@@ -232,7 +232,7 @@ BAD = {
     "a function of an unknown action": (
         lambda h, s: 7,
         PolicyError,
-        "in state 5 at stage 0 must be from 0 to 1, got 7",
+        "in state 5 at stage 1 must be from 0 to 1, got 7",
     ),
 }
 
@@ -253,6 +253,7 @@ def test_a_refusal_names_stage_state_and_action():
     with pytest.raises(PolicyError) as caught:
         evaluate(MODEL, wrong)
     assert (caught.value.stage, caught.value.state, caught.value.action) == (4, 7, 9)
+    assert str(caught.value) == "the action in state 7 at stage 5 must be from 0 to 1, got 9"  # people count from 1
 
 
 @pytest.mark.parametrize(

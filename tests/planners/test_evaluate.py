@@ -228,7 +228,7 @@ def test_policies_of_another_problem_are_refused():
         evaluate(mdp, MarkovPolicy(np.full((mdp.H, mdp.S), 9)))
     only = MDP([(0, 0, 0, 1.0, 0.0), (1, 1, 1, 1.0, 0.0)], horizon=2)
     for use in (evaluate, simulate):
-        with pytest.raises(ValueError, match=r"must play an available action, got .* in state 0 at stage 0"):
+        with pytest.raises(ValueError, match=r"must play an available action, got .* in state 0 at stage 1"):
             use(only, MarkovPolicy(np.ones((2, 2), int)))
     assert isinstance(guarantee_curve(only).policy(0.5), TargetPolicy)
 

@@ -8,11 +8,14 @@ import pytest
 import bqrl
 from bqrl import Law, Plan, solve
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.planners.plan import check_levels, check_mdp, level_error, objective_name
+from bqrl.planners.plan import Comparison, check_levels, check_mdp, level_error, objective_name
 
 MODEL = bqrl.envs.make("AssetSelling")
 DISCOUNTED = MODEL.replace(discount=0.9, horizon=30)
 IRRATIONAL = bqrl.MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0), (0, 1, 0, 1.0, np.sqrt(0.5))], horizon=3, discount=0.9)
+
+rng = np.random.default_rng(0)
+BRACKETED = bqrl.MDP(rng.dirichlet(np.ones(6), (6, 2)), rng.random((6, 2, 6)), horizon=12, discount=0.95)
 
 
 def arrays(value, seen, path, again):
@@ -96,9 +99,7 @@ def test_a_plan_prints_what_a_person_needs():
 
 
 def test_the_law_of_a_bracketed_plan_is_a_law():
-    rng = np.random.default_rng(0)
-    mdp = bqrl.MDP(rng.dirichlet(np.ones(6), (6, 2)), rng.random((6, 2, 6)), horizon=12, discount=0.95)
-    plan = solve(mdp, 0.3, points=200)
+    plan = solve(BRACKETED, 0.3, points=200)
     assert isinstance(plan.law, Law)
     assert isinstance(plan.law.quantile(0.1) * 24, float)
     assert plan.law_upper.dominates(plan.law)
@@ -125,7 +126,36 @@ def test_two_plans_side_by_side():
     rows = {row["statistic"]: row["values"] for row in both.rows()}
     assert rows["0.1-quantile"] == pytest.approx([19 / 24, 17 / 24])
     assert rows["mean"][1] > rows["mean"][0]
-    assert "expected, 0.1-quantile" in str(both)
+    assert str(both).splitlines()[0].split() == ["statistic", "target", "expected"]
+    assert both.names == ("target", "expected")
+
+
+def test_the_names_in_a_comparison_are_unique_and_say_which_laws_are_bracketed():
+    plan, median, mean = solve(MODEL, 0.1), solve(MODEL, 0.5), solve(MODEL, 0.1, planner="expected")
+    robust, rounded = solve(MODEL, 0.1, radius=0.1, attitude="robust"), solve(BRACKETED, 0.1, points=50)
+
+    def names(*plans):
+        return Comparison(plans=plans).names
+
+    assert names(plan, median) == ("0.1-quantile", "0.5-quantile")
+    assert names(plan, robust) == ("target", "robust target")
+    assert names(plan, median, mean) == ("target, 0.1-quantile", "target, 0.5-quantile", "expected, 0.1-quantile")
+    assert names(plan, plan) == ("1. target, 0.1-quantile", "2. target, 0.1-quantile")
+    assert names(rounded, mean) == ("target (lower bounds)", "expected")
+
+
+@pytest.mark.parametrize("ball", [{}, {"radius": 0.05, "attitude": "robust"}])
+def test_numbers_of_a_bracketed_law_print_as_lower_bounds(ball):
+    plan = solve(BRACKETED, 0.1, points=50, **ball)
+    lines = dict(line.split(maxsplit=1) for line in str(plan).splitlines()[1:])
+    assert lines["mean"] == f"at least {plan.law.mean():.6g}  (the law of the return is bracketed)"
+    assert ball == {} or lines["nominal"].startswith(f"at least {plan.nominal:.6g}")
+    assert "margin" not in lines
+    assert plan.summary()["law_exact"] is False
+    assert plan.mean < plan.law_upper.mean()
+    exact = solve(MODEL, 0.1, **ball)
+    assert exact.summary()["law_exact"]
+    assert "at least" not in str(exact).partition("note")[0]
 
 
 def test_a_plan_is_compared_with_a_plan():

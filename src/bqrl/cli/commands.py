@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a fault of ours, 2 input that cannot be used, 130 interrup
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -104,12 +105,17 @@ def message_of(fault: Any, command: str = "") -> str:
     if hasattr(fault, "format_message"):  # typer's own usage error; its words leave out the value that was given
         wrong = next(iter(getattr(fault.__cause__, "errors", list)()), None)
         if wrong is None:
-            return str(fault.format_message())
-        kind = KINDS.get(wrong["type"].partition("_")[0], "valid")
-        return f"{max(fault.param.opts, key=len)} must be {kind}, got {shown(wrong['input'])}"
+            text, param = str(fault.format_message()), getattr(fault, "param", None)
+            return f"{text.removesuffix('.')}, e.g. --tau 0.1" if param is not None and param.name == "tau" else text
+        kind, given = KINDS.get(wrong["type"].partition("_")[0], "valid"), str(wrong["input"])
+        text = f"{max(fault.param.opts, key=len)} must be {kind}, got {shown(given)}"
+        percent = re.fullmatch(r"([\d.]+) ?%", given)
+        return f"{text}; write {float(percent[1]) / 100.0:g} for {percent[1]} %" if percent else text
     if isinstance(fault, OSError) and fault.strerror and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"
     message, name = str(fault) or type(fault).__name__, str(getattr(fault, "name", "")).partition("[")[0]
     params = LazyCommands().get_command(None, command).params if command in COMMANDS else ()
     option = {one.name: max(one.opts, key=len) for one in params}.get(RENAMED.get(name, name), "")
+    if option == "--start" and ":" in str(getattr(fault, "value", "")):
+        message += " (a law: --start Well=0.8,Sick=0.2)"
     return f"{message} ({option})" if option.startswith("-") and option not in message else message

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from bqrl.checks import number
 from bqrl.cli.params import column_names, read_value
-from bqrl.cli.problem import WordOptions
+from bqrl.cli.problem import SharedOptions
 from bqrl.logs.fit import fit
 from bqrl.results.estimates import FILES, fit_document, fit_result
 from bqrl.results.result import check_folder
@@ -20,7 +20,7 @@ SHOWN = ("policies", "limits", "projection")  # tables printed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit(WordOptions):
+class Fit(SharedOptions):
     """Find a policy from logged episodes, and what it guarantees with a stated confidence."""
 
     log: Annotated[Path, Argument(metavar="LOG", help="A .csv, .csv.gz or .parquet file, one row per step.")]
@@ -29,7 +29,6 @@ class Fit(WordOptions):
     columns: Annotated[str | None, Option(help="Headers with other names: state=condition,action=drug.")] = None
     stationary: Annotated[bool, Option("--stationary", help="The kernel is the same at every stage.")] = False
     horizon: Annotated[int | None, Option(help="Number of stages; by default the longest episode.")] = None
-    discount: Annotated[float, Option(help="Stage factor in (0, 1].")] = 1.0
     start: Annotated[str | None, Option(help="Known first state.")] = None
     reward_range: Annotated[str | None, Option(help="Lowest and highest reward of one step: LO,HI.")] = None
     reward_by: Annotated[str | None, Option(help="state-action: rewards depend on these alone.")] = None
@@ -43,6 +42,7 @@ class Fit(WordOptions):
         check_folder(self.out, "fit", FILES)
         asked = {name: getattr(self, name) for name in ARGUMENTS}
         asked |= {"columns": column_names(self.columns), "reward_range": read_value(self.reward_range or "none")}
+        asked["discount"] = 1.0 if self.factor is None else self.factor
         estimate = fit(self.log, self.confidence, **asked)
         promise = estimate.solve(self.tau)
         settings = {"log": str(self.log), "tau": self.tau, "confidence": self.confidence, **asked}

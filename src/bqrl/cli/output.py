@@ -52,7 +52,9 @@ class Command:
             show(header, tables, lines)
         if self.out is not None and result is not None:
             if not self.as_json:
-                hint = f"open {PAGE} first" if PAGE in result.files else f"`bqrl report {self.out}` makes a page of it"
+                hint = (
+                    f"open {PAGE} first" if PAGE in result.files else f"`bqrl report {self.out}` creates a page from it"
+                )
                 typer.echo(f"Wrote {self.out}; {hint}.")
             warn(*result.left_out)
 

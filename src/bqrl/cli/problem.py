@@ -29,17 +29,19 @@ from bqrl.results.plans import sizes
 from bqrl.results.words import Words
 
 HORIZON = 100  # stages where neither the problem nor the command line says how many
-ASSUMED = "{} does not say the horizon: {} stages assumed; --horizon sets it"
+ASSUMED = "{} states no horizon; assuming {} stages (set --horizon)"
 SOURCES = "A .csv, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordOptions(Command):
-    """The words of a problem."""
+class SharedOptions(Command):
+    """What problems and logs have in common: their words and the discount."""
 
     title: Annotated[str | None, Option(help="Title of tables, charts and the page.")] = None
     unit: Annotated[str | None, Option(help="Unit of the returns, such as EUR or QALY.")] = None
     stage_name: Annotated[str | None, Option(help="What one stage is called, such as year.")] = None
+    discount: Annotated[float | None, Option(help="Factor per stage in (0, 1].")] = None
+    discount_rate: Annotated[str | None, Option(help="Rate per stage, e.g. 3%: the factor is 1 / 1.03.")] = None
 
     def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
         """The words that were given, else the problem's own."""
@@ -48,18 +50,6 @@ class WordOptions(Command):
             raise wrong("stage_name", self.stage_name, rule, remedy=remedy)
         unit = unit if self.unit is None else self.unit
         return Words(title=self.title or name, unit=unit, stage=self.stage_name or stage)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProblemOptions(WordOptions):
-    """The argument PROBLEM and the options that describe it: the same for every command that takes a problem."""
-
-    problem: Annotated[str, Argument(metavar="PROBLEM", help=SOURCES)]
-    horizon: Annotated[int | None, Option(help="Number of stages; a .csv file need not say it: then 100.")] = None
-    start: Annotated[str | None, Option(help="First state by its id or name, or a law: Well=0.8,Sick=0.2.")] = None
-    discount: Annotated[float | None, Option(help="Factor per stage in (0, 1].")] = None
-    discount_rate: Annotated[str | None, Option(help="Rate per stage, e.g. 3%: the factor is 1 / 1.03.")] = None
-    columns: Annotated[str | None, Option(help="Columns of a .csv file, e.g. state=from,next_state=to.")] = None
 
     @property
     def factor(self) -> float | None:
@@ -74,6 +64,16 @@ class ProblemOptions(WordOptions):
             if 0.0 <= rate < 1.0:
                 return 1.0 / (1.0 + rate)
         raise ArgumentError(f"--discount-rate must be a rate per stage such as 3% or 0.03, got {text[:40]!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemOptions(SharedOptions):
+    """The argument PROBLEM and the options that describe it: the same for every command that takes a problem."""
+
+    problem: Annotated[str, Argument(metavar="PROBLEM", help=SOURCES)]
+    horizon: Annotated[int | None, Option(help="Number of stages; default for a .csv file without one: 100.")] = None
+    start: Annotated[str | None, Option(help="First state by its id or name, or a law: Well=0.8,Sick=0.2.")] = None
+    columns: Annotated[str | None, Option(help="Columns of a .csv file, e.g. state=from,next_state=to.")] = None
 
     @property
     def changes(self) -> dict[str, Any]:

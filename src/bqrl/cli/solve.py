@@ -55,6 +55,8 @@ class Solve(ProblemOptions):
         limit = None if self.max_memory is None else self.max_memory * 2**30
         if limit is not None and not 0.0 < limit < math.inf:
             raise ArgumentError(f"--max-memory must be a number of GiB above 0, got {self.max_memory:g}")
+        if (self.radius is None) != (self.attitude is None):
+            raise ArgumentError("--radius needs --attitude and vice versa, e.g. --radius 0.1 --attitude robust")
         named = {name: getattr(self, name) for name in ("tau", "beta", "planner", *CHOICES)}
         settings = self.problem_settings() | named | {"max_bytes": limit}  # in the arguments of the library
         taus = sorted({check_levels(level, self.beta)[0] for level in self.tau})

@@ -87,9 +87,10 @@ class Law(Charted):
     __array_ufunc__ = None  # array + law is an error, not an array of laws
 
     def __init__(self, values: ArrayLike, probabilities: ArrayLike) -> None:
-        x, p = numbers_of(values, "values"), masses_of(probabilities, "probabilities")
+        x, p = numbers_of(values, "values"), numbers_of(probabilities, "probabilities")
         if x.size != p.size:
             raise wrong("probabilities", probabilities, f"have one entry per value ({x.size})", p.size)
+        p = masses_of(p, "probabilities")
         x, p = merged(x[p > 0.0], p[p > 0.0])
         running = np.minimum(np.maximum.accumulate(running_mass(p)), 1.0)
         running[-1] = 1.0

@@ -102,10 +102,9 @@ class Counts:
         h = count_episode(tuple(self.tally), *self.rewards, *episode[:3])
         if h < self.structure.H:
             s, a, s_next = int(episode.states[h]), int(episode.actions[h]), int(episode.states[h + 1])
-            raise EpisodeError(
-                f"stage {h}: expected a possible successor of action {a} in state {s}, got state {s_next}; extend the support",
-                step=h, value=s_next,
-            )  # fmt: skip
+            rule = f"a possible successor of action {a} in state {s}"
+            message = f"stage {h + 1}: expected {rule}, got state {s_next}; extend the support"
+            raise EpisodeError(message, step=h, value=s_next)
 
     def units(self, rows: BoolArray | None = None) -> Units:
         """Return what a posterior draws: the given rows, by default all that exist and are not known."""

@@ -104,7 +104,7 @@ def check_behaviour(behaviour: Policy | Randomised, task: Task, mdp: MDP | None)
         if bad.any():
             h, s = map(int, np.argwhere(bad)[0])
             got = shown(chances[h, s].tolist())
-            rule = f"be a law on the actions of state {s} at stage {h}"
+            rule = f"be a law on the actions of state {s} at stage {h + 1}"
             raise PolicyError(f"probabilities must {rule}, got {got}", stage=h, state=s)
         return
     if (behaviour.H, behaviour.S) != (H, S):
@@ -142,7 +142,7 @@ class GymWorld(World):
             else:
                 a = behaviour.act(h, s, memory)
             if not 0 <= a < self.env.action_space.n:
-                where = f"the action in state {s} at stage {h}"
+                where = f"the action in state {s} at stage {h + 1}"
                 raise PolicyError(
                     f"{where} must be from 0 to {self.env.action_space.n - 1}, got {a}", stage=h, state=s, action=a
                 )

@@ -97,7 +97,7 @@ class SharedCounts(Counts):
         if h < self.structure.H:
             s, a, event = (int(array[h]) for array in (episode.states, episode.actions, episode.events))
             rule = f"an event that leads from action {a} in state {s} to state {int(episode.states[h + 1])}"
-            raise EpisodeError(f"stage {h}: expected {rule}, got {event}", step=h, value=event)
+            raise EpisodeError(f"stage {h + 1}: expected {rule}, got {event}", step=h, value=event)
         self._write_rows()
 
     def image(self, weights: Any) -> Any:

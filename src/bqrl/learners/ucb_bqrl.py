@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, number, shown
+from bqrl.checks import choice, number, shown, wrong
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Margin
 from bqrl.learners.protocol import Episode, Learner, Task, policy_arrays, put_under, stored_array, taken_from
@@ -95,9 +95,9 @@ class UCBBQRL(Learner):
         self.counts = counts_of(task, stationary)
         if c_conf is None:
             c_conf = "visits" if planner == "target" and self.counts.M == 1 else SMALL
-        self.c_conf = (
-            choice(c_conf, "c_conf", MULTIPLIERS) if isinstance(c_conf, str) else number(c_conf, "c_conf", 0.0)
-        )
+        if isinstance(c_conf, str) and c_conf not in MULTIPLIERS:
+            raise wrong("c_conf", c_conf, "be 'visits', 'theory' or a number")
+        self.c_conf = c_conf if isinstance(c_conf, str) else number(c_conf, "c_conf", 0.0)
         self.model = model if self.counts.M == 1 and model.stationary else model.staged()
         self.schedule, self.adaptive = read_buffer(buffer, task.tau)
         self.t = 0

@@ -30,6 +30,10 @@ from bqrl.mdp.files.atomic import replacing
 from bqrl.planners.plan import Plan, check_levels, objective_name
 from bqrl.planners.solve import solve
 
+# Assumptions that mention stages; {} is what a stage is called.
+BY_STAGE = "the next state and the reward depend only on the {}, state and action"
+POOLED = "their law is the same at every {}"
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Estimate(StoredEstimate, Charted):
@@ -176,10 +180,16 @@ class Estimate(StoredEstimate, Charted):
         lowest = self.floor + 1e-9 * max(1.0, abs(self.floor)) if math.isfinite(self.floor) else -math.inf
         return value == -math.inf or value <= lowest
 
-    def sentence(self, tau: float, beta: float, value: float, amount: Callable[[str], str] | None = None) -> str:
-        """The promise in words, with its assumptions; `amount` adds a unit to a number, by default that of the model."""
+    def sentence(
+        self, tau: float, beta: float, value: float, amount: Callable[[str], str] | None = None, stage: str = "stage"
+    ) -> str:
+        """The promise in words, with its assumptions.
+
+        `amount` adds a unit to a number, by default that of the model; `stage` is what a stage is called.
+        """
         if value == -math.inf:
-            return f"No promise is possible at level {tau:g} with these {self.episodes} episodes; see limits({tau:g})."
+            remedy = "; declare reward_range (--reward-range), which bounds unseen outcomes" if self._has_misses else ""
+            return f"No promise is possible at level {tau:g} with these {self.episodes} episodes{remedy}."
         number = f"{value:.6g}"
         least = f"{number} {self.mdp.units or ''}".rstrip() if amount is None else amount(number)
         if beta > 0.0:
@@ -189,7 +199,9 @@ class Estimate(StoredEstimate, Charted):
             simple = abs(of - round(of)) < 1e-9 and of <= 100
             share = f"{round(of) - 1} of {round(of)}" if simple else f"{100 * (1 - tau):.6g} % of"
             what = f"in {share} episodes you get at least {least}"
-        return f"With {100 * self.confidence:.6g} % confidence, {what}, assuming that {'; '.join(self.assumptions)}."
+        worded = {text.format("stage"): text.format(stage) for text in (BY_STAGE, POOLED)}
+        assumed = "; ".join(worded.get(text, text) for text in self.assumptions)
+        return f"With {100 * self.confidence:.6g} % confidence, {what}, assuming that {assumed}."
 
     # -- what limits the promise -----------------------------------------------------------------------------------------
 
@@ -289,7 +301,8 @@ class Estimate(StoredEstimate, Charted):
             try:
                 without, note = refit().solve(tau).value, ""
             except (ArgumentError, FileFormatError) as fault:
-                without, note = None, str(fault)
+                missing = isinstance(fault, ArgumentError) and fault.value is None
+                without, note = None, f"it requires {fault.name}" if missing else str(fault)
             found.append({"declaration": name, "without": without, "value": value, "note": note})
         return found
 

@@ -12,7 +12,7 @@ import numpy as np
 from bqrl.checks import choice, flag, number, wrong, wrong_type
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import Episodes, order_episodes
-from bqrl.logs.estimate import Estimate
+from bqrl.logs.estimate import BY_STAGE, POOLED, Estimate
 from bqrl.logs.known_model import from_model
 from bqrl.logs.read import read_columns
 from bqrl.mdp.model import MDP
@@ -178,9 +178,9 @@ def _check_model(declared: Declared, discount: float) -> None:
 
 def _assumptions(log: Episodes, declared: Declared, *, pooled: bool) -> tuple[str, ...]:
     """The assumptions of the promises, each as the end of a sentence that begins "assuming that"."""
-    found = ["the next state and the reward depend only on the " + ("" if pooled else "stage, ") + "state and action"]
+    found = [BY_STAGE.format("stage")]
     if pooled:
-        found.append("their law is the same at every stage")
+        found = ["the next state and the reward depend only on the state and action", POOLED.format("stage")]
     if log.truncated.any():
         found.append("whether an episode was cut off does not depend on an unrecorded next state")
     if log.short:

@@ -24,6 +24,7 @@ from bqrl.errors import ModelError, SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
 MAX_ID = 2**31 - 1  # successors are stored in 32 bits
+NAMED = "give names as a frame or a list of dicts with state, action, next_state, probability and reward"
 MAX_STAGES = 1_000_000  # a longer horizon means minutes of planning for the smallest problem
 
 
@@ -86,13 +87,15 @@ def _settle_horizon(stages: int | None, horizon: int | None, what: str) -> int:
     return check_horizon(stages)
 
 
-def _numbers(array: Any, what: str) -> FloatArray:
+def _numbers(array: Any, what: str, remedy: str = "") -> FloatArray:
     try:
         if np.iscomplexobj(array):
             raise TypeError
         numbers = np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise wrong_type(what, array, "be an array of numbers of one shape", type(array).__name__) from None
+        raise wrong_type(
+            what, array, "be an array of numbers of one shape", type(array).__name__, remedy=remedy
+        ) from None
     return numbers
 
 
@@ -197,7 +200,7 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
 
 def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:
     """Table of listed transitions (s, a, s_next, probability, reward), or the same with the stage in front."""
-    columns = _numbers(transitions, "transitions without rewards (a list of transitions)")
+    columns = _numbers(transitions, "transitions without rewards (a list of transitions)", NAMED)
     if columns.ndim != 2 or columns.shape[0] == 0 or columns.shape[1] not in (5, 6):
         rule = "without rewards, transitions must list (s, a, s_next, probability, reward), or the same with the stage in front"
         raise ModelError(f"{rule}, got shape {columns.shape}", name="transitions")

@@ -31,6 +31,8 @@ SYNONYMS = {
 }
 IDS = {"state": "state", "next_state": "state", "action": "action"}  # which roles share their ids
 TEXT = (*IDS, EVENT, LAW)  # columns of ids; the others hold numbers
+HEADERS = {name for role, names in SYNONYMS.items() for name in (role.replace("_", ""), *names)}
+EXPECTED = f"expected a header such as {','.join(ROLES)}"
 LARGEST = 2.0**53  # whole numbers up to this size are exact as floats
 
 
@@ -40,6 +42,9 @@ LARGEST = 2.0**53  # whole numbers up to this size are exact as floats
 def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, int]:
     """Position of each role's column in a table of transitions; warns about columns that have no role."""
     names = [str(name).strip() for name in header]
+    if columns is None and len(HEADERS & set(map(plain, names))) < 2:
+        got = ", ".join(map(shown, names[:8]))
+        raise ModelError(f"{EXPECTED}, got {got}; add this line, or name the columns with columns", name="columns")
     twice = next((name for name in names if name and names.count(name) > 1), None)
     if twice is not None:
         raise ModelError(f"expected distinct headers, got {shown(twice)} twice; rename one of them", column=twice)
@@ -61,7 +66,7 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
     extra = [name for i, name in enumerate(names) if name and i not in found.values()]
     for role in ROLES:
         if role not in found:
-            raise ModelError(_missing(role, extra), column=role, name="columns")
+            raise ModelError(_missing(role, extra), column=role, name="columns" if extra else None)
     if extra:
         listed = ", ".join(shown(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
         warnings.warn(f"columns ignored: {listed}", ModelWarning, stacklevel=2)
@@ -96,9 +101,10 @@ def _missing(role: str, unused: list[str]) -> str:
     """The message for a role without a column, with the header that comes nearest."""
     words = {name.lower(): name for name in unused}
     near = [match for word in (role, *SYNONYMS[role]) for match in get_close_matches(word, words, 1, cutoff=0.6)]
+    if not unused:
+        return f"expected a column for the {role}, got none; add it"
     header = shown(words[near[0]]) if near else "a header"
-    got = ", ".join(map(shown, unused[:8])) or "none"
-    return f"expected a column for the {role}, got {got}; map {role} to {header} with columns"
+    return f"expected a column for the {role}, got {', '.join(map(shown, unused[:8]))}; map {role} to {header} with columns"
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------

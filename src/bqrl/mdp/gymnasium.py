@@ -91,7 +91,7 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
             raise wrong("action", a, f"be from 0 to {mdp.A - 1}")
         successors, probabilities, rewards = mdp.outcomes(h, s, a)
         if successors.size == 0:
-            rule = f"be available in state {mdp.state_label(s)} at stage {h}"
+            rule = f"be available in state {mdp.state_label(s)} at stage {h + 1}"
             raise wrong("action", a, rule, mdp.action_label(a), remedy="see info['action_mask']")
         u, event = self.np_random.random(), None
         if mdp.noise is not None and mdp.noise.known:
@@ -107,11 +107,14 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
         return np.int64(self._state), reward, self._stage == mdp.H, False, info
 
     def render(self) -> str | None:
-        """One line about the current stage, in the mode `ansi`."""
+        """One line about the course of the episode, in the mode `ansi`."""
         if self.render_mode is None:
             return None
-        where = self.mdp.state_label(self._state) if self._state >= 0 else "-"
-        return f"stage {self._stage} of {self.mdp.H}, state {where} ({self._played})"
+        if self._state < 0:
+            return self._played
+        return (
+            f"{self._stage} of {self.mdp.H} stages played, state {self.mdp.state_label(self._state)} ({self._played})"
+        )
 
     def _info(self) -> dict[str, Any]:
         mask = self._mask(self._stage, self._state)

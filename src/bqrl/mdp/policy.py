@@ -100,10 +100,10 @@ class Policy(Displayed, Acting):
 
     def _check(self, h: int, s: int, memory: Any) -> None:
         """Raise PolicyError if stage, state or memory is not valid; a negative index would count from the end."""
-        if not 0 <= h < self.H:
-            raise PolicyError(f"the stage must be from 0 to {self.H - 1}, got {h}", stage=h)
-        if not 0 <= s < self.S:
-            raise PolicyError(f"the state must be from 0 to {self.S - 1}, got {s}", state=s)
+        for name, given, size in (("h", h, self.H), ("s", s, self.S)):
+            if not hasattr(given, "__index__") or not 0 <= given < size:
+                rule = f"{name} must be a whole number from 0 to {size - 1}"
+                raise PolicyError(f"{rule}, got {shown(given)}", stage=h, state=s)
         if memory is None or memory != memory:  # nothing, or nan
             raise PolicyError(
                 f"expected a memory of this policy, got {memory}; begin with memory = policy.start()", stage=h, state=s
@@ -325,7 +325,7 @@ class LabelPolicy(Policy):
         here = slice(self.child_start[v], self.child_start[v + 1])
         misses = np.abs(self.reward[here] - reward) + np.where(self.successor[here] == s_next, 0.0, np.inf)
         if misses.size == 0 or not np.isfinite(misses.min()):
-            message = f"stage {h}: expected a successor of state {s} under the current label, got state {s_next}"
+            message = f"h={h}: expected a successor of state {s} under the current label, got state {s_next}"
             raise PolicyError(message, stage=h, state=s)
         return int(self.child[here][misses.argmin()])
 

@@ -83,7 +83,7 @@ def _label(arrays: Arrays) -> LabelPolicy:
         first = np.repeat(starts[here] - np.cumsum(counts) + counts, counts)
         after = child[first + np.arange(first.size)]
         broken = (after < 0).any() if h < H - 1 else (after >= 0).any()
-        require(not broken, "child", f"lead through {H} stages and end there", f"a fault at stage {h}")
+        require(not broken, "child", f"lead through {H} stages and end there", f"a fault at stage {h + 1}")
         here = np.unique(after)
     return LabelPolicy(H, **{name: arrays[name] for name in LabelPolicy.stored})
 

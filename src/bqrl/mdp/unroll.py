@@ -56,7 +56,7 @@ def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
         if 0 <= action < mdp.A:
             rule = f"an available action, got {mdp.action_label(action)}"
         raise PolicyError(
-            f"the policy must play {rule} in state {mdp.state_label(state)} at stage {h}; is it a policy of this problem?",
+            f"the policy must play {rule} in state {mdp.state_label(state)} at stage {h + 1}; is it a policy of this problem?",
             stage=h, state=state, action=action,
         )  # fmt: skip
 
@@ -136,7 +136,7 @@ def markov_actions(policy: Acting, mdp: MDP) -> IntArray:
         if other.any():
             s, a = int(pairs.state[other.argmax()]), int(pairs.action[other.argmax()])
             raise PolicyError(
-                f"the policy must play one action in state {mdp.state_label(s)} at stage {h}, got {a} and "
+                f"the policy must play one action in state {mdp.state_label(s)} at stage {h + 1}, got {a} and "
                 f"{int(actions[h, s])}: it depends on its memory; use to_labels", stage=h, state=s, action=int(actions[h, s]),
             )  # fmt: skip
         missing = actions[h] < 0  # states that are never reached: any action that exists

@@ -139,7 +139,7 @@ def check_table(table: Table, H: int) -> None:
     else:
         row = (int(where[0]) if table.K > 1 else None, int(where[1]), int(where[2]))
         text = f"(s={where[1]}, a={where[2]})"
-    at = f" at stage {where[0]}" if len(rewards) > 1 else ""
+    at = f" at stage {where[0] + 1}" if len(rewards) > 1 else ""
     value = rewards[tuple(where)]
     rule = f"be at most {allowed:g} in size over {H} stages" if np.isfinite(value) else "be finite"
     raise ModelError(f"the reward of row {text}{at} must {rule}, got {value}", row=row)

@@ -154,13 +154,13 @@ def _checked_shares(mdp: MDP, probabilities: FloatArray) -> FloatArray:
     bad = used & ~(np.abs(sums - 1.0) <= ACTIONS_TOL)
     if bad.any():
         h, s = (int(i) for i in np.argwhere(bad)[0])
-        where = f"in state {mdp.state_label(s)} at stage {h}"
+        where = f"in state {mdp.state_label(s)} at stage {h + 1}"
         raise PolicyError(f"action probabilities must sum to 1, got {sums[h, s]:.6g} {where}", stage=h, state=s)
     bad = used[:, :, None] & ((probabilities < 0.0) | (~available & (probabilities > 0.0)))
     if bad.any():
         h, s, a = (int(i) for i in np.argwhere(bad)[0])
         p, rule = probabilities[h, s, a], "be 0 where the action is not available"
-        where = f"for action {mdp.action_label(a)} in state {mdp.state_label(s)} at stage {h}"
+        where = f"for action {mdp.action_label(a)} in state {mdp.state_label(s)} at stage {h + 1}"
         message = f"action probabilities must {'not be negative' if p < 0.0 else rule}, got {p:g} {where}"
         raise PolicyError(message, stage=h, state=s, action=a)
     return np.where(used[:, :, None], probabilities / np.where(used, sums, 1.0)[:, :, None], uniform(mdp))
@@ -186,6 +186,6 @@ def _index(mdp: MDP, action: Any, h: int | None = None, s: int | None = None) ->
 
 def _no_action(mdp: MDP, a: int, h: int | None, s: int | None) -> PolicyError:
     """Return the error of an action outside 0 .. A - 1."""
-    where = ("" if s is None else f" in state {mdp.state_label(s)}") + ("" if h is None else f" at stage {h}")
+    where = ("" if s is None else f" in state {mdp.state_label(s)}") + ("" if h is None else f" at stage {h + 1}")
     message = f"the action{where} must be from 0 to {mdp.A - 1}, got {a}"
     return PolicyError(message, stage=h, state=s, action=a)

@@ -47,7 +47,7 @@ class Plan(Charted):
     upper : float or None
         Proven upper bound on the optimum over all policies; None if the planner proves none.
     nominal : float
-        Objective value of `policy` in the given problem.
+        Objective value of `policy` in the given problem; a proven lower bound on it unless `law_exact`.
     certain : bool
         True if floating-point error cannot have changed the answer.
     exact : bool
@@ -85,6 +85,11 @@ class Plan(Charted):
         object.__setattr__(self, "details", {key: read_only(value) for key, value in self.details.items()})
 
     @property
+    def law_exact(self) -> bool:
+        """Whether `law` is exact; otherwise `law`, `mean` and `nominal` are proven lower bounds."""
+        return self.law_upper is None
+
+    @property
     def gap(self) -> float | None:
         """Largest possible distance of `value` from the optimum; None if the planner proves no upper bound."""
         return None if self.upper is None else max(0.0, self.upper - self.value)
@@ -96,7 +101,7 @@ class Plan(Charted):
         These are tau - P(G < x) and P(G <= x) - tau under the policy's own law. `GuaranteeCurve.margin` instead uses,
         for each target, the policy that is best for that target.
         """
-        if self.beta == 0.0 and self.attitude == "nominal" and self.law_upper is None:
+        if self.beta == 0.0 and self.attitude == "nominal" and self.law_exact:
             return Margin(self.tau - self.law.shortfall(self.value), float(self.law.cdf(self.value)) - self.tau)
         return self.law.margin(self.tau)
 
@@ -139,7 +144,7 @@ class Plan(Charted):
 
     def summary(self) -> dict[str, Any]:
         """The numbers of the plan, ready for JSON."""
-        names = "objective tau beta planner attitude value upper gap nominal certain exact".split()
+        names = "objective tau beta planner attitude value upper gap nominal certain exact law_exact".split()
         return {name: getattr(self, name) for name in names} | {
             "margin": self.policy_margin._asdict(),
             "mean": self.mean,
@@ -154,18 +159,20 @@ class Plan(Charted):
         return [flat | {"margin_below": self.policy_margin.below, "margin_above": self.policy_margin.above}]
 
     def __str__(self) -> str:
-        nominal = self.attitude == "nominal"
+        nominal, least = self.attitude == "nominal", "" if self.law_exact else "at least "
         lines = [f"{self.objective} by {self.planner}" + ("" if nominal else f", {self.attitude}")]
         lines.append(f"  value    {self.value:.6g}" + ("" if self.exact else "  (proven lower bound)"))
         if self.upper is not None:
             optimal = nominal and equal_values(self.value, self.upper, self.law)
             lines.append(f"  upper    {self.upper:.6g}" + ("  (optimal)" if optimal else ""))
         if not nominal:
-            lines.append(f"  nominal  {self.nominal:.6g}  (the same policy in the model as given)")
-        below, above = self.policy_margin
-        lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
+            lines.append(f"  nominal  {least}{self.nominal:.6g}  (the same policy in the model as given)")
+        if self.law_exact:
+            below, above = self.policy_margin
+            lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
         lines.append(f"  certain  {'yes' if self.certain else f'no: {TIED}'}")
-        lines.append(f"  mean     {self.mean:.6g}")
+        bracketed = "" if self.law_exact else "  (the law of the return is bracketed)"
+        lines.append(f"  mean     {least}{self.mean:.6g}{bracketed}")
         lines.append(f"  policy   {self.policy!r}")
         lines.append(f"  time     {self.seconds:.3g} s")
         lines += [f"  note     {note}" for note in self.notes]
@@ -182,6 +189,17 @@ class Comparison(Tabular):
 
     plans: tuple[Plan, ...]
     levels: tuple[float, ...] = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A unique name per plan: its planner, else its objective, else both, numbered if they are equal, too."""
+        planners = [f"{'' if one.attitude == 'nominal' else f'{one.attitude} '}{one.planner}" for one in self.plans]
+        objectives = [one.objective for one in self.plans]
+        both = list(map(", ".join, zip(planners, objectives, strict=True)))
+        numbered = [f"{i}. {name}" for i, name in enumerate(both, start=1)]
+        names = next(names for names in (planners, objectives, both, numbered) if len(set(names)) == len(names))
+        bounds = ("" if one.law_exact else " (lower bounds)" for one in self.plans)
+        return tuple(map("".join, zip(names, bounds, strict=True)))
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per statistic: its name and its value under each plan (a lower bound where a law is bracketed)."""
@@ -202,14 +220,14 @@ class Comparison(Tabular):
 
         table = Table(title="Return")
         table.add_column("statistic")
-        for plan in self.plans:
-            table.add_column(_heading(plan), justify="right")
+        for name in self.names:
+            table.add_column(name, justify="right")
         for row in self.rows():
             table.add_row(row["statistic"], *(f"{value:.6g}" for value in row["values"]))
         return table
 
     def __str__(self) -> str:
-        head = ["statistic", *map(_heading, self.plans)]
+        head = ["statistic", *self.names]
         body = [[row["statistic"], *(f"{value:.6g}" for value in row["values"])] for row in self.rows()]
         widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
         return "\n".join(
@@ -218,11 +236,6 @@ class Comparison(Tabular):
             )
             for line in [head, *body]
         )
-
-
-def _heading(plan: Plan) -> str:
-    what = plan.planner if plan.attitude == "nominal" else f"{plan.attitude} {plan.planner}"
-    return f"{what}, {plan.objective}" + ("" if plan.law_upper is None else " (lower bounds)")
 
 
 def objective_name(tau: float, beta: float) -> str:

@@ -35,7 +35,7 @@ from bqrl.planners.plan import TIED, Plan, check_levels, check_mdp, equal_values
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 
 MAX_BYTES = 4 * 2**30
-NEUTRAL_WINS = "the risk-neutral policy has the best value proven on this grid"
+NEUTRAL_WINS = "on this grid no policy is proven better than the risk-neutral one"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -33,7 +33,7 @@ from bqrl.checks import is_one_line, shown
 from bqrl.errors import ArgumentError, FileFormatError, ModelError, ModelWarning
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import check_gaps
-from bqrl.mdp.columns import EVENT, LAW, ROLES, STAGE, TEXT, Codes, match_columns, numbering
+from bqrl.mdp.columns import EVENT, EXPECTED, LAW, ROLES, STAGE, TEXT, Codes, match_columns, numbering
 from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.listing import Listing, to_table
 from bqrl.mdp.noise import SharedNoise
@@ -41,7 +41,6 @@ from bqrl.mdp.noise import SharedNoise
 PLAIN = {"state": "idstatefrom", "action": "idaction", "next_state": "idstateto"}
 Used = tuple[tuple[int, int], tuple[int, int]]  # smallest and largest state, and action, in the columns
 FACT = re.compile(r"#[#\s]*([\w ]+?)\s*[:=]\s*(.*)")
-EXPECTED = f"expected a header such as {','.join(ROLES)}"
 USUAL_HORIZON = 100  # the horizon of published results on such files, which do not state one
 CHUNK = 100_000  # lines per block, which bounds the memory for text
 SIGNS = (",", ";", "\t")
@@ -205,11 +204,9 @@ def _header(line: str, number: int) -> tuple[str, list[str]]:
         raise FileFormatError(f"line {number}: {EXPECTED}, got control characters", line=number)
     sign = max(SIGNS, key=line.count)
     cells = _cells(line, sign)
-    if cells is None or len(cells) < len(ROLES):
-        got = "an open quote" if cells is None else f"{len(cells)} columns"
+    if cells is None or all(map(_is_number, cells)):
+        got = "an open quote" if cells is None else "numbers"
         raise FileFormatError(f"line {number}: {EXPECTED}, got {got}", line=number)
-    if all(map(_is_number, cells)):
-        raise FileFormatError(f"line {number}: {EXPECTED}, got numbers", line=number)
     return sign, cells
 
 
