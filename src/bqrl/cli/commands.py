@@ -109,7 +109,7 @@ def message_of(fault: Any, command: str = "") -> str:
             return f"{text.removesuffix('.')}, e.g. --tau 0.1" if param is not None and param.name == "tau" else text
         kind, given = KINDS.get(wrong["type"].partition("_")[0], "valid"), str(wrong["input"])
         text = f"{max(fault.param.opts, key=len)} must be {kind}, got {shown(given)}"
-        percent = re.fullmatch(r"([\d.]+) ?%", given)
+        percent = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
         return f"{text}; write {float(percent[1]) / 100.0:g} for {percent[1]} %" if percent else text
     if isinstance(fault, OSError) and fault.strerror and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"
