@@ -164,7 +164,7 @@ def test_the_horizon_comes_from_the_argument_or_the_time_limit():
     assert Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0).mdp.H == 7
     assert Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0, horizon=3).mdp.H == 3
     with pytest.raises(
-        ArgumentError, match=r"at most 7, .* got 9; make the environment with max_episode_steps=9"
+        ArgumentError, match=r"at most 7, .* got 9; pass horizon=7, or make .* with max_episode_steps=9"
     ) as caught:
         Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0, horizon=9)
     assert (caught.value.name, caught.value.value) == ("horizon", 9)
