@@ -8,7 +8,7 @@ from oracles import small_mdps
 
 import bqrl
 from bqrl import LabelPolicy, MarkovPolicy, MixturePolicy, evaluate, load
-from bqrl.errors import ArgumentError, FileFormatError, PolicyError
+from bqrl.errors import ArgumentError, FileFormatError, PolicyError, SizeError
 from bqrl.mdp.policy import storable
 from bqrl.planners.target import guarantee_curve
 
@@ -257,3 +257,21 @@ def test_files_hold_a_custom_policy_as_a_graph_of_labels_or_refuse_it(tmp_path):
         path.unlink()
     plain = five_kinds(MODEL)[0]
     assert storable(plain, MODEL) is plain
+
+
+def test_a_custom_policy_with_too_many_memories_is_not_unrolled_for_a_file(monkeypatch):
+    class Historian(Alternating):
+        def start(self, u=None):
+            return ()
+
+        def act(self, h, s, memory):
+            return 0
+
+        def next(self, memory, h, s, action, reward, s_next):
+            return (*memory, reward)
+
+    assert storable(Historian(), COINS).action.size == 1 + 2 + 4
+    monkeypatch.setattr("bqrl.mdp.policy.MAX_STORED_MOVES", 7)
+    with pytest.raises(SizeError, match="at most 7 moves per stage, got 8") as caught:
+        storable(Historian(), COINS)
+    assert (caught.value.needed, caught.value.limit) == (8, 7)

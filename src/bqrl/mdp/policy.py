@@ -445,6 +445,7 @@ class MixturePolicy(Policy):
         return f"MixturePolicy({shares})"
 
 
+MAX_STORED_MOVES = 200_000  # per stage of a custom policy: about a second, spent whenever a record is stored
 STORED = (MarkovPolicy, TargetPolicy, LabelPolicy, QuantileLevelPolicy, MixturePolicy)  # what files can hold
 
 
@@ -457,10 +458,10 @@ def file_arrays(policy: Policy) -> dict[str, Any]:
 
 
 def storable(policy: Policy, mdp: MDP) -> Policy:
-    """The policy in a form that files can hold: a custom policy becomes a graph of labels."""
+    """The policy in a form that files can hold: a custom policy becomes a graph of labels, SizeError if that takes long."""
     if isinstance(policy, MixturePolicy):
         return MixturePolicy([storable(part, mdp) for part in policy.policies], policy.weights)
-    return policy if type(policy) in STORED else policy.to_labels(mdp)
+    return policy if type(policy) in STORED else label_graph(policy, mdp, MAX_STORED_MOVES)
 
 
 def check_fits(policy: Policy, mdp: MDP) -> None:
@@ -475,9 +476,9 @@ def check_fits(policy: Policy, mdp: MDP) -> None:
         )
 
 
-def label_graph(policy: Acting, mdp: MDP) -> LabelPolicy:
+def label_graph(policy: Acting, mdp: MDP, max_moves: float = np.inf) -> LabelPolicy:
     """A policy with a hashable memory as a graph of labels: one node per reachable (stage, state, memory)."""
-    return LabelPolicy(mdp.H, **graph_arrays(policy, mdp))
+    return LabelPolicy(mdp.H, **graph_arrays(policy, mdp, max_moves))
 
 
 def _check_unrolled(policy: Policy, mdp: MDP) -> None:
