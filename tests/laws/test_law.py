@@ -449,6 +449,8 @@ BAD_VALUES = {  # call, argument, key phrase
     "mixture weights": (lambda: Law.mixture([LAW, LAW], [0.5, 0.4]), "weights", "sum to 1"),
     "mixture lengths": (lambda: Law.mixture([LAW], [0.5, 0.5]), "weights", "one entry per law (1), got 2"),
     "undefined f": (lambda: LAW.expect(lambda x: nan), "f", "f(0) = nan"),
+    "larger than any float": (lambda: Law([10**400], [1]), "values", "within 1.8e+308, the largest float, got [1000"),
+    "negative tolerance": (lambda: LAW.equals(LAW, tol=-1), "tol", "at least 0, got -1"),
     "fewer than no draws": (lambda: LAW.sample(-1, np.random.default_rng(0)), "n", "at least 0, got -1"),
     "unknown keys": (lambda: Law.from_dict({"values": [0]}), "data", "'probabilities'"),
 }
@@ -466,6 +468,13 @@ BAD_TYPES = {
     "shift by an array": (lambda: np.ones(2) + LAW, "shift", "got array([1., 1.])"),
     "seed as rng": (lambda: LAW.sample(3, 0), "rng", "default_rng"),
     "distance to a number": (lambda: LAW.wasserstein(1.0), "other", "must be a Law, got float"),
+    "cdf of text": (lambda: LAW.cdf("a"), "x", "a number or an array of numbers, got 'a'"),
+    "cdf of a list of text": (lambda: LAW.shortfall([1, "b"]), "x", "got [1, 'b']"),
+    "expectation of a number": (lambda: LAW.expect(3), "f", "a function of one number, got 3"),
+    "expectation of text": (lambda: LAW.expect(lambda x: "a"), "f", "return a number for every value"),
+    "expectation of arrays": (lambda: LAW.expect(lambda x: [x, x]), "f", "arrays of shape (2,)"),
+    "tolerance as text": (lambda: LAW.equals(LAW, tol="a"), "tol", "got 'a'"),
+    "mixture of a number": (lambda: Law.mixture(3, [1.0]), "laws", "be a list of laws, got 3"),
     "mixture of lists": (lambda: Law.mixture([[0, 1]], [1.0]), "laws", "must be a Law, got list"),
 }
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import small_mdps
 
 import bqrl
-from bqrl.errors import EpisodeError, PolicyError
+from bqrl.errors import ArgumentTypeError, EpisodeError, PolicyError
 from bqrl.learners.play import GymWorld, ModelWorld, blank_episode
 from bqrl.learners.protocol import Randomised
 from bqrl.learners.run import learn
@@ -173,3 +173,27 @@ def test_an_environment_is_not_asked_for_actions_that_it_does_not_have():
     own = plans(lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 2)))
     with pytest.raises(PolicyError, match="at stage 1 must be from 0 to 1, got"):
         learn(Scripted(), own, tau=0.5, episodes=2, seed=1, horizon=3)
+
+
+def test_rewards_as_text_and_rewards_with_an_infinite_sum_are_refused():
+    with pytest.raises(EpisodeError, match=r"episode 1, step 3: expected a finite reward, got '1\.0'"):
+        learn(Scripted(1, "1.0"), "q-learning", 0.5, 5, 0, horizon=4)
+    env = Scripted()
+    env.step = lambda action: (0, 1e308, False, False, {})
+    with pytest.raises(EpisodeError, match=r"episode 0, step 2: expected rewards with a finite sum, got 1e\+308"):
+        learn(env, "q-learning", 0.5, 5, 0, horizon=4)
+
+
+def test_flags_of_an_environment_must_be_true_or_false():
+    env = Scripted()
+    env.step = lambda action: (0, 1.0, np.array([True, False]), False, {})
+    with pytest.raises(
+        EpisodeError, match="episode 0, step 1: expected terminated and truncated as True or False, got"
+    ):
+        learn(env, "q-learning", 0.5, 5, 0, horizon=4)
+
+
+@pytest.mark.parametrize("chances", [[[[0.5, 0.5]]], None, np.array([["a"]])])
+def test_probabilities_must_be_an_array_of_numbers(chances):
+    with pytest.raises(ArgumentTypeError, match="probabilities must be an array of numbers, got"):
+        learn("MachineReplacement", plans(lambda task: Randomised(chances)), tau=0.1, episodes=3, seed=1)

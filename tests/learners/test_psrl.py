@@ -146,3 +146,13 @@ def test_bad_parameters_are_one_line():
     ):
         with pytest.raises(ArgumentError, match=match):
             Run(SMALL, "psrl", 0.3, 5, 0, **params)
+
+
+def test_states_that_are_never_met_do_not_change_what_is_learned():
+    rows = [(s, a, t, 0.5, float(s * a)) for s in (0, 1) for a in (0, 1) for t in (0, 1)]
+    more = [(s, a, t, 0.5, 1.0) for s in range(2, 40) for a in (0, 1) for t in (0, s)]
+    small, large = bqrl.MDP(rows, horizon=4), bqrl.MDP(rows + more, horizon=4)
+    assert learner(large)._units.sizes.size == learner(small)._units.sizes.size == 4
+    one, other = (learn(mdp, "psrl", 0.3, 60, 5) for mdp in (small, large))
+    assert one.returns.tobytes() == other.returns.tobytes()
+    assert one.notes["explores"].tolist() == other.notes["explores"].tolist()

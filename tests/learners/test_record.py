@@ -7,6 +7,7 @@ from helpers import Corridor
 import bqrl
 from bqrl import Record, learn
 from bqrl.errors import FileFormatError
+from bqrl.learners.record import DistinctLaws
 from bqrl.learners.run import Run
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.planners.buffered import plan_buffered
@@ -248,3 +249,19 @@ def test_without_a_kernel_there_is_no_gap(tmp_path):
             with pytest.raises(ValueError, match="expected a record with exact laws, got one of an environment"):
                 measure()
     assert np.array_equal(one.returns, record.returns)
+
+
+def test_distinct_laws_are_those_of_a_dictionary_of_rows():
+    rng, laws, rows = np.random.default_rng(0), DistinctLaws(), []
+    for _ in range(200):
+        row = np.zeros(8)
+        row[rng.integers(6)] = row[rng.integers(6)] = 0.5
+        rows.append(row)
+    numbers, places = {}, [laws.add(row) for row in rows]
+    assert places == [numbers.setdefault(row.tobytes(), len(numbers)) for row in rows]
+    assert laws.add(rows[-1]) == places[-1]
+    assert len(laws) == len(numbers)
+    assert laws.columns().tolist() == list(range(6))
+    for columns in (np.arange(8), laws.columns()):
+        assert np.array_equal(laws.pmf(columns)[places], np.array(rows)[:, columns])
+    assert DistinctLaws().pmf(np.arange(3)).shape == (0, 3)

@@ -11,13 +11,13 @@ from oracles import random_mdp
 
 import bqrl.learners
 from bqrl.envs import asset_selling
-from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError, GridError
+from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError, GridError, ModelWarning
 from bqrl.learners.protocol import Learner, Task, blank_model
 from bqrl.learners.run import LEARNERS, Run, learn
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy
-from bqrl.planners.evaluate import evaluate
+from bqrl.mdp.policy import MarkovPolicy, Policy
+from bqrl.planners.evaluate import evaluate, simulate
 from bqrl.planners.expected import best_mean
 
 NAMES = tuple(LEARNERS)
@@ -322,6 +322,121 @@ def test_the_message_on_a_missing_grid_names_planners_that_the_learner_has():
     with pytest.raises(GridError, match="requires an exact grid of returns") as refused:
         learn(without_grid(), "ucb-bqrl", 0.3, 4, 1, planner="greedy")
     assert set(re.findall(r"planner='([\w-]+)'", str(refused.value))) == {"target"}
+
+
+class Repeating(Policy):
+    """A custom policy: it repeats action 0 until a reward above 0, and then plays action 1."""
+
+    def start(self, u=None):
+        return False
+
+    def act(self, h, s, memory):
+        return int(memory)
+
+    def next(self, memory, h, s, action, reward, s_next):
+        return memory or reward > 0.0
+
+
+class Forgetful(Repeating):
+    """A custom policy whose memory cannot be compared, so that it has no graph of labels."""
+
+    def start(self, u=None):
+        return []
+
+    def act(self, h, s, memory):
+        return 0
+
+    def next(self, memory, h, s, action, reward, s_next):
+        return [*memory, reward]
+
+
+def plays(policy):
+    """A learner that plays one policy, and can be checkpointed."""
+
+    class Plays(First):
+        stored, t = ("t",), 0
+
+        def plan(self):
+            return policy()
+
+    return Plays
+
+
+@pytest.mark.parametrize("grid", [True, False])
+def test_a_run_with_a_custom_policy_is_saved_resumed_and_loaded(tmp_path, grid):
+    mdp, path, record_path = chain() if grid else without_grid(), tmp_path / "run.npz", tmp_path / "record.npz"
+    whole = learn(mdp, plays(Repeating), 0.5, 6, 1)
+    assert whole.scores == ("exact" if grid else "simulated")
+    half = Run(mdp, plays(Repeating), 0.5, 6, 1)
+    for _ in range(3):
+        half.step()
+    write_arrays(path, half.state())
+    for _ in range(2):  # in the middle, and at the end
+        again = learn(mdp, plays(Repeating), 0.5, 6, 1, checkpoint=path)
+        assert again.returns.tobytes() == whole.returns.tobytes()
+        assert again.pmf.tobytes() == whole.pmf.tobytes()
+    again.save(record_path)
+    loaded = bqrl.load(record_path)
+    assert isinstance(loaded.final_policy, bqrl.LabelPolicy)
+    assert loaded.returns.tobytes() == whole.returns.tobytes()
+    assert np.array_equal(simulate(mdp, loaded.final_policy, 500, 3), simulate(mdp, Repeating(), 500, 3))
+
+
+def test_a_record_whose_last_policy_cannot_be_stored_is_loaded_without_it(tmp_path):
+    path = tmp_path / "record.npz"
+    chance = Run(without_grid(), plays(Forgetful), 0.5, 3, 1)
+    chance.step()
+    record = chance.record()
+    record.save(path)
+    with pytest.warns(ModelWarning, match="the file holds no final policy: Forgetful: .*unhashable"):
+        loaded = bqrl.load(path)
+    assert loaded.final_policy is None
+    assert loaded.pmf.tobytes() == record.pmf.tobytes()
+    other = Run(without_grid(), plays(Forgetful), 0.5, 3, 1)
+    with pytest.warns(ModelWarning, match="holds no final policy"):
+        other.restore(chance.state())
+    assert other.t == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "returned", "match"),
+    [
+        ("evaluated", np.zeros((2, 2), int), r"Own\.evaluated\(\) must return a bqrl\.Policy or None, got array"),
+        ("notes", None, r"Own\.notes\(\) must return a dict of numbers by name, got None"),
+        ("notes", {1: 2.0}, r"got \{1: 2\.0\}"),
+        ("notes", {"a": "x"}, r"got \{'a': 'x'\}"),
+        ("notes", {"a": [1.0, 2.0]}, r"got \{'a': \[1\.0, 2\.0\]\}"),
+    ],
+)
+def test_what_methods_of_a_custom_learner_return_is_checked(method, returned, match):
+    own = type("Own", (First,), {method: lambda self: returned})
+    with pytest.raises(ArgumentTypeError, match=match) as caught:
+        learn(SMALL, own, 0.5, 3, 1)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_note_without_a_value_is_not_a_number():
+    own = type("Own", (First,), {"notes": lambda self: {"a": None, "b": np.inf}})
+    notes = learn(SMALL, own, 0.5, 3, 1).notes
+    assert np.isnan(notes["a"]).all()
+    assert np.isinf(notes["b"]).all()
+
+
+def test_a_rounded_grid_costs_memory_only_where_laws_have_mass():
+    run = Run(without_grid(), "psrl", 0.3, 30, 2)
+    rows = []
+    while run.t < run.total:
+        run.step()
+        rows.append(run.scorer.law(run._policy))
+    record, points = run.record(), run.scorer.points
+    assert record.points.size < points.size / 2
+    assert np.all(np.isin(record.points, points))
+    dense = np.zeros((30, points.size))
+    dense[:, np.isin(points, record.points)] = record.pmf[record.law_of]
+    assert np.array_equal(dense, rows)
+    assert run.state()["pmf"].shape == record.pmf.shape
+    with pytest.raises(FileFormatError, match="the array 'columns' must rise"):
+        run.restore(run.state() | {"columns": record.law_of[::-1]})
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

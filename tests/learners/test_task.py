@@ -4,7 +4,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from bqrl.envs import asset_selling
-from bqrl.errors import ArgumentError, ArgumentTypeError, SizeError
+from bqrl.errors import ArgumentError, ArgumentTypeError, EpisodeError, SizeError
 from bqrl.learners.run import LEARNERS, Run, learn
 from bqrl.learners.task import open_structure, pose
 from bqrl.mdp.toy_text import from_gymnasium
@@ -164,7 +164,7 @@ def test_the_horizon_comes_from_the_argument_or_the_time_limit():
     assert Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0).mdp.H == 7
     assert Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0, horizon=3).mdp.H == 3
     with pytest.raises(
-        ArgumentError, match=r"at most 7, .* got 9; make the environment with max_episode_steps=9"
+        ArgumentError, match=r"at most 7, .* got 9; pass horizon=7, or make .* with max_episode_steps=9"
     ) as caught:
         Run(lake(max_episode_steps=7), "sarsa", 0.5, 5, 0, horizon=9)
     assert (caught.value.name, caught.value.value) == ("horizon", 9)
@@ -196,3 +196,66 @@ def test_the_open_structure_knows_only_that_the_end_absorbs():
     mdp, task, _ = pose(Corridor(), LEARNERS["sarsa"], 3, None, np.random.default_rng(0), facts, None)
     assert mdp is None
     assert task.model is None
+
+
+class Tabled(gym.Env):
+    """Two states with a transition table; the environment names no first state, and truncates after `cut` steps."""
+
+    observation_space, action_space = Discrete(2), Discrete(2)
+    P = {s: {a: [(0.5, 0, 1.0 * a, False), (0.5, 1, 0.0, False)] for a in (0, 1)} for s in (0, 1)}  # noqa: RUF012
+
+    def __init__(self, cut=99, first=None):
+        self.cut = cut
+        if first is not None:
+            self.initial_state_distrib = np.array(first)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.steps = 0, 0
+        return 0, {}
+
+    def step(self, action):
+        self.steps += 1
+        _, self.place, reward, _ = self.P[self.place][int(action)][int(self.np_random.integers(2))]
+        return self.place, reward, False, self.steps >= self.cut, {}
+
+
+@pytest.mark.parametrize("name", ["psrl", "q-learning"])
+def test_a_given_start_serves_an_environment_that_names_none(name):
+    record = learn(Tabled(), name, 0.5, 5, 1, horizon=4, start=1)
+    assert record.mdp.mu.tolist() == [0.0, 1.0]
+    with pytest.raises(ArgumentError, match="start must be given for Tabled, which does not expose its first state"):
+        learn(Tabled(), name, 0.5, 5, 1, horizon=4)
+
+
+def test_a_time_limit_by_hand_is_the_limit():
+    core = gym.make("FrozenLake-v1", is_slippery=False).unwrapped
+    core.spec = None
+    short = gym.wrappers.TimeLimit(gym.wrappers.TimeLimit(core, 3), 50)
+    assert learn(short, "q-learning", 0.5, 5, 1).mdp.H == 3
+    assert learn(short, "psrl", 0.5, 5, 1, horizon=2).mdp.H == 2
+    for name in ("q-learning", "psrl"):
+        with pytest.raises(
+            ArgumentError, match=r"horizon must be at most 3, the time limit .*, got 20; pass horizon=3"
+        ):
+            learn(short, name, 0.5, 5, 1, horizon=20)
+    assert learn(gym.wrappers.TimeLimit(Corridor(), 6), "sarsa", 0.5, 5, 1).final_policy.H == 6
+
+
+@pytest.mark.parametrize("name", ["psrl", "q-learning"])
+def test_an_environment_that_truncates_where_its_table_does_not_is_refused_with_the_remedy(name):
+    with pytest.raises(
+        EpisodeError, match=r"step 3: expected truncated=False before step 6, .*; pass horizon=3$"
+    ) as caught:
+        learn(Tabled(cut=3, first=[1.0, 0.0]), name, 0.5, 5, 1, horizon=6)
+    assert (caught.value.episode, caught.value.step) == (0, 3)
+    assert learn(Tabled(cut=3, first=[1.0, 0.0]), name, 0.5, 5, 1, horizon=3).scores == "exact"
+
+
+@pytest.mark.parametrize("attribute", [0.3, np.eye(4), [[0.5, 0.5]]])
+def test_an_attribute_named_p_that_is_no_table_is_not_read(attribute):
+    env = Corridor()
+    env.P = attribute
+    record, plain = (learn(one, "sarsa", 0.5, 20, 1, horizon=8) for one in (env, Corridor()))
+    assert record.scores == "none"
+    assert record.returns.tobytes() == plain.returns.tobytes()

@@ -8,7 +8,8 @@ from oracles import small_mdps
 
 import bqrl
 from bqrl import LabelPolicy, MarkovPolicy, MixturePolicy, evaluate, load
-from bqrl.errors import ArgumentError, FileFormatError, PolicyError
+from bqrl.errors import ArgumentError, FileFormatError, PolicyError, SizeError
+from bqrl.mdp.policy import storable
 from bqrl.planners.target import guarantee_curve
 
 MODEL = bqrl.envs.make("AssetSelling")
@@ -213,3 +214,66 @@ def test_errors_carry_stage_and_state():
     with pytest.raises(PolicyError) as caught:
         MarkovPolicy([[0, 0]]).act(0, 5)
     assert caught.value.state == 5
+
+
+class Alternating(bqrl.Policy):
+    """A custom policy with the methods of an episode only: the memory is the next action."""
+
+    def start(self, u=None):
+        return 0
+
+    def act(self, h, s, memory):
+        return memory
+
+    def next(self, memory, h, s, action, reward, s_next):
+        return 1 - action
+
+
+COINS = bqrl.MDP([(0, a, 0, 0.5, r) for a in (0, 1) for r in (0.0, 2.0 + a)], horizon=3)
+
+
+def test_a_custom_policy_needs_no_more_than_the_methods_of_an_episode():
+    policy, law = Alternating(), evaluate(COINS, Alternating())
+    assert law.equals(evaluate(COINS, lambda h, s: h % 2))
+    mixture = MixturePolicy([policy, MarkovPolicy(np.zeros((3, 1), int))], [0.5, 0.5])
+    assert (mixture.H, mixture.S) == (3, 1)
+    assert evaluate(COINS, mixture).mean() == (law.mean() + 3.0) / 2
+    assert evaluate(COINS, MixturePolicy([policy, policy], [0.5, 0.5])).equals(law)
+    assert policy.kind == "custom"
+    policy.H = 4
+    with pytest.raises(PolicyError, match="must have H=3 and S=1"):
+        evaluate(COINS, policy)
+
+
+def test_files_hold_a_custom_policy_as_a_graph_of_labels_or_refuse_it(tmp_path):
+    policy, path = Alternating(), tmp_path / "policy.npz"
+    for one in (policy, MixturePolicy([policy, policy], [0.5, 0.5])):
+        with pytest.raises(
+            PolicyError, match=r"to be stored, got Alternating, a custom policy; use policy\.to_labels"
+        ) as caught:
+            one.save(path)
+        assert "\n" not in str(caught.value)
+        assert not path.exists()
+        storable(one, COINS).save(path)
+        assert evaluate(COINS, load(path)).equals(evaluate(COINS, policy))
+        path.unlink()
+    plain = five_kinds(MODEL)[0]
+    assert storable(plain, MODEL) is plain
+
+
+def test_a_custom_policy_with_too_many_memories_is_not_unrolled_for_a_file(monkeypatch):
+    class Historian(Alternating):
+        def start(self, u=None):
+            return ()
+
+        def act(self, h, s, memory):
+            return 0
+
+        def next(self, memory, h, s, action, reward, s_next):
+            return (*memory, reward)
+
+    assert storable(Historian(), COINS).action.size == 1 + 2 + 4
+    monkeypatch.setattr("bqrl.mdp.policy.MAX_STORED_MOVES", 7)
+    with pytest.raises(SizeError, match="at most 7 moves per stage, got 8") as caught:
+        storable(Historian(), COINS)
+    assert (caught.value.needed, caught.value.limit) == (8, 7)

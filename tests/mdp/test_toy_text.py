@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bqrl import from_gymnasium
+from bqrl.mdp.toy_text import has_table
 
 
 @pytest.mark.parametrize(
@@ -71,3 +72,27 @@ def test_any_object_with_a_table_will_do():
     assert mdp.outcomes(0, 0, 0)[0].tolist() == [0, 2]
     with pytest.raises(ValueError, match=r"^start must be given for Coin, which .*, got None$"):
         from_gymnasium(Coin(), horizon=3)
+
+
+def test_only_a_table_of_outcomes_is_a_table():
+    class Holder:
+        def __init__(self, P):
+            self.P = P
+
+    outcome = (1.0, 0, 0.0, True)
+    for table in ({0: {0: [outcome]}}, [[[outcome]]], {0: {}, 1: {0: [outcome]}}):
+        assert has_table(Holder(table))
+    nested = np.ones((2, 2, 2, 4)) / 4
+    for other in (
+        None,
+        0.3,
+        np.eye(3),
+        nested,
+        nested.tolist(),
+        np.eye(3).tolist(),
+        {},
+        {0: 0.3},
+        {0: {0: [(1.0, 0)]}},
+    ):
+        assert not has_table(Holder(other))
+    assert not has_table(object())

@@ -8,6 +8,7 @@ from oracles import exact_outcomes, fraction, random_mdp, small_mdps, to_law
 
 import bqrl
 from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, evaluate, simulate, solve
+from bqrl.errors import ArgumentTypeError, SizeError
 from bqrl.mdp.find_grid import grid, lattice, return_set, rounded
 from bqrl.planners.evaluate import _law_on
 from bqrl.planners.target import guarantee_curve
@@ -278,3 +279,17 @@ def test_a_policy_whose_start_takes_no_argument_is_evaluated_tabulated_and_playe
         assert evaluate(mdp, policy).values.tolist() == [1.0]
     assert {(row["stage"], row["action"]) for row in Alternating().table(mdp)} == {(1, "0"), (2, "1"), (3, "0")}
     assert np.all(simulate(mdp, Alternating(), episodes=10, seed=0) == 1.0)
+
+
+@pytest.mark.parametrize("name", ["bracket", "labels"])
+def test_switches_must_be_true_or_false(name):
+    mdp = MDP([(0, 0, 0, 1.0, 1.0)], horizon=3)
+    with pytest.raises(ArgumentTypeError, match=f"{name} must be True or False, got 'x'"):
+        evaluate(mdp, [0], **{name: "x"})
+
+
+def test_a_simulation_beyond_all_memory_is_refused_before_it_begins():
+    mdp = MDP([(0, 0, 0, 1.0, 1.0)], horizon=3)
+    with pytest.raises(SizeError, match=r"got 4\.0e\+14 for 10000000000000 episodes; simulate fewer") as caught:
+        simulate(mdp, [0], episodes=10**13)
+    assert (caught.value.name, caught.value.needed) == ("episodes", 8 * 10**13 * 5)

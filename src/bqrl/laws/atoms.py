@@ -37,15 +37,22 @@ def running_mass(probabilities: FloatArray) -> FloatArray:
     return np.asarray(total + np.cumsum(error), dtype=np.float64)
 
 
-def numbers_of(given: ArrayLike, name: str) -> FloatArray:
-    """Return a new one-dimensional array of finite floats."""
+def as_floats(given: ArrayLike, name: str, rule: str) -> FloatArray:
+    """Return an array of floats; if `given` is none, the error says that it must follow the `rule`."""
     try:
         array = np.asarray(given)
         if array.dtype.kind not in "biufO":
             raise TypeError
-        array = array.astype(np.float64)
+        return np.asarray(array, dtype=np.float64)
+    except OverflowError:
+        raise wrong(name, given, f"be within {np.finfo(np.float64).max:.1e}, the largest float") from None
     except (TypeError, ValueError):
-        raise wrong_type(name, given, "be a flat list of numbers") from None
+        raise wrong_type(name, given, rule) from None
+
+
+def numbers_of(given: ArrayLike, name: str) -> FloatArray:
+    """Return a new one-dimensional array of finite floats."""
+    array = as_floats(given, name, "be a flat list of numbers")
     if array.ndim != 1 or array.size == 0:
         raise wrong(name, given, "be one-dimensional with at least one entry", f"shape {array.shape}")
     if not np.isfinite(array).all():

@@ -27,7 +27,16 @@ from bqrl.checks import number, whole, wrong, wrong_type
 from bqrl.display import Charted
 from bqrl.kernels.draws import draw_sorted
 from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
-from bqrl.laws.atoms import VALUE_TOL, FloatArray, masses_of, merged, numbers_of, running_mass, smallest_scale
+from bqrl.laws.atoms import (
+    VALUE_TOL,
+    FloatArray,
+    as_floats,
+    masses_of,
+    merged,
+    numbers_of,
+    running_mass,
+    smallest_scale,
+)
 from bqrl.laws.atoms import size_of as size_of
 
 if TYPE_CHECKING:
@@ -106,6 +115,8 @@ class Law(Charted):
     @classmethod
     def mixture(cls, laws: Iterable[Law], weights: ArrayLike) -> Law:
         """The law of a draw from laws[i], where i is drawn with probability weights[i]."""
+        if not isinstance(laws, Iterable):
+            raise wrong_type("laws", laws, "be a list of laws")
         parts, w = [_law(part, "laws") for part in laws], masses_of(weights, "weights")
         if len(parts) != w.size:
             raise wrong("weights", weights, f"have one entry per law ({len(parts)})", w.size)
@@ -135,7 +146,13 @@ class Law(Charted):
 
     def expect(self, f: Callable[[float], float]) -> float:
         """E f(G) for any function of one number."""
-        images = np.array([f(x) for x in self.values.tolist()], dtype=np.float64)
+        if not callable(f):
+            raise wrong_type("f", f, "be a function of one number")
+        images = as_floats([f(x) for x in self.values.tolist()], "f", "return a number for every value of the law")
+        if images.ndim != 1:
+            raise wrong_type(
+                "f", f, "return a number for every value of the law", f"arrays of shape {images.shape[1:]}"
+            )
         if np.isnan(images).any():
             x = self.values[np.isnan(images)][0]
             raise wrong("f", f, "be defined on every value of the law", f"f({x:g}) = nan")
@@ -247,6 +264,7 @@ class Law(Charted):
 
     def equals(self, other: Law, tol: float = 1e-9) -> bool:
         """Whether the laws agree up to `tol` in mass and in max(min(1, size), |value|): their Lévy distance is at most tol."""
+        tol = number(tol, "tol", 0.0)
         return self._under(_law(other, "other"), tol, tol) and other._under(self, tol, tol)
 
     def shift(self, c: float) -> Law:
@@ -314,7 +332,7 @@ class Law(Charted):
 
     def _mass_left_of(self, x: ArrayLike, side: int, tol: float) -> FloatArray:
         """Mass of the values up to x + slack (side 1) or below x - slack (side -1), with slack = tol * max(floor, |x|)."""
-        points = np.asarray(x, dtype=np.float64)
+        points = as_floats(x, "x", "be a number or an array of numbers")
         if np.isnan(points).any():
             raise wrong("x", x, "be a number to compare the return with", "nan")
         slack = np.where(np.isinf(points), 0.0, tol * np.maximum(smallest_scale(self.values), np.abs(points)))

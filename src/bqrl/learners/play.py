@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
+from bqrl.checks import shown, wrong_type
 from bqrl.errors import EpisodeError, PolicyError
 from bqrl.kernels.rollout import draw, play_chances, step
 from bqrl.learners.play_loops import Source, find_events
@@ -96,7 +96,10 @@ def check_behaviour(behaviour: Policy | Randomised, task: Task, mdp: MDP | None)
     H, S, A = task.H, task.S, task.A
     met = np.ones((H, S), bool) if mdp is None else mdp.reachable[:-1]
     if isinstance(behaviour, Randomised):
-        chances = np.asarray(behaviour.probabilities, np.float64)
+        given = behaviour.probabilities
+        if not isinstance(given, np.ndarray) or given.dtype.kind not in "fiu":
+            raise wrong_type("probabilities", given, "be an array of numbers", type(given).__name__)
+        chances = given.astype(np.float64)
         if chances.shape != (H, S, A):
             raise PolicyError(f"probabilities must have shape (H, S, A) = {(H, S, A)}, got {chances.shape}")
         law = ((chances >= 0.0) & (task.available | (chances == 0.0))).all(axis=2)
@@ -107,7 +110,7 @@ def check_behaviour(behaviour: Policy | Randomised, task: Task, mdp: MDP | None)
             rule = f"be a law on the actions of state {s} at stage {h + 1}"
             raise PolicyError(f"probabilities must {rule}, got {got}", stage=h, state=s)
         return
-    if (behaviour.H, behaviour.S) != (H, S):
+    if (behaviour.H or H, behaviour.S or S) != (H, S):
         raise PolicyError(f"the policy must have H={H} and S={S} as the task, got H={behaviour.H} and S={behaviour.S}")
     if mdp is not None and isinstance(behaviour, (MarkovPolicy, TargetPolicy)):
         for h in range(H):
@@ -119,12 +122,14 @@ class GymWorld(World):
     """Episodes of a Gymnasium environment with discrete observations and actions, cut or extended to H stages.
 
     `ends[s]` is the state in which an episode that ended in observation s stays, with reward 0, for the stages that are
-    left, so that every learner sees H stages. Each reset is seeded from the world's stream: the randomness of an episode
-    depends on its number alone, not on what was played before it. Every observation and reward is checked.
+    left, so that every learner sees H stages. `scored` says that a transition table scores the policies: an episode that the
+    environment truncates before stage H is then refused, because the table does not end there. Each reset is seeded from
+    the world's stream: the randomness of an episode depends on its number alone, not on what was played before it. Every
+    observation and reward is checked.
     """
 
-    def __init__(self, env: Any, H: int, rng: np.random.Generator, ends: IntArray) -> None:
-        self.env, self.H, self.rng, self.ends = env, H, rng, ends
+    def __init__(self, env: Any, H: int, rng: np.random.Generator, ends: IntArray, scored: bool = False) -> None:
+        self.env, self.H, self.rng, self.ends, self.scored = env, H, rng, ends, scored
         self._first_state, self._first_action = int(env.observation_space.start), int(env.action_space.start)
         self._episode = 0
 
@@ -134,7 +139,7 @@ class GymWorld(World):
         s = self._state(observation, 0)
         episode = blank_episode(self.H)
         episode.states[0] = s
-        over = False
+        over, total = False, 0.0
         memory = _start(behaviour, chance) if isinstance(behaviour, Policy) else None
         for h in range(self.H):
             if isinstance(behaviour, Randomised):
@@ -152,9 +157,15 @@ class GymWorld(World):
                     self.env.step(a + self._first_action), "observation, reward, terminated, truncated, info", h + 1
                 )
                 r, after = self._reward(reward, h + 1), self._state(observation, h + 1)
-                over = bool(terminated or truncated)
-                # An episode that the time limit cuts off after the last stage has not ended.
-                if over and (terminated or h + 1 < self.H):
+                total += r
+                if not math.isfinite(total):
+                    raise self._error(h + 1, "rewards with a finite sum", reward)
+                ended, cut = self._flag(terminated, h + 1), self._flag(truncated, h + 1) and h + 1 < self.H
+                if cut and not ended and self.scored:
+                    rule = f"truncated=False before step {self.H}, since the transition table has no time limit"
+                    raise self._error(h + 1, rule, truncated, f"; pass horizon={h + 1}")
+                over = ended or cut  # an episode that is truncated after the last stage has not ended
+                if over:
                     after = int(self.ends[after])
             if isinstance(behaviour, Policy):
                 memory = behaviour.next(memory, h, s, a, r, after)
@@ -184,12 +195,19 @@ class GymWorld(World):
     def _reward(self, reward: Any, step_number: int) -> float:
         """Return the reward as a float, or raise EpisodeError."""
         try:
-            found = float(reward)
-        except (TypeError, ValueError):
+            found = math.nan if isinstance(reward, (str, bytes)) else float(reward)
+        except (TypeError, ValueError, OverflowError):
             found = math.nan
         if not math.isfinite(found):
             raise self._error(step_number, "a finite reward", reward)
         return found
+
+    def _flag(self, value: Any, step_number: int) -> bool:
+        """Return `terminated` or `truncated` as True or False, or raise EpisodeError."""
+        try:
+            return bool(value)
+        except (TypeError, ValueError):  # an array of several
+            raise self._error(step_number, "terminated and truncated as True or False", value) from None
 
     def _error(self, step_number: int, rule: str, got: Any, remedy: str = "") -> EpisodeError:
         """The error about what the environment returned."""

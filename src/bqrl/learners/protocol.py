@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
@@ -11,10 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bqrl.checks import number, wrong
-from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.errors import ArgumentError, FileFormatError, ModelWarning
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy
+from bqrl.mdp.policy import Policy, file_arrays, storable
+from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.mdp.stage import Structure
 
 UPDATE_DISCOUNT = 0.99  # of the updates of model-free learners, as in the paper
@@ -169,9 +171,24 @@ def taken_from(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
-def policy_arrays(policy: Policy | None) -> dict[str, Any]:
-    """Return a policy as the arrays that `policy_from_arrays` reads; none for None."""
-    return {} if policy is None else {"bqrl_policy": np.array(policy.kind)} | policy.arrays()
+def policy_arrays(policy: Policy | None, mdp: MDP | None = None) -> dict[str, Any]:
+    """Return a policy as the arrays that `stored_policy` reads; none for None.
+
+    A custom policy is stored as the graph of its labels in `mdp`. If that fails, only the reason is stored: a record must not
+    be lost because its last policy cannot be stored.
+    """
+    try:
+        return {} if policy is None else file_arrays(policy if mdp is None else storable(policy, mdp))
+    except Exception as fault:  # whatever a method of the custom policy raises
+        return {"missing": np.array(f"{type(policy).__name__}: {' '.join(str(fault).split())}")}
+
+
+def stored_policy(arrays: dict[str, Any]) -> Policy | None:
+    """Return the policy that `policy_arrays` stored; None, and a warning with the reason, if it could not be stored."""
+    if "missing" in arrays:
+        warnings.warn(f"the file holds no final policy: {arrays['missing']}", ModelWarning, stacklevel=2)
+        return None
+    return policy_from_arrays(arrays) if arrays else None
 
 
 def blank_model(mdp: MDP) -> MDP:

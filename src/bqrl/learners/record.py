@@ -2,30 +2,70 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bqrl.checks import number, whole, wrong
 from bqrl.display import Charted, counted
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
-from bqrl.learners.protocol import policy_arrays, put_under, taken_from
+from bqrl.learners.protocol import policy_arrays, put_under, stored_policy, taken_from
 from bqrl.learners.score import Optimum
 from bqrl.mdp.arrays import FloatArray, IntArray, damaged, require
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.files import naming, read_arrays, write_arrays
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
-from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.frontier import plan_capped
 
 FORMAT = 1
+
+
+class DistinctLaws:
+    """The distinct laws of a run on the points of its grid, in the order in which they appear.
+
+    A law holds only its positive masses, and laws are compared by a digest: on a rounded grid, most points have no mass.
+    """
+
+    def __init__(self) -> None:
+        self._place: dict[bytes, int] = {}
+        self._laws: list[tuple[NDArray[np.int32], FloatArray]] = []
+        self._last: tuple[FloatArray | None, int] = None, -1  # the array of masses that was added last, and its number
+
+    def __len__(self) -> int:
+        return len(self._laws)
+
+    def add(self, row: FloatArray) -> int:
+        """Return the number of the law with these masses; a law that is not listed yet is added."""
+        if row is self._last[0]:
+            return self._last[1]
+        columns = np.flatnonzero(row)
+        law = columns.astype(np.int32), row[columns]
+        key = hashlib.blake2b(law[0].tobytes() + law[1].tobytes(), digest_size=16).digest()
+        place = self._place.setdefault(key, len(self._laws))
+        if place == len(self._laws):
+            self._laws.append(law)
+        self._last = row, place
+        return place
+
+    def columns(self) -> IntArray:
+        """Return the columns in which some law has mass."""
+        return np.unique(np.concatenate([columns for columns, _ in self._laws])) if self._laws else np.zeros(0, int)
+
+    def pmf(self, columns: IntArray) -> FloatArray:
+        """Return the masses in the given columns, which must hold all mass; one row per law."""
+        rows = np.zeros((len(self._laws), columns.size))
+        for row, (own, masses) in zip(rows, self._laws, strict=True):
+            row[np.searchsorted(columns, own)] = masses
+        return rows
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -35,13 +75,13 @@ class Record(Charted):
     settings: dict[str, Any]  # learner, tau, episodes, seed, parameters, digest of the problem: all that fixes the run
     returns: FloatArray  # (T,) realised returns
     law_of: IntArray  # (T,) which row of `pmf` is the law of the evaluated policy; -1 where it is not known
-    points: FloatArray  # (m,) returns
+    points: FloatArray  # (m,) returns; if they are rounded, only those that some law can reach
     pmf: FloatArray  # (n, m) distinct laws in the order in which they appeared
     optimum: Optimum | None  # None where the problem's kernel is not known
     law_error: float = 0.0  # how far rounding may put quantiles and means of `pmf` below the true ones
     simulated: int = 0  # episodes behind each law that was simulated, because it cannot be computed; 0: none was
     notes: dict[str, FloatArray] = field(default_factory=dict)  # the learner's own numbers: optimistic value, beta, ...
-    final_policy: Policy | None = None
+    final_policy: Policy | None = None  # in a file, a custom policy is a LabelPolicy, or None if it has no such form
     mdp: MDP | None = None  # the problem, unless the record was loaded from a file
 
     def __post_init__(self) -> None:
@@ -171,7 +211,7 @@ class Record(Charted):
         flat |= put_under("note_", self.notes)
         if self.optimum is not None:
             flat |= self.optimum.arrays()
-        return flat | put_under("final_", policy_arrays(self.final_policy))
+        return flat | put_under("final_", policy_arrays(self.final_policy, self.mdp))
 
     @classmethod
     def load(cls, path: str | Path) -> Record:
@@ -222,7 +262,6 @@ def _from_arrays(arrays: dict[str, Any]) -> Record:
     require(inside, "law_of", f"hold numbers of laws, -1 to {len(pmf) - 1}", law_of)
     settings = json.loads(str(arrays["settings"]))
     require(isinstance(settings, dict) and "tau" in settings, "settings", "hold tau", settings)
-    policy = taken_from("final_", arrays)
     return Record(
         settings=settings,
         returns=returns,
@@ -233,5 +272,5 @@ def _from_arrays(arrays: dict[str, Any]) -> Record:
         law_error=number(arrays["law_error"].item(), "law_error", 0.0) if "law_error" in arrays else 0.0,
         simulated=whole(arrays["simulated"].item(), "simulated") if "simulated" in arrays else 0,
         notes={name: np.asarray(values) for name, values in taken_from("note_", arrays).items()},
-        final_policy=policy_from_arrays(policy) if policy else None,
+        final_policy=stored_policy(taken_from("final_", arrays)),
     )

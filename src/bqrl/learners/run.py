@@ -21,10 +21,10 @@ from bqrl.laws.rows import mean_rows, quantile_rows
 from bqrl.learners.callbacks import Callback
 from bqrl.learners.play import check_behaviour
 from bqrl.learners.ppo import PPO
-from bqrl.learners.protocol import Learner, Randomised, policy_arrays, put_under, taken_from
+from bqrl.learners.protocol import Learner, Randomised, policy_arrays, put_under, stored_policy, taken_from
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.q_learning import QLearning
-from bqrl.learners.record import Record
+from bqrl.learners.record import DistinctLaws, Record
 from bqrl.learners.sarsa import Sarsa
 from bqrl.learners.sb3 import SB3
 from bqrl.learners.score import Scorer, optimum
@@ -37,7 +37,6 @@ from bqrl.mdp.arrays import damaged, require
 from bqrl.mdp.files import naming, read_arrays, write_arrays
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy
-from bqrl.mdp.policy_arrays import policy_from_arrays
 
 LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner for learner in (PSRL, UCBBQRL, UCBVI, QLearning, Sarsa, Thompson, PPO, TRPO)
@@ -172,8 +171,7 @@ class Run:
         self.returns = np.zeros(self.total)
         self.law_of = np.full(self.total, -1, np.int64)
         self._weights = task.discount ** np.arange(task.H)
-        self._laws: dict[bytes, int] = {}
-        self._rows: list[np.ndarray] = []
+        self._laws = DistinctLaws()
         self._notes: dict[str, np.ndarray] = {}
         self._policy: Policy | None = None  # the policy by which the last episode was scored
 
@@ -184,16 +182,11 @@ class Run:
         policy = self.learner.evaluated()
         if not self._own:
             self._check(behaviour, policy)
-        self._policy = _without_exploration(behaviour) if policy is None else policy
+        self._policy, row = _without_exploration(behaviour) if policy is None else policy, None
         if self.scorer is not None:
             row = self.scorer.law(self._policy)
-            key = row.tobytes()
-            place = self._laws.get(key)
-            if place is None:
-                place = self._laws[key] = len(self._rows)
-                self._rows.append(row)
-            self.law_of[t] = place
-        for name, value in self.learner.notes().items():
+            self.law_of[t] = self._laws.add(row)
+        for name, value in self._notes_of_plan().items():
             if name not in self._notes:
                 self._notes[name] = np.full(self.total, np.nan)
             self._notes[name][t] = value
@@ -203,7 +196,7 @@ class Run:
         self.t += 1
         if not wanted:
             return {}
-        numbers: dict[str, Any] = {"return": float(self.returns[t])} | self._scores(t)
+        numbers: dict[str, Any] = {"return": float(self.returns[t])} | ({} if row is None else self._scores(row))
         return numbers | {name: float(values[t]) for name, values in self._notes.items()}
 
     def _check(self, behaviour: Any, policy: Policy | None) -> None:
@@ -214,28 +207,48 @@ class Run:
                 name="plan",
                 value=behaviour,
             )
+        if policy is not None and not isinstance(policy, Policy):
+            raise wrong_type(f"{type(self.learner).__name__}.evaluated()", policy, "return a bqrl.Policy or None")
         for planned in (behaviour,) if policy is None else (behaviour, policy):
             check_behaviour(planned, self._task, self.mdp)
 
-    def _scores(self, t: int) -> dict[str, float]:
-        """Return quantile, gap and mean of the policy of episode t, if the kernel is known."""
-        if self.mdp is None or self.scorer is None:
-            return {}
-        tau, points, row = self.settings["tau"], self.scorer.points, self._rows[self.law_of[t]][None]
-        quantile = float(quantile_rows(points, row, tau)[0])
+    def _notes_of_plan(self) -> dict[str, float]:
+        """Return the notes of the current plan; ArgumentTypeError unless those of a custom learner are numbers by name."""
+        notes: Any = self.learner.notes()
+        if self._own:
+            return notes
+        try:
+            if all(isinstance(name, str) for name in notes):
+                return {name: np.nan if value is None else float(value) for name, value in notes.items()}
+        except (TypeError, ValueError, AttributeError):
+            pass
+        raise wrong_type(f"{type(self.learner).__name__}.notes()", notes, "return a dict of numbers by name")
+
+    def _scores(self, row: np.ndarray) -> dict[str, float]:
+        """Return quantile, gap and mean of a policy with the given law."""
+        assert self.mdp is not None
+        assert self.scorer is not None
+        tau, points = self.settings["tau"], self.scorer.points
+        quantile = float(quantile_rows(points, row[None], tau)[0])
         gap = optimum(self.mdp).quantile(tau) - quantile
-        return {"quantile": quantile, "gap": gap, "mean": float(mean_rows(points, row)[0])}
+        return {"quantile": quantile, "gap": gap, "mean": float(mean_rows(points, row[None])[0])}
+
+    def _columns(self) -> np.ndarray:
+        """Return the columns of the grid that a record holds: all, or those with mass if the grid is rounded."""
+        if self.scorer is None:
+            return np.zeros(0, int)
+        return np.arange(self.scorer.points.size) if self.scorer.grid.exact else self._laws.columns()
 
     def record(self) -> Record:
         """Return the record of the episodes so far."""
-        known = self.mdp is not None and self.scorer is not None
+        columns = self._columns()
         return Record(
             settings=self.settings,
             returns=self.returns[: self.t].copy(),
             law_of=self.law_of[: self.t].copy(),
-            points=self.scorer.points if self.scorer is not None else np.zeros(0),
-            pmf=np.array(self._rows) if self._rows else np.zeros((0, 0)),
-            optimum=optimum(self.mdp) if known and self.mdp is not None else None,
+            points=self.scorer.points[columns] if self.scorer is not None else np.zeros(0),
+            pmf=self._laws.pmf(columns),
+            optimum=optimum(self.mdp) if self.mdp is not None else None,
             law_error=self.scorer.error if self.scorer is not None else 0.0,
             simulated=self.scorer.simulated if self.scorer is not None else 0,
             notes={name: values[: self.t].copy() for name, values in self._notes.items()},
@@ -245,17 +258,19 @@ class Run:
 
     def state(self) -> dict[str, Any]:
         """Return the whole state of the run as plain arrays."""
+        columns = self._columns()
         arrays: dict[str, Any] = {
             "bqrl_run": np.array(json.dumps(self.settings, sort_keys=True)),
             "t": np.array(self.t),
             "streams": np.array(json.dumps([self.world.state(), dict(self.chance.bit_generator.state)])),
             "returns": self.returns,
             "law_of": self.law_of,
-            "pmf": np.array(self._rows) if self._rows else np.zeros((0, 0)),
+            "pmf": self._laws.pmf(columns),
         }
         if self.scorer is not None:
             arrays |= {"law_error": np.array(self.scorer.error), "simulated": np.array(self.scorer.simulated)}
-        arrays |= put_under("final_", policy_arrays(self._policy)) | put_under("note_", self._notes)
+            arrays |= {} if self.scorer.grid.exact else {"columns": columns}
+        arrays |= put_under("final_", policy_arrays(self._policy, self.mdp)) | put_under("note_", self._notes)
         return arrays | {f"learner_{name}": np.asarray(value) for name, value in self.learner.state().items()}
 
     def restore(self, arrays: dict[str, Any]) -> None:
@@ -277,22 +292,27 @@ class Run:
         fits = 0 <= t <= self.total and returns.shape == law_of.shape == (self.total,)
         require(fits, "returns", f"have {self.total} episodes", f"shape {returns.shape}")
         points = 0 if self.scorer is None else self.scorer.points.size
-        fits = rows.ndim == 2 and (not rows.size or rows.shape[1] == points)
-        require(fits, "pmf", f"have {points} columns", f"shape {rows.shape}")
+        columns = np.asarray(arrays.get("columns", np.arange(points)), np.int64)
+        fits = columns.ndim == 1 and bool(np.all(np.diff(np.r_[-1, columns, points]) > 0))
+        require(fits, "columns", f"rise from 0 to {points - 1} at most", columns)
+        require(rows.shape[1:] == columns.shape, "pmf", f"have {columns.size} columns", f"shape {rows.shape}")
         fits = not (np.any(law_of[:t] >= len(rows)) or np.any(law_of < -1))
         require(fits, "law_of", f"hold numbers of laws, -1 to {len(rows) - 1}", law_of)
         world, chance = json.loads(str(arrays["streams"]))
         self.world.restore(world)
         self.chance.bit_generator.state = chance
-        final = taken_from("final_", arrays)
-        self._policy = policy_from_arrays(final) if final else None
+        self._policy = stored_policy(taken_from("final_", arrays))
         self.learner.restore(taken_from("learner_", arrays))
         self.t, self.returns, self.law_of = t, returns, law_of
         if self.scorer is not None:
             self.scorer.error = number(arrays["law_error"].item(), "law_error", 0.0)
             self.scorer.simulated = whole(arrays["simulated"].item(), "simulated")
-        self._rows = list(rows)
-        self._laws = {row.tobytes(): i for i, row in enumerate(self._rows)}
+        self._laws = DistinctLaws()
+        for masses in rows:
+            row = np.zeros(points)
+            row[columns] = masses
+            self._laws.add(row)
+        require(len(self._laws) == len(rows), "pmf", "hold distinct laws", f"{len(rows) - len(self._laws)} twice")
         notes = {name: np.array(values, np.float64) for name, values in taken_from("note_", arrays).items()}
         for name, values in notes.items():
             require(

@@ -184,19 +184,6 @@ class _Driven(Policy):
         self._to.put((float(reward), int(s_next)))
         return memory
 
-    def arrays(self) -> dict[str, Any]:
-        """Raise PolicyError: the policy is not a table."""
-        raise PolicyError(
-            "the policy must be a table to be saved, got an sb3 algorithm; save the record's final policy"
-        )
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, Any]) -> Policy:
-        """Raise PolicyError: see above."""
-        raise PolicyError(
-            "the policy must be a table to be loaded, got an sb3 algorithm; load the record's final policy"
-        )
-
 
 class _StopRunError(Exception):
     """The learner was deleted: leave the training loop."""

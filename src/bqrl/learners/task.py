@@ -32,7 +32,7 @@ from bqrl.mdp.build import check_horizon
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Structure
-from bqrl.mdp.toy_text import from_gymnasium
+from bqrl.mdp.toy_text import from_gymnasium, has_table
 
 HARMLESS = (OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit)
 MOST = 100_000_000  # possible transitions of an environment without a table
@@ -66,13 +66,13 @@ def pose(
         raise wrong("events_observed", events_observed, rule)
     _check_spaces(env)
     H = _horizon(env, horizon)
-    if plain and getattr(core, "P", None) is not None:
+    if plain and has_table(core):
         _check_limit(env, H)
-        mdp = from_gymnasium(env, horizon=H)
+        mdp = from_gymnasium(env, horizon=H, start=start)
         if start is not None:  # the environment draws its own first state, so the table plays in its place
-            mdp = mdp.replace(start=start)
             return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
-        return mdp, _task(mdp, grant, facts), GymWorld(env, H, rng, _ends(mdp, int(env.observation_space.n)))
+        ends = _ends(mdp, int(env.observation_space.n))
+        return mdp, _task(mdp, grant, facts), GymWorld(env, H, rng, ends, scored=True)
     if start is not None:
         raise wrong("start", start, f"be None for {type(core).__name__}, which does not expose a transition table")
     if require:
@@ -147,8 +147,10 @@ def _check_spaces(env: Any) -> None:
 
 
 def _limit(env: Any) -> int | None:
+    """Return the least time limit of the wrappers, else that of the specification."""
+    found = [layer._max_episode_steps for layer in wrappers(env) if isinstance(layer, TimeLimit)]
     spec = getattr(env, "spec", None)
-    return None if spec is None else spec.max_episode_steps
+    return min(found) if found else None if spec is None else spec.max_episode_steps
 
 
 def _horizon(env: Any, horizon: int | None) -> int:
@@ -161,7 +163,7 @@ def _horizon(env: Any, horizon: int | None) -> int:
 def _check_limit(env: Any, H: int) -> None:
     limit = _limit(env)
     if limit is not None and H > limit:
-        remedy = f"make the environment with max_episode_steps={H}"
+        remedy = f"pass horizon={limit}, or make the environment with max_episode_steps={H}"
         raise wrong("horizon", H, f"be at most {limit}, the time limit of the environment", remedy=remedy)
 
 

@@ -29,11 +29,11 @@ import numpy as np
 from bqrl.checks import choice, number, shown, wrong
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Margin
-from bqrl.learners.protocol import Episode, Learner, Task, policy_arrays, put_under, stored_array, taken_from
+from bqrl.learners.protocol import Episode, Learner, Task, put_under, stored_array, taken_from
 from bqrl.learners.replan import Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.policy import MarkovPolicy, Policy
+from bqrl.mdp.policy import MarkovPolicy, Policy, file_arrays
 from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.planners.confidence import candidate_kernels, constant_buffer, log_buffer, log_term, power_buffer, radius
 from bqrl.planners.frontier import plan_frontier
@@ -140,7 +140,7 @@ class UCBBQRL(Learner):
             "width": np.nan if self._replanner is None or self._replanner.width is None else self._replanner.width,
         }
         if self._policy is not None and self.replan_factor > 1.0:
-            found |= put_under("policy_", policy_arrays(self._policy)) | put_under("planned_", self._notes)
+            found |= put_under("policy_", file_arrays(self._policy)) | put_under("planned_", self._notes)
         return found
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -43,11 +43,15 @@ def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
 
 
 class Policy(Displayed, Acting):
-    """The protocol of every policy; `H` stages, `S` states."""
+    """The protocol of every policy; `H` stages, `S` states.
 
-    kind: ClassVar[str]
-    H: int
-    S: int
+    A custom policy needs `act` and, if it has a memory, `start` and `next`. If it states `H` and `S`, they must be those of
+    the problem. Files hold the five kinds of this module only: `policy.to_labels(mdp).save(path)` saves a custom policy.
+    """
+
+    kind: ClassVar[str] = "custom"
+    H: int = 0  # 0: not stated
+    S: int = 0
 
     def start(self, u: float | None = None) -> Any:
         """Memory before the first stage.
@@ -109,13 +113,13 @@ class Policy(Displayed, Acting):
                 f"expected a memory of this policy, got {memory}; begin with memory = policy.start()", stage=h, state=s
             )
 
-    @abstractmethod
     def arrays(self) -> dict[str, Any]:
-        """The policy as plain arrays."""
+        """The policy as plain arrays; a custom policy has none."""
+        return {}
 
     def save(self, path: str | Path) -> None:
-        """Write the policy to an .npz file, whole or not at all."""
-        write_arrays(path, {"bqrl_policy": np.array(self.kind), **self.arrays()})
+        """Write the policy to an .npz file, whole or not at all; PolicyError if it is a custom policy."""
+        write_arrays(path, file_arrays(self))
 
     def rows(self, mdp: MDP) -> list[dict[str, Any]]:
         """One row per decision, including those that cannot occur: the same as `table(mdp, reachable=False)`."""
@@ -405,10 +409,10 @@ class MixturePolicy(Policy):
             raise PolicyError(f"weights must {rule}, got {self.weights.shape}")
         if np.any(self.weights < 0) or not abs(self.weights.sum() - 1.0) <= SUM_TOL:
             raise PolicyError(f"weights must be probabilities that sum to 1, got {shown(self.weights.tolist())}")
-        sizes = sorted({(policy.H, policy.S) for policy in self.policies})
+        sizes = sorted({(policy.H, policy.S) for policy in self.policies} - {(0, 0)})
         if len(sizes) > 1:
             raise PolicyError(f"the policies of a mixture must have the same (H, S), got {sizes[0]} and {sizes[1]}")
-        self.H, self.S = self.policies[0].H, self.policies[0].S
+        self.H, self.S = sizes[0] if sizes else (0, 0)
         self._coin = np.random.default_rng(random_seed(seed))  # used only if start() is called without u
 
     def start(self, u: float | None = None) -> tuple[int, Any]:
@@ -433,8 +437,7 @@ class MixturePolicy(Policy):
         """The weights and every part."""
         flat: dict[str, Any] = {"weights": self.weights}
         for i, policy in enumerate(self.policies):
-            flat[f"part{i}_bqrl_policy"] = np.array(policy.kind)
-            flat |= {f"part{i}_{key}": value for key, value in policy.arrays().items()}
+            flat |= {f"part{i}_{key}": value for key, value in file_arrays(policy).items()}
         return flat
 
     def __repr__(self) -> str:
@@ -442,21 +445,40 @@ class MixturePolicy(Policy):
         return f"MixturePolicy({shares})"
 
 
+MAX_STORED_MOVES = 200_000  # per stage of a custom policy: about a second, spent whenever a record is stored
+STORED = (MarkovPolicy, TargetPolicy, LabelPolicy, QuantileLevelPolicy, MixturePolicy)  # what files can hold
+
+
+def file_arrays(policy: Policy) -> dict[str, Any]:
+    """The arrays of a policy's file; PolicyError for a custom policy, which no file could give back."""
+    if type(policy) not in STORED:
+        got = f"got {type(policy).__name__}, a custom policy"
+        raise PolicyError(f"the policy must be of a class of bqrl to be stored, {got}; use policy.to_labels(mdp)")
+    return {"bqrl_policy": np.array(policy.kind), **policy.arrays()}
+
+
+def storable(policy: Policy, mdp: MDP) -> Policy:
+    """The policy in a form that files can hold: a custom policy becomes a graph of labels, SizeError if that takes long."""
+    if isinstance(policy, MixturePolicy):
+        return MixturePolicy([storable(part, mdp) for part in policy.policies], policy.weights)
+    return policy if type(policy) in STORED else label_graph(policy, mdp, MAX_STORED_MOVES)
+
+
 def check_fits(policy: Policy, mdp: MDP) -> None:
     """Raise PolicyError unless the policy has the stages and states of the problem."""
     if not isinstance(policy, Policy):
         remedy = "pass plan.policy" if type(policy).__name__ == "Plan" else ""
         raise wrong_type("policy", policy, "be a Policy", type(policy).__name__, remedy=remedy)
-    if (policy.H, policy.S) != (mdp.H, mdp.S):
+    if (policy.H or mdp.H, policy.S or mdp.S) != (mdp.H, mdp.S):
         got = f"H={policy.H} and S={policy.S}"
         raise PolicyError(
             f"the policy must have H={mdp.H} and S={mdp.S} as the problem, got {got}; plan on this problem"
         )
 
 
-def label_graph(policy: Acting, mdp: MDP) -> LabelPolicy:
+def label_graph(policy: Acting, mdp: MDP, max_moves: float = np.inf) -> LabelPolicy:
     """A policy with a hashable memory as a graph of labels: one node per reachable (stage, state, memory)."""
-    return LabelPolicy(mdp.H, **graph_arrays(policy, mdp))
+    return LabelPolicy(mdp.H, **graph_arrays(policy, mdp, max_moves))
 
 
 def _check_unrolled(policy: Policy, mdp: MDP) -> None:

@@ -90,6 +90,15 @@ def _table_of(env: Any) -> tuple[Any, Any]:
     return core, table
 
 
+def has_table(core: Any) -> bool:
+    """Return whether an environment has a toy-text table; its attribute P may be anything else."""
+    table = getattr(core, "P", None)
+    try:
+        return isinstance(table, (Mapping, list)) and len(_rows(table, "")) > 0
+    except ModelError:
+        return False
+
+
 def _rows(table: Any, name: str) -> list[tuple[int, int, int, float, float, bool]]:
     """Entries (s, a, s_next, probability, reward, ended) of a toy-text table."""
 

@@ -75,11 +75,12 @@ class Pairs(NamedTuple):
     onward: int = 0  # number of pairs after this stage
 
 
-def reached_pairs(policy: Acting, mdp: MDP, unit: float | None = None) -> Iterator[Pairs]:
+def reached_pairs(policy: Acting, mdp: MDP, unit: float | None = None, max_moves: float = np.inf) -> Iterator[Pairs]:
     """Yield the pairs that a policy can reach before each stage and at the end; every pass over memories is this one.
 
     Pairs are listed in the order in which they are found, and by state without memory. With a `unit` they also differ by
     the sum of rewards; sums and memories, which must be numbers, are then equal if they differ by less than about a unit.
+    SizeError if the pairs of a stage have more than `max_moves` moves.
     """
     s = np.flatnonzero(mdp.mu)
     here = Pairs(state=s, memory=policy.start_many(np.zeros(s.size)), total=np.zeros(s.size), probability=mdp.mu[s])
@@ -88,6 +89,11 @@ def reached_pairs(policy: Acting, mdp: MDP, unit: float | None = None) -> Iterat
         a = policy.act_many(h, s, memory)
         check_played(mdp, h, s, a)
         source, i = stage.outcomes_of(s * mdp.A + a)
+        if source.size > max_moves:
+            raise SizeError(
+                f"the policy must have at most {max_moves} moves per stage, got {source.size}",
+                needed=source.size, limit=max_moves,
+            )  # fmt: skip
         after, reward = stage.successor[i].astype(np.int64), stage.reward[i]
         memory = policy.next_many(_take(memory, source), h, s[source], a[source], reward, after)
         total = here.total[source] + mdp.discount**h * reward
@@ -144,12 +150,12 @@ def markov_actions(policy: Acting, mdp: MDP) -> IntArray:
     return actions
 
 
-def graph_arrays(policy: Acting, mdp: MDP) -> dict[str, Any]:
+def graph_arrays(policy: Acting, mdp: MDP, max_moves: float = np.inf) -> dict[str, Any]:
     """The arrays of a label graph with one node per reachable (stage, state, memory)."""
     root = np.full(mdp.S, -1, np.int64)
     action, moves, successor, reward, child = [], [], [], [], []
     nodes = 0
-    for h, pairs in zip(range(mdp.H), _limited(policy, mdp), strict=False):
+    for h, pairs in zip(range(mdp.H), _limited(policy, mdp, max_moves), strict=False):
         if h == 0:
             root[pairs.state] = np.arange(pairs.state.size)
         stage, nodes = mdp.stage(h), nodes + pairs.state.size
@@ -164,10 +170,10 @@ def graph_arrays(policy: Acting, mdp: MDP) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _limited(policy: Acting, mdp: MDP) -> Iterator[Pairs]:
+def _limited(policy: Acting, mdp: MDP, max_moves: float = np.inf) -> Iterator[Pairs]:
     """Yield the reachable pairs; SizeError if they are too many for a label graph."""
     total = 0
-    for h, pairs in enumerate(reached_pairs(policy, mdp)):
+    for h, pairs in enumerate(reached_pairs(policy, mdp, max_moves=max_moves)):
         yield pairs
         total += pairs.onward if h < mdp.H - 1 else 0
         if total > MAX_LABELS:

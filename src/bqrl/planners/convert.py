@@ -6,12 +6,13 @@ averaging the rows of a state over its actions, where each outcome keeps its rew
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, wrong, wrong_type
+from bqrl.checks import flag, nearest, wrong, wrong_type
 from bqrl.errors import PolicyError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import Table
@@ -54,7 +55,7 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
     >>> bind(mdp, lambda stage, state: 1)[1].actions.tolist()
     [[1, 0], [1, 1], [1, 1]]
     """
-    problem = check_mdp(mdp)
+    problem, labels = check_mdp(mdp), flag(labels, "labels")
     if isinstance(policy, (Policy, Plan)):
         check_fits(policy, problem)  # type: ignore[arg-type]  # a Plan is refused there
         return problem, policy  # type: ignore[return-value]
@@ -66,6 +67,7 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
     if callable(getattr(policy, "predict", None)):
         return problem, _predicted(problem, policy, states)
     if callable(policy):
+        _check_arguments(policy)
         return problem, _called(problem, lambda h, s: policy(h, states[s]))
     return _tabulated(problem, policy)
 
@@ -90,6 +92,16 @@ def _predicted(mdp: MDP, model: Any, states: Sequence[Any]) -> MarkovPolicy:
         found = model.predict(states[s], deterministic=True)
         actions[s] = _index(mdp, found[0] if isinstance(found, tuple) else found, None, s)
     return MarkovPolicy(np.tile(actions, (mdp.H, 1)))
+
+
+def _check_arguments(act: Callable[..., Any]) -> None:
+    """Raise ArgumentTypeError unless a function can be called with a stage and a state."""
+    try:
+        inspect.signature(act).bind(0, 0)
+    except TypeError as fault:
+        raise wrong_type("policy", act, "take two arguments, stage and state", f"a function with {fault}") from None
+    except ValueError:  # compiled functions have no signature
+        pass
 
 
 def _called(mdp: MDP, act: Callable[[int, int], Any]) -> MarkovPolicy:

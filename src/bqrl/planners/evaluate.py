@@ -24,8 +24,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from bqrl.checks import random_seed, whole
-from bqrl.errors import GridError, PolicyError
+from bqrl.checks import flag, random_seed, whole
+from bqrl.errors import GridError, PolicyError, SizeError
 from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Law, size_of
@@ -41,6 +41,7 @@ from bqrl.planners.follow import push_forward, push_stage, sums_on
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # largest number of (state, memory, sum) triples per stage for which all returns are enumerated
+MAX_DRAWS = 2**34  # bytes of the random numbers of one simulation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +114,7 @@ def evaluate(
         points=whole(points, "points", 2), max_points=whole(max_points, "max_points"), max_set=whole(max_set, "max_set"),
         max_atoms=whole(max_atoms, "max_atoms"),
     )  # fmt: skip
+    bracket = flag(bracket, "bracket")
     lower, upper = law_bracket(*bind(mdp, policy, labels=labels), limits)
     return (lower, upper or lower) if bracket else lower
 
@@ -147,7 +149,7 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
         return low, high
     raise GridError(
         f"a {policy.kind} policy requires an exact grid of returns, and this problem has none within "
-        f"max_points={limits.max_points} and max_set={limits.max_set}; raise these limits or plan on this problem"
+        f"max_points={limits.max_points} and max_set={limits.max_set}; raise these limits, plan on this problem or use simulate"
     )
 
 
@@ -230,6 +232,12 @@ def simulate(
     """
     mdp, played = bind(mdp, policy, labels=labels)
     episodes = whole(episodes, "episodes", 1)
+    needed = 8 * episodes * (mdp.H + 2)
+    if needed > MAX_DRAWS:
+        raise SizeError(
+            f"the draws of the episodes must take at most {MAX_DRAWS:.1e} bytes, got {needed:.1e} for {episodes} episodes; "
+            "simulate fewer, in several calls with different seeds", needed=needed, limit=MAX_DRAWS, name="episodes",
+        )  # fmt: skip
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
     u = rng.random((episodes, mdp.H + 2))  # the policy's coin, the first state, then one draw per transition
     memory = played.start_many(u[:, 0])
