@@ -90,9 +90,8 @@ class PSRL(Learner):
         self.counts = counts_of(task, stationary)
         self.replanner = Replanner(model if self.counts.M == 1 else model.staged())
         self.t = 0
-        met = np.any(model.reachable, axis=0, keepdims=True)[
-            :, :, None
-        ]  # other rows would cost time, and dilute the draws of a few rows
+        # Other rows would cost time, and dilute the draws of a few rows.
+        met = np.any(model.reachable, axis=0)[None, :, None]
         self._units = self.counts.units(self.counts.available & ~self.counts.known & met)
         self._sizes, self._starts = self._units.sizes, self._units.starts
         self._worth = self._optimistic_worth(task)
