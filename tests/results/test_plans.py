@@ -58,7 +58,7 @@ def test_the_sentence_beside_the_risk_neutral_policy_says_whose_promise_it_is():
     (plan,) = (given := solved((0.2,), ())).plans
     neutral, own = plan_result(given).lines
     assert neutral.when == {"policy": "risk-neutral"}
-    assert neutral.text == "Shown: the risk-neutral policy. The promise below is that of the planned policy."
+    assert neutral.text == "Shown: the risk-neutral policy. Lines and numbers in red belong to the planned policy."
     assert own.when == {"tau": 0.2}  # with either policy
     assert f"you get at least {plan.value:.4g} EUR" in own.text
 
@@ -108,3 +108,13 @@ def test_a_policy_from_a_file_has_the_table_of_the_policy_that_was_saved(tmp_pat
     policy = bqrl.solve(MODEL, 0.2).policy
     (tmp_path / "p.npz").write_bytes(saved(policy))
     assert bqrl.load(tmp_path / "p.npz").table(MODEL) == policy.table(MODEL)
+
+
+def test_over_a_ball_a_bracketed_law_gives_bounds():
+    """Once "in the model as given the plan gives", and a column "in the model", where only a lower bound is known."""
+    for points, least in ((None, ""), (30, " at least")):
+        given = solved((0.2,), (), radius=0.1, attitude="robust", points=points)
+        assert (given.plans[0].law_upper is None) == (points is None)
+        titles = plan_result(given).tables["levels"].titles
+        assert (titles["nominal"], titles["mean"]) == (f"in the model{least} (EUR)", f"mean{least} (EUR)")
+        assert f"in the model as given the plan gives{least} " in plan_result(given).lines[1].text

@@ -22,12 +22,13 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from filelock import FileLock, Timeout
 
 from bqrl.errors import FileFormatError
 from bqrl.mdp.files.atomic import drafts, write_whole
-from bqrl.study.store import LOCK, RUNS
+from bqrl.study.store import LOCK, RUNS, lacks_room
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "bqrl result", 1
@@ -73,8 +74,11 @@ class Folder:
             fault = "a name must not hold a zero byte; choose another folder"
         elif not os.path.isdir(nearest):
             fault = f"{nearest} is a file; name a folder"
-        elif not os.access(nearest, os.W_OK | os.X_OK):
-            fault = f"no permission to write to {nearest}; choose another folder"
+        else:
+            try:
+                TemporaryFile(dir=nearest).close()
+            except OSError as error:
+                fault = f"no file can be made in {nearest} ({error.strerror}); choose another folder"
         if fault:
             raise OSError(f"cannot write to the folder {self.path}: {fault}")
 
@@ -111,7 +115,9 @@ class Folder:
         except FileExistsError:
             raise
         except OSError as fault:
-            reason = f"{fault.strerror or fault}; make room there or choose another folder"
+            reason = (
+                f"{fault.strerror or fault}; {'make room there or ' if lacks_room(fault) else ''}choose another folder"
+            )
             raise OSError(f"cannot write the result to {self.path}: {reason}") from None
 
     def read(self) -> dict[str, bytes]:

@@ -1,19 +1,23 @@
 """Workers carry out calls; `submit` returns a future, as the executors of `concurrent.futures` do.
 
 `Workers` calls in this process. `LocalWorkers` are spawned processes with one compute thread each, every one in a pool of its
-own: if a process dies, only its current call is repeated. A call at which three processes died has failed.
+own: if a process dies, only its current call is repeated. A call at which three processes died has failed. A process imports the
+main script only if a call refers to it, so that other scripts need no guard `if __name__ == '__main__':`.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from bqrl.checks import whole
 
@@ -23,6 +27,10 @@ ONE_THREAD = (
 )  # fmt: skip
 MAX_DEATHS = 3  # of processes at the same call before it counts as failed
 MAX_DEATHS_IN_A_ROW = 9  # without any result before the whole work is given up
+WAITING = -1  # what a process counts until it has started
+UNGUARDED = (
+    "a worker process died as it imported the script, which must start its work under `if __name__ == '__main__':`"
+)
 
 PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfinished run of this process
 
@@ -59,21 +67,29 @@ class Workers:
         """Stop at once; unfinished calls are dropped."""
 
 
+class _Process(NamedTuple):
+    """A worker process: its pool, the counter of its episodes, and whether it has imported the main script."""
+
+    pool: ProcessPoolExecutor
+    count: Any
+    main: bool
+
+
 class LocalWorkers(Workers):
     """Processes of this machine; all cores unless `size` is given. One thread waits for each of them."""
 
-    lost = (
-        f"{MAX_DEATHS_IN_A_ROW + 1} worker processes in a row died before they returned anything; finished runs are kept."
-        " A script must start its work under `if __name__ == '__main__':`"
-    )
+    lost = f"{MAX_DEATHS_IN_A_ROW + 1} worker processes in a row died before they returned anything; finished runs are kept"
+    _starting = threading.Lock()  # of all workers, because a start changes the environment for a moment
 
     def __init__(self, size: int | None = None) -> None:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            os._exit(1)  # a worker process that imports a script without a guard; the parent says so
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.size = cores if size is None else whole(size, "workers", 1)
         self.capacity = 2 * self.size  # the processes proceed while the caller stores results
         self._threads = ThreadPoolExecutor(self.size, initializer=_block_interrupts)
-        self._pools: dict[int, tuple[ProcessPoolExecutor, Any]] = {}  # by thread: its process and that one's counter
-        self._starting = threading.Lock()
+        self._processes: dict[int, _Process] = {}  # by thread
+        self._main = False  # whether some call refers to the main script
         self._notes: list[str] = []
         self._deaths_in_a_row = 0  # since the last result
         self._closed = False
@@ -84,42 +100,51 @@ class LocalWorkers(Workers):
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Carry out a call in the process of this thread, and again in a new one if that dies."""
+        sent = pickle.dumps((function, arguments))
+        if b"__main__" in sent:
+            self._main = True
         for attempt in range(MAX_DEATHS):
             if attempt:
                 self._notes.append("a worker process died; its run is repeated")
+            process = self._process()
             try:
-                call = self._start(function, *arguments)
+                call = process.pool.submit(_carry_out, sent)
                 error = call.exception()
             except BrokenExecutor as broken:  # it died before the call
                 error = broken
             if not isinstance(error, BrokenExecutor):
                 self._deaths_in_a_row = 0
                 return call.result()
-            self._pools.pop(threading.get_ident(), None)
+            self._processes.pop(threading.get_ident(), None)
             self._deaths_in_a_row += 1
+            if process.main and process.count.value == WAITING:
+                self.lost = UNGUARDED
+                raise error
             if self._deaths_in_a_row > MAX_DEATHS_IN_A_ROW:
                 raise error
         raise ChildProcessError(f"its worker process died {MAX_DEATHS} times")
 
-    def _start(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Submit a call to the process of this thread, which is started if there is none."""
+    def _process(self) -> _Process:
+        """The process of this thread, started if there is none that can carry out the calls."""
         with self._starting:
             if self._closed:
                 raise CancelledError
-            if threading.get_ident() in self._pools:
-                return self._pools[threading.get_ident()][0].submit(function, *arguments)
+            found = self._processes.get(threading.get_ident())
+            if found is not None and found.main == self._main:
+                return found
+            if found is not None:
+                found.pool.shutdown(wait=False)
             context = multiprocessing.get_context("spawn")
-            count = context.RawValue("q", 0)  # one process writes it
+            count = context.RawValue("q", WAITING)  # one process writes it
             pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(count,))
-            self._pools[threading.get_ident()] = pool, count
-            before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
-            os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # the process inherits it
-            try:
-                return pool.submit(function, *arguments)
-            finally:
-                for name in ONE_THREAD:
-                    del os.environ[name]
-                os.environ.update(before)
+            self._processes[threading.get_ident()] = found = _Process(pool=pool, count=count, main=self._main)
+            hidden = () if self._main else ("__file__", "__spec__")  # by which a process finds the main script
+            with (
+                _changed(os.environ, dict.fromkeys(ONE_THREAD, "1")),  # the process inherits it
+                _changed(vars(sys.modules["__main__"]), dict.fromkeys(hidden)),
+            ):
+                pool.submit(int)  # starts the process
+            return found
 
     def notes(self) -> list[str]:
         """Processes that died since the last call."""
@@ -128,20 +153,33 @@ class LocalWorkers(Workers):
 
     def played(self) -> int:
         """Episodes that the processes have counted."""
-        return sum(int(count.value) for _, count in list(self._pools.values()))
+        return sum(max(0, int(process.count.value)) for process in list(self._processes.values()))
 
     def close(self) -> None:
         """Kill the processes. Results travel through the parent, so nothing is left half written."""
         with self._starting:
             self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for pool, _ in list(self._pools.values()):
+        for pool, *_ in list(self._processes.values()):
             processes = list((pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
             pool.shutdown(wait=False, cancel_futures=True)
             for process in processes:
                 process.kill()
                 process.join()
-        self._pools = {}
+        self._processes = {}
+
+
+@contextmanager
+def _changed(place: MutableMapping[str, Any], values: dict[str, Any]) -> Iterator[None]:
+    """Change entries of a mapping for the time of a block."""
+    before = {name: place[name] for name in values if name in place}
+    place.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            del place[name]
+        place.update(before)
 
 
 def _block_interrupts() -> None:
@@ -152,7 +190,7 @@ def _block_interrupts() -> None:
 
 def _begin(count: Any) -> None:
     """Start of a worker process: it ignores SIGINT and ends with its parent, even if that is killed."""
-    PLAYED.count, parent = count, multiprocessing.parent_process()
+    PLAYED.count, count.value, parent = count, 0, multiprocessing.parent_process()
     assert parent is not None
 
     def end_with_parent() -> None:
@@ -161,3 +199,9 @@ def _begin(count: Any) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def _carry_out(sent: bytes) -> Any:
+    """Carry out a call in a worker process."""
+    function, arguments = pickle.loads(sent)
+    return function(*arguments)
