@@ -148,7 +148,7 @@ def test_names_of_files_hold_no_separator():
 def test_what_was_found_is_said_once_and_the_charts_show_it(found, document):
     """Once, the titles of the charts repeated the sentences above them."""
     ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
-    assert f"-quantile of the final policies of {max(ends, key=ends.get)} is " in document["meaning"]
+    assert f"-quantile of the final policies of {max(ends, key=ends.get)} " in document["meaning"]
     assert "smallest mean cumulative gap" in document["meaning"]
     promises, gaps = (" ".join(one.to_dict()["title"]["text"]) for one in learning_charts(found, document).values())
     assert promises == "What the current policies promise"

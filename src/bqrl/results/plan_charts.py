@@ -63,7 +63,7 @@ def plan_charts(
 def _promises(plans: Sequence[Plan]) -> tuple[str, dict[float, float]]:
     """What is marked by level: the promise or, of a buffered value in the model as given, the quantile of the policy."""
     if any(plan.beta > 0.0 and plan.attitude != "robust" for plan in plans):
-        return "the τ-quantile of the planned policy", {plan.tau: plan.law.quantile(plan.tau) for plan in plans}
+        return "the τ-quantile", {plan.tau: plan.law.quantile(plan.tau) for plan in plans}
     return "the promise", {plan.tau: plan.value for plan in plans}
 
 
@@ -103,7 +103,7 @@ def curve_chart(
         text.encode(y=drawn.y, text=alt.Text("y:Q", format=".5~g")),
     ]
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
-    said += f" Red: {what}." if promises else ""
+    said += f" Red: {what} of the planned policy." if promises else ""
     said += "" if upper is None else " Shaded: what rounding of the returns leaves open."
     chart = followed(alt.layer(*layers), promises or [0.1]).properties(usermeta={"click": "tau"})  # a click sets tau
     return with_title(chart, "What can be guaranteed, and how surely", f"{said} {drawn.note}")
@@ -141,7 +141,7 @@ def law_chart(
     if promises:
         line = chart_of(["tau", "from"], list(promises.items())).transform_filter("datum.tau == tau")
         layers.append(line.mark_rule(color=charts.RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
-        said += f"Dashed line: {what}."
+        said += f"Dashed line: {what} of the planned policy."
     said += " Returns are rounded down." if rounded else ""
     said += f" Each bar is {words.amount(number(width, 3))} wide." if width else ""
     said += " The first and the last bar hold all rarer returns." if left_out else ""
