@@ -15,6 +15,7 @@ lists its name and its digest. All other files stay untouched; if one of them ha
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -28,7 +29,7 @@ from filelock import FileLock, Timeout
 
 from bqrl.errors import FileFormatError
 from bqrl.mdp.files.atomic import drafts, write_whole
-from bqrl.study.store import LOCK, RUNS, lacks_room
+from bqrl.study.store import LOCK, RUNS
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "bqrl result", 1
@@ -115,9 +116,8 @@ class Folder:
         except FileExistsError:
             raise
         except OSError as fault:
-            reason = (
-                f"{fault.strerror or fault}; {'make room there or ' if lacks_room(fault) else ''}choose another folder"
-            )
+            room = "make room there or " if fault.errno == errno.ENOSPC else ""
+            reason = f"{fault.strerror or fault}; {room}choose another folder"
             raise OSError(f"cannot write the result to {self.path}: {reason}") from None
 
     def read(self) -> dict[str, bytes]:

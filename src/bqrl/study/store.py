@@ -28,11 +28,6 @@ TIME = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "  # how lines of the log begin
 DONE = re.compile(rf"{TIME}done (\S+) core=([0-9.]+) episode=([0-9.]+): ", re.MULTILINE)
 
 
-def lacks_room(error: OSError) -> bool:
-    """Whether a disk or a quota is full."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
 class Store:
     """The finished runs of a study in a folder, which is locked while the store is open, so that one process alone writes.
 
@@ -108,7 +103,7 @@ class Store:
         try:
             write_whole(self.path(run.name), to_bytes(run, record))
         except OSError as error:
-            why, remedy = error.strerror or error, "make room and " if lacks_room(error) else ""
+            why, remedy = error.strerror or error, "make room and " if error.errno == errno.ENOSPC else ""
             said = f"cannot write to {self.folder}: {why}; finished runs are kept; {remedy}run the command again"
             raise OSError(said) from None
         self.say(f"done {run.name} core={timing.core:.7f} episode={timing.episode:.7f}: {run}", detail=2)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from bqrl.checks import whole
 
@@ -28,9 +28,6 @@ ONE_THREAD = (
 MAX_DEATHS = 3  # of processes at the same call before it counts as failed
 MAX_DEATHS_IN_A_ROW = 9  # without any result before the whole work is given up
 WAITING = -1  # what a process counts until it has started
-UNGUARDED = (
-    "a worker process died as it imported the script, which must start its work under `if __name__ == '__main__':`"
-)
 
 PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfinished run of this process
 
@@ -67,14 +64,6 @@ class Workers:
         """Stop at once; unfinished calls are dropped."""
 
 
-class _Process(NamedTuple):
-    """A worker process: its pool, the counter of its episodes, and whether it has imported the main script."""
-
-    pool: ProcessPoolExecutor
-    count: Any
-    main: bool
-
-
 class LocalWorkers(Workers):
     """Processes of this machine; all cores unless `size` is given. One thread waits for each of them."""
 
@@ -88,7 +77,9 @@ class LocalWorkers(Workers):
         self.size = cores if size is None else whole(size, "workers", 1)
         self.capacity = 2 * self.size  # the processes proceed while the caller stores results
         self._threads = ThreadPoolExecutor(self.size, initializer=_block_interrupts)
-        self._processes: dict[int, _Process] = {}  # by thread
+        self._pools: dict[
+            tuple[int, bool], tuple[ProcessPoolExecutor, Any]
+        ] = {}  # by thread and `_main`, with counters
         self._main = False  # whether some call refers to the main script
         self._notes: list[str] = []
         self._deaths_in_a_row = 0  # since the last result
@@ -106,45 +97,40 @@ class LocalWorkers(Workers):
         for attempt in range(MAX_DEATHS):
             if attempt:
                 self._notes.append("a worker process died; its run is repeated")
-            process = self._process()
+            pool, count = self._pool()
             try:
-                call = process.pool.submit(_carry_out, sent)
+                call = pool.submit(_carry_out, sent)
                 error = call.exception()
             except BrokenExecutor as broken:  # it died before the call
                 error = broken
             if not isinstance(error, BrokenExecutor):
                 self._deaths_in_a_row = 0
                 return call.result()
-            self._processes.pop(threading.get_ident(), None)
+            self._pools.pop((threading.get_ident(), self._main), None)
             self._deaths_in_a_row += 1
-            if process.main and process.count.value == WAITING:
-                self.lost = UNGUARDED
-                raise error
-            if self._deaths_in_a_row > MAX_DEATHS_IN_A_ROW:
+            unguarded = self._main and count.value == WAITING
+            if unguarded:
+                must = "must start its work under `if __name__ == '__main__':`"
+                self.lost = f"a worker process died as it imported the script, which {must}"
+            if unguarded or self._deaths_in_a_row > MAX_DEATHS_IN_A_ROW:
                 raise error
         raise ChildProcessError(f"its worker process died {MAX_DEATHS} times")
 
-    def _process(self) -> _Process:
-        """The process of this thread, started if there is none that can carry out the calls."""
+    def _pool(self) -> tuple[ProcessPoolExecutor, Any]:
+        """The process of this thread and its counter; it is started if there is none."""
         with self._starting:
             if self._closed:
                 raise CancelledError
-            found = self._processes.get(threading.get_ident())
-            if found is not None and found.main == self._main:
-                return found
-            if found is not None:
-                found.pool.shutdown(wait=False)
-            context = multiprocessing.get_context("spawn")
-            count = context.RawValue("q", WAITING)  # one process writes it
-            pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(count,))
-            self._processes[threading.get_ident()] = found = _Process(pool=pool, count=count, main=self._main)
-            hidden = () if self._main else ("__file__", "__spec__")  # by which a process finds the main script
-            with (
-                _changed(os.environ, dict.fromkeys(ONE_THREAD, "1")),  # the process inherits it
-                _changed(vars(sys.modules["__main__"]), dict.fromkeys(hidden)),
-            ):
-                pool.submit(int)  # starts the process
-            return found
+            key = threading.get_ident(), self._main
+            if key not in self._pools:
+                context = multiprocessing.get_context("spawn")
+                count = context.RawValue("q", WAITING)  # one process writes it
+                self._pools[key] = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(count,)), count
+                hidden = () if self._main else ("__file__", "__spec__")  # by which a process finds the main script
+                environment, main = os.environ, vars(sys.modules["__main__"])
+                with _changed(environment, dict.fromkeys(ONE_THREAD, "1")), _changed(main, dict.fromkeys(hidden)):
+                    self._pools[key][0].submit(int)  # starts the process, which inherits the environment
+            return self._pools[key]
 
     def notes(self) -> list[str]:
         """Processes that died since the last call."""
@@ -153,20 +139,20 @@ class LocalWorkers(Workers):
 
     def played(self) -> int:
         """Episodes that the processes have counted."""
-        return sum(max(0, int(process.count.value)) for process in list(self._processes.values()))
+        return sum(max(0, int(count.value)) for _, count in list(self._pools.values()))
 
     def close(self) -> None:
         """Kill the processes. Results travel through the parent, so nothing is left half written."""
         with self._starting:
             self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for pool, *_ in list(self._processes.values()):
+        for pool, _ in list(self._pools.values()):
             processes = list((pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
             pool.shutdown(wait=False, cancel_futures=True)
             for process in processes:
                 process.kill()
                 process.join()
-        self._processes = {}
+        self._pools = {}
 
 
 @contextmanager
