@@ -95,7 +95,10 @@ def test_sixty_steps_are_not_shifted():
         inside = [x for x in law.values if row["from"] < x < row["to"] and (x >= 2.3 - 1e-9) == reached]
         assert row["share"] == pytest.approx(len(inside) / 61, rel=1e-4)
     assert {round(row["to"] - row["from"], 6) for row in rows} == {0.2}
-    assert " ".join(spec["title"]["subtitle"]) == "Dashed line: the promise of the planned policy. Each bar is 0.2 EUR wide."
+    assert (
+        " ".join(spec["title"]["subtitle"])
+        == "Dashed line: the promise of the planned policy. Each bar is 0.2 EUR wide."
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 59, 60, 61, 120, 500])

@@ -70,16 +70,13 @@ class Folder:
     def check_writable(self) -> None:
         """Raise OSError if the folder cannot be made or written to."""
         nearest = next(filter(os.path.lexists, (self.path, *self.path.parents)), Path())
-        fault = ""
-        if "\0" in str(self.path):
-            fault = "a name must not hold a zero byte; choose another folder"
-        elif not os.path.isdir(nearest):
+        fault = "a name must not hold a zero byte; choose another folder" if "\0" in str(self.path) else ""
+        if not os.path.isdir(nearest):
             fault = f"{nearest} is a file; name a folder"
-        else:
-            try:
-                TemporaryFile(dir=nearest).close()
-            except OSError as error:
-                fault = f"no file can be made in {nearest} ({error.strerror}); choose another folder"
+        try:
+            TemporaryFile(dir=nearest).close()
+        except OSError as error:
+            fault = fault or f"no file can be made in {nearest} ({error.strerror}); choose another folder"
         if fault:
             raise OSError(f"cannot write to the folder {self.path}: {fault}")
 

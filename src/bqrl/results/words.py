@@ -228,8 +228,7 @@ def learned(document: Mapping[str, Any], order: str, words: Words) -> str:
     leaders = [one for one in learners if _equal(one["mean"]["quantile"], most)]
     ends = [run["quantile"] for one in leaders for run in one["runs"]]
     numbers = apart(most, best["quantile"], document["random"]["quantile"], min(ends), max(ends))
-    own, top, chance = map(words.amount, numbers[:3])
-    seeds = len(learners[0]["runs"])
+    (own, top, chance), seeds = map(words.amount, numbers[:3]), len(learners[0]["runs"])
     whose = f"final {'policy' if len(ends) == 1 else 'policies'} of {listed([one['label'] for one in leaders])}"
     said = f"In {runs(tau, 'episodes')} you get at least {own} from the {whose}"
     if seeds > 1:  # a mean of quantiles is the promise of no policy

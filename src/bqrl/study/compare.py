@@ -57,7 +57,8 @@ def compare(
         The number of seeds, counted from 0, or the seeds themselves. The command line counts from --seed, which is 42:
         `bqrl compare` runs what `seeds=range(42, 62)` runs here.
     workers
-        Processes. With 1 everything runs in this process, which objects that cannot be sent to another one require.
+        Processes. With 1 everything runs in this process, which objects that cannot be sent to another one require. A script
+        with learners of its own must call this under `if __name__ == "__main__":` unless workers is 1.
     delta
         Error probability of confidence radii.
     horizon
