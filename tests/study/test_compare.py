@@ -123,6 +123,18 @@ def test_what_cannot_be_sent_to_a_process_is_refused_before_any_run(problem):
     np.testing.assert_array_equal(mine.values("mine"), same.values("sarsa"))
 
 
+def test_workers_know_the_environments_that_a_script_registers(tmp_path):
+    """A process that does not import the script receives what an id stands for."""
+    text = """
+import bqrl, gymnasium
+gymnasium.register("mine/Lake-v0", "gymnasium.envs.toy_text.frozen_lake:FrozenLakeEnv", kwargs={"is_slippery": False})
+print(bqrl.compare("mine/Lake-v0", ["q-learning"], tau=0.5, episodes=5, seeds=2, horizon=8).rows()[0]["learner"])
+"""
+    (tmp_path / "script.py").write_text(text)
+    found = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "q-learning\n", "")
+
+
 SCRIPT = """
 import bqrl
 from bqrl.learners.sarsa import Sarsa
