@@ -32,7 +32,7 @@ from _suite import ROWS
 import bqrl
 from bqrl.experiments.hard_family import growth_exponent
 from bqrl.results.charts import BROWN, GREY, Curve, altair, image, learner_colours, lines, with_title
-from bqrl.study.scores import BAND, bootstrap_band
+from bqrl.study.scores import band_name, bootstrap_band
 from bqrl.theory import hard_lower_bound
 
 FIRST, POINTS = 200, 25  # smallest T, and number of T
@@ -100,7 +100,7 @@ def panel(runs: list[dict[str, Any]], at: np.ndarray, problem: str, tau: float) 
             label = "lower bound" if name == "direct" else "c H min(T, A / \N{GREEK SMALL LETTER RHO}²)"
             curves.append(Curve(label, x, y))
     exponent = ", ".join(f"{name} {a}" for name, a in zip(LEARNERS, exponents, strict=True))
-    note = f"Band: {BAND.format(seeds=len(found))}. Exponents: {exponent}."
+    note = f"Band: {band_name(len(found))}. Exponents: {exponent}."
     colours = [*learner_colours(list(LEARNERS.values())), GREY, BROWN][: len(curves)]
     log = {"x": {"type": "log"}, "y": {"type": "log"}}
     layers = lines(curves, "episodes T", "regret", scales=log, colours=colours).layers

@@ -42,7 +42,7 @@ def test_learn_prints_a_table_and_what_it_means(cli):
         assert heading in text
     for row in ("PSRL", "best possible 0.7917", "random play"):
         assert row in text
-    assert "In 9 of 10 runs you get at least" in text
+    assert "The 0.1-quantile of the final policies of PSRL is " in text
     assert "PSRL has a mean cumulative gap to the exact optimum of" in text
 
 

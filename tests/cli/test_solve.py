@@ -251,7 +251,11 @@ def test_without_altair_only_the_charts_are_missing(cli, tiny, tmp_path, monkeyp
     assert one_line(err)
     assert 'pip install "bqrl[plots]"' in err
     assert not [name for name in os.listdir(tmp_path / "out") if name.endswith((".png", ".vl.json"))]
+    report = f"`bqrl report {tmp_path / 'out'}` makes a page of it"
+    assert f"; {report}.\n" in cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out")[1]
     monkeypatch.setitem(sys.modules, "jinja2", None)
+    said = cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out")[1]
+    assert f'; {report} after: pip install "bqrl[plots]".\n' in said  # once a command that could not work
     code, _, err = cli("report", tmp_path / "out")
     assert code == 2
     assert one_line(err)

@@ -130,9 +130,7 @@ def test_images_need_no_browser(kind, start):
 def test_without_altair_one_line_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     law = bqrl.Law([0.0], [1.0])
-    with pytest.raises(
-        ImportError, match=r'^charts need Altair and vl-convert; install them with: pip install "bqrl\[plots\]"$'
-    ):
+    with pytest.raises(ImportError, match=r'^charts need Altair and vl-convert; run: pip install "bqrl\[plots\]"$'):
         law.chart()
 
 

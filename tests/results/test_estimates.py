@@ -103,7 +103,7 @@ def test_gains_in_words():
     gain = {"declaration": "support", "without": -np.inf, "value": 16.0, "note": ""}
     assert gain_sentence(gain) == "The promise is 16 with the declaration support and none without it."
     unknown = gain_sentence(gain | {"without": None, "note": "x"})
-    assert unknown == "The promise without the declaration support cannot be computed: x."
+    assert unknown == "Without the declaration support this log cannot be fitted: x."
 
 
 def test_the_chart_of_promises_leaves_out_what_is_not_finite():

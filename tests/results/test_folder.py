@@ -308,3 +308,27 @@ def test_a_full_disk_leaves_the_old_result_or_says_interrupted(tmp_path, monkeyp
     with pytest.raises(OSError, match="No space left on device; make room there"):
         write(make(2.0), tmp_path)
     assert same(tmp_path, make(1.0))
+
+
+def test_only_a_full_disk_needs_room(tmp_path, monkeypatch):
+    """Once "make room there" whatever the reason was."""
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(module.os, "fsync", refuse)
+    with pytest.raises(OSError, match=r"Permission denied; choose another folder$"):
+        write(make(2.0), tmp_path)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc, in which nobody can make a file")
+def test_a_folder_that_cannot_be_made_is_refused_before_any_work():
+    with pytest.raises(
+        OSError, match=r"^cannot write to the folder /proc/x: no file can be made in /proc \(.*\); choose another"
+    ):
+        module.Folder("/proc/x").check([])
+
+
+def test_a_check_leaves_nothing_behind(tmp_path):
+    module.Folder(tmp_path / "new").check(["a.csv"])
+    assert list(tmp_path.iterdir()) == []

@@ -21,7 +21,7 @@ from bqrl.results.learning import (
 )
 from bqrl.results.result import contents
 from bqrl.results.words import Words
-from bqrl.study.scores import beats
+from bqrl.study.scores import band_name, beats
 
 MODEL = bqrl.envs.make("AssetSelling", offers=5, horizon=3, start=2)
 WORDS = Words(title="Sale", unit="EUR")
@@ -129,7 +129,7 @@ def test_a_result_writes_only_files_that_were_announced(found, document):
     assert not_announced(contents(single), learning_files(0.3, ["seed0", "seed1", "seed2"])) == {"result.json"}
     for spec in result.charts.values():
         said = " ".join(spec["title"]["subtitle"])
-        assert said == "Band: 95 % confidence band of the mean, percentile bootstrap over 3 seeds."
+        assert said == f"Band: {band_name(3)}."
     last = [row for row in result.tables["curves"].rows if row["episode"] == 40]
     means = {one["label"]: one["mean"]["gap"] for one in document["learners"]}
     assert {row["learner"]: row["gap_mean"] for row in last} == pytest.approx(means)
@@ -148,8 +148,8 @@ def test_names_of_files_hold_no_separator():
 def test_what_was_found_is_said_once_and_the_charts_show_it(found, document):
     """Once, the titles of the charts repeated the sentences above them."""
     ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
-    assert f"from the final policies of {max(ends, key=ends.get)}" in document["meaning"]
+    assert f"-quantile of the final policies of {max(ends, key=ends.get)} " in document["meaning"]
     assert "smallest mean cumulative gap" in document["meaning"]
     promises, gaps = (" ".join(one.to_dict()["title"]["text"]) for one in learning_charts(found, document).values())
-    assert promises == "What the policies in force promise"
+    assert promises == "What the current policies promise"
     assert gaps == "What learning costs: the gap to the exact optimum, summed over the episodes"

@@ -17,6 +17,7 @@ from bqrl.results.charts import STYLE
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Choice, Result, Sentence, Table, read
 from bqrl.study.papers import paper_view
+from bqrl.study.scores import band_name
 
 NASTY = '<script>alert("x")</script>'
 QUANTITY = {"field": "x", "type": "quantitative"}
@@ -310,13 +311,13 @@ def test_the_page_of_a_comparison_in_a_browser(browser, cli, tmp_path):
     assert browser.execute_script("return document.querySelector('h1').textContent") == NASTY
     assert browser.execute_script("return document.querySelectorAll('h1 script').length") == 0
     notes = [each.text for each in browser.find_elements("css selector", "figure p")]
-    band = "Band: 95 % confidence band of the mean, percentile bootstrap over 3 seeds."
+    band = f"Band: {band_name(3)}."
     assert notes == [f"{band} Averages over 100 blocks of episodes.", f"{band} Drawn through 400 of 450 episodes."]
     for view in browser.find_elements("css selector", ".view"):
         assert {"SARSA", "Q-learning"} <= {each.text for each in view.find_elements("css selector", "text")}
     captions = [each.get_attribute("textContent") for each in browser.find_elements("css selector", "details p")]
     assert "Mean ± standard deviation over 3 seeds." in captions[0]
-    assert "95 % confidence band of the mean, percentile bootstrap over 3 seeds" in captions[-1]
+    assert band_name(3) in captions[-1]
     found = downloads(browser)
     assert set(found) == {"learners.csv", "seeds.csv", "beats.csv", "curves.csv"}
     assert all(text == (tmp_path / name).read_text() for name, text in found.items())
@@ -387,5 +388,34 @@ def test_published_values_in_some_views_are_quiet_in_a_browser(browser, study, t
 
 def test_the_page_names_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(ImportError, match=r'the page needs Jinja2; install them with: pip install "bqrl\[plots\]"'):
+    with pytest.raises(ImportError, match=r'the page needs Jinja2; run: pip install "bqrl\[plots\]"'):
         page(Result(kind="plan", title="t"))
+
+
+def test_sentences_below_a_long_table_are_apart(monkeypatch):
+    """Once "The first 200 of 201 rows.The file"."""
+    monkeypatch.setattr("bqrl.results.page.MAX_CSV", 10)
+    html = page(Result(kind="plan", title="t", tables={"long": Table([{"x": i} for i in range(201)])}))
+    assert "The first 200 of 201 rows. The file long.csv" in html
+
+
+@pytest.mark.slow
+def test_a_printed_table_is_whole_and_light(browser, tmp_path):
+    """Once, tables were cut at the height of their box, and wide ones at the edge of the sheet."""
+    rows = [{f"column number {k}": "some words" for k in range(12)} | {"n": i} for i in range(60)]
+    (tmp_path / PAGE).write_text(page(Result(kind="plan", title="t", tables={"long": Table(rows)})))
+    look = """
+        const box = document.querySelector(".scroll"), all = document.documentElement;
+        return [box.scrollHeight - box.clientHeight, all.scrollWidth - all.clientWidth,
+                getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"""
+    open_page(browser, tmp_path / PAGE, 700)
+    try:
+        for media in ("screen", "print"):
+            dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": dark})
+            hidden, beyond, back, ink = browser.execute_script(look)
+            assert (hidden > 0) == (media == "screen")
+            assert beyond <= 0
+            assert ((back, ink) == ("rgb(255, 255, 255)", "rgb(29, 35, 48)")) == (media == "print")
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})

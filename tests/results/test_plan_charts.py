@@ -1,10 +1,13 @@
 """Charts of plans hold the curve, the law and the policy that they are given."""
 
+import re
+
 import numpy as np
 import pytest
 from helpers import chart_values
 
 import bqrl
+from bqrl.results.charts import image
 from bqrl.results.plan_charts import (
     MAX_BARS,
     MAX_LEGEND,
@@ -92,7 +95,10 @@ def test_sixty_steps_are_not_shifted():
         inside = [x for x in law.values if row["from"] < x < row["to"] and (x >= 2.3 - 1e-9) == reached]
         assert row["share"] == pytest.approx(len(inside) / 61, rel=1e-4)
     assert {round(row["to"] - row["from"], 6) for row in rows} == {0.2}
-    assert " ".join(spec["title"]["subtitle"]) == "Dashed line: the promise. Each bar is 0.2 EUR wide."
+    assert (
+        " ".join(spec["title"]["subtitle"])
+        == "Dashed line: the promise of the planned policy. Each bar is 0.2 EUR wide."
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 59, 60, 61, 120, 500])
@@ -167,3 +173,32 @@ def test_a_large_map_is_cut_and_says_so():
     said = " ".join(spec["title"]["subtitle"])
     assert f"The {MAX_STATES} states met most often of 80." in said
     assert f"{MAX_STAGES} of 100 weeks." in said
+
+
+def test_marks_of_a_buffered_plan_are_called_its_quantile():
+    """Once "the promise", beside a sentence on another number."""
+    model = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
+    for beta, what in ((0.0, "the promise"), (0.4, "the τ-quantile")):
+        plan = bqrl.solve(model, 0.4, beta)
+        specs = [chart.to_dict() for chart in plan_charts([plan], bqrl.guarantee_curve(model)).values()]
+        curve, law = (" ".join(spec["title"]["subtitle"]) for spec in specs)
+        assert f" Red: {what} of the planned policy." in curve
+        assert f"Dashed line: {what} of the planned policy." in law
+        (line,) = chart_values(specs[1], 1)
+        assert line["from"] == pytest.approx(plan.law.quantile(0.4), rel=1e-5)
+        assert (line["from"] == pytest.approx(plan.value)) == (beta == 0.0)
+        legend = specs[1]["layer"][0]["encoding"]["color"]["scale"]["domain"]
+        assert legend == [f"below {what}", f"at least {what}"]
+    robust = bqrl.solve(model, 0.4, 0.2, radius=0.1, attitude="robust")
+    spec = plan_charts([robust], None)["return_law"].to_dict()
+    assert "Dashed line: the promise of the planned policy." in " ".join(spec["title"]["subtitle"])
+    assert chart_values(spec, 1)[0]["from"] == pytest.approx(robust.value, rel=1e-5)
+
+
+def test_small_shares_have_different_labels():
+    """Once 0 %, 1 %, 1 %, 2 %, 2 %."""
+    spec = law_chart({0.1: bqrl.Law(np.arange(50.0), np.full(50, 0.02))}, {}).to_dict()
+    assert spec["layer"][0]["encoding"]["y"]["axis"]["format"] == "~%"
+    labels = re.findall(r">([0-9.]+%)<", image(spec, "svg").decode())
+    assert len(labels) > 2
+    assert len(set(labels)) == len(labels)

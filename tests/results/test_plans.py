@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from helpers import not_announced
 
@@ -58,7 +59,7 @@ def test_the_sentence_beside_the_risk_neutral_policy_says_whose_promise_it_is():
     (plan,) = (given := solved((0.2,), ())).plans
     neutral, own = plan_result(given).lines
     assert neutral.when == {"policy": "risk-neutral"}
-    assert neutral.text == "Shown: the risk-neutral policy. The promise below is that of the planned policy."
+    assert neutral.text == "Shown: the risk-neutral policy. Lines and numbers in red belong to the planned policy."
     assert own.when == {"tau": 0.2}  # with either policy
     assert f"you get at least {plan.value:.4g} EUR" in own.text
 
@@ -108,3 +109,17 @@ def test_a_policy_from_a_file_has_the_table_of_the_policy_that_was_saved(tmp_pat
     policy = bqrl.solve(MODEL, 0.2).policy
     (tmp_path / "p.npz").write_bytes(saved(policy))
     assert bqrl.load(tmp_path / "p.npz").table(MODEL) == policy.table(MODEL)
+
+
+def test_over_a_ball_a_bracketed_law_gives_bounds():
+    """Once "in the model as given the plan gives", and a column "in the model", where only a lower bound is known."""
+    rng = np.random.default_rng(0)
+    rounded = bqrl.MDP(rng.dirichlet(np.ones(6), (6, 2)), rng.random((6, 2, 6)), horizon=12, discount=0.95)
+    for mdp, least in ((MODEL, ""), (rounded, " at least")):
+        plan = bqrl.solve(mdp, 0.2, radius=0.1, attitude="robust", points=200 if least else None)
+        assert (plan.law_upper is None) == (not least)
+        given = plan_document(Solved(words=WORDS, mdp=mdp, plans=(plan,)))
+        titles = level_table(given, WORDS).titles
+        assert (titles["nominal"], titles["mean"]) == (f"in the model{least} (EUR)", f"mean{least} (EUR)")
+        assert f"in the model as given the plan gives{least} {plan.nominal:.4g} EUR" in given["levels"][0]["meaning"]
+        assert f"<td>mean{least}</td>" in plan._repr_html_()

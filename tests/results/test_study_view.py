@@ -11,7 +11,7 @@ import bqrl
 from bqrl.results import study_view
 from bqrl.results.charts import BLUE, MAX_POINTS, PINK, SKY, learner_colours
 from bqrl.results.study_view import StudyView
-from bqrl.study.scores import Contender, bootstrap_band
+from bqrl.study.scores import Contender, band_name, bootstrap_band
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_the_main_figure_draws_the_mean_and_the_bootstrap_band_of_the_held_out_s
     assert np.allclose(drawn[:, 1], curves.mean(axis=0), rtol=1e-5)
     assert np.allclose(drawn[:, 2:].T, bootstrap_band(curves), rtol=1e-5, atol=1e-12)
     said = " ".join(spec["title"]["subtitle"])
-    assert said.startswith("Band: 95 % confidence band of the mean, percentile bootstrap over 2 seeds.")
+    assert said.startswith(f"Band: {band_name(2)}.")
 
 
 def test_every_chart_with_a_band_says_that_it_is_a_bootstrap_band(view):
@@ -42,7 +42,9 @@ def test_every_chart_with_a_band_says_that_it_is_a_bootstrap_band(view):
         spec = chart.to_dict()
         marks = [layer["mark"]["type"] for layer in spec.get("layer", [])]
         said = " ".join(spec["title"]["subtitle"])
-        assert ("area" in marks) == ("95 % confidence band of the mean, percentile bootstrap over" in said), name
+        assert ("area" in marks) == (
+            "percentile bootstrap over 2 seeds, narrower than a 95 % confidence band" in said
+        ), name
         banded += "area" in marks
     assert banded == 3  # two figures and every measure
 
@@ -128,7 +130,7 @@ def test_without_altair_the_study_has_no_charts_and_says_why(view, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     result = view.result()
     assert result.charts == {}
-    assert result.left_out == ['charts need Altair and vl-convert; install them with: pip install "bqrl[plots]"']
+    assert result.left_out == ['charts need Altair and vl-convert; run: pip install "bqrl[plots]"']
     assert "orderings" in result.tables
 
 

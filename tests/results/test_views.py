@@ -10,6 +10,7 @@ from helpers import chart_values, colours_of
 
 import bqrl
 from bqrl.results.views import mdp_view, policy_view
+from bqrl.study.scores import band_name
 
 MODEL = bqrl.envs.make("AssetSelling")
 LOG = {
@@ -53,7 +54,7 @@ def test_a_notebook_shows_a_small_table_and_a_small_chart(objects, name):
     assert len(html) < 100_000
     assert "<script" not in html + svg
     if name == "experiment":
-        assert "95 % confidence band of the mean, percentile bootstrap over 2 seeds" in table
+        assert band_name(2) in table
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -120,12 +121,29 @@ def test_a_notebook_never_shows_megabytes(name):
 
 def test_the_picture_of_every_kind_of_policy(objects):
     curve = bqrl.guarantee_curve(MODEL, keep=True)
-    mixture = bqrl.solve(MODEL, 0.5, beta=0.25, randomized=True).policy
+    mixture = bqrl.solve(MODEL, 0.5, beta=0.2, randomized=True).policy
     for policy in (curve.level_policy(0.1), objects["policy"].to_markov(MODEL), mixture):
         assert "<svg" in picture(policy._repr_html_())[1]
     labels = bqrl.solve(bqrl.envs.make("AssetSelling", offers=3, horizon=2, start=1), 0.5, planner="frontier").policy
     assert isinstance(labels, bqrl.LabelPolicy)
     assert picture(labels._repr_html_())[1] == ""  # a label belongs to a history, not to a state
+
+
+def test_the_map_of_a_mixture_says_which_part_it_shows():
+    policy = bqrl.solve(MODEL, 0.5, beta=0.2, randomized=True).policy
+    parts, weight = len(policy.policies), max(policy.weights)
+    said = " ".join(policy_view(policy).to_dict()["title"]["subtitle"])
+    assert parts > 1
+    assert said.startswith(f"The most likely of {parts} policies, drawn with probability {weight:.3g}. What is played")
+    assert "most likely" not in str(policy_view(policy.policies[0]).to_dict()["title"])
+
+
+def test_a_plan_in_a_notebook_carries_its_confidence_and_its_assumptions(objects):
+    """Once only "Under every kernel in the ball", without how sure it is that the ball holds the kernel."""
+    table, _ = picture(objects["estimate"].solve(0.5)._repr_html_())
+    assert "With 95 % confidence" in table
+    assert ", assuming that " in table
+    assert "rewards lie between 0 and 1.<" in table
 
 
 def test_a_map_says_how_many_states_and_actions_it_shows():

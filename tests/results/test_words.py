@@ -30,6 +30,7 @@ LEVEL = {
     "upper": 19 / 24,
     "nominal": 19 / 24,
     "exact": True,
+    "law_exact": True,
     "randomized_upper": None,
     "risk_neutral": {"value": 17 / 24, "upper": 17 / 24, "mean": 0.86},
 }
@@ -82,6 +83,7 @@ def test_different_numbers_look_different():
 )
 def test_shares_of_runs(tau, text):
     assert runs(tau) == text
+    assert runs(tau, "episodes") == text.replace("runs", "episodes")
 
 
 def test_percent():
@@ -165,6 +167,10 @@ def test_cells_of_tables():
             " 0.77; the risk-neutral policy gives 0.7083 there.",
         ),
         (
+            {"attitude": "robust", "value": 0.75, "nominal": 0.77, "law_exact": False, "risk_neutral": None},
+            "Under every kernel in the ball, in 9 of 10 runs you get at least 0.75; in the model as given the plan gives at least 0.77.",
+        ),
+        (
             {"attitude": "robust", "value": -float("inf"), "risk_neutral": None},  # once "gives the same" in the model
             "Under every kernel in the ball, no return is guaranteed in 9 of 10 runs; in the model as given the plan gives 0.7917.",
         ),
@@ -191,7 +197,11 @@ BEST = {"quantile": 10.0, "mean": 11.0, "error": 0.0, "score_error": 0.0}
 
 
 def document(*learners, best=BEST, random=2.0):
-    entries = [{"label": label, "runs": [{}] * seeds, "mean": {"quantile": end}} for label, end, seeds in learners]
+    """Learners as their label and the quantiles of their final policies, one per seed."""
+    entries = [
+        {"label": label, "runs": [{"quantile": end} for end in ends], "mean": {"quantile": float(np.mean(ends))}}
+        for label, *ends in learners
+    ]
     return {"learners": entries, "tau": 0.1, "best": best, "random": best and {"quantile": random}}
 
 
@@ -246,10 +256,11 @@ BRACKET = "The proven lower value of the optimum is at most 0.0187 EUR below it.
 def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     """Once "the best that any policy can promise" and "gap to the exact optimum", with no word of the bracket."""
     words, best = Words(title="x", unit="EUR"), BEST | {"error": 0.01861}
-    said = learned(document(("A", 9.0, 2), best=best), "A leads", words)
+    said = learned(document(("A", 9.0, 9.0), best=best), "A leads", words)
     assert said.endswith(f". A leads. {BRACKET}")
-    assert "10 EUR from the best policy" in said  # at least as much is proven
-    wider = learned(document(("A", 9.0, 2), best=best | {"score_error": 0.1}), "A leads", words)
+    assert "A is 9 EUR on average over 2 seeds; the best policy reaches at least 10 EUR, random play 2 EUR" in said
+    wider = learned(document(("A", 9.0, 9.0), best=best | {"score_error": 0.1}), "A leads", words)
+    assert "A is at least 9 EUR on average" in wider
     assert wider.endswith(f"{BRACKET} Quantiles of policies are at most 0.1 EUR below the true ones.")
     alone = Words(title="x").bracket(0.0, np.inf)
     assert alone == "Quantiles of some policies are estimated from simulated episodes."
@@ -295,26 +306,39 @@ def test_the_largest_return_leads():
 
 
 def test_runs_are_compared_with_the_best_policy_and_with_random_play():
-    words, get = Words(title="x", unit="EUR"), "In 9 of 10 runs you get at least"
-    others = "10 EUR from the best policy and 2 EUR from random play"
+    words, others = Words(title="x", unit="EUR"), "; the best policy reaches 10 EUR, random play 2 EUR"
 
     def promised(*learners, **changes):
         said = learned(document(*learners, **changes), "A leads", words)
         assert said.endswith(". A leads.")
         return said.removesuffix(". A leads.")
 
-    assert promised(("A", 9.0, 1)) == f"{get} 9 EUR from the final policies of A (mean over 1 seed), {others}"
-    several = promised(("A", 9.0, 3), ("B", 9.5, 3), ("C", 9.5, 3))
-    assert several == f"{get} 9.5 EUR from the final policies of B and C (mean over 3 seeds), {others}"
-    negative = promised(("A", -41.5, 2), best=BEST | {"quantile": -25.0}, random=-60.0)
-    shown = "-41.5 EUR from the final policies of A (mean over 2 seeds), -25 EUR from the best policy"
-    assert negative == f"{get} {shown} and -60 EUR from random play"  # once "a promise of -41.5 of -25"
-    near = promised(("A", 9.99999, 1))
+    get = "In 9 of 10 episodes you get at least"
+    assert promised(("A", 9.0)) == f"{get} 9 EUR from the final policy of A{others}"
+    assert promised(("A", 9.0), ("B", 9.0)) == f"{get} 9 EUR from the final policies of A and B{others}"
+    near = promised(("A", 9.99999))
     assert near.startswith(f"{get} 9.99999 EUR from ")  # not called 10, which is what the best policy gives
 
 
+def test_a_mean_of_quantiles_is_not_called_a_promise():
+    """Once "in 9 of 10 runs you get at least" the mean over seeds, which is not true of any policy."""
+    said = learned(
+        document(("A", 9.0, 8.0), ("B", 9.5, 9.0), ("C", 10.0, 8.5)), "B leads", Words(title="x", unit="EUR")
+    )
+    assert said == (
+        "The 0.1-quantile of the final policies of B and C is 9.25 EUR on average over 2 seeds (8.5 to 10); the best policy"
+        " reaches 10 EUR, random play 2 EUR. B leads."
+    )
+    assert " run" not in said  # neither for an episode nor for a seed
+    negative = learned(
+        document(("A", -41.5, -41.5), best=BEST | {"quantile": -25.0}, random=-60.0), "A leads", Words(title="x")
+    )
+    shown = "is -41.5 on average over 2 seeds; the best policy reaches -25, random play -60. A leads."
+    assert negative == f"The 0.1-quantile of the final policies of A {shown}"
+
+
 def test_without_a_kernel_only_returns_are_known():
-    said = learned(document(("A", 0.0, 1), best=None), "A leads", Words(title="x"))
+    said = learned(document(("A", 0.0), best=None), "A leads", Words(title="x"))
     assert said.startswith("A leads. The environment")
     assert said.endswith("does not expose its kernel, so no exact promises and no gaps are known.")
 

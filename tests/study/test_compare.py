@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from helpers import Corridor
 import bqrl
 import bqrl.learners.run
 from bqrl.study.compare import compare
+from bqrl.study.scores import band_name
 
 SMALL = {"offers": 5, "horizon": 3, "start": 1}
 
@@ -44,7 +47,7 @@ def test_rows_are_ordered_and_say_what_the_band_is(experiment):
         ends = experiment.values(row["learner"])[:, -1]
         assert row["gap"] == pytest.approx(ends.mean())
         assert ends.min() <= row["gap_low"] <= row["gap"] <= row["gap_high"] <= ends.max()
-        assert row["band"] == "95 % confidence band of the mean, percentile bootstrap over 3 seeds"
+        assert row["band"] == band_name(3)
     by = {row["learner"]: row for row in rows}
     assert by["sarsa"]["beats twin"] == 0.5  # the same learner under another label, run by run
     assert by["sarsa"]["beats q-learning (learning_rate=0.2)"] == pytest.approx(
@@ -66,7 +69,7 @@ def test_the_chart_shows_every_learner_and_says_what_the_band_is(experiment):
     for measure in (None, "regret", "return"):
         text = json.dumps(experiment.chart(measure).to_dict())
         assert all(label in text for label in experiment.records)
-        assert "95 % confidence band of the mean, percentile bootstrap over 3 seeds" in text.replace('", "', " ")
+        assert band_name(3) in text.replace('", "', " ")
     with pytest.raises(ValueError, match="measure must be one of"):
         experiment.chart("gaps")
 
@@ -118,6 +121,56 @@ def test_what_cannot_be_sent_to_a_process_is_refused_before_any_run(problem):
     mine = compare(problem, [("mine", own, {})], tau=0.5, episodes=5, seeds=2, workers=1)
     same = compare(problem, ["sarsa"], tau=0.5, episodes=5, seeds=2, workers=1)
     np.testing.assert_array_equal(mine.values("mine"), same.values("sarsa"))
+
+
+def test_workers_know_the_environments_that_a_script_registers(tmp_path):
+    """A process that does not import the script receives what an id stands for."""
+    text = """
+import bqrl, gymnasium
+gymnasium.register("mine/Lake-v0", "gymnasium.envs.toy_text.frozen_lake:FrozenLakeEnv", kwargs={"is_slippery": False})
+print(bqrl.compare("mine/Lake-v0", ["q-learning"], tau=0.5, episodes=5, seeds=2, horizon=8).rows()[0]["learner"])
+"""
+    (tmp_path / "script.py").write_text(text)
+    found = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "q-learning\n", "")
+
+
+SCRIPT = """
+import bqrl
+from bqrl.learners.sarsa import Sarsa
+
+class Mine(Sarsa):
+    name = "mine"
+
+{guard}
+for row in bqrl.compare("AssetSelling", ["q-learning", {learner}], tau=0.5, episodes=5, seeds=2).rows():
+    print(row["learner"])
+"""
+
+
+@pytest.mark.parametrize("place", ["script.py", "-"])  # a file or standard input
+@pytest.mark.parametrize(("learner", "guard"), [("'sarsa'", ""), ("Mine", ""), ("Mine", "if __name__ == '__main__':")])
+def test_a_script_needs_a_guard_only_for_learners_of_its_own(tmp_path, place, learner, guard):
+    """Once every script without a guard ended with the tracebacks of its workers."""
+    text = SCRIPT.format(learner=learner, guard=guard)
+    text = text.replace("\nfor", "\n    for").replace("\n    print", "\n        print") if guard else text
+    (tmp_path / "script.py").write_text(text)
+    given = text if place == "-" else None
+    found = subprocess.run(
+        [sys.executable, place], cwd=tmp_path, input=given, capture_output=True, text=True, check=False
+    )
+    if learner == "'sarsa'" or (guard and place == "script.py"):
+        assert (found.returncode, found.stderr) == (0, "")
+        assert set(found.stdout.split()) == {"q-learning", learner.lower().strip("'")}
+        return
+    last = (
+        "mine cannot be sent to another process (it is defined in a notebook or an interactive session); use workers=1"
+    )
+    if place == "script.py":
+        last = "the script, which must start its work under `if __name__ == '__main__':`"
+    assert found.returncode == 1
+    assert found.stderr.count("Traceback") == 1
+    assert found.stderr.rstrip().endswith(last)
 
 
 @pytest.mark.parametrize(

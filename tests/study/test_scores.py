@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.study.scores import MEASURES, Experiment, beats, bootstrap_band, late_return
+from bqrl.study.scores import MEASURES, Experiment, band_name, beats, bootstrap_band, late_return
 from bqrl.study.study import reference
 
 
@@ -70,6 +70,18 @@ def test_the_band_covers_the_mean_as_often_as_promised():
         low, high = bootstrap_band(chance.normal(size=(40, 1)))
         inside += bool(low[0] <= 0.0 <= high[0])
     assert 0.89 <= inside / 300 <= 0.985
+
+
+def test_a_band_over_few_seeds_is_not_called_a_confidence_band():
+    """With 3 seeds the band of normal values holds the mean in three of four experiments."""
+    chance = np.random.default_rng(0)
+    for seeds, at_least in ((3, False), (9, False), (20, True)):
+        low, high = bootstrap_band(chance.normal(size=(seeds, 4000)))
+        assert (np.mean((low <= 0.0) & (high >= 0.0)) > 0.91) == at_least
+        assert band_name(seeds).startswith("95 % confidence band of the mean, ") == at_least
+    few = "percentile bootstrap over 9 seeds, narrower than a 95 % confidence band because the seeds are few"
+    assert (band_name(1), band_name(9)) == ("one seed, so no band", few)
+    assert band_name(10) == "95 % confidence band of the mean, percentile bootstrap over 10 seeds"
 
 
 def test_equal_runs_have_a_band_of_width_zero():

@@ -1,4 +1,5 @@
 import errno
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -158,6 +159,32 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(stored, monkeypatch):
         found.save(OTHERS[0], execute(OTHERS[0])[0], Timing(0.0, 0.0))
     assert "\n" not in str(fault.value)
     assert found.has(RUN)
+
+
+def test_only_a_full_disk_needs_room(stored, monkeypatch):
+    def refuse(path, content):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(store, "write_whole", refuse)
+    with pytest.raises(OSError, match=r"Permission denied; finished runs are kept; run the command again$"):
+        stored[0].save(OTHERS[0], execute(OTHERS[0])[0], Timing(0.0, 0.0))
+
+
+def test_a_removed_folder_keeps_no_runs(tmp_path):
+    """Once "finished runs are kept", which was not true there."""
+    record = execute(RUN)[0]
+
+    def use(step):
+        with Store(tmp_path / "o") as found:
+            shutil.rmtree(tmp_path / "o")
+            step(found)
+
+    for step in (lambda found: found.save(RUN, record, Timing(0.0, 0.0)), lambda found: found.load(RUN), Store.times):
+        with pytest.raises(
+            OSError, match=r"runs was removed during the command, and the finished runs with it; run"
+        ) as fault:
+            use(step)
+        assert "are kept" not in str(fault.value)
 
 
 def test_times_survive_a_cut_line(stored, tmp_path):

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any
@@ -52,9 +53,9 @@ class Command:
             show(header, tables, lines)
         if self.out is not None and result is not None:
             if not self.as_json:
-                hint = (
-                    f"open {PAGE} first" if PAGE in result.files else f"`bqrl report {self.out}` creates a page from it"
-                )
+                after = "" if find_spec("jinja2") else ' after: pip install "bqrl[plots]"'
+                hint = f"`bqrl report {self.out}` creates a page from it{after}"
+                hint = f"open {PAGE} first" if PAGE in result.files else hint
                 typer.echo(f"Wrote {self.out}; {hint}.")
             warn(*result.left_out)
 

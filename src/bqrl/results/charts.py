@@ -50,7 +50,7 @@ def extra(module: str, needed: str = "charts need Altair and vl-convert") -> Mod
     try:
         return import_module(module)
     except ImportError:
-        raise ImportError(f'{needed}; install them with: pip install "bqrl[plots]"') from None
+        raise ImportError(f'{needed}; run: pip install "bqrl[plots]"') from None
 
 
 altair = partial(extra, "altair")

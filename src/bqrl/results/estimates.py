@@ -93,7 +93,7 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
     """
     name, ends = gain["declaration"], [gain["value"], gain["without"]]
     if gain["without"] is None:
-        return f"The promise without the declaration {name} cannot be computed: {gain['note']}."
+        return f"Without the declaration {name} this log cannot be fitted: {gain['note']}."
     value, without = ("none" if x == -math.inf else words.amount(number(x)) for x in ends)
     return f"The promise is {value} with the declaration {name} and {without} without it."
 

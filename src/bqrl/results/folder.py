@@ -15,6 +15,7 @@ lists its name and its digest. All other files stay untouched; if one of them ha
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from filelock import FileLock, Timeout
 
@@ -68,13 +70,13 @@ class Folder:
     def check_writable(self) -> None:
         """Raise OSError if the folder cannot be made or written to."""
         nearest = next(filter(os.path.lexists, (self.path, *self.path.parents)), Path())
-        fault = ""
-        if "\0" in str(self.path):
-            fault = "a name must not hold a zero byte; choose another folder"
-        elif not os.path.isdir(nearest):
+        fault = "a name must not hold a zero byte; choose another folder" if "\0" in str(self.path) else ""
+        if not os.path.isdir(nearest):
             fault = f"{nearest} is a file; name a folder"
-        elif not os.access(nearest, os.W_OK | os.X_OK):
-            fault = f"no permission to write to {nearest}; choose another folder"
+        try:
+            TemporaryFile(dir=nearest).close()
+        except OSError as error:
+            fault = fault or f"no file can be made in {nearest} ({error.strerror}); choose another folder"
         if fault:
             raise OSError(f"cannot write to the folder {self.path}: {fault}")
 
@@ -111,7 +113,8 @@ class Folder:
         except FileExistsError:
             raise
         except OSError as fault:
-            reason = f"{fault.strerror or fault}; make room there or choose another folder"
+            room = "make room there or " if fault.errno == errno.ENOSPC else ""
+            reason = f"{fault.strerror or fault}; {room}choose another folder"
             raise OSError(f"cannot write the result to {self.path}: {reason}") from None
 
     def read(self) -> dict[str, bytes]:

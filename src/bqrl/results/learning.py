@@ -1,7 +1,7 @@
 """Runs of learners as a Result.
 
 The promise of a policy is its exact tau-quantile. The gap of an episode is the best promise of any policy minus that of the
-policy in force; the regret of an episode is the best mean minus that policy's mean. Both are summed over the episodes.
+current policy; the regret of an episode is the best mean minus that policy's mean. Both are summed over the episodes.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
     experiment, words, best = found.experiment, found.words, document["best"]
     y_title, title, references = "mean return", "Realised returns", list[tuple[str, float]]()
     if best is not None:
-        y_title, title = f"return reached in {runs_of(experiment.tau)}", "What the policies in force promise"
+        y_title, title = f"return reached in {runs_of(experiment.tau, 'episodes')}", "What the current policies promise"
         references = [(_best_name(document), best["quantile"]), ("random play", document["random"]["quantile"])]
     curves = []
     for label, runs in experiment.records.items():

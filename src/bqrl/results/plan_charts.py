@@ -23,7 +23,6 @@ from bqrl.study.scores import evenly
 
 MAX_BARS, MAX_STATES, MAX_STAGES, MAX_LEGEND = 60, 30, 30, 30
 OUTSIDE = 0.005  # probability at either end of the returns that is shown in the last bar
-BELOW, REACHED = "below the promise", "at least the promise"
 LEVEL_TITLE = "level τ: share of runs that may end below the promise"
 
 
@@ -56,15 +55,16 @@ def plan_charts(
     others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
     drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, others, words)}
     laws, rounded = {plan.tau: plan.law for plan in plans}, any(plan.law_upper is not None for plan in plans)
-    return drawn | {"return_law": law_chart(laws, _promises(plans), neutral=neutral, rounded=rounded, words=words)}
+    what, promises = _promises(plans)
+    shown = law_chart(laws, promises, what=what, neutral=neutral, rounded=rounded, words=words)
+    return drawn | {"return_law": shown}
 
 
-def _promises(plans: Sequence[Plan]) -> dict[float, float]:
-    """The promised quantile by level; over a ball the guaranteed value, which with a buffer is a lower bound of it."""
-    return {
-        plan.tau: plan.law.quantile(plan.tau) if plan.beta > 0.0 and plan.attitude != "robust" else plan.value
-        for plan in plans
-    }
+def _promises(plans: Sequence[Plan]) -> tuple[str, dict[float, float]]:
+    """What is marked by level: the promise or, of a buffered value in the model as given, the quantile of the policy."""
+    if any(plan.beta > 0.0 and plan.attitude != "robust" for plan in plans):
+        return "the τ-quantile", {plan.tau: plan.law.quantile(plan.tau) for plan in plans}
+    return "the promise", {plan.tau: plan.value for plan in plans}
 
 
 def curve_chart(
@@ -74,7 +74,7 @@ def curve_chart(
 
     Of the promises of the plans the one at the parameter `tau` is shown, and with a ball of kernels what holds over it.
     """
-    alt, others, promises = altair(), dict(others or {}), _promises(plans)
+    alt, others, (what, promises) = altair(), dict(others or {}), _promises(plans)
     name, where = "best policy" if curve.exact else "proven value", "for each level"
     if plans and plans[0].attitude != "nominal":
         where, first = "in the model as given", plans[0]
@@ -103,26 +103,27 @@ def curve_chart(
         text.encode(y=drawn.y, text=alt.Text("y:Q", format=".5~g")),
     ]
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
+    said += f" Red: {what} of the planned policy." if promises else ""
     said += "" if upper is None else " Shaded: what rounding of the returns leaves open."
     chart = followed(alt.layer(*layers), promises or [0.1]).properties(usermeta={"click": "tau"})  # a click sets tau
     return with_title(chart, "What can be guaranteed, and how surely", f"{said} {drawn.note}")
 
 
 def law_chart(
-    laws: Mapping[float, Law], promises: Mapping[float, float], *,
+    laws: Mapping[float, Law], promises: Mapping[float, float], *, what: str = "the promise",
     neutral: Law | None = None, rounded: bool = False, words: Words = PLAIN,
 ) -> Any:  # fmt: skip
-    """The probability of each return by level, the part below the promise, if there is one, in another colour.
+    """The probability of each return by level, the part below the promise, or `what` is marked, in another colour.
 
     The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy.
     """
     alt, promises = altair(), {tau: x for tau, x in promises.items() if x > -np.inf}
     edges, width, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])
-    rows = []
+    rows, colours = [], {f"below {what}": charts.ORANGE, f"at least {what}": charts.BLUE}
     for tau, own in laws.items():
         for policy, law in (("best", own), ("risk-neutral", neutral)):
-            rows += [] if law is None else [[tau, policy, *bar] for bar in _bars(law, edges, promises.get(tau))]
-    colours = {BELOW: charts.ORANGE, REACHED: charts.BLUE} if promises else {REACHED: charts.BLUE}
+            bars = [] if law is None else _bars(law, edges, promises.get(tau), *colours)
+            rows += [[tau, policy, *bar] for bar in bars]
     shown = [*edges.tolist(), *promises.values()]
     scale = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
     x = alt.X("from:Q", title=words.axis("return"), scale=scale)
@@ -131,8 +132,8 @@ def law_chart(
     bars = bars.mark_bar(stroke=None, binSpacing=1).encode(
         x=x,
         x2="to:Q",
-        y=alt.Y("sum(share):Q", title="share of runs", axis={"format": ".0~%"}),
-        color=coloured("kind:N", colours),
+        y=alt.Y("sum(share):Q", title="share of runs", axis={"format": "~%"}),
+        color=coloured("kind:N", colours) if promises else alt.value(charts.BLUE),
         order=alt.Order("kind:N", sort="ascending"),
         tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
     )
@@ -140,7 +141,7 @@ def law_chart(
     if promises:
         line = chart_of(["tau", "from"], list(promises.items())).transform_filter("datum.tau == tau")
         layers.append(line.mark_rule(color=charts.RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
-        said += "Dashed line: the promise."
+        said += f"Dashed line: {what} of the planned policy."
     said += " Returns are rounded down." if rounded else ""
     said += f" Each bar is {words.amount(number(width, 3))} wide." if width else ""
     said += " The first and the last bar hold all rarer returns." if left_out else ""
@@ -171,11 +172,11 @@ def _bins(laws: Sequence[Law]) -> tuple[FloatArray, float, bool]:
     return edges, each * step if each > 1.0 else 0.0, bool(values[0] < edges[0] or values[-1] > edges[-1])
 
 
-def _bars(law: Law, edges: FloatArray, promise: float | None) -> Iterator[list[Any]]:
+def _bars(law: Law, edges: FloatArray, promise: float | None, below: str, reached: str) -> Iterator[list[Any]]:
     """Kind, ends and share of the bars of a law, those below the promise first."""
     line = -np.inf if promise is None else promise - 1e-9 * max(1.0, abs(promise))
     values = np.clip(law.values, edges[0], edges[-1])
-    for kind, some in ((BELOW, law.values < line), (REACHED, law.values >= line)):
+    for kind, some in ((below, law.values < line), (reached, law.values >= line)):
         mass, _ = np.histogram(values[some], edges, weights=law.probabilities[some])
         for i in np.flatnonzero(mass).tolist():
             yield [kind, float(edges[i]), float(edges[i + 1]), float(mass[i])]
@@ -189,7 +190,7 @@ def policy_chart(
     neutral: FloatArray | None = None,
     words: Words = PLAIN,
     title: str = "What the policy does",
-    note: str = "Blank: never met. Paler: the action also depends on the rewards so far.",
+    note: str = "Blank: never met. Faint: the action also depends on the rewards so far or on a random draw.",
     state: str = "state",
     visits: bool = True,
 ) -> Any:

@@ -174,12 +174,12 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
             "neutral_upper": None if low == high else high, **{key: float(f"{x:.2g}") for key, x in margins.items()},
         })  # fmt: skip
         kinds.add(kind)
-    exact = all(level["law_exact"] for level in document["levels"])
+    least = "" if all(level["law_exact"] for level in document["levels"]) else " at least"
     titles = {
-        "level": "level", "value": amount(kinds.pop() if len(kinds) == 1 else "value"), "nominal": amount("in the model"),
-        "upper": amount("upper bound"), "gap": amount("gap"), "below": "margin below", "above": "margin above",
-        "certain": "certain", "mean": amount("mean" if exact else "mean at least"), "neutral": amount("risk-neutral"),
-        "neutral_upper": amount("risk-neutral at most"),
+        "level": "level", "value": amount(kinds.pop() if len(kinds) == 1 else "value"),
+        "nominal": amount(f"in the model{least}"), "upper": amount("upper bound"), "gap": amount("gap"),
+        "below": "margin below", "above": "margin above", "certain": "certain", "mean": amount(f"mean{least}"),
+        "neutral": amount("risk-neutral"), "neutral_upper": amount("risk-neutral at most"),
     }  # fmt: skip
     titles = {key: title for key, title in titles.items() if any(row.get(key) is not None for row in rows)}
     return Table([{key: row.get(key) for key in titles} for row in rows], titles=titles, caption="One row per level.")
@@ -204,7 +204,7 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Choice]]:
     if solved.neutral is not None:
         values, labels = ["best", "risk-neutral"], ["planned", "risk-neutral"]
         choices.append(Choice(name="policy", title="Policy", values=values, labels=labels))
-        text = "Shown: the risk-neutral policy. The promise below is that of the planned policy."
+        text = "Shown: the risk-neutral policy. Lines and numbers in red belong to the planned policy."
         sentences.append(Sentence(text, when={"policy": "risk-neutral"}))
     for plan in plans:
         notes = plan.notes if plan.attitude == "nominal" else ()  # over a ball the sentence has said it

@@ -16,7 +16,7 @@ from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
 from bqrl.results.result import Result, chart_files
 from bqrl.results.study_words import QUICK, StudyWords
 from bqrl.results.views import experiment_view
-from bqrl.study.scores import BAND
+from bqrl.study.scores import band_name
 from bqrl.study.spec import Spec
 from bqrl.study.tables import file_name, level_name, policy_table, shown_states, study_tables
 
@@ -103,7 +103,7 @@ class StudyView(StudyWords):
                 curves.append(charts.mean_curve(label, shown.values(key, measure), POINTS, (i, j, v)))
         y_title, scales = self.words.axis("cumulative measure"), {"y": SYMLOG}
         drawn = lines(curves, "episode", y_title, selectors=selectors, scales=scales, colours=self.colours)
-        band = BAND.format(seeds=len(spec.study.seeds))
+        band = band_name(len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
         note = f"Band: {band}. {charts.thinning(spec.episodes, POINTS)}"
         return drawn.chart(partial(self.order, shown=True), note)

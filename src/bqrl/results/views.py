@@ -30,7 +30,7 @@ from bqrl.results.estimates import estimate_view
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, curve_chart, law_chart, plan_charts, policy_chart
 from bqrl.results.plans import level_facts
 from bqrl.results.result import Table
-from bqrl.results.words import Words, displayed, order_of, runs
+from bqrl.results.words import Words, displayed, order_of, runs, sentence
 from bqrl.study.scores import Contender, Experiment, evenly
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
@@ -57,8 +57,8 @@ def record_view(record: Record) -> Any:
     values, best = record.quantile(record.tau), record.optimum.quantile(record.tau)
     return curves_chart(
         [Curve(label, np.arange(1.0, values.size + 1.0), values)],
-        title="What the policy in force promises",
-        y_title=words.axis(f"return reached in {runs(record.tau)}"),
+        title="What the current policy promises",
+        y_title=words.axis(f"return reached in {runs(record.tau, 'episodes')}"),
         references=[("best possible, at least" if record.optimum.error else "best possible", best)],
         note=words.bracket(record.optimum.error, record.score_error),
         colours=colours,
@@ -120,6 +120,8 @@ def policy_view(policy: Policy) -> Any | None:
     if table is None:
         return None
     note = f"What is played while nothing has been earned; {states.size} of {policy.S} states, by number."
+    if isinstance(policy, MixturePolicy):
+        note = f"The most likely of {len(policy.policies)} policies, drawn with probability {policy.weights.max():.3g}. {note}"
     played = np.eye(int(table.max()) + 1)[table[:, states]]
     names = [str(s) for s in states.tolist()]
     return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note, visits=False)
@@ -173,7 +175,8 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     Policy: (policy_view, lambda policy: {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"}),
     Plan: (plan_view, lambda plan: {
         "objective": plan.objective, "value": plan.value, "upper bound": plan.upper, "certain": plan.certain,
-        "mean": plan.mean, "policy": plan.policy.kind, "meaning": level_facts(plan, Words.of(plan))["meaning"],
+        "mean" if plan.law_upper is None else "mean at least": plan.mean, "policy": plan.policy.kind,
+        "meaning": " ".join([level_facts(plan, Words.of(plan))["meaning"], *map(sentence, plan.notes)]),
     }),
     GuaranteeCurve: (lambda curve: curve_chart(curve, words=Words.of(curve.mdp)), lambda curve: [
         {"level": tau, Words.of(curve.mdp).titled("best quantile"): curve(tau)} for tau in LEVELS

@@ -109,13 +109,13 @@ def percent(share: float) -> str:
     return f"{number(100.0 * share, 15 if close else TABLE_DIGITS)} %"
 
 
-def runs(tau: float) -> str:
-    """The share 1 - tau of runs in words, such as "9 of 10 runs" or "all but 1e-10 % of runs"."""
+def runs(tau: float, noun: str = "runs") -> str:
+    """The share 1 - tau of runs in words, such as "9 of 10 runs" or "all but 1e-10 % of runs"; learners play episodes."""
     ratio = Fraction(1.0 - tau).limit_denominator(100)
     if 0 < ratio < 1 and abs(ratio - (1.0 - tau)) < 1e-12:  # easier to imagine than a percentage
-        return "half of all runs" if ratio == 0.5 else f"{ratio.numerator} of {ratio.denominator} runs"
+        return f"half of all {noun}" if ratio == 0.5 else f"{ratio.numerator} of {ratio.denominator} {noun}"
     share = number(100.0 * (1.0 - tau))
-    return f"all but {number(100.0 * tau)} % of runs" if share == "100" else f"{share} % of runs"
+    return f"all but {number(100.0 * tau)} % of {noun}" if share == "100" else f"{share} % of {noun}"
 
 
 def fixed(x: float) -> str:
@@ -160,7 +160,7 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
 def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
     """One sentence on one level of a plan: what the policy gives, and what any policy could give.
 
-    `level` is the plan's `summary()` with `risk_neutral` (value and upper, or None) and `randomized_upper`.
+    `level` is the plan's `summary()` with `law_exact`, `risk_neutral` (value and upper, or None) and `randomized_upper`.
     """
     tau, beta, attitude, value = (level[key] for key in ("tau", "beta", "attitude", "value"))
     upper, neutral = level["upper"], level["risk_neutral"]
@@ -177,7 +177,7 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
     draw = "with one random draw at the start, " if level.get("policy") == "mixture" else ""
     parts = [f"{WHERE[attitude]}{draw}{promise}"]
     if attitude == "robust":
-        parts.append(f"in the model as given the plan gives {nominal}")
+        parts.append(f"in the model as given the plan gives {'' if level['law_exact'] else 'at least '}{nominal}")
     elif upper is not None and attitude == "optimistic":
         parts.append(f"with the most favourable kernel in the ball no policy can {verb} more than {most}")
     elif upper is not None and _equal(upper, value):
@@ -223,13 +223,20 @@ def learned(document: Mapping[str, Any], order: str, words: Words) -> str:
     best = document["best"]
     if best is None:
         return f"{order}. {UNKNOWN}"
-    ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
-    most, seeds = max(ends.values()), counted("seed", len(document["learners"][0]["runs"]))
-    own, top, chance = map(words.amount, apart(most, best["quantile"], document["random"]["quantile"]))
-    leaders = f"{listed([label for label, end in ends.items() if _equal(end, most)])} (mean over {seeds})"
-    sources = f"{own} from the final policies of {leaders}, {top} from the best policy and {chance} from random play"
-    bracket = words.bracket(best["error"], best["score_error"])
-    return f"In {runs(document['tau'])} you get at least {sources}. {order}. {bracket}".rstrip()
+    learners, tau = document["learners"], document["tau"]
+    most = max(one["mean"]["quantile"] for one in learners)
+    leaders = [one for one in learners if _equal(one["mean"]["quantile"], most)]
+    ends = [run["quantile"] for one in leaders for run in one["runs"]]
+    numbers = apart(most, best["quantile"], document["random"]["quantile"], min(ends), max(ends))
+    (own, top, chance), seeds = map(words.amount, numbers[:3]), len(learners[0]["runs"])
+    whose = f"final {'policy' if len(ends) == 1 else 'policies'} of {listed([one['label'] for one in leaders])}"
+    said = f"In {runs(tau, 'episodes')} you get at least {own} from the {whose}"
+    if seeds > 1:  # a mean of quantiles is the promise of no policy
+        least = "at least " if 0.0 < best["score_error"] < math.inf else ""
+        said = f"The {tau:g}-quantile of the {whose} is {least}{own} on average over {seeds} seeds"
+        said += "" if numbers[3] == numbers[4] else f" ({numbers[3]} to {numbers[4]})"
+    said += f"; the best policy reaches {'at least ' if best['error'] else ''}{top}, random play {chance}"
+    return f"{said}. {order}. {words.bracket(best['error'], best['score_error'])}".rstrip()
 
 
 def _equal(x: float, y: float) -> bool:
@@ -238,4 +245,4 @@ def _equal(x: float, y: float) -> bool:
 
 def sentence(text: str) -> str:
     """A text as a sentence: with a capital letter and a full stop."""
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{text[0].upper()}{text[1:].removesuffix('.')}."

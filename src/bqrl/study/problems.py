@@ -43,6 +43,7 @@ class Problem:
     form: str = ""
     given: Mapping[str, Any] = field(default_factory=dict)  # parameters in its table
     builder: Callable[..., MDP] = field(default=MDP, compare=False)  # makes a model from such parameters
+    registered: Any = field(default=None, compare=False)  # what a Gymnasium id stands for
 
     def changed(self, params: Mapping[str, Any]) -> Problem:
         """The problem with other parameters in its table."""
@@ -59,6 +60,8 @@ class Problem:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Receive a problem; a process keeps one of equal models, with all that it has derived from it."""
         self.__dict__.update(state)
+        if self.registered is not None:
+            gymnasium.registry.setdefault(self.registered.id, self.registered)
         if self.identity:
             self.__dict__["model"] = _received.setdefault(self.identity, self.model)
 
@@ -79,7 +82,7 @@ def source_of(problem: Any) -> Problem:
         with suppress(TypeError, ValueError):  # arguments of the environment that have no spelling
             if not spec.additional_wrappers:
                 identity = f"gymnasium {gymnasium.__version__} {spec.id} {canonical(spec.kwargs)}"
-    return Problem(name=name, identity=identity, model=problem)
+    return Problem(name=name, identity=identity, model=problem, registered=spec if isinstance(problem, str) else None)
 
 
 def problem_of(table: Any, folder: Path = Path()) -> Problem:

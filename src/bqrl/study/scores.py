@@ -1,7 +1,7 @@
 """Scores of finished runs: measures of every episode, orders of learners, and bands of means.
 
 An `Experiment` holds the runs of several learners with common seeds; comparisons return one, studies hold one per problem and
-level. Bands are 95 % confidence bands of the mean, by a percentile bootstrap over seeds.
+level. Bands of means are percentile bootstraps over seeds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
-BAND = "95 % confidence band of the mean, percentile bootstrap over {seeds} seeds"
+FEW_SEEDS = 10  # with fewer the band holds the mean clearly less often than in 95 % of experiments
 LAST = 0.1  # share of the last episodes whose realised returns are reported
 
 # Measures of the episodes of a run: the name for people, and the values (T,) at a level.
@@ -64,8 +64,18 @@ def evenly(size: int, points: int) -> IntArray:
     return np.unique(np.linspace(0, size - 1, min(size, points)).round().astype(np.int64))
 
 
+def band_name(seeds: int) -> str:
+    """What the bands of means over so many seeds are."""
+    if seeds == 1:
+        return "one seed, so no band"
+    method = f"percentile bootstrap over {seeds} seeds"
+    if seeds < FEW_SEEDS:
+        return f"{method}, narrower than a 95 % confidence band because the seeds are few"
+    return f"95 % confidence band of the mean, {method}"
+
+
 def bootstrap_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """95 % confidence band of the mean of each column (low, high), by a percentile bootstrap over the rows, one per seed."""
+    """Band of the mean of each column (low, high), by a percentile bootstrap over the rows, one per seed; see `band_name`."""
     n = values.shape[0]
     drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), RESAMPLES) / n
     centre = values[0]  # equal rows give a band of width exactly zero
@@ -125,7 +135,7 @@ class Experiment(Charted):
     @property
     def band(self) -> str:
         """What the bands of tables and charts are."""
-        return BAND.format(seeds=len(self.seeds)) if len(self.seeds) > 1 else "one seed, so no band"
+        return band_name(len(self.seeds))
 
     def part(self, seeds: Sequence[int], names: Mapping[str, str] | None = None) -> Experiment:
         """The experiment on some of its seeds.

@@ -6,6 +6,7 @@ their files must not depend on clocks.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -59,6 +60,9 @@ class Store:
         if error is not None:
             self.say(f"stopped: {type(error).__name__}: {error}", detail=2)
         self.close()
+        if isinstance(error, OSError) and not self.runs.is_dir():
+            lost = f"{self.runs} was removed during the command, and the finished runs with it"
+            raise FileNotFoundError(f"{lost}; run the command again") from None
 
     def close(self) -> None:
         """Release the folder."""
@@ -99,10 +103,9 @@ class Store:
         try:
             write_whole(self.path(run.name), to_bytes(run, record))
         except OSError as error:
-            why = error.strerror or error
-            raise OSError(
-                f"cannot write to {self.folder}: {why}; finished runs are kept; make room and run the command again"
-            ) from None
+            why, remedy = error.strerror or error, "make room and " if error.errno == errno.ENOSPC else ""
+            said = f"cannot write to {self.folder}: {why}; finished runs are kept; {remedy}run the command again"
+            raise OSError(said) from None
         self.say(f"done {run.name} core={timing.core:.7f} episode={timing.episode:.7f}: {run}", detail=2)
 
     def load(self, run: RunSpec) -> Record:
