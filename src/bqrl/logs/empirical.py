@@ -166,7 +166,7 @@ class _Listed:
         if self.range is None and not self.by_row:
             rule = "be given, because unseen outcomes are assumed to pay its lower end"
             remedy = "give it, or declare support or reward_by"
-            raise wrong("reward_range", None, rule, "none", remedy=remedy)
+            raise wrong("reward_range", None, rule, remedy=remedy)
         use = ~self.known[self.row]
         row, successor, reward, n = self.row[use], self.successor[use], self.reward[use], self.n[use]
         self._append(row, successor, n / self.visits[row], reward)
@@ -232,7 +232,7 @@ class _Listed:
             s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
             rule = f"be given, because a supported transition of state {s!r}, action {a!r} was never seen"
             remedy = "give it, list rewards in support, or declare reward_by"
-            raise wrong("reward_range", None, rule, "none", remedy=remedy)
+            raise wrong("reward_range", None, rule, remedy=remedy)
         return self.floor
 
     def _add(self, row: int, s_next: int, p: float, r: float) -> None:
@@ -294,9 +294,9 @@ class _Listed:
 
     def _stage(self, given: Any) -> int:
         if self.pooled:
-            raise wrong("known", given, "not name stages if stationary=True", f"h={given!r}", remedy="drop them")
+            raise wrong("known", given, "not name stages if stationary=True", f"stage {given!r}", remedy="drop them")
         if isinstance(given, bool) or not 0 <= given < self.H:
-            raise wrong("known", given, f"give stages as h from 0 to {self.H - 1}", f"h={given!r}")
+            raise wrong("known", given, f"name stages from 0 to {self.H - 1}", f"stage {given!r}")
         return int(given)
 
 
