@@ -67,6 +67,7 @@ def test_the_unit_and_the_name_of_a_stage(cli, log):
     options = ("--columns", "state=condition", "--reward-range", "0,1", "--unit", "QALY", "--stage-name", "week")
     code, out, _ = cli("fit", log, "--tau", 0.1, *options)
     assert code == 0
+    assert "depend only on the week, state and action" in " ".join(out.split())
     for words in (
         "0.1-quantile (QALY)",
         " QALY, assuming that",
@@ -124,6 +125,22 @@ def test_a_discount_rate_is_a_factor(cli, log):
     assert answers[1]["policies"] != answers[2]["policies"]
     both = ("--discount-rate", "25%", "--discount", "0.8")
     assert_refused(cli("fit", log, "--tau", 0.1, *KNOWN, *both), "--discount and --discount-rate exclude each other")
+
+
+def test_a_buffer_applies_to_every_number(cli, log):
+    options = (log, "--tau", 0.2, *KNOWN)
+    content = strict(cli("fit", *options, "--beta", 0.2, "--json")[1])
+    estimate = bqrl.fit(log, columns={"state": "condition"}, reward_range=(0, 1))
+    logging, plug_in, robust = content["policies"]
+    assert robust["value"] == estimate.solve(0.2, 0.2).value
+    assert plug_in["value"] == estimate.plug_in(0.2, 0.2).value > robust["value"]
+    worst = np.sort(estimate.returns)[: round(0.2 * estimate.returns.size)]
+    assert logging["value"] == pytest.approx(worst.mean())
+    assert [row["value"] for row in content["projection"]] == sorted(row["value"] for row in content["projection"])
+    assert robust["value"] < content["projection"][0]["value"] < plug_in["value"]
+    assert "the CVaR at 0.2 of the return is at least" in content["sentence"]
+    assert "CVaR at 0.2" in cli("fit", *options, "--beta", 0.2)[1].splitlines()[2]
+    assert_refused(cli("fit", *options, "--beta", 0.3), "beta must be a number in [0, tau] = [0, 0.2], got 0.3")
 
 
 def test_the_sentences_do_not_speak_python(cli, log, tmp_path):

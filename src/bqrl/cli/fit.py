@@ -12,6 +12,7 @@ from bqrl.checks import number
 from bqrl.cli.params import column_names, read_value
 from bqrl.cli.problem import SharedOptions
 from bqrl.logs.fit import fit
+from bqrl.planners.plan import check_levels
 from bqrl.results.estimates import FILES, fit_document, fit_result
 from bqrl.results.result import check_folder
 
@@ -25,6 +26,7 @@ class Fit(SharedOptions):
 
     log: Annotated[Path, Argument(metavar="LOG", help="A .csv, .csv.gz or .parquet file, one row per step.")]
     tau: Annotated[float, Option(help="Quantile level in (0, 1).")]
+    beta: Annotated[float, Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0
     confidence: Annotated[float, Option(help="Probability with which the promise holds.")] = 0.95
     columns: Annotated[str | None, Option(help="Headers with other names: state=condition,action=drug.")] = None
     stationary: Annotated[bool, Option("--stationary", help="The kernel is the same at every stage.")] = False
@@ -38,14 +40,14 @@ class Fit(SharedOptions):
     def run(self) -> None:
         """Fit, plan, and show three policies, the promise and what limits it."""
         words = self.words(self.log.name)
-        number(self.tau, "tau", 0.0, 1.0, "()")  # before the log is read
+        levels = check_levels(number(self.tau, "tau", 0.0, 1.0, "()"), self.beta)  # before the log is read
         check_folder(self.out, "fit", FILES)
         asked = {name: getattr(self, name) for name in ARGUMENTS}
         asked |= {"columns": column_names(self.columns), "reward_range": read_value(self.reward_range or "none")}
         asked["discount"] = 1.0 if self.factor is None else self.factor
         estimate = fit(self.log, self.confidence, **asked)
-        promise = estimate.solve(self.tau)
-        settings = {"log": str(self.log), "tau": self.tau, "confidence": self.confidence, **asked}
+        promise = estimate.solve(*levels)
+        settings = {"log": str(self.log), "tau": self.tau, "beta": self.beta, "confidence": self.confidence, **asked}
         content = fit_document(estimate, promise, words)
         result = fit_result(content, words, settings, estimate, promise, draw=self.out is not None)
         shown, lines = [result.tables[name] for name in SHOWN], [line.text for line in result.lines]

@@ -22,6 +22,7 @@ import numpy as np
 from bqrl.checks import whole, wrong
 from bqrl.display import Charted, counted, views
 from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.laws.law import Law
 from bqrl.logs.archive import StoredEstimate, fields, stored
 from bqrl.logs.interval import quantile_interval
 from bqrl.logs.limits import at_stage, next_target, row_reason, shares
@@ -134,7 +135,7 @@ class Estimate(StoredEstimate, Charted):
         """The robust plan after `more` times as many episodes with the same frequencies."""
         if beta > 0.0 and self._has_misses:
             rule = "be given to fit for a buffered quantile, because an unseen outcome has no lowest reward otherwise"
-            raise wrong("reward_range", None, rule)
+            raise wrong("reward_range", None, rule, "none")
         error = self.start_error(more)
         level = tau - error
         if level <= 0.0:
@@ -236,7 +237,7 @@ class Estimate(StoredEstimate, Charted):
             self._memo[tau] = *shares(self.mdp, radius, target, missing), target
         return cast(tuple[FloatArray, FloatArray, float], self._memo[tau])
 
-    def reason(self, tau: float, stage: str = "stage") -> str | None:
+    def reason(self, tau: float, stage: str = "stage", beta: float = 0.0) -> str | None:
         """Why no useful promise is possible, in one line that names the decisive row; None if there is a useful promise.
 
         Parameters
@@ -245,6 +246,8 @@ class Estimate(StoredEstimate, Charted):
             Level in (0, 1).
         stage : str
             What a stage is called.
+        beta : float
+            Buffer of the promise.
 
         Returns
         -------
@@ -252,7 +255,7 @@ class Estimate(StoredEstimate, Charted):
             A promise is useful if it exceeds the lowest possible return.
         """
         tau, _ = check_levels(tau)
-        if not self.trivial(self.solve(tau).value):
+        if not self.trivial(self.solve(tau, beta).value):
             return None
         if self.start_error() >= tau:
             return f"the law of the first state is known only up to a mass of {self.start_error():.3g}; declare start"
@@ -279,13 +282,13 @@ class Estimate(StoredEstimate, Charted):
         lost[:, list(self.added)] = False
         return np.asarray(lost & (self.counts.sum(axis=2) == 0))
 
-    def gains(self, tau: float) -> list[dict[str, Any]]:
+    def gains(self, tau: float, beta: float = 0.0) -> list[dict[str, Any]]:
         """What each declaration adds to the promise, by fitting the log again without it.
 
         Parameters
         ----------
-        tau : float
-            Level in (0, 1).
+        tau, beta : float
+            Level in (0, 1) and buffer.
 
         Returns
         -------
@@ -294,19 +297,19 @@ class Estimate(StoredEstimate, Charted):
             cannot be fitted without it (`without` is then None). The list is empty if nothing was declared, and for an
             estimate from a file.
         """
-        tau, _ = check_levels(tau)
-        value = self.solve(tau).value if self.refits else math.nan
+        tau, beta = check_levels(tau, beta)
+        value = self.solve(tau, beta).value if self.refits else math.nan
         found = []
         for name, refit in self.refits.items():
             try:
-                without, note = refit().solve(tau).value, ""
+                without, note = refit().solve(tau, beta).value, ""
             except (ArgumentError, FileFormatError) as fault:
                 missing = isinstance(fault, ArgumentError) and fault.value is None
                 without, note = None, f"it requires {fault.name}" if missing else str(fault)
             found.append({"declaration": name, "without": without, "value": value, "note": note})
         return found
 
-    def projection(self, tau: float, factors: tuple[int, ...] = (2, 4, 10)) -> list[dict[str, Any]]:
+    def projection(self, tau: float, factors: tuple[int, ...] = (2, 4, 10), beta: float = 0.0) -> list[dict[str, Any]]:
         """A projection, not a promise: the promise that more data with the same frequencies would give.
 
         Parameters
@@ -315,35 +318,40 @@ class Estimate(StoredEstimate, Charted):
             Level in (0, 1).
         factors : tuple of int
             Multiples of the number of episodes.
+        beta : float
+            Buffer.
 
         Returns
         -------
         list of dict
             factor, episodes, value.
         """
-        tau, _ = check_levels(tau)
+        tau, beta = check_levels(tau, beta)
         return [
-            {"factor": more, "episodes": self.episodes * more, "value": self._solved(tau, 0.0, more, {}).value}
+            {"factor": more, "episodes": self.episodes * more, "value": self._solved(tau, beta, more, {}).value}
             for more in (whole(factor, "factors", 1) for factor in factors)
         ]
 
-    def logged(self, tau: float) -> dict[str, float]:
+    def logged(self, tau: float, beta: float = 0.0) -> dict[str, float]:
         """The logging policy's own tau-quantile with an order-statistic interval, for independent episodes.
 
         Parameters
         ----------
-        tau : float
-            Level in (0, 1).
+        tau, beta : float
+            Level in (0, 1) and buffer.
 
         Returns
         -------
         dict
-            value, lower and upper; an end is infinite if there are too few episodes for it.
+            value, lower and upper; an end is infinite if there are too few episodes for it, and with a buffer.
         """
-        tau, _ = check_levels(tau)
+        tau, beta = check_levels(tau, beta)
         if not self.returns.size:
             message = "expected a complete episode, got only truncated ones, whose returns are unknown"
             raise ArgumentError(f"{message}; declare ends as terminal", name="ends")
+        if beta > 0.0:
+            law = Law(self.returns, np.full(self.returns.size, 1.0 / self.returns.size))
+            return {"value": law.buffered_quantile(tau, beta), "lower": -math.inf, "upper": math.inf}
         return quantile_interval(self.returns, tau, self.confidence)
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------

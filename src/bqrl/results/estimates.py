@@ -29,23 +29,23 @@ LIMITING, OTHER = "limits the promise", "other rows"
 
 def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dict[str, Any]:
     """An estimate and its promise as JSON values: what `bqrl fit --json` prints."""
-    tau = promise.tau
+    levels = tau, beta = promise.tau, promise.beta
     none: dict[str, Any] = {"lower": None, "upper": None}
-    logged = estimate.logged(tau) if estimate.returns.size else {"value": None, **none}
-    reason = estimate.reason(tau, words.stage)
+    logged = estimate.logged(*levels) if estimate.returns.size else {"value": None, **none}
+    reason = estimate.reason(tau, words.stage, beta)
     return {
         "policies": [
             {"policy": "logging policy", **logged, "meaning": LOGGED},
-            {"policy": "plug-in plan", "value": estimate.plug_in(tau).value, **none, "meaning": CLAIM},
+            {"policy": "plug-in plan", "value": estimate.plug_in(*levels).value, **none, "meaning": CLAIM},
             {"policy": "robust plan", "value": promise.value, **none, "meaning": PROMISE},
         ],
-        "sentence": estimate.sentence(tau, promise.beta, promise.value, words.amount),
+        "sentence": estimate.sentence(*levels, promise.value, words.amount, words.stage),
         "useful": reason is None,
         "reason": reason,
-        "gains": estimate.gains(tau),
+        "gains": estimate.gains(*levels),
         "coverage": estimate.coverage(),
         "limits": estimate.limits(tau),
-        "projection": estimate.projection(tau),
+        "projection": estimate.projection(tau, beta=beta),
         "assumptions": list(estimate.assumptions),
     }
 
@@ -55,7 +55,7 @@ def fit_result(
     draw: bool = True,
 ) -> Result:  # fmt: skip
     """The result of a fit; `content` is what `fit_document` gives. Without `draw`, it has neither files nor charts."""
-    tables, files, left_out = _tables(content, promise.tau, estimate, words), dict[str, bytes](), list[str]()
+    tables, files, left_out = _tables(content, promise, estimate, words), dict[str, bytes](), list[str]()
     if draw:
         files["estimate.npz"] = saved(estimate)
         caption = f"robust plan, {promise.objective}, with the frequencies of the log as probabilities: "
@@ -82,7 +82,7 @@ def fit_result(
         files=files,
         left_out=left_out,
     )
-    return with_charts(result, lambda: fit_charts(content, estimate, promise.tau, words)) if draw else result
+    return with_charts(result, lambda: fit_charts(content, estimate, promise, words)) if draw else result
 
 
 def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
@@ -98,9 +98,9 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
     return f"The promise is {value} with the declaration {name} and {without} without it."
 
 
-def _tables(content: Mapping[str, Any], tau: float, estimate: Estimate, words: Words) -> dict[str, Table]:
+def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, Table]:
     """The tables of the folder by name."""
-    quantile, stage = {"value": words.titled(f"{tau:g}-quantile")}, {"stage": words.stage}
+    quantile, stage = {"value": words.titled(promise.objective)}, {"stage": words.stage}
     ends = {"lower": words.titled("lower"), "upper": words.titled("upper")}
     target = words.amount(f"{content['limits'][0]['target']:.6g}") if content["limits"] else ""
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
@@ -128,14 +128,14 @@ def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
     words = Words.of(estimate.mdp)
     if tau is None:
         return coverage_chart(estimate, [], words)
-    content = fit_document(estimate, estimate.solve(tau), words)
-    return joined("vconcat", *fit_charts(content, estimate, tau, words).values())
+    promise = estimate.solve(tau)
+    return joined("vconcat", *fit_charts(fit_document(estimate, promise, words), estimate, promise, words).values())
 
 
-def fit_charts(content: Mapping[str, Any], estimate: Estimate, tau: float, words: Words) -> dict[str, Any]:
+def fit_charts(content: Mapping[str, Any], estimate: Estimate, promise: Plan, words: Words) -> dict[str, Any]:
     """The charts of a fit by name; `content` is what `fit_document` gives."""
-    promise = promise_chart(content, words.axis(f"{tau:g}-quantile of the return"), _interval(estimate))
-    return {"promise": promise, "coverage": coverage_chart(estimate, content["limits"], words)}
+    first = promise_chart(content, words.axis(f"{promise.objective} of the return"), _interval(estimate))
+    return {"promise": first, "coverage": coverage_chart(estimate, content["limits"], words)}
 
 
 def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
