@@ -180,7 +180,7 @@ def learning() -> Any:
         ("UCBVI", "ucbvi", {}),
     ]
     experiment = bqrl.compare("AssetSelling", learners, TAU, 2000, seeds=range(1, 6))
-    note = f"Exact optimum minus exact quantile of the policy in force, summed. Band: {experiment.band}."
+    note = f"Exact optimum minus exact quantile of the current policy, summed. Band: {experiment.band}."
     return with_title(experiment.chart("gap"), "Learning asset selling: regret of the 0.1-quantile", note)
 
 

@@ -1,7 +1,7 @@
 """Print the tables of docs/learning.md: `python docs/measure_learning.py`. Takes some ten minutes on one core.
 
 Asset selling, 2000 episodes, seeds 1 to 10 (not those of the paper). The gap is the exact optimum minus the exact
-quantile of the policy in force, summed over the episodes; a spread is the standard deviation over the seeds. Counts are per
+quantile of the current policy, summed over the episodes; a spread is the standard deviation over the seeds. Counts are per
 stage and the radius is small, as in the study of the paper.
 """
 

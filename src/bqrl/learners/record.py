@@ -231,7 +231,7 @@ class Record(Charted):
             raise damaged("a record", fault) from None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per episode: its return and, if the kernel is known, quantile, mean and gap of the policy in force."""
+        """One row per episode: its return and, if the kernel is known, quantile, mean and gap of the current policy."""
         columns: dict[str, Any] = {"episode": np.arange(1, self.returns.size + 1), "return": self.returns}
         if self.optimum is not None:
             columns |= {"quantile": self.quantile(self.tau), "mean": self.means(), "gap": self.gap()}

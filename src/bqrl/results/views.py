@@ -90,7 +90,7 @@ def experiment_view(
 
 def comparison_view(comparison: Comparison) -> Any:
     """Chart of the quantiles of several plans."""
-    curves = [Steps.of(plan.law).curve(name) for name, plan in zip(_names(comparison), comparison.plans, strict=True)]
+    curves = [Steps.of(plan.law).curve(name) for name, plan in zip(comparison.names, comparison.plans, strict=True)]
     drawn = charts.lines(curves, LEVEL_TITLE, Words.of(comparison.plans[0]).axis("quantile of the return"), step=True)
     return drawn.chart("What each plan promises at each level", "")
 
@@ -141,13 +141,9 @@ def _actions(policy: Policy) -> IntArray | None:
 # -- tables ---------------------------------------------------------------------------------------------------------------
 
 
-def _names(comparison: Comparison) -> list[str]:
-    return [f"{i}. {plan.objective}" for i, plan in enumerate(comparison.plans, start=1)]
-
-
 def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """One row per statistic, one column per plan."""
-    columns = ("statistic", *_names(comparison))
+    columns = ("statistic", *comparison.names)
     return [dict(zip(columns, (row["statistic"], *row["values"]), strict=True)) for row in comparison.rows()]
 
 
