@@ -45,7 +45,8 @@ def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Lattice | None:
     base, step = found
     if mdp.H * noise > 0.01 * float(step) or not _sums_fit(mdp, rewards, float(base), float(step)):
         return None
-    units = np.rint((_collected(mdp, mdp.reward) - float(base)) / float(step)).astype(np.int64)
+    reward = np.clip(mdp.reward, rewards[0], rewards[-1])  # those of unreachable states may be huge
+    units = np.rint((reward - float(base)) / float(step)).astype(np.int64)
     lowest, size = _extent(mdp, units)
     if size[0] > max_points:
         return None
@@ -82,7 +83,7 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
         return None
     noise = _noise(rewards)
     distinct = apart(rewards, noise)
-    units = np.searchsorted(distinct, _collected(mdp, mdp.reward) + noise, side="right") - 1
+    units = np.searchsorted(distinct, np.clip(mdp.reward, rewards[0], rewards[-1]) + noise, side="right") - 1
     rounding = sum_error(mdp.H) * max(noise / NOISE, float(np.abs(rewards).max()))
     if np.any(np.diff(np.union1d(distinct, 0.0)) < 4.0 * rounding):
         return None  # sums would not distinguish these rewards
