@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -40,7 +40,7 @@ LARGEST = 2.0**53  # whole numbers up to this size are exact as floats
 def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, int]:
     """Position of each role's column in a table of transitions; warns about columns that have no role."""
     names = [str(name).strip() for name in header]
-    twice = next((name for name in names if name and names.count(name) > 1), None)
+    twice = repeated(names)
     if twice is not None:
         raise ModelError(f"expected distinct headers, got {shown(twice)} twice; rename one of them", column=twice)
     found = chosen_columns(names, columns, SYNONYMS)
@@ -66,6 +66,11 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
         listed = ", ".join(shown(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
         warnings.warn(f"columns ignored: {listed}", ModelWarning, stacklevel=2)
     return found
+
+
+def repeated(names: Sequence[str]) -> str | None:
+    """The first header that names two columns."""
+    return next((name for name, times in Counter(names).items() if name and times > 1), None)
 
 
 def chosen_columns(names: Sequence[str], columns: Any, roles: Iterable[str]) -> dict[str, int]:
