@@ -42,7 +42,7 @@ def test_an_unseen_outcome_may_end_the_episode(ends):
 
 def test_rows_without_visits_do_not_fill_the_memory():
     log = {"episode": range(2000), "state": range(2000), "action": range(2000), "reward": [0.0] * 2000}
-    with pytest.raises(SizeError, match="horizon must allow at most .* lower it or declare stationary=True") as caught:
+    with pytest.raises(SizeError, match=r"horizon must allow at most .* lower it or declare stationary=True") as caught:
         fit(log, reward_range=(0, 1), horizon=1000)
     assert caught.value.name == "horizon"
 

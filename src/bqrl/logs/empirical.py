@@ -235,7 +235,9 @@ class _Listed:
         for name, item in _tuples(support, "support", (3, 4)):
             s, a, s_next, *r = item
             row = self._state(s, "support"), self._action(a, "support")
-            found.setdefault(row, {})[(self._state(s_next, "support"), number(r[0], f"{name}[3]") if r else None)] = None
+            found.setdefault(row, {})[(self._state(s_next, "support"), number(r[0], f"{name}[3]") if r else None)] = (
+                None
+            )
         return {row: tuple(outcomes) for row, outcomes in found.items()}
 
     def _lowest(self, row: int) -> float:

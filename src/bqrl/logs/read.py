@@ -281,7 +281,7 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
     if source.path is not None and not all(map(is_one_line, source.header)):
         raise source.error(
             None,
-            "expected names separated by commas, semicolons or tabs on one line, got a line break or control character; is a quote left open?",
+            "expected the names of columns on one line, got a line break or control character; is a quote left open?",
         )
     place = chosen_columns(source.header, columns, ROLES)
     for role in ROLES:
