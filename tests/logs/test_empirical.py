@@ -109,6 +109,8 @@ def test_several_first_states_cost_a_part_of_the_level():
     assert 0.01 < estimate.start_error() < 0.06
     assert estimate.solve(0.4).value == 1.0
     assert estimate.solve(0.01).value == -np.inf
+    rest = estimate.start_error() + 1e-12  # the level that is left is below the least buffer
+    assert estimate.solve(rest, beta=0.01).value == -np.inf
     assert fit(log, reward_range=(0, 2), start={"a": 0.5, "b": 0.5}).start_error() == 0.0
     assert fit(log, reward_range=(0, 2), start="b").solve(0.4).value == 2.0
 
