@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import small_mdps
+from oracles import achievable_laws, mixture_optimum, small_mdps
 
 import bqrl
 from bqrl.mdp.find_grid import lattice
 from bqrl.planners.uncertain import half_radius
-from bqrl.planners.widths import WidthSearch
+from bqrl.planners.widths import NEAREST, WidthSearch
 
 
 def test_tables_beyond_the_limit_are_forgotten_and_swept_for_again():
@@ -43,6 +43,19 @@ def test_bounds_of_neighbouring_targets_do_not_cancel_for_small_buffers(beta):
         for i in range(len(shared) - 2, -1, -1):
             shared[i] = min(shared[i], shared[i + 1] + (1 - Fraction(beta)) * unit)
         assert found >= float(max(shared)) - 1e-11
+
+
+def test_long_searches_compare_the_laws_of_near_widths_only(monkeypatch):
+    """All targets between two atoms have the same bound; a search of 202 sweeps once computed 20,000 laws."""
+    monkeypatch.setattr("bqrl.planners.widths.PATIENCE", 10)
+    rows = [(0, 0, 0, 0.5, 40001.0), (0, 0, 0, 0.5, 70000.0), (0, 1, 0, 0.6, 70000.0), (0, 1, 0, 0.4, 0.0)]
+    mdp = bqrl.MDP(rows, horizon=1)
+    search = WidthSearch(mdp=mdp, grid=lattice(mdp), tau=0.5, beta=0.25)
+    bound, _, _ = search.upper()
+    assert bound == pytest.approx(mixture_optimum(achievable_laws(mdp), Fraction(1, 2), Fraction(1, 4)))
+    n = len(search.sweeps)
+    assert n > 10
+    assert len(search.found) <= 10 * 11 / 2 + NEAREST * (n - 10)
 
 
 @given(small_mdps(), st.sampled_from([0.1, 0.4, 2.0]), st.sampled_from([(0.3, 0.1), (0.5, 0.5), (0.9, 0.2)]))

@@ -37,6 +37,7 @@ SHORTFALLS_AFTER = 2  # after this many sweeps, one at width 1 computes the shor
 NARROW = 8.0  # over a ball: the second sweep is at width 1 unless the first was at most this wide
 STRIDE = 2.0  # over a ball: a step to a width beyond this factor of the best one is shortened
 PATIENCE = 20  # sweeps after which a search on a rounded grid accepts the error of the grid
+NEAREST = 8  # widths whose laws are compared after PATIENCE sweeps
 LINE_TOL = 1e-12  # bounds closer than this, relative to the size of the returns, count as equal in the search
 
 
@@ -267,7 +268,11 @@ class WidthSearch:
         functions are linear, so the minimum lies on the lattice or at an intersection of two lines; over a ball the lattice
         is enough.
         """
-        lines = np.array([self.line(self._attained(d, column), column) for d in self.sweeps])
+        widths = list(self.sweeps)
+        if len(widths) > PATIENCE:  # F is convex in the width: the others hardly matter, and each costs a law
+            best = self._best(column)
+            widths = sorted(widths, key=lambda d: abs(d - best))[:NEAREST]
+        lines = np.array([self.line(self._attained(d, column), column) for d in widths])
         envelope = lines.max(axis=0)
         i = int(envelope.argmin())
         lowest, place = float(envelope[i]), float(i)
