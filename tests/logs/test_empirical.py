@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from logged_problems import coin, two_steps
 
-from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.errors import ArgumentError, FileFormatError, SizeError
 from bqrl.logs.fit import fit
 
 
@@ -27,6 +27,24 @@ def test_rewards_outside_the_range_or_of_one_row_are_refused():
         fit(coin(10, 5), reward_range=(0, 0.5))
     with pytest.raises(FileFormatError, match="drop reward_by"):
         fit(coin(10, 5), reward_by="state-action")
+
+
+@pytest.mark.parametrize("ends", [None, "truncated"])
+def test_an_unseen_outcome_may_end_the_episode(ends):
+    """If steps end episodes with probability 0.1, one log in eight shows no end; it once promised 3 where 0.05 has 1."""
+    full = {"episode": np.repeat(range(10), 3), "state": ["a"] * 30, "action": ["x"] * 30, "reward": [1.0] * 30}
+    cut = {name: [*column[:29]] for name, column in full.items()}
+    estimate = fit(full if ends is None else cut, reward_range=(1, 2), ends=ends)
+    assert estimate.solve(0.05).value == 1.0  # the first step pays, afterwards the episode may have ended
+    assert estimate.trivial(1.0)
+    assert fit(full, reward_range=(-1, 2)).solve(0.05).value == -3.0
+
+
+def test_rows_without_visits_do_not_fill_the_memory():
+    log = {"episode": range(2000), "state": range(2000), "action": range(2000), "reward": [0.0] * 2000}
+    with pytest.raises(SizeError, match=r"horizon must allow at most .* lower it or declare stationary=True") as caught:
+        fit(log, reward_range=(0, 1), horizon=1000)
+    assert caught.value.name == "horizon"
 
 
 def test_an_action_never_tried_is_not_available():
@@ -66,6 +84,8 @@ def test_support_lists_what_is_possible():
     assert estimate.solve(0.01).value == 1.0
     with pytest.raises(FileFormatError, match="expected an outcome that support lists, got another; extend support"):
         fit(two_steps(), support=[("s", "old", "s"), ("s", "new", "t"), ("t", "old", "s")])
+    with pytest.raises(TypeError, match=r"support\[0\]\[3\] must be a number, got 'r'"):
+        fit(two_steps(), support=[("s", "old", "t", "r")])
     with pytest.raises(ArgumentError, match="reward_range must be given"):
         fit(two_steps(), support="states")
     wide = fit(two_steps(), support="states", reward_range=(0, 1))
@@ -89,6 +109,8 @@ def test_several_first_states_cost_a_part_of_the_level():
     assert 0.01 < estimate.start_error() < 0.06
     assert estimate.solve(0.4).value == 1.0
     assert estimate.solve(0.01).value == -np.inf
+    rest = estimate.start_error() + 1e-12  # the level that is left is below the least buffer
+    assert estimate.solve(rest, beta=0.01).value == -np.inf
     assert fit(log, reward_range=(0, 2), start={"a": 0.5, "b": 0.5}).start_error() == 0.0
     assert fit(log, reward_range=(0, 2), start="b").solve(0.4).value == 2.0
 

@@ -132,7 +132,7 @@ def late_log(n=300, tried=()):
 
 def test_the_reason_names_a_state_in_which_nothing_was_tried():
     estimate = fit(late_log(), reward_range=(1, 2), ends="truncated")
-    assert estimate.solve(0.1).value == 2.0  # the lowest possible return
+    assert estimate.solve(0.1).value == 1.0  # the lowest possible return: one step, then an early end
     assert estimate.reason(0.1) == "no action was ever tried in state 'late' at stage 2, which has probability 0.4"
     assert estimate.reason(0.1, stage="week").startswith("no action was ever tried in state 'late' at week 2, ")
     assert estimate.reason(0.9) is None

@@ -19,6 +19,11 @@ from bqrl.logs.fit import fit
         ({"stationary": 1}, "stationary must be True or False"),
         ({"start": "t"}, "start must name states of the log, got 't'"),
         ({"known": [("s", "a", "s", 1.0)]}, "known must hold tuples of 5 or 6"),
+        ({"known": [("s", "a", "s", "p", 1.0)]}, r"known\[0\]\[3\] must be a number in \[0, 1\], got 'p'"),
+        ({"known": [("s", "s", "a", "s", 1.0, 1.0)]}, r"known\[0\]\[0\] must be a whole number from 0 to 0, got 's'"),
+        ({"start": {"s": "x"}}, r"start\['s'\] must be a number of at least 0, got 'x'"),
+        ({"start": [0.5, 0.5]}, r"start must name states of the log, got '\[0\.5, 0\.5\]'"),
+        ({"horizon": 10**9}, "horizon must be at most 1000000, got 1000000000"),
         ({"support": "all"}, "support must be one of 'states'"),
         ({"model": 3}, "model must be an MDP"),
     ],
@@ -40,6 +45,18 @@ def test_every_declaration_is_named_in_the_sentence():
         "the reward depends on the state and action alone",
     )  # fmt: skip
     assert "their law is the same at every stage" not in fit(log, reward_range=(0, 1)).assumptions
+
+
+def test_support_states_names_early_ends_as_excluded():
+    """With this declaration a log without an early end promises its full return; nothing once said that ends are excluded."""
+    log = {"episode": np.repeat(range(10), 3), "state": ["a"] * 30, "action": ["x"] * 30, "reward": [1.0] * 30}
+    full = fit(log, reward_range=(1, 2), support="states", reward_by="state-action")
+    assert full.solve(0.05).value == 3.0
+    assert "no episode ends before step 3" in full.assumptions
+    ended = {name: list(column)[:-1] for name, column in log.items()}
+    seen = fit(ended, reward_range=(1, 2), support="states", reward_by="state-action")
+    assert seen.solve(0.05).value == 1.0
+    assert not any(text.startswith("no episode ends") for text in seen.assumptions)
 
 
 def test_gains_are_the_promises_of_refits():

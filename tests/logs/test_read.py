@@ -90,7 +90,7 @@ def test_headers_by_synonym_and_by_choice(tmp_path):
         (HEADER + "1,0,a,x,1,a\n1,1,a,x,1\n", 3, None, "expected 6 fields as in the header, got 5"),
         (HEADER, 1, None, "no rows"),
         ('episode,state,"action,reward\n1,a,x,1\n', 1, None, "is a quote left open?"),
-        ("episode\tstate\taction\treward\n1\ta\tx\t1\n", 1, None, "names separated by commas"),
+        ("episode;state;action;reward\n1;a;x;1,5\n1;b;x;1.5\n", 3, "reward", "got '1.5'"),
     ],
 )
 def test_faults_name_file_line_and_column(tmp_path, content, line, column, words):
@@ -101,6 +101,38 @@ def test_faults_name_file_line_and_column(tmp_path, content, line, column, words
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
     assert (caught.value.file, caught.value.line, caught.value.column) == (str(path), line, column)
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_logs_are_separated_as_models_are(tmp_path, sign):
+    path = tmp_path / "log.csv"
+    path.write_text("episode,state,action,reward\n1,a,x,1.5\n2,b,x,-2\n".replace(",", sign).replace(".", ","))
+    found = read_columns(path)
+    assert found.codes["state"].labels == ["a", "b"]
+    assert found.reward.tolist() == [1.5, -2.0]
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    """A frame with two such columns was once read wrongly."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([[1, "a", "x", 1, "b"]], columns=["episode", "state", "action", "reward", "state"])
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    for log in (frame, tmp_path / "log.csv"):
+        with pytest.raises(FileFormatError, match="expected distinct headers, got 'state' twice; rename one of them"):
+            read_columns(log)
+
+
+def test_a_missing_log_is_said_in_one_line(tmp_path):
+    for name in ("log.csv", "log.parquet"):
+        with pytest.raises(FileNotFoundError, match=r"^there is no file .*log"):
+            read_columns(tmp_path / name)
+
+
+def test_labels_may_be_lists_and_rewards_may_not():
+    log = {"episode": [1, 2], "state": np.array([[0, 1], [0, 2]]), "action": [["x"], ["x"]], "reward": [0.0, 1.0]}
+    assert read_columns(log).codes["state"].labels == ["[0, 1]", "[0, 2]"]
+    with pytest.raises(FileFormatError, match=r"row 0, column 'reward': expected a finite number, got \[0\.0, 1\.0\]"):
+        read_columns(log | {"reward": [[0.0, 1.0], [1.0, 2.0]]})
 
 
 def test_a_fault_behind_the_first_block_has_its_own_line(tmp_path, monkeypatch):

@@ -176,6 +176,20 @@ def test_a_buffer_just_above_the_level_is_shown_with_all_its_digits():
         check_levels(0.3, 0.1 + 0.2)
 
 
+@pytest.mark.parametrize("beta", [5e-324, 1e-18, 9e-10])
+def test_buffers_that_floats_do_not_resolve_are_refused(beta):
+    """Once CVaR at 1e-17 had the bound 0.6 where the optimum is 2, and was certain; the quantile has no such limit."""
+    mdp = bqrl.MDP([(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 2.0), (0, 1, 0, 0.5, 0.3), (0, 1, 0, 0.5, 5.0)], horizon=2)
+    for tau in (0.25, beta):
+        for randomized in (None, True, False):
+            with pytest.raises(
+                ArgumentError, match=r"^beta must be 0 or at least 1e-09, got .*; .* beta = 0 is the quantile$"
+            ):
+                solve(mdp, tau, beta, randomized=randomized)
+    plan = solve(mdp, beta)
+    assert (plan.value, plan.upper, plan.certain) == (2.0, 2.0, True)
+
+
 def test_level_one_needs_a_buffer():
     assert check_levels(1, 0.25) == (1.0, 0.25)
     assert check_levels(np.float64(0.5), 0) == (0.5, 0.0)

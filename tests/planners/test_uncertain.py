@@ -162,7 +162,7 @@ def test_a_tie_in_the_ball_leaves_the_next_return_open():
     assert (plan.value, plan.upper, plan.certain) == (0.0, 1.0, False)
 
 
-@pytest.mark.parametrize("beta", [1e-13, 1e-11, 1e-8, 1e-3])
+@pytest.mark.parametrize("beta", [1e-9, 1e-8, 1e-3])
 def test_a_robust_buffered_value_never_exceeds_the_robust_quantile(beta):
     plan = solve(RISKY, 0.6, beta=beta, radius=0.2, attitude="robust")
     assert plan.value == pytest.approx(2.0, abs=1e-9)

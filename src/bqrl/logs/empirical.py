@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import wrong, wrong_type
+from bqrl.checks import number, whole, wrong, wrong_type
+from bqrl.errors import SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
@@ -67,6 +68,7 @@ class _Listed:
         self.states, self.actions = list(log.states), list(log.actions)
         self.S, self.A = len(self.states) + 2, len(self.actions)
         self.end, self.unseen = self.S - 2, self.S - 1
+        self._check_size()
         self.parts: list[tuple[Any, ...]] = []  # (k, s, a, s', p, r) arrays
         successor = log.next_state.copy()
         successor[successor == ENDED] = self.end
@@ -98,6 +100,14 @@ class _Listed:
         self.outcomes = np.zeros_like(self.visits)
         self.known = np.zeros(self.visits.size, bool)
 
+    def _check_size(self) -> None:
+        """Raise SizeError if rows that the log does not show would fill the memory."""
+        rows, limit = self.K * self.S * self.A, max(2**24, 100 * self.log.state.size)
+        if rows > limit:
+            rule = f"horizon must allow at most {limit} rows (stage, state, action)"
+            remedy = "lower it or declare stationary=True"
+            raise SizeError(f"{rule}, got {rows}; {remedy}", needed=rows, limit=limit, name="horizon")
+
     def _check_row_rewards(self, row: IntArray) -> None:
         """Raise FileFormatError if two steps of one row have different rewards, also if they do not count."""
         reward = self.log.reward
@@ -120,11 +130,11 @@ class _Listed:
 
     @property
     def floor(self) -> float:
-        """The lowest reward of one stage: the lower end of the stated range, but at most 0 if episodes may end early."""
+        """The lowest pay of one stage after an unseen outcome: the lower end of the range, at most 0 as episodes may end."""
         if self.range is None:
             largest = max(float(np.abs(r).max(initial=0.0)) for r in (self.reward, *(part[5] for part in self.parts)))
             return -(2.0 * self.H + 1.0) * (largest or 1.0)  # a miss: below every other return
-        return min(self.range[0], 0.0) if self.log.short else self.range[0]
+        return min(self.range[0], 0.0)
 
     def _row(self, k: int, s: int, a: int) -> int:
         return (k * self.S + s) * self.A + a
@@ -134,12 +144,13 @@ class _Listed:
         if known is None:
             return
         parts: dict[int, list[tuple[int, float, float]]] = {}
-        for item in _tuples(known, "known", (5, 6)):
+        for name, item in _tuples(known, "known", (5, 6)):
             *stage, s, a, s_next, p, r = item
-            ks = range(self.K) if not stage else [self._stage(stage[0])]
+            ks = range(self.K) if not stage else [self._stage(stage[0], name)]
+            paid = number(p, f"{name}[{len(item) - 2}]", 0.0, 1.0), number(r, f"{name}[{len(item) - 1}]")
             for k in ks:
                 row = self._row(k, self._state(s, "known"), self._action(a, "known"))
-                parts.setdefault(row, []).append((self._state(s_next, "known"), float(p), float(r)))
+                parts.setdefault(row, []).append((self._state(s_next, "known"), *paid))
         for row, outcomes in parts.items():
             total = sum(p for _, p, _ in outcomes)
             if abs(total - 1.0) > SUM_TOL:
@@ -172,7 +183,7 @@ class _Listed:
         self._append(row, successor, n / self.visits[row], reward)
         self.outcomes += np.bincount(row, minlength=self.visits.size)
         seen, first = np.unique(row, return_index=True)
-        entry = reward[first] if self.by_row else np.full(seen.size, self.floor)
+        entry = reward[first] if self.by_row or self.range is None else np.full(seen.size, self.range[0])
         if self.by_row and not self.pooled:  # at the last stage the reward is all that matters, and it is known
             final = seen // (self.S * self.A) == self.H - 1
             self.known[seen[final]] = True
@@ -221,10 +232,12 @@ class _Listed:
             every = tuple((s, None) for s in range(len(self.states) + ends))  # "(end)" follows the states
             return {(s, a): every for s in range(self.S) for a in range(self.A)}
         found: dict[tuple[int, int], dict[Any, None]] = {}
-        for item in _tuples(support, "support", (3, 4)):
+        for name, item in _tuples(support, "support", (3, 4)):
             s, a, s_next, *r = item
             row = self._state(s, "support"), self._action(a, "support")
-            found.setdefault(row, {})[(self._state(s_next, "support"), float(r[0]) if r else None)] = None
+            found.setdefault(row, {})[(self._state(s_next, "support"), number(r[0], f"{name}[3]") if r else None)] = (
+                None
+            )
         return {row: tuple(outcomes) for row, outcomes in found.items()}
 
     def _lowest(self, row: int) -> float:
@@ -233,7 +246,7 @@ class _Listed:
             rule = f"be given, because a supported transition of state {s!r}, action {a!r} was never seen"
             remedy = "give it, list rewards in support, or declare reward_by"
             raise wrong("reward_range", None, rule, remedy=remedy)
-        return self.floor
+        return self.range[0]
 
     def _add(self, row: int, s_next: int, p: float, r: float) -> None:
         self._append(np.array([row]), np.array([s_next]), np.array([p]), np.array([r]))
@@ -253,8 +266,8 @@ class _Listed:
             self._fill(np.flatnonzero(~listed[:, s]), s, s, 0.0)
             listed[:, s] = True
         lost = self.end if self.range is None else self.unseen  # without a range one miss suffices
-        for k, s in np.argwhere(~listed):
-            self._fill(np.array([k]), int(s), lost, miss)
+        for s in np.flatnonzero(~listed.all(axis=0)).tolist():
+            self._fill(np.flatnonzero(~listed[:, s]), s, lost, miss)
         k, s, a, s_next, p, r = (np.concatenate([np.asarray(part[i]) for part in self.parts]) for i in range(6))
         table, H = from_columns(
             k, s, a, s_next, p, r, self.H, staged=not self.pooled, S=self.S, A=self.A, keep_zeros=True
@@ -276,8 +289,8 @@ class _Listed:
         worth = float(np.sum(discount ** np.arange(self.H)))
         size = float(np.abs(r[r > miss]).max()) if np.any(r > miss) else 0.0
         return Empirical(
-            mdp=mdp, balls=balls, counted=int(self.visits.sum()),
-            floor=-math.inf if self.range is None else worth * self.floor, lowest=-worth * size,
+            mdp=mdp, balls=balls, counted=int(self.visits.sum()), lowest=-worth * size,
+            floor=-math.inf if self.range is None else self.range[0] + (worth - 1.0) * self.floor,
         )  # fmt: skip
 
     def _fill(self, ks: IntArray, s: int, s_next: int, r: float) -> None:
@@ -292,12 +305,10 @@ class _Listed:
     def _action(self, label: Any, name: str) -> int:
         return _place(label_text(label), self.actions, name, "actions")
 
-    def _stage(self, given: Any) -> int:
+    def _stage(self, given: Any, name: str) -> int:
         if self.pooled:
             raise wrong("known", given, "not name stages if stationary=True", f"stage {given!r}", remedy="drop them")
-        if isinstance(given, bool) or not 0 <= given < self.H:
-            raise wrong("known", given, f"name stages from 0 to {self.H - 1}", f"stage {given!r}")
-        return int(given)
+        return whole(given, f"{name}[0]", 0, self.H - 1)
 
 
 def _place(text: str, labels: list[str], name: str, what: str) -> int:
@@ -317,14 +328,14 @@ def _free_names(taken: list[str]) -> list[str]:
     return names
 
 
-def _tuples(given: Any, name: str, sizes: tuple[int, ...]) -> Iterable[tuple[Any, ...]]:
-    """The items of a list of tuples."""
+def _tuples(given: Any, name: str, sizes: tuple[int, ...]) -> Iterable[tuple[str, tuple[Any, ...]]]:
+    """The items of a list of tuples, each with its name for messages."""
     if isinstance(given, (str, dict)) or not isinstance(given, Iterable):
         raise wrong_type(name, given, "be a list of tuples")
-    for item in given:
+    for i, item in enumerate(given):
         if not isinstance(item, (tuple, list)) or len(item) not in sizes:
             raise wrong_type(name, item, f"hold tuples of {sizes[0]} or {sizes[1]} entries")
-        yield tuple(item)
+        yield f"{name}[{i}]", tuple(item)
 
 
 def _first_law(listed: _Listed, start: Any) -> FloatArray:
@@ -333,9 +344,8 @@ def _first_law(listed: _Listed, start: Any) -> FloatArray:
     if start is None:
         first = listed.log.first_states
         return np.asarray(np.bincount(first, minlength=listed.S) / first.size)
-    law = start if isinstance(start, dict) else {start: 1.0}
-    for label, p in law.items():
-        mu[listed._state(label, "start")] = float(p)
-    if np.any(mu < 0) or abs(mu.sum() - 1.0) > SUM_TOL:
+    for label, p in start.items() if isinstance(start, dict) else [(start, 1.0)]:
+        mu[listed._state(label, "start")] = number(p, f"start[{label!r}]", 0.0)
+    if abs(mu.sum() - 1.0) > SUM_TOL:
         raise wrong("start", start, "be a state or {state: probability} that sums to 1")
     return mu

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bqrl.checks import choice, nearest, shown, whole, wrong
+from bqrl.checks import choice, nearest, shown, wrong
 from bqrl.errors import FileFormatError
 from bqrl.logs.read import Columns
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.build import check_horizon
 from bqrl.mdp.columns import Codes
 
 UNKNOWN, ENDED = -1, -2  # successors: not known, and the end of a complete episode without a named last state
@@ -89,7 +90,7 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
     stage = np.arange(episode.size) - np.repeat(begins, lengths)
     if "stage" in codes:
         _check_stages(columns, stages[order], stage, first, order)
-    H = int(lengths.max()) if horizon is None else whole(horizon, "horizon", 1)
+    H = int(lengths.max()) if horizon is None else check_horizon(horizon)
     if lengths.max() > H:
         i = int(np.flatnonzero(stage == H)[0])
         problem = f"expected at most {H} steps per episode, got {lengths.max()}"

@@ -28,7 +28,7 @@ from bqrl.logs.interval import quantile_interval
 from bqrl.logs.limits import at_stage, next_target, row_reason, shares
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.files.atomic import replacing
-from bqrl.planners.plan import Plan, check_levels, objective_name
+from bqrl.planners.plan import LEVEL_SLACK, Plan, check_levels, objective_name
 from bqrl.planners.solve import solve
 
 # Assumptions that mention stages; {} is what a stage is called.
@@ -138,7 +138,7 @@ class Estimate(StoredEstimate, Charted):
             raise wrong("reward_range", None, rule, "none")
         error = self.start_error(more)
         level = tau - error
-        if level <= 0.0:
+        if level <= (LEVEL_SLACK if beta > 0.0 else 0.0):
             plan = self.plug_in(tau, beta, **options)
             value, notes = -math.inf, plan.notes
         else:

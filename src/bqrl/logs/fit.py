@@ -11,7 +11,7 @@ import numpy as np
 
 from bqrl.checks import choice, flag, number, wrong, wrong_type
 from bqrl.logs.empirical import Declared, empirical
-from bqrl.logs.episodes import Episodes, order_episodes
+from bqrl.logs.episodes import ENDED, Episodes, order_episodes
 from bqrl.logs.estimate import BY_STAGE, POOLED, Estimate
 from bqrl.logs.known_model import from_model
 from bqrl.logs.read import read_columns
@@ -64,7 +64,9 @@ def fit(
         Possible transitions: (state, action, next_state) or (state, action, next_state, reward); "states" declares that
         the log shows every state that can occur.
     reward_range : (float, float), optional
-        Lowest and highest possible reward of one step; required unless `support`, `model` or `reward_by` is given.
+        Lowest and highest possible reward of one step; required unless `support`, `model` or `reward_by` is given. An
+        outcome that the log does not show pays the lower end at that step; afterwards it pays the lower end per stage, or
+        0 if that is lower, because the episode may have ended.
     ends : "terminal" or "truncated", optional
         Whether episodes shorter than the horizon are complete (the default) or were cut off.
     reward_by : "state-action", optional
@@ -200,6 +202,8 @@ def _assumptions(log: Episodes, declared: Declared, *, pooled: bool) -> tuple[st
         found.append(
             "the log shows every state that can occur" if states else "only the listed transitions are possible"
         )
+        if states and log.H > 1 and not (log.absorbing.any() or np.any(log.next_state == ENDED)):
+            found.append(f"no episode ends before step {log.H}")
         if declared.reward_by is None:
             found.append("the reward is determined by the transition")
     if declared.reward_by is not None:

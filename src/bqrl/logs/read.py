@@ -1,7 +1,8 @@
 """Tables of logged steps as coded columns: .csv, .csv.gz and .parquet files, frames, and dicts of arrays.
 
 One row is one step: episode, state, action, reward, and optionally stage, next_state, event and end. Labels may be any text
-or numbers; they become indices. Files are read in blocks, so that memory stays small.
+or numbers; they become indices. Columns of .csv files are separated as in models, by commas, semicolons or tabs. Files are
+read in blocks, so that memory stays small.
 """
 
 from __future__ import annotations
@@ -21,7 +22,19 @@ import numpy as np
 from bqrl.checks import is_one_line, shown, wrong, wrong_type
 from bqrl.errors import FileFormatError
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.columns import Codes, cells_of, chosen_columns, frame_columns, is_frame, label_text, numbering, plain
+from bqrl.mdp.columns import (
+    Codes,
+    cells_of,
+    chosen_columns,
+    frame_columns,
+    is_frame,
+    label_text,
+    numbering,
+    plain,
+    repeated,
+)
+from bqrl.mdp.files.csv import floats, separator
+from bqrl.mdp.files.regular import regular_size
 
 ROLES = ("episode", "stage", "state", "action", "reward", "next_state", "event", "end")
 REQUIRED = ("episode", "state", "action", "reward")
@@ -47,6 +60,14 @@ class Source:
     header: list[str]
     content: Any  # a path of a .csv file, or a list of columns
     path: Path | None = None
+    sign: str = ","  # separates the columns of a file
+    decimal: str | None = None  # the decimal sign of a file, once a number has one
+
+    def _reader(self, file: Any) -> Any:
+        """A reader of the rows below the header."""
+        reader = csv.reader(file, delimiter=self.sign)
+        next(reader)
+        return reader
 
     def blocks(self) -> Iterator[Sequence[Sequence[Any]]]:
         """Blocks of rows, each as one list per column."""
@@ -54,8 +75,7 @@ class Source:
             yield self.content
             return
         with _opened(self.path) as file:
-            reader = csv.reader(file)
-            next(reader)
+            reader = self._reader(file)
             done = 0
             for block in iter(lambda: self._block(reader), []):
                 rows = [row for row in block if row]
@@ -76,6 +96,16 @@ class Source:
             line = reader.line_num + 1
             message = f"{self.name}, near line {line}: expected CSV text in UTF-8, got other content ({fault})"
             raise FileFormatError(message, file=str(self.path), line=line) from None
+
+    def numbers(self, cells: Sequence[Any]) -> FloatArray:
+        """Some cells as floats; TypeError or ValueError if one is not a number."""
+        if self.path is not None:
+            found, self.decimal = floats(cells, self.sign, self.decimal)
+            return found
+        found = np.array([np.nan if value is None else value for value in cells], dtype=np.float64)
+        if found.ndim != 1:
+            raise TypeError
+        return found
 
     def error(
         self, row: int | None, message: str, column: str | None = None, name: str | None = None
@@ -98,8 +128,7 @@ class Source:
         if row is None:
             return 1
         with _opened(self.path) as file:
-            reader = csv.reader(file)
-            next(reader)
+            reader = self._reader(file)
             before, left = reader.line_num, row
             for fields in reader:
                 if fields:
@@ -158,7 +187,7 @@ def read_columns(log: Any, columns: Mapping[str, str] | None = None) -> Columns:
             if role == "reward":
                 parts[role].append(_numbers(source, block[i], done, headers[role]))
             else:
-                parts[role].append(np.fromiter(map(books[role].__getitem__, block[i]), np.int64, len(block[i])))
+                parts[role].append(_numbered(books[role], block[i]))
         done += len(block[0]) if block else 0
     if done == 0:
         raise source.error(None, "expected one row per step, got no rows; write them below the header")
@@ -177,17 +206,21 @@ def _source(log: Any) -> Source:
     """The rows and headers of a log in any of its forms."""
     if isinstance(log, (str, Path)):
         path = Path(log)
+        if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
+            raise wrong("log", log, "be a .csv, .csv.gz or .parquet file", f"{path.name!r}", remedy="convert it")
+        regular_size(path)  # says in one line if there is no such file
         if path.suffix == ".parquet":
             return _table(_parquet(path), path.name)
-        if not path.name.endswith((".csv", ".csv.gz")):
-            raise wrong("log", log, "be a .csv, .csv.gz or .parquet file", f"{path.name!r}", remedy="convert it")
         with _opened(path) as file:
             try:
-                header = [name.strip() for name in next(csv.reader(file), [])]
-            except (UnicodeDecodeError, OSError) as error:
+                sign = separator(file.readline())
+                file.seek(0)
+                header = [name.strip() for name in next(csv.reader(file, delimiter=sign), [])]
+            except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
                 message = f"{path.name}: expected CSV text in UTF-8, got other content ({error})"
                 raise FileFormatError(message, file=str(path)) from None
-        return Source(name=path.name, header=header, content=None, path=path)
+        _check_distinct(header, path.name)
+        return Source(name=path.name, header=header, content=None, path=path, sign=sign)
     if is_frame(log):
         return _table(log, "log")
     rule, remedy = "be a file, a frame or a dict of arrays", f"name the columns {', '.join(REQUIRED)}"
@@ -196,11 +229,21 @@ def _source(log: Any) -> Source:
 
 def _table(table: Any, name: str) -> Source:
     """A frame or a dict of columns as a source."""
-    listed = [(header, cells_of(column)) for header, column in frame_columns(table)]
+    columns = frame_columns(table)
+    _check_distinct([header for header, _ in columns], name)
+    listed = [(header, cells_of(column)) for header, column in columns]
     if len({len(cells) for _, cells in listed}) > 1:
         lengths = {header: len(cells) for header, cells in listed}
         raise FileFormatError(f"{name}: columns must have one length, got {shown(lengths)}; complete them")
     return Source(name=name, header=[header for header, _ in listed], content=[cells for _, cells in listed])
+
+
+def _check_distinct(header: list[str], name: str) -> None:
+    """Raise FileFormatError if two columns have the same name."""
+    twice = repeated(header)
+    if twice is not None:
+        message = f"{name}: expected distinct headers, got {shown(twice)} twice; rename one of them"
+        raise FileFormatError(message, column=twice)
 
 
 def _parquet(path: Path) -> Any:
@@ -238,7 +281,7 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
     if source.path is not None and not all(map(is_one_line, source.header)):
         raise source.error(
             None,
-            "expected names separated by commas on one line, got a line break or control character; is a quote left open?",
+            "expected the names of columns on one line, got a line break or control character; is a quote left open?",
         )
     place = chosen_columns(source.header, columns, ROLES)
     for role in ROLES:
@@ -252,6 +295,14 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
             got = f"got {', '.join(source.header)}; map {role} to a header with columns"
             raise source.error(None, f"expected a column {role}, {got}", role, "columns")
     return place
+
+
+def _numbered(book: Any, cells: Sequence[Any]) -> IntArray:
+    """Numbers of labels; a label that is not hashable, such as a list, becomes text."""
+    try:
+        return np.fromiter(map(book.__getitem__, cells), np.int64, len(cells))
+    except TypeError:
+        return np.fromiter((book[label_text(cell)] for cell in cells), np.int64, len(cells))
 
 
 def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
@@ -276,9 +327,9 @@ def near(text: str, labels: Iterable[str]) -> str:
 def _numbers(source: Source, column: Sequence[Any], done: int, header: str) -> FloatArray:
     """Rewards as finite floats."""
     try:
-        numbers = np.array([np.nan if value is None else value for value in column], dtype=np.float64)
+        numbers = source.numbers(column)
     except (TypeError, ValueError):
-        numbers = np.array([_float(value) for value in column])
+        numbers = np.array([_float(source, value) for value in column])
     bad = np.flatnonzero(~np.isfinite(numbers))
     if bad.size:
         i = int(bad[0])
@@ -286,9 +337,9 @@ def _numbers(source: Source, column: Sequence[Any], done: int, header: str) -> F
     return numbers
 
 
-def _float(value: Any) -> float:
+def _float(source: Source, value: Any) -> float:
     """`value` as a float; NaN if it is not a number."""
     try:
-        return float(value)
+        return float(source.numbers([value])[0])
     except (TypeError, ValueError):
         return float("nan")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -45,7 +45,7 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
     if columns is None and len(HEADERS & set(map(plain, names))) < 2:
         got = ", ".join(map(shown, names[:8]))
         raise ModelError(f"{EXPECTED}, got {got}; add this line, or name the columns with columns", name="columns")
-    twice = next((name for name in names if name and names.count(name) > 1), None)
+    twice = repeated(names)
     if twice is not None:
         raise ModelError(f"expected distinct headers, got {shown(twice)} twice; rename one of them", column=twice)
     found = chosen_columns(names, columns, SYNONYMS)
@@ -71,6 +71,11 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
         listed = ", ".join(shown(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
         warnings.warn(f"columns ignored: {listed}", ModelWarning, stacklevel=2)
     return found
+
+
+def repeated(names: Sequence[str]) -> str | None:
+    """The first header that names two columns."""
+    return next((name for name, times in Counter(names).items() if name and times > 1), None)
 
 
 def chosen_columns(names: Sequence[str], columns: Any, roles: Iterable[str]) -> dict[str, int]:

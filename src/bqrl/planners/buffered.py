@@ -24,8 +24,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from bqrl.errors import GridError
 from bqrl.laws.law import MASS_TOL, size_of
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
@@ -95,34 +98,40 @@ def plan_buffered(
     found: tuple[Policy, float] = best_deterministic(search, column, width, enough)
     upper = max(min(bound, curve.upper(tau)) if curve.exact else bound, found[1])
     details: dict[str, Any] = {"sweeps": len(search.sweeps), "target": float(search.targets[column]), "width": width}
-    tol = GAP_TOL * size_of(search.targets)
+    tol, slack = GAP_TOL * size_of(search.targets), _slack(mdp, search.targets, tau, beta)
     if randomized is None or found[1] >= upper - tol:
-        return _plan(mdp, tau, beta, *found, upper, details)
+        return _plan(mdp, tau, beta, *found, upper, details, slack=slack)
     if randomized:
         mix, mixed = best_mix(search, column)
-        return _plan(mdp, tau, beta, mix, mixed, max(upper, mixed), details)
+        return _plan(mdp, tau, beta, mix, mixed, max(upper, mixed), details, slack=slack)
     accepted = tol if gap is None else gap
     best, value, note = prove_deterministic(search, column, width, *found, upper, accepted, max_nodes)
     if gap is None:
         details["randomized"] = upper  # attained by randomized policies only
-    plan = _plan(mdp, tau, beta, best, value, max(upper, value), details, notes=(note,))
+    plan = _plan(mdp, tau, beta, best, value, max(upper, value), details, notes=(note,), slack=slack)
     return plan if plan.certain else replace(plan, notes=(note, "proven up to rounding: a probability equals a level"))
 
 
 def _plan(
     mdp: MDP, tau: float, beta: float, policy: Policy, value: float, upper: float, details: dict[str, Any], *,
-    notes: tuple[str, ...] = (), certain: bool | None = None,
+    notes: tuple[str, ...] = (), certain: bool | None = None, slack: float = 0.0,
 ) -> Plan:  # fmt: skip
-    """The plan of a policy on a lattice."""
+    """The plan of a policy on a lattice; if it is not certain, `slack` is added to its bound."""
     law = evaluate(mdp, policy)
     if abs(upper - value) <= LINE_TOL * size_of(law.values):
         upper = value  # they differ only by rounding
+    certain = steady(law, tau, beta, rounding_error(mdp)) if certain is None else certain
     return Plan(
-        tau=tau, beta=beta, planner="target", policy=policy, law=law, value=value, upper=upper,
-        nominal=law.buffered_quantile(tau, beta), exact=True,
-        certain=steady(law, tau, beta, rounding_error(mdp)) if certain is None else certain,
-        notes=notes, details=details,
+        tau=tau, beta=beta, planner="target", policy=policy, law=law, value=value,
+        upper=upper if certain else upper + slack, nominal=law.buffered_quantile(tau, beta), exact=True,
+        certain=certain, notes=notes, details=details,
     )  # fmt: skip
+
+
+def _slack(mdp: MDP, targets: FloatArray, tau: float, beta: float) -> float:
+    """The rounding error of a bound, if it exceeds GAP_TOL: costs of up to tau times the range are divided by beta."""
+    error = rounding_error(mdp) * float(np.ptp(targets)) * tau / beta
+    return error if error > GAP_TOL * size_of(targets) else 0.0
 
 
 def _narrow_bracket(
@@ -164,8 +173,10 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, b
     if (of_mean := mean_law.buffered_quantile(tau, beta)) > value:
         policy, law, law_upper, value = neutral, mean_law, mean_upper, of_mean
         notes.append(NEUTRAL_WINS)
+    certain = steady(law, tau, beta, rounding_error(mdp))
     return Plan(
         tau=tau, beta=beta, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
-        upper=max(upper, value), nominal=value, certain=steady(law, tau, beta, rounding_error(mdp)), exact=False,
+        upper=max(upper if certain else upper + _slack(mdp, high.points(0), tau, beta), value), nominal=value,
+        certain=certain, exact=False,
         notes=tuple(notes), details={"sweeps": len(over.sweeps) + len(under.sweeps)},
     )  # fmt: skip

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 TIED = "a probability equals the level up to rounding"  # the note on every plan that is not certain
-LEVEL_SLACK = 1e-9  # rounding may move levels this close to the interval [tau - beta, tau] into it
+LEVEL_SLACK = (
+    1e-9  # rounding may move levels this close to the interval [tau - beta, tau] into it; no buffer is smaller
+)
 GAP_TOL = 1e-9  # objective values this close, relative to the size of the returns, are equal
 
 
@@ -279,12 +281,15 @@ def equal_values(value: float, upper: float, law: Law) -> bool:
 
 
 def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
-    """Level and buffer as floats: tau in (0, 1), or 1 with a positive buffer, and beta in [0, tau]."""
+    """Level and buffer as floats: tau in (0, 1), or 1 with a positive buffer; beta is 0 or in [LEVEL_SLACK, tau]."""
     tau = number(tau, "tau", 0.0, 1.0, "(]")
     beta = number(beta, "beta")
     if not 0.0 <= beta <= tau:
         remedy = "beta = tau is CVaR, beta = 0 the quantile"
         raise wrong("beta", beta, f"be a number in [0, tau] = [0, {short(tau)}]", short(beta), remedy=remedy)
+    if 0.0 < beta < LEVEL_SLACK:
+        remedy = "rounding errors of probabilities decide for smaller buffers; beta = 0 is the quantile"
+        raise wrong("beta", beta, f"be 0 or at least {LEVEL_SLACK:g}", short(beta), remedy=remedy)
     if tau == 1.0 and beta == 0.0:
         raise wrong("tau", tau, "be below 1 if beta is 0", "1", remedy="give a buffer beta")
     return tau, beta

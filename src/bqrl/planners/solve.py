@@ -67,7 +67,7 @@ def solve(
     tau : float
         Quantile level in (0, 1); 1 is allowed with a positive buffer.
     beta : float
-        Width of the buffer in [0, tau]: 0 is the quantile, tau is CVaR, and tau = beta = 1 is the mean.
+        Width of the buffer, 0 or in [1e-9, tau]: 0 is the quantile, tau is CVaR, and tau = beta = 1 is the mean.
     planner : str
         "target", "greedy", "frontier", "capped-frontier" or "expected".
     radius : float or array_like of shape (S, A) or (H, S, A), optional

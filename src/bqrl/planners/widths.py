@@ -36,6 +36,8 @@ from bqrl.planners.target import MAX_BYTES
 SHORTFALLS_AFTER = 2  # after this many sweeps, one at width 1 computes the shortfalls W
 NARROW = 8.0  # over a ball: the second sweep is at width 1 unless the first was at most this wide
 STRIDE = 2.0  # over a ball: a step to a width beyond this factor of the best one is shortened
+PATIENCE = 20  # sweeps after which a search on a rounded grid accepts the error of the grid
+NEAREST = 8  # widths whose laws are compared after PATIENCE sweeps
 LINE_TOL = 1e-12  # bounds closer than this, relative to the size of the returns, count as equal in the search
 
 
@@ -160,10 +162,12 @@ class WidthSearch:
     def upper(self, tolerance: float | None = None) -> tuple[float, int, float]:
         """Return U, its target column and its width; U exceeds min_d F(z, d) or a policy's value by at most `tolerance`.
 
-        The default tolerance is rounding error. Over a ball, searches by laws use no larger one.
+        The default tolerance is rounding error. Over a ball, searches by laws use no larger one. On a grid that rounds
+        returns, the tolerance grows after PATIENCE sweeps with the error of the grid: where many targets have the same
+        bound, each of them would need a sweep.
         """
         rounding = LINE_TOL * size_of(self.targets[[0, -1]])
-        tolerance = rounding if tolerance is None else tolerance
+        least = rounding if tolerance is None else tolerance
         longest = float(max(self.targets.size - 1, 1))
         first = math.sqrt(longest) if self.begin is None else self.begin
         self.bound(float(min(max(math.floor(first), 1), longest)))
@@ -171,6 +175,8 @@ class WidthSearch:
             return self._upper_by_laws(rounding)
         while True:
             own = np.min(list(self.bounds.values()), axis=0)
+            late = len(self.sweeps) / PATIENCE
+            tolerance = max(least, late * self.grid.error) if late >= 1.0 else least
             if self.half is None:
                 ceiling, column = self._ceiling(own, tolerance)
                 best = self._best(column)
@@ -185,6 +191,8 @@ class WidthSearch:
                     following = self._between(best, column, ceiling - tolerance)
             if following is None or any(abs(following - d) < 1e-9 for d in self.bounds):
                 self.ended = best
+                if self.half is None and np.finfo(float).eps / self.beta > LINE_TOL:
+                    ceiling = max(ceiling, self._careful_ceiling(own))
                 return ceiling, column, best
             self.bound(following)
 
@@ -242,6 +250,17 @@ class WidthSearch:
         column = np.where(shared >= ceiling - 0.1 * tolerance, own - shared, np.inf).argmin()
         return ceiling, int(column)
 
+    def _careful_ceiling(self, own: FloatArray) -> float:
+        """Return the value of `_ceiling`, step by step: for small buffers its cumulative sums cancel to wrong values."""
+        unit, narrowest = self.grid.step / self.beta, min(self.sweeps)
+        rise = ((self.tau - self.sweeps[narrowest].root[: own.size] / narrowest) * unit).tolist()
+        fall, shared = (1.0 - self.tau) * unit, own.tolist()
+        for i in range(1, own.size):
+            shared[i] = min(shared[i], shared[i - 1] + rise[i])
+        for i in range(own.size - 2, -1, -1):
+            shared[i] = min(shared[i], shared[i + 1] + fall)
+        return float(max(shared))
+
     def _lowest(self, column: int, enough: float) -> tuple[float, float | None]:
         """Return the lowest value of the maximum of F_pi(z, .) over the policies found, and the width at which it lies.
 
@@ -249,7 +268,11 @@ class WidthSearch:
         functions are linear, so the minimum lies on the lattice or at an intersection of two lines; over a ball the lattice
         is enough.
         """
-        lines = np.array([self.line(self._attained(d, column), column) for d in self.sweeps])
+        widths = list(self.sweeps)
+        if len(widths) > PATIENCE:  # F is convex in the width: the others hardly matter, and each costs a law
+            best = self._best(column)
+            widths = sorted(widths, key=lambda d: abs(d - best))[:NEAREST]
+        lines = np.array([self.line(self._attained(d, column), column) for d in widths])
         envelope = lines.max(axis=0)
         i = int(envelope.argmin())
         lowest, place = float(envelope[i]), float(i)

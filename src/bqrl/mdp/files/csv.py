@@ -23,7 +23,7 @@ import io
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -96,7 +96,7 @@ def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
     for i, line in enumerate(lines):
         text = line.strip()
         if text.startswith('"#'):  # as spreadsheets write it
-            text = ",".join(_cells(text, max(SIGNS, key=text.count)) or [])
+            text = ",".join(_cells(text, separator(text)) or [])
         text = text.rstrip(BLANK)
         if not text or (not i and text.lower().startswith("sep=")):  # spreadsheets state the separator
             continue
@@ -183,7 +183,7 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
                     codes = map(index[role].__getitem__, map(str.strip, cells[j]))
                     parts[role].append(np.fromiter(codes, np.int64, len(cells[j])))
                 else:
-                    numbers, decimal = _floats(cells[j], sign, decimal)
+                    numbers, decimal = floats(cells[j], sign, decimal)
                     parts[role].append(numbers)
     except (ValueError, csv.Error):
         raise _fault(filled, body, header, place, sign) from None
@@ -202,12 +202,17 @@ def _header(line: str, number: int) -> tuple[str, list[str]]:
     """The sign that separates the columns, and their names."""
     if not is_one_line(line.replace("\t", " ")):
         raise FileFormatError(f"line {number}: {EXPECTED}, got control characters", line=number)
-    sign = max(SIGNS, key=line.count)
+    sign = separator(line)
     cells = _cells(line, sign)
     if cells is None or all(map(_is_number, cells)):
         got = "an open quote" if cells is None else "numbers"
         raise FileFormatError(f"line {number}: {EXPECTED}, got {got}", line=number)
     return sign, cells
+
+
+def separator(line: str) -> str:
+    """The sign that separates the columns of a header: a comma, a semicolon or a tab."""
+    return max(SIGNS, key=line.count)
 
 
 def _cells(line: str, sign: str) -> list[str] | None:
@@ -233,7 +238,7 @@ def _columns(lines: list[str], sign: str, width: int) -> list[list[str]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _floats(cells: list[str], sign: str, decimal: str | None) -> tuple[FloatArray, str | None]:
+def floats(cells: Sequence[str], sign: str, decimal: str | None) -> tuple[FloatArray, str | None]:
     """Numbers of a column and the decimal sign; ValueError if a cell is not a number or signs are mixed."""
     style = "." if any("." in cell for cell in cells) else None
     try:

@@ -37,6 +37,13 @@ def check_size(size: int, limit: int, what: str) -> None:
 
 def read_regular(path: str | Path, limit: int) -> bytes:
     """Content of a regular file; OSError says what else `path` is, SizeError if it is too large."""
+    check_size(regular_size(path), limit, "the file")
+    with Path(path).open("rb") as file:
+        return file.read(limit + 1)
+
+
+def regular_size(path: str | Path) -> int:
+    """Bytes of a regular file; OSError says what else `path` is."""
     place = Path(path)
     try:
         found = place.stat()
@@ -54,9 +61,7 @@ def read_regular(path: str | Path, limit: int) -> bytes:
         raise IsADirectoryError(f"{place} is a folder; give the name of a file")
     if not stat.S_ISREG(found.st_mode):
         raise OSError(f"{place} is not a regular file but a pipe, socket or device; copy its content to a file")
-    check_size(found.st_size, limit, "the file")
-    with place.open("rb") as file:
-        return file.read(limit + 1)
+    return found.st_size
 
 
 def gunzip(content: bytes, limit: int) -> bytes:
