@@ -50,7 +50,6 @@ MODELS = [
     ("complex numbers", lambda: MDP(P + 0j, R, horizon=2), TypeError, "transitions must be an array of numbers"),
     ("rewards of another shape", lambda: MDP(P, np.zeros((3, 2)), horizon=2), ValueError, "rewards must have shape (2, 2), (2, 2, 2), or one of these with a trailing successor axis, got (3, 2)"),
     ("rewards that could mean two things", lambda: MDP(P, np.zeros((2, 2, 2)), horizon=2), ValueError, "rewards must have an unambiguous shape, got (2, 2, 2), which may mean (H,S,A) or (S,A,S)"),
-    ("rewards that could mean two things at every stage", lambda: MDP(np.stack([P, P]), np.zeros((2, 2, 2))), ValueError, "rewards must have an unambiguous shape, got (2, 2, 2), which may mean (H,S,A) or (S,A,S)"),
     ("support of a list", lambda: MDP([(0, 0, 0, 1.0, 0.0)], horizon=2, support=LOOP > 0), ValueError, "support must not be given with a list of transitions, got array([[[ True]]])"),
     ("no horizon", lambda: MDP(P, R), ValueError, "horizon must be given for transitions without stages, got None"),
     ("horizon 0", lambda: MDP(P, R, horizon=0), ValueError, "horizon must be a whole number at least 1, got 0"),

@@ -34,8 +34,6 @@ def whole_rewards(rng):
     R = rng.integers(low, low + 4, (K, S, A, S) if rng.random() < 0.5 else (K, S, A)).astype(float)
     if K == 1:
         P, R, available = P[0], R[0], available[0]
-    elif R.shape == (S, A, S):  # could mean two things
-        R = np.repeat(R[..., None], S, axis=3)
     return MDP(P, R, start=int(rng.integers(S)), horizon=H, available=available)
 
 

@@ -130,7 +130,7 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
         successor=(flat % S).astype(np.int32),
         probability=P.reshape(-1)[flat],
     )
-    _attach_rewards(table, rewards, H)
+    _attach_rewards(table, rewards, H, four_dimensional=np.ndim(transitions) == 4)
     return table, H
 
 
@@ -194,7 +194,7 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
         table.reward = np.stack([np.asarray(reward).ravel() for reward in found])
         _rewards_by_row(table)
     else:
-        _attach_rewards(table, rewards, H)
+        _attach_rewards(table, rewards, H, four_dimensional=per_stage)
     return table, H
 
 
@@ -299,12 +299,12 @@ def from_columns(
     return table, H
 
 
-def _attach_rewards(table: Table, rewards: Any, H: int) -> None:
+def _attach_rewards(table: Table, rewards: Any, H: int, *, four_dimensional: bool) -> None:
     R = _numbers(rewards, "rewards")
     S, A, K = table.S, table.A, table.K
     by_row = {(S, A): 1, (H, S, A): H}
     by_outcome = {(S, A, S): 1, (H, S, A, S): H}
-    if R.shape in by_row and R.shape in by_outcome and S > 1:
+    if R.shape in by_row and R.shape in by_outcome and not four_dimensional and S > 1:
         got = f"{R.shape}, which may mean (H,S,A) or (S,A,S)"
         raise ModelError(
             f"rewards must have an unambiguous shape, got {got}; give them as (S,A) or (H,S,A,S)", name="rewards"

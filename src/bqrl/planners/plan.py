@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 TIED = "a probability equals the level up to rounding"  # the note on every plan that is not certain
-LEVEL_SLACK = (
-    1e-9  # rounding may move levels this close to the interval [tau - beta, tau] into it; no buffer is smaller
-)
+LEVEL_SLACK = 1e-9  # rounding may move levels this close to [tau - beta, tau] into it; no buffer is smaller
 GAP_TOL = 1e-9  # objective values this close, relative to the size of the returns, are equal
 
 

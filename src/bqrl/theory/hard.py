@@ -49,7 +49,7 @@ def hard_instance(tau: float, rho: float, A: int = 2, H: int = 2, best: int = 0)
     P[:, 0, :, 0] = P[:, 1, :, 1] = 1.0
     stay = np.where(np.arange(A) == best, tau - rho, tau + rho)
     P[0, 0, :, 0], P[0, 0, :, 1] = stay, 1.0 - stay
-    rewards = np.zeros(P.shape)
+    rewards = np.zeros((H, 2, A))
     rewards[1:, 1] = 1.0
     return MDP(P, rewards, start=0, state_names=["low", "high"])
 
