@@ -251,7 +251,7 @@ def test_without_altair_only_the_charts_are_missing(cli, tiny, tmp_path, monkeyp
     assert one_line(err)
     assert 'pip install "bqrl[plots]"' in err
     assert not [name for name in os.listdir(tmp_path / "out") if name.endswith((".png", ".vl.json"))]
-    report = f"`bqrl report {tmp_path / 'out'}` makes a page of it"
+    report = f"`bqrl report {tmp_path / 'out'}` creates a page from it"
     assert f"; {report}.\n" in cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out")[1]
     monkeypatch.setitem(sys.modules, "jinja2", None)
     said = cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out")[1]
