@@ -153,3 +153,11 @@ def test_what_was_found_is_said_once_and_the_charts_show_it(found, document):
     promises, gaps = (" ".join(one.to_dict()["title"]["text"]) for one in learning_charts(found, document).values())
     assert promises == "What the current policies promise"
     assert gaps == "What learning costs: the gap to the exact optimum, summed over the episodes"
+
+
+def test_equal_runs_deviate_by_exactly_zero():
+    mdp = bqrl.MDP([(0, 0, 0, 1.0, 5.9)], horizon=1)  # three times 5.9 has a sum that rounds
+    experiment = bqrl.compare(mdp, ["sarsa"], tau=0.3, episodes=2, seeds=3, workers=1)
+    sizes = {"states": 1, "actions": 1, "horizon": 1, "start": "0", "discount": 1.0}
+    (learner,) = learning_document(Learned(experiment=experiment, words=WORDS, model=sizes))["learners"]
+    assert set(learner["std"].values()) == {0.0}

@@ -107,7 +107,7 @@ def learning_document(found: Learned) -> dict[str, Any]:
             "params": dict(one.params),
             "runs": runs,
             "mean": {key: float(values.mean()) for key, values in columns.items()},
-            "std": {key: float(values.std(ddof=1)) if len(runs) > 1 else None for key, values in columns.items()},
+            "std": {key: float((x - x[0]).std(ddof=1)) if len(runs) > 1 else None for key, x in columns.items()},
         })  # fmt: skip
     document: dict[str, Any] = {
         "format": f"bqrl {'learn' if found.alone else 'compare'} 2",
