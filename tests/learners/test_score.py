@@ -191,3 +191,18 @@ def test_returns_that_nearly_coincide_are_scored_at_their_own_point(tiny, discou
         for tau in (0.05, 0.3, 0.5, 0.9):
             assert scored.quantile(tau) == pytest.approx(law.quantile(tau), abs=1e-6 + scorer.error)
         assert scored.mean() == pytest.approx(law.mean(), abs=1e-6 + scorer.error)
+
+
+def test_a_custom_policy_that_changes_in_place_is_scored_again():
+    class Switch(bqrl.Policy):
+        played = 0
+
+        def act(self, h, s, memory=None):
+            return self.played
+
+    mdp = MDP([(0, 0, 0, 1.0, 0.0), (0, 1, 0, 1.0, 3.0)], horizon=1)
+    policy, scorer = Switch(), Scorer(mdp)
+    laws = []
+    for policy.played in (0, 1):
+        laws.append(bqrl.Law(scorer.points, scorer.law(policy)).quantile(0.5))
+    assert laws == [0.0, 3.0]

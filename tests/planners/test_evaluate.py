@@ -10,7 +10,9 @@ import bqrl
 from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, evaluate, simulate, solve
 from bqrl.errors import ArgumentTypeError, SizeError
 from bqrl.mdp.find_grid import grid, lattice, return_set, rounded
-from bqrl.planners.evaluate import _law_on
+from bqrl.mdp.unroll import reached_pairs
+from bqrl.planners.evaluate import Limits, _law_on, law_bracket
+from bqrl.planners.follow import play_shares
 from bqrl.planners.target import guarantee_curve
 
 
@@ -293,3 +295,38 @@ def test_a_simulation_beyond_all_memory_is_refused_before_it_begins():
     with pytest.raises(SizeError, match=r"got 4\.0e\+14 for 10000000000000 episodes; simulate fewer") as caught:
         simulate(mdp, [0], episodes=10**13)
     assert (caught.value.name, caught.value.needed) == ("episodes", 8 * 10**13 * 5)
+
+
+def far_state(horizon=8):
+    """Three states that lead into each other, and a fourth with other rewards that leads into them and is not reached."""
+    rng = np.random.default_rng(0)
+    P, R = np.zeros((4, 2, 4)), rng.random((4, 2, 4)) * np.pi
+    P[:, :, :3], R[3] = rng.dirichlet(np.ones(3), (4, 2)), -50.0 * rng.random((2, 4))
+    return bqrl.MDP(P, R, horizon=horizon, start=0)
+
+
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+def test_a_policy_on_a_rounded_grid_is_bracketed_from_another_start(discount):
+    mdp = far_state().replace(discount=discount)
+    policy, other = solve(mdp, 0.3, points=3000).policy, mdp.replace(start=3)
+    low, high = law_bracket(other, policy, Limits(max_atoms=1))
+    exact, none = law_bracket(other, policy, Limits(max_atoms=10**6))
+    assert none is None
+    for tau in (0.1, 0.3, 0.5, 0.9):
+        assert low.quantile(tau) - 1e-9 <= exact.quantile(tau) <= high.quantile(tau) + 1e-9
+    assert high.mean() - low.mean() < 0.5
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_occupancies_from_another_start_count_its_rewards(seed):
+    rng = np.random.default_rng(seed)
+    P, R = np.zeros((3, 2, 3)), rng.integers(0, 3, (3, 2, 3)).astype(float)
+    P[:, :, :2], R[2] = rng.dirichlet(np.ones(2), (3, 2)), -9.0
+    mdp = bqrl.MDP(P, R, horizon=4, start=0)
+    policy, other = solve(mdp, 0.4).policy, mdp.replace(start=2)
+    shares = play_shares(other, policy)
+    played = np.zeros_like(shares)
+    pairs = zip(range(other.H), reached_pairs(policy, other), strict=False)
+    for h, found in pairs:
+        np.add.at(played[h], (found.state, found.action), found.probability)
+    np.testing.assert_allclose(shares, played, atol=1e-12)

@@ -107,7 +107,7 @@ def test_a_bracketed_optimum_is_said_in_tables_and_charts(found, document):
     }
     wide = replace(found, experiment=replace(found.experiment, records=records, _cumulative={}))
     document = learning_document(wide)
-    said = "The proven lower value of the optimum is at most 0.01 EUR below it."
+    said = "The proven lower value of the optimum is at most 0.01 EUR below the optimum."
     assert document["best"]["error"] == 0.01
     assert document["meaning"].endswith(said)
     assert "exact optimum" not in document["meaning"]

@@ -250,7 +250,7 @@ def test_an_order_carries_the_unit_of_the_problem():
 
 
 PROVEN = "the proven lower value of the optimum"
-BRACKET = "The proven lower value of the optimum is at most 0.0187 EUR below it."
+BRACKET = "The proven lower value of the optimum is at most 0.0187 EUR below the optimum."
 
 
 def test_a_bracketed_optimum_is_called_a_proven_lower_value():

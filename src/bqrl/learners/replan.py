@@ -68,7 +68,8 @@ class Replanner:
     the bound. How close to each other they have to be before the search over widths ends is a choice:
 
     - Without a ball, the bound exceeds that of `solve`, or the value of a policy found, by at most `tolerance`, relative to the
-      range of the returns. With tolerance 0, value and bound are those of `solve`.
+      range of the returns. With tolerance 0, value and bound are those of `solve`. On a rounded grid, a search of many
+      sweeps accepts the error of the grid.
     - Over a ball, the bound is the lowest over all lattice widths.
     """
 

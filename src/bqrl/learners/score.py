@@ -20,7 +20,7 @@ from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.find_grid import grid, rounded
 from bqrl.mdp.grid import NOISE, Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
+from bqrl.mdp.policy import STORED, MarkovPolicy, MixturePolicy, Policy, TargetPolicy
 from bqrl.planners.evaluate import evaluate, simulate
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower
@@ -103,9 +103,9 @@ class Scorer:
         self._last: tuple[Any, FloatArray] | None = None
 
     def law(self, policy: Policy) -> FloatArray:
-        """Return the mass of every point under the policy; an unchanged policy is not scored again."""
+        """Return the mass of every point under the policy; an unchanged policy of the library is not scored again."""
         key = policy.actions.tobytes() if isinstance(policy, MarkovPolicy) else policy
-        if self._last is None or self._last[0] != key:
+        if self._last is None or self._last[0] != key or type(policy) not in STORED:  # a custom one may have changed
             self._last = key, self._law(policy)
         return self._last[1]
 

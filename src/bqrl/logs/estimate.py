@@ -254,7 +254,7 @@ class Estimate(StoredEstimate, Charted):
         str or None
             A promise is useful if it exceeds the lowest possible return.
         """
-        tau, _ = check_levels(tau)
+        tau, beta = check_levels(tau, beta)
         if not self.trivial(self.solve(tau, beta).value):
             return None
         if self.start_error() >= tau:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -124,34 +125,50 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     """Return a uniform grid of about `points` points at stage 0 on which each discounted reward is rounded down (or up)."""
     if points < 2:
         raise wrong("points", points, "be at least 2", points)
-    factor = np.array([mdp.discount**h for h in range(mdp.H)])  # exactly the factors that `Rounded.reduced` uses
-    reward = mdp.reward
-    flat_stages = not mdp.stationary  # then the outcomes of stage h are a slice of one flat row
-    if flat_stages:
-        per_stage = np.diff(mdp.row_start[:: mdp.S * mdp.A])
-        reward = reward * np.repeat(factor, per_stage)[None, :]
-    elif len(reward) > 1 or mdp.discount < 1.0:
-        reward = reward * factor[:, None]
-    reward = _collected(mdp, reward)
+    reward = _discounted(mdp, every_stage=False)
     floor_of = np.array([part.min() for part in _stage_slices(mdp, reward)])
-    base = (
-        np.repeat(floor_of, per_stage)[None, :]
-        if flat_stages
-        else (floor_of if len(reward) > 1 else floor_of[:1])[:, None]
-    )
-    above = reward - base
-    step = max(_spread(mdp, above), _noise(distinct_rewards(mdp))) / points
-    units = whole_steps(reward, base, step, up=up).astype(np.int64)
-    moved = np.abs(above - units * step)
-    if flat_stages:
-        worst = np.maximum.reduceat(moved[0], mdp.row_start[:: mdp.S * mdp.A][:-1])
-    else:
-        worst = moved.max(axis=1) if len(moved) > 1 else np.full(mdp.H, moved.max())
+    step = max(_spread(mdp, reward - _by_outcome(mdp, floor_of, len(reward))), _noise(distinct_rewards(mdp))) / points
+    units, bound = _rounded_units(mdp, reward, floor_of, step, up=up)
     lowest, size = _extent(mdp, units)
     return Rounded(
         H=mdp.H, size=size, units=read_only(units), discount=mdp.discount, width=step, lowest=lowest,
-        offset=read_only(np.r_[np.cumsum(floor_of[::-1])[::-1], 0.0]), base=read_only(floor_of), bound=float(worst.sum()), up=up,
+        offset=read_only(np.r_[np.cumsum(floor_of[::-1])[::-1], 0.0]), base=read_only(floor_of), bound=bound, up=up,
     )  # fmt: skip
+
+
+def refitted(columns: Rounded, mdp: MDP) -> Rounded:
+    """Return the grid with the units of this problem's rewards, which may be collected in other states than when it was made."""
+    reward = _discounted(mdp, every_stage=bool(np.ptp(columns.base)))
+    units, bound = _rounded_units(mdp, reward, columns.base, columns.width, up=columns.up)
+    return replace(columns, units=read_only(units), bound=bound)
+
+
+def _discounted(mdp: MDP, *, every_stage: bool) -> FloatArray:
+    """Return the discounted rewards that can be collected, one row per stage if they differ by stage or if asked for."""
+    factor = np.array([mdp.discount**h for h in range(mdp.H)])  # exactly the factors that `Rounded.reduced` uses
+    reward = mdp.reward
+    if not mdp.stationary:  # the outcomes of stage h are a slice of one flat row
+        reward = reward * np.repeat(factor, np.diff(mdp.row_start[:: mdp.S * mdp.A]))[None, :]
+    elif len(reward) > 1 or mdp.discount < 1.0 or every_stage:
+        reward = reward * factor[:, None]
+    return _collected(mdp, reward)
+
+
+def _by_outcome(mdp: MDP, per_stage: FloatArray, rows: int) -> FloatArray:
+    """Return numbers of the stages in the shape of rewards with so many rows."""
+    if not mdp.stationary:
+        return np.repeat(per_stage, np.diff(mdp.row_start[:: mdp.S * mdp.A]))[None, :]
+    return (per_stage if rows > 1 else per_stage[:1])[:, None]
+
+
+def _rounded_units(
+    mdp: MDP, reward: FloatArray, floor_of: FloatArray, step: float, *, up: bool
+) -> tuple[IntArray, float]:
+    """Return the rewards in steps above the floors of their stages, and how far rounding may move a return."""
+    base = _by_outcome(mdp, floor_of, len(reward))
+    units = whole_steps(reward, base, step, up=up).astype(np.int64)
+    moved = np.abs(reward - base - units * step)
+    return units, float(sum(part.max() for part in _stage_slices(mdp, moved)))
 
 
 def reward_step(rewards: FloatArray) -> tuple[Fraction | float, Fraction] | None:

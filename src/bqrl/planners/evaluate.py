@@ -31,7 +31,7 @@ from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Law, size_of
 from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.derived import per_model
-from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, distinct_rewards, grid, rounded
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, distinct_rewards, grid, refitted, rounded
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
@@ -142,8 +142,9 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
             raise PolicyError(
                 "a policy on a rounded grid fits only the problem it was planned for; plan on this problem"
             )
-        law, error = _law_on(mdp, policy, policy.grid), policy.grid.error
-        return (law.shift(-error), law) if policy.grid.up else (law, law.shift(error))
+        columns = refitted(policy.grid, mdp)
+        law = _law_on(mdp, policy, columns)
+        return (law.shift(-columns.error), law) if columns.up else (law, law.shift(columns.error))
     if isinstance(policy, MarkovPolicy):
         low, high = (_law_on(mdp, policy, rounded(mdp, limits.points, up=up)) for up in (False, True))
         return low, high

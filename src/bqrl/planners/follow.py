@@ -20,8 +20,8 @@ from bqrl.kernels.layout import Dynamics, Moves, Rows, Tables
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
-from bqrl.mdp.find_grid import grid
-from bqrl.mdp.grid import Grid, Lattice
+from bqrl.mdp.find_grid import grid, refitted
+from bqrl.mdp.grid import Grid, Lattice, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.sums import SumRange, Sums, sums_of
@@ -195,8 +195,7 @@ def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
 
 def target_masses(mdp: MDP, policy: TargetPolicy) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     """Yield each stage, the possible sums of rewards before it, and the probability (S, sums) of each state and sum."""
-    columns = policy.grid
-    if columns.exact and not columns.units.size:  # a saved policy does not hold the rewards of its problem
-        columns = grid(mdp) or columns
+    columns = policy.grid  # its rewards are those of the problem that it was planned for
+    columns = refitted(columns, mdp) if isinstance(columns, Rounded) else grid(mdp) or columns
     for h, (values, mass) in zip(range(mdp.H), stage_masses(mdp, policy, columns), strict=False):
         yield h, values, mass

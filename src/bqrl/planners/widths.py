@@ -271,7 +271,13 @@ class WidthSearch:
         widths = list(self.sweeps)
         if len(widths) > PATIENCE:  # F is convex in the width: the others hardly matter, and each costs a law
             best = self._best(column)
-            widths = sorted(widths, key=lambda d: abs(d - best))[:NEAREST]
+            lowest, place = self._lowest_at(sorted(widths, key=lambda d: abs(d - best))[:NEAREST], column, enough)
+            if place is None or all(abs(place - d) >= 1e-9 for d in self.bounds):
+                return lowest, place
+        return self._lowest_at(widths, column, enough)
+
+    def _lowest_at(self, widths: list[float], column: int, enough: float) -> tuple[float, float | None]:
+        """Return the same for the policies found at the given widths."""
         lines = np.array([self.line(self._attained(d, column), column) for d in widths])
         envelope = lines.max(axis=0)
         i = int(envelope.argmin())

@@ -71,7 +71,7 @@ class Words:
     def bracket(self, error: float, score_error: float = 0.0) -> str:
         """How far the optimum, and the quantiles of policies if that is more, may lie above what is stated; "" if exact."""
         most, more = (self.amount(number(1.005 * x, 3)) for x in (error, score_error))
-        said = f"The {PROVEN} is at most {most} below it." if error else ""
+        said = f"The {PROVEN} is at most {most} below the optimum." if error else ""
         if score_error == math.inf:
             said += " Quantiles of some policies are estimated from simulated episodes."
         elif score_error > error:

@@ -62,7 +62,7 @@ class Problem:
         self.__dict__.update(state)
         if self.registered is not None:
             gymnasium.registry.setdefault(self.registered.id, self.registered)
-        if self.identity:
+        if self.identity and isinstance(self.model, MDP):  # an environment has a state of its own
             self.__dict__["model"] = _received.setdefault(self.identity, self.model)
 
     def __str__(self) -> str:
