@@ -75,3 +75,12 @@ def test_over_a_ball_the_law_of_the_best_kernel_attains_its_sweep_and_stays_belo
             assert np.all(line <= every[: column + 1, column] + 1e-9)
             if d <= column:
                 assert line[int(d)] == pytest.approx(every[int(d), column], abs=1e-9)
+
+
+def test_a_long_search_ends_where_all_widths_agree():
+    """The widths nearest to the best one lie on one side of it here."""
+    stay = np.array([[0.384, 0.782], [0.012, 0.202]])
+    mdp = bqrl.MDP(np.stack([stay, 1.0 - stay], axis=2), [[52.0, 33.0], [33.0, 15.0]], horizon=6)
+    plan = bqrl.solve(mdp, 0.832, 0.575, randomized=True)
+    assert plan.details["sweeps"] > 20
+    assert plan.value == pytest.approx(plan.upper, rel=1e-12)
