@@ -137,7 +137,7 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
 
 
 def refitted(columns: Rounded, mdp: MDP) -> Rounded:
-    """Return the grid with the units of this problem's rewards, which may be collected in other states than when it was made."""
+    """Return the grid with the units of this problem, in which other states may be reachable than in the one it was made for."""
     reward = _discounted(mdp, every_stage=bool(np.ptp(columns.base)))
     units, bound = _rounded_units(mdp, reward, columns.base, columns.width, up=columns.up)
     return replace(columns, units=read_only(units), bound=bound)
@@ -155,7 +155,7 @@ def _discounted(mdp: MDP, *, every_stage: bool) -> FloatArray:
 
 
 def _by_outcome(mdp: MDP, per_stage: FloatArray, rows: int) -> FloatArray:
-    """Return numbers of the stages in the shape of rewards with so many rows."""
+    """Return one number per stage in a shape that broadcasts with rewards of so many rows."""
     if not mdp.stationary:
         return np.repeat(per_stage, np.diff(mdp.row_start[:: mdp.S * mdp.A]))[None, :]
     return (per_stage if rows > 1 else per_stage[:1])[:, None]

@@ -77,9 +77,8 @@ class LocalWorkers(Workers):
         self.size = cores if size is None else whole(size, "workers", 1)
         self.capacity = 2 * self.size  # the processes proceed while the caller stores results
         self._threads = ThreadPoolExecutor(self.size, initializer=_block_interrupts)
-        self._pools: dict[
-            tuple[int, bool], tuple[ProcessPoolExecutor, Any]
-        ] = {}  # by thread and `_main`, with counters
+        # By thread and `_main`: the pool of one process, and the counter of that process.
+        self._pools: dict[tuple[int, bool], tuple[ProcessPoolExecutor, Any]] = {}
         self._main = False  # whether some call refers to the main script
         self._notes: list[str] = []
         self._deaths_in_a_row = 0  # since the last result
