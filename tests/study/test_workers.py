@@ -98,6 +98,29 @@ def test_an_error_belongs_to_its_call(workers):
     assert workers.notes() == []
 
 
+OWN = """
+from bqrl.study.workers import LocalWorkers
+
+class Mine(Exception):
+    pass
+
+def call(fails):
+    if fails:
+        raise Mine("odd")
+    return Mine
+
+workers = LocalWorkers(1)
+error = workers.submit(call, True).exception()
+print(workers.submit(call, False).result() is type(error) is Mine, error, "in call" in error.__notes__[0])
+workers.close()
+"""
+
+
+def test_classes_of_the_main_script_come_back_as_they_are():
+    found = subprocess.run([sys.executable, "-"], input=OWN, capture_output=True, text=True, check=False)
+    assert (found.stdout, found.stderr) == ("True odd True\n", "")
+
+
 def test_processes_have_one_thread_and_ignore_ctrl_c(workers, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     before = dict(os.environ)

@@ -5,15 +5,13 @@ The noise of a run depends on its seed and not on the learner, so learners meet 
 
 from __future__ import annotations
 
-import os
-import pickle
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 
 from bqrl.checks import number, shown, whole
@@ -57,8 +55,7 @@ def compare(
         The number of seeds, counted from 0, or the seeds themselves. The command line counts from --seed, which is 42:
         `bqrl compare` runs what `seeds=range(42, 62)` runs here.
     workers
-        Processes. With 1 everything runs in this process, which objects that cannot be sent to another one require. A script
-        with learners of its own must call this under `if __name__ == "__main__":` unless workers is 1.
+        Processes. With 1 everything runs in this process, which objects that cannot be sent to another one require.
     delta
         Error probability of confidence radii.
     horizon
@@ -121,9 +118,7 @@ def _check(label: str, run: RunSpec, workers: Workers) -> None:
         rule = "folder requires learners by name, plain parameters, and a model or registered environment"
         raise ArgumentError(f"{rule}, got {label}; leave folder out", name="folder")
     try:
-        sent = pickle.dumps(run if isinstance(workers, LocalWorkers) else None)
-        if b"__main__" in sent and not os.path.isfile(getattr(sys.modules["__main__"], "__file__", "")):
-            raise TypeError("it is defined in a notebook or an interactive session")
+        cloudpickle.dumps(run if isinstance(workers, LocalWorkers) else None)
     except Exception as error:  # pickling calls code of the user
         reason = " ".join(str(error).split())[:120]
         text = f"{label} cannot be sent to another process ({reason}); use workers=1"

@@ -1,8 +1,8 @@
 """Workers carry out calls; `submit` returns a future, as the executors of `concurrent.futures` do.
 
 `Workers` calls in this process. `LocalWorkers` are spawned processes with one compute thread each, every one in a pool of its
-own: if a process dies, only its current call is repeated. A call at which three processes died has failed. A process imports the
-main script only if a call refers to it, so that other scripts need no guard `if __name__ == '__main__':`.
+own: if a process dies, only its current call is repeated. A call at which three processes died has failed. Calls and results are
+sent by cloudpickle, with the code of what the main script or a notebook defines: processes never import the main script.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import pickle
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+
+import cloudpickle
 
 from bqrl.checks import whole
 
@@ -27,7 +30,6 @@ ONE_THREAD = (
 )  # fmt: skip
 MAX_DEATHS = 3  # of processes at the same call before it counts as failed
 MAX_DEATHS_IN_A_ROW = 9  # without any result before the whole work is given up
-WAITING = -1  # what a process counts until it has started
 
 PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfinished run of this process
 
@@ -71,15 +73,11 @@ class LocalWorkers(Workers):
     _starting = threading.Lock()  # of all workers, because a start changes the environment for a moment
 
     def __init__(self, size: int | None = None) -> None:
-        if getattr(multiprocessing.current_process(), "_inheriting", False):
-            os._exit(1)  # a worker process that imports a script without a guard; the parent says so
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.size = cores if size is None else whole(size, "workers", 1)
         self.capacity = 2 * self.size  # the processes proceed while the caller stores results
         self._threads = ThreadPoolExecutor(self.size, initializer=_block_interrupts)
-        # By thread and `_main`: the pool of one process, and the counter of that process.
-        self._pools: dict[tuple[int, bool], tuple[ProcessPoolExecutor, Any]] = {}
-        self._main = False  # whether some call refers to the main script
+        self._pools: dict[int, tuple[ProcessPoolExecutor, Any]] = {}  # by thread: one process, and its counter
         self._notes: list[str] = []
         self._deaths_in_a_row = 0  # since the last result
         self._closed = False
@@ -90,46 +88,39 @@ class LocalWorkers(Workers):
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Carry out a call in the process of this thread, and again in a new one if that dies."""
-        sent = pickle.dumps((function, arguments))
-        if b"__main__" in sent:
-            self._main = True
+        sent = cloudpickle.dumps((function, arguments))
         for attempt in range(MAX_DEATHS):
             if attempt:
                 self._notes.append("a worker process died; its run is repeated")
-            pool, count = self._pool()
             try:
-                call = pool.submit(_carry_out, sent)
-                error = call.exception()
-            except BrokenExecutor as broken:  # it died before the call
-                error = broken
-            if not isinstance(error, BrokenExecutor):
-                self._deaths_in_a_row = 0
-                return call.result()
-            self._pools.pop((threading.get_ident(), self._main), None)
-            self._deaths_in_a_row += 1
-            unguarded = self._main and count.value == WAITING
-            if unguarded:
-                must = "must start its work under `if __name__ == '__main__':`"
-                self.lost = f"a worker process died as it imported the script, which {must}"
-            if unguarded or self._deaths_in_a_row > MAX_DEATHS_IN_A_ROW:
+                result, error = pickle.loads(self._process().submit(_carry_out, sent).result())
+            except BrokenExecutor:
+                self._pools.pop(threading.get_ident(), None)
+                self._deaths_in_a_row += 1
+                if self._deaths_in_a_row > MAX_DEATHS_IN_A_ROW:
+                    raise
+                continue
+            self._deaths_in_a_row = 0
+            if error is not None:
                 raise error
+            return result
         raise ChildProcessError(f"its worker process died {MAX_DEATHS} times")
 
-    def _pool(self) -> tuple[ProcessPoolExecutor, Any]:
-        """The process of this thread and its counter; it is started if there is none."""
+    def _process(self) -> ProcessPoolExecutor:
+        """The process of this thread; it is started if there is none."""
         with self._starting:
             if self._closed:
                 raise CancelledError
-            key = threading.get_ident(), self._main
+            key = threading.get_ident()
             if key not in self._pools:
                 context = multiprocessing.get_context("spawn")
-                count = context.RawValue("q", WAITING)  # one process writes it
+                count = context.RawValue("q", 0)  # one process writes it
                 self._pools[key] = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(count,)), count
-                hidden = () if self._main else ("__file__", "__spec__")  # by which a process finds the main script
                 environment, main = os.environ, vars(sys.modules["__main__"])
-                with _changed(environment, dict.fromkeys(ONE_THREAD, "1")), _changed(main, dict.fromkeys(hidden)):
+                hidden = dict.fromkeys(("__file__", "__spec__"))  # by which a process finds the main script
+                with _changed(environment, dict.fromkeys(ONE_THREAD, "1")), _changed(main, hidden):
                     self._pools[key][0].submit(int)  # starts the process, which inherits the environment
-            return self._pools[key]
+            return self._pools[key][0]
 
     def notes(self) -> list[str]:
         """Processes that died since the last call."""
@@ -138,7 +129,7 @@ class LocalWorkers(Workers):
 
     def played(self) -> int:
         """Episodes that the processes have counted."""
-        return sum(max(0, int(count.value)) for _, count in list(self._pools.values()))
+        return sum(int(count.value) for _, count in list(self._pools.values()))
 
     def close(self) -> None:
         """Kill the processes. Results travel through the parent, so nothing is left half written."""
@@ -175,7 +166,7 @@ def _block_interrupts() -> None:
 
 def _begin(count: Any) -> None:
     """Start of a worker process: it ignores SIGINT and ends with its parent, even if that is killed."""
-    PLAYED.count, count.value, parent = count, 0, multiprocessing.parent_process()
+    PLAYED.count, parent = count, multiprocessing.parent_process()
     assert parent is not None
 
     def end_with_parent() -> None:
@@ -186,7 +177,14 @@ def _begin(count: Any) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _carry_out(sent: bytes) -> Any:
-    """Carry out a call in a worker process."""
+def _carry_out(sent: bytes) -> bytes:
+    """Carry out a call in a worker process: its result, or the error that it raised."""
     function, arguments = pickle.loads(sent)
-    return function(*arguments)
+    result = fault = None
+    try:
+        result = function(*arguments)
+    except Exception as error:
+        error.add_note(f"In a worker process:\n{traceback.format_exc()}")
+        fault = error
+    found: bytes = cloudpickle.dumps((result, fault))
+    return found
