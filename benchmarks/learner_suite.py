@@ -94,6 +94,7 @@ def profile(runs: list[dict[str, Any]], titles: list[str], folder: Path) -> None
     from bqrl.results.charts import altair, learner_colours, with_charts, with_title
     from bqrl.results.page import page
     from bqrl.results.result import Result, Table, add_files, write
+    from bqrl.study.scores import Contender
 
     rng, rows = np.random.default_rng(0), []
     for title in titles:
@@ -108,7 +109,10 @@ def profile(runs: list[dict[str, Any]], titles: list[str], folder: Path) -> None
 
     def charts() -> dict[str, Any]:
         alt = altair()
-        scale = alt.Scale(domain=titles, range=learner_colours(titles))
+        names_and_params = ((title, *LEARNERS[title]) for title in titles)
+        contenders = [Contender(label=title, learner=name, params=params) for title, name, params in names_and_params]
+        colours = learner_colours(contenders)
+        scale = alt.Scale(domain=titles, range=[colours[title] for title in titles])
         colour = alt.Color("learner:N", title=None, scale=scale, legend=alt.Legend(orient="top", columns=4))
         loss = "share of what random play loses"
         base = alt.Chart(alt.Data(values=rows)).encode(

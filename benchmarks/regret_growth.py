@@ -32,7 +32,7 @@ from _suite import ROWS
 import bqrl
 from bqrl.experiments.hard_family import growth_exponent
 from bqrl.results.charts import BROWN, GREY, Curve, altair, image, learner_colours, lines, with_title
-from bqrl.study.scores import band_name, bootstrap_band
+from bqrl.study.scores import Contender, band_name, bootstrap_band
 from bqrl.theory import hard_lower_bound
 
 FIRST, POINTS = 200, 25  # smallest T, and number of T
@@ -101,7 +101,8 @@ def panel(runs: list[dict[str, Any]], at: np.ndarray, problem: str, tau: float) 
             curves.append(Curve(label, x, y))
     exponent = ", ".join(f"{name} {a}" for name, a in zip(LEARNERS, exponents, strict=True))
     note = f"Band: {band_name(len(found))}. Exponents: {exponent}."
-    colours = [*learner_colours(list(LEARNERS.values())), GREY, BROWN][: len(curves)]
+    colours = learner_colours(Contender(label=label, learner=name) for name, label in LEARNERS.items())
+    colours |= {curve.label: colour for curve, colour in zip(curves[len(LEARNERS) :], (GREY, BROWN), strict=False)}
     log = {"x": {"type": "log"}, "y": {"type": "log"}}
     layers = lines(curves, "episodes T", "regret", scales=log, colours=colours).layers
     title = f"{problem[0].upper()}{problem[1:]}, τ = {tau:g}"

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bqrl
@@ -150,3 +151,20 @@ def test_examples_in_docstrings_print_what_they_say(path):
 def test_every_benchmark_imports():
     names = [path.stem for path in (ROOT / "benchmarks").glob("*.py")]
     in_fresh_python(f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import {', '.join(names)}")
+
+
+def test_the_benchmarks_of_learners_draw_their_runs(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    growth, suite = importlib.import_module("regret_growth"), importlib.import_module("learner_suite")
+    runs = [
+        {"problem": problem, "tau": tau, "learner": learner, "seed": seed, "seconds": 1.0, "regret": [1.0, 2.0 + seed]}
+        for problem, tau in growth.CHOSEN
+        for learner in growth.LEARNERS
+        for seed in (1, 2)
+    ]
+    assert len(growth.draw(runs, np.array([200, 2000])).to_dict()["concat"]) == 4
+    titles = list(suite.LEARNERS)
+    runs = [{"problem": "bandit", "tau": 0.5, "learner": title, "share": 0.3, "last": 0.2} for title in titles]
+    suite.profile(runs, titles, tmp_path)
+    assert all(title in (tmp_path / "shares.csv").read_text() for title in titles)
+    assert "What each learner loses on each row" in (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -458,6 +458,28 @@ def test_only_plan_and_observe_are_compulsory(tmp_path):
     assert not (tmp_path / "run.npz").exists()
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "error", "message"),
+    [
+        ("run.txt", ArgumentError, "checkpoint must end in .npz, got 'run.txt'"),
+        ("missing/run.npz", FileNotFoundError, "does not exist; create it first"),
+        ("", IsADirectoryError, "is a folder; give the name of a file"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_episode(checkpoint, error, message, tmp_path):
+    played = []
+    with pytest.raises(error, match=re.escape(message)):
+        learn(SMALL, episodes=5, seed=1, checkpoint=tmp_path / checkpoint, callback=lambda t, _: played.append(t))
+    assert not played
+
+
+def test_a_checkpoint_must_be_a_name_and_a_callback_a_function():
+    with pytest.raises(ArgumentTypeError, match=r"^checkpoint must be the name of an \.npz file, got 5$"):
+        learn(SMALL, episodes=5, checkpoint=5)
+    with pytest.raises(ArgumentTypeError, match=r"^callback must be a function of the episode and its numbers, got 5$"):
+        learn(SMALL, episodes=5, callback=5)
+
+
 def test_a_learner_that_cannot_be_checkpointed_is_refused_before_any_episode(tmp_path):
     played = []
     with pytest.raises(NotImplementedError, match="First has no state"):

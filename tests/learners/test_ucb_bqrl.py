@@ -97,10 +97,31 @@ def test_by_default_the_radius_falls_with_the_visits_of_its_row_and_returns_with
     assert ucb.half_radius()[0, row] == pytest.approx(small.half_radius()[0, row], rel=1e-4)
 
 
-def test_the_planners_of_the_paper_and_counts_per_stage_keep_the_constant_multiplier():
+def test_the_planners_of_the_paper_and_its_study_keep_the_constant_multiplier():
     assert learner(MODEL, planner="greedy").c_conf == learner(MODEL, planner="frontier").c_conf == 0.008
-    assert learner(MODEL, stationary=False).c_conf == 0.008
+    assert learner(MODEL, T=8000, stationary=False).c_conf == 0.008  # as in the study of the paper
     assert learner(MODEL).c_conf == "visits"
+
+
+def stages(arms, H):
+    """A bandit of H stages whose kernel is stored per stage; arm k pays 3 with probability arms[k] and 0 otherwise."""
+    kernel, reward = np.zeros((H, 2, len(arms), 2)), np.zeros((H, 2, len(arms), 2))
+    kernel[..., 1], kernel[..., 0], reward[..., 1] = arms, 1 - np.asarray(arms), 3.0
+    return MDP(kernel, reward)
+
+
+def test_counts_per_stage_explore_if_the_run_suffices_for_their_rows():
+    mdp = stages([0.4, 0.7], H=3)  # state 1 cannot occur at stage 1: 2 + 4 + 4 unknown probabilities
+    assert learner(mdp, T=333).c_conf == 0.008
+    assert learner(mdp, T=334).c_conf == "visits"
+    assert learner(mdp, T=334, planner="greedy").c_conf == 0.008
+
+
+def test_a_bandit_with_counts_per_stage_is_not_abandoned_after_one_unlucky_draw():
+    mdp = stages([1 / 3, 0.4, 0.4, 0.4, 0.4, 0.4, 0.62], H=3)
+    for seed in (900, 901, 902, 903):
+        gap = learn(mdp, "ucb-bqrl", 0.9, 1500, seed).gap()
+        assert np.mean(gap[-300:] > 0) < 0.1
 
 
 def test_an_arm_that_was_unlucky_at_first_is_tried_again():
@@ -175,6 +196,15 @@ def test_bad_parameters_get_one_line(params, message):
         learn(MODEL, "ucb-bqrl", 0.3, 5, 1, **params)
     assert message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("buffer", ["power:20", "power:400", lambda t: max(0.0, 0.3 - t / 10), 1e-12])
+def test_a_buffer_that_falls_below_the_smallest_possible_one_stays_there(buffer):
+    mdp = random_mdp(np.random.default_rng(3), plain=True, horizon=2)
+    for planner in ("frontier", "greedy", "target"):
+        record = learn(mdp, "ucb-bqrl", 0.3, 8, 1, planner=planner, buffer=buffer)
+        assert record.notes["beta"][-1] == 1e-9
+        assert np.all(np.diff(record.notes["beta"]) <= 0)
 
 
 def test_the_adaptive_buffer_never_grows_and_stays_above_what_the_counts_resolve():

@@ -117,3 +117,21 @@ def test_with_a_unit_pairs_differ_by_their_sums(mdp, discount):
     found = added(zip(last.state.tolist(), np.rint(last.total * 1e6), last.probability.tolist(), strict=True))
     expected = added((s, round(total * 1e6), p) for s, _, total, p in histories(mdp, policy)[-1])
     assert found == pytest.approx(expected)
+
+
+def test_memories_that_cannot_be_hashed_are_refused_in_one_line():
+    class Diary(bqrl.Policy):
+        H, S = 2, 1
+
+        def start(self):
+            return []
+
+        def act(self, h, s, memory):
+            return 0
+
+        def next(self, memory, h, s, action, reward, s_next):
+            return [*memory, reward]
+
+    mdp = bqrl.MDP([(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 2.0)], horizon=2)
+    with pytest.raises(PolicyError, match=r"^the memory of a policy must be hashable, got .*'list'; return a tuple$"):
+        bqrl.evaluate(mdp, Diary())

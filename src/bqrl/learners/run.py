@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
-from bqrl.checks import choice, flag, number, random_seed, shown, unknown_argument, whole, wrong_type
+from bqrl.checks import choice, flag, number, random_seed, shown, unknown_argument, whole, wrong, wrong_type
 from bqrl.errors import ArgumentTypeError, FileFormatError
 from bqrl.laws.rows import mean_rows, quantile_rows
 from bqrl.learners.callbacks import Callback
@@ -35,6 +35,7 @@ from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.learners.ucbvi import UCBVI
 from bqrl.mdp.arrays import damaged, require
 from bqrl.mdp.files import naming, read_arrays, write_arrays
+from bqrl.mdp.files.atomic import check_place
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy
 
@@ -106,6 +107,9 @@ def learn(
     >>> record = bqrl.learn("AssetSelling", "ucbvi", tau=0.1, episodes=20, seed=1)
     """
     every = whole(checkpoint_every, "checkpoint_every", 1)
+    if callback is not None and not callable(callback):
+        raise wrong_type("callback", callback, "be a function of the episode and its numbers")
+    _check_checkpoint(checkpoint)
     run = Run(
         problem, learner, tau, episodes, seed,
         horizon=horizon, start=start, delta=delta, events_observed=events_observed, **params,
@@ -319,6 +323,17 @@ class Run:
                 values.shape == (self.total,), f"note_{name}", f"have {self.total} entries", f"shape {values.shape}"
             )
         self._notes = notes
+
+
+def _check_checkpoint(path: Any) -> None:
+    """Raise an error, before any episode is played, unless checkpoints can be written to this path."""
+    if path is None:
+        return
+    if not isinstance(path, (str, Path)):
+        raise wrong_type("checkpoint", path, "be the name of an .npz file")
+    check_place(Path(path))
+    if Path(path).suffix.lower() != ".npz":
+        raise wrong("checkpoint", path, "end in .npz", repr(Path(path).name))
 
 
 def _without_exploration(behaviour: Policy | Randomised) -> Policy:

@@ -9,8 +9,8 @@ episodes where plans visit many rows. With the target planner and pooled counts 
     c = c_0 + (1 / sqrt(H) - c_0) / (1 + n / log(e + t)),      c_0 = 0.008.
 
 A row visited rarely has a radius of the size of its error (errors of H independent rows add up like sqrt(H)), and a row visited
-often has the small radius. Counts per stage have H times as many rows, and this rule then explores for hundreds of episodes, so
-their default is the constant c_0.
+often has the small radius. Counts per stage have H times as many rows, and a run may be too short to explore them all: with less
+than ENOUGH transitions per unknown probability their default is the constant c_0.
 
 The planner is a parameter: "target" bounds the whole ball and acts on the remaining need; "greedy" is the experiment of the
 paper (Algorithm 3 over six candidate kernels); "frontier" is EVI-BQ over the same candidates, for tiny problems.
@@ -38,12 +38,14 @@ from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.planners.confidence import candidate_kernels, constant_buffer, log_buffer, log_term, power_buffer, radius
 from bqrl.planners.frontier import plan_frontier
 from bqrl.planners.greedy import greedy_policies, optimistic_greedy
+from bqrl.planners.plan import LEVEL_SLACK
 from bqrl.planners.target import guarantee_curve
 
 WINDOWS = ("lower", "centred")
 CLEAR = 2.0  # both margins must exceed this many standard errors before the adaptive buffer narrows
 MULTIPLIERS = ("visits", "theory")
 SMALL = 0.008  # multiplier of the radius of rows visited often; chosen on asset selling
+ENOUGH = 100  # transitions per unknown probability, which estimate it with a standard error of at most 0.05
 RANDOM_CANDIDATES = 4  # beside the empirical kernel and the directed one: the paper's six
 
 
@@ -58,13 +60,14 @@ class UCBBQRL(Learner):
         "target", "greedy" or "frontier".
     c_conf
         Multiplier c of the radius: a number, "visits" (falls with the visits of the row, see above) or "theory" (the constant
-        of the paper). By default "visits" with the target planner if counts are pooled, else 0.008.
+        of the paper). By default "visits" with the target planner if counts are pooled or the run has at least 100 transitions
+        per unknown probability, else 0.008.
     window
         "lower" averages the quantiles over [tau - beta_t, tau], as in the paper; "centred" over [tau - b_t, tau + b_t] with
         b_t = 4 sqrt(tau (1 - tau) / (t + 1)), cut at 0 and 1.
     buffer
         beta_t of the lower window: "log" (tau / log(e + t), as in the paper), "adaptive", "point" (no buffer), "power:0.5", a
-        constant, or a function of the episode.
+        constant, or a function of the episode. A buffer that falls below 1e-9, the smallest that planners accept, stays there.
     stationary
         Pool the counts of all stages; by default if the problem stores one kernel for all stages.
     replan_factor
@@ -94,7 +97,7 @@ class UCBBQRL(Learner):
         self.replan_factor = number(replan_factor, "replan_factor", 1.0)
         self.counts = counts_of(task, stationary)
         if c_conf is None:
-            c_conf = "visits" if planner == "target" and self.counts.M == 1 else SMALL
+            c_conf = "visits" if planner == "target" and self._explorable() else SMALL
         if isinstance(c_conf, str) and c_conf not in MULTIPLIERS:
             raise wrong("c_conf", c_conf, "be 'visits', 'theory' or a number")
         self.c_conf = c_conf if isinstance(c_conf, str) else number(c_conf, "c_conf", 0.0)
@@ -159,6 +162,15 @@ class UCBBQRL(Learner):
             self._policy = policy_from_arrays(inner)
             self._notes = {name: float(v) for name, v in taken_from("planned_", state).items() if v.ndim == 0}
 
+    def _explorable(self) -> bool:
+        """Return whether the run is long enough to explore all rows: always if the counts of all stages are pooled."""
+        counts, task = self.counts, self.task
+        if counts.M == 1:
+            return True
+        met = task.require_model(self.name).reachable[:-1, :, None]
+        unknown = counts.units(counts.available & ~counts.known & met).sizes - 1
+        return bool(task.episodes * task.H >= ENOUGH * unknown.sum())
+
     def _grown(self) -> bool:
         if self.replan_factor == 1.0:
             return True
@@ -166,7 +178,9 @@ class UCBBQRL(Learner):
 
     def _next_beta(self) -> float:
         wanted, tau = number(self.schedule(self.t), f"the buffer of episode {self.t}"), self.task.tau
-        if not (0.0 < wanted <= tau * (1 + 1e-12) or (wanted == 0.0 and self.t == 0) or (wanted == self.beta == 0.0)):
+        if wanted == 0.0 and (self.t == 0 or self.beta == 0.0):
+            return 0.0
+        if not 0.0 <= wanted <= tau * (1 + 1e-12):
             raise ArgumentError(
                 f"the buffer of episode {self.t} must be in (0, tau] = (0, {tau:g}], got {wanted:g}",
                 name="buffer", value=wanted,
@@ -178,7 +192,7 @@ class UCBBQRL(Learner):
             )  # fmt: skip
         if self.adaptive and self.t > 0:
             wanted = min(wanted, self.beta, self._adapted())
-        return min(wanted, tau)
+        return min(max(wanted, LEVEL_SLACK), tau)
 
     def _adapted(self) -> float:
         """Return the estimated margin tau - W_0(x*) once the counts support it; before that tau, which has no effect.

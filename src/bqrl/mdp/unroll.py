@@ -119,7 +119,10 @@ def _distinct(s: IntArray, memory: Any) -> tuple[IntArray, IntArray]:
         return place[place >= 0], (np.cumsum(place >= 0) - 1)[s]
     found: dict[tuple[int, Any], int] = {}
     pairs = zip(s.tolist(), memory.tolist() if isinstance(memory, np.ndarray) else memory, strict=True)
-    number = np.array([found.setdefault(pair, len(found)) for pair in pairs])
+    try:
+        number = np.array([found.setdefault(pair, len(found)) for pair in pairs])
+    except TypeError as fault:
+        raise PolicyError(f"the memory of a policy must be hashable, got {fault}; return a tuple") from None
     return np.unique(number, return_index=True)[1], number
 
 
