@@ -41,16 +41,9 @@ def test_example_runs(example, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_python_on_the_page_prints_what_it_says(page, refresh):
+def test_the_blocks_of_the_page_print_what_it_says(page, refresh):
     with refresh.workplace():
-        assert refresh.refreshed(page.read_text(), page.name, run_commands=False) == page.read_text(), REMEDY
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_commands_on_the_page_print_what_it_says(page, refresh):
-    with refresh.workplace():
-        assert refresh.refreshed(page.read_text(), page.name, run_python=False) == page.read_text(), REMEDY
+        assert refresh.refreshed(page.read_text(), page.name) == page.read_text(), REMEDY
 
 
 def test_list_of_deviations_is_up_to_date(refresh):
