@@ -154,20 +154,22 @@ def window() -> Any:
         level, buffer = centred_window(tau, t)
         bands.append({"low": level - buffer, "high": level, "label": f"episode {t}", "t": t})
     x = alt.X("x:O", title="target offer", axis=alt.Axis(labelAngle=0))
-    y = alt.Y("short:Q", title="probability of a shortfall", axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1]))
+    y = alt.Y(
+        "short:Q", title="probability of a shortfall", axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1])
+    )
     chosen = alt.condition("datum.best", alt.value(GREEN), alt.value("#BFBFBF"))
     band, high = alt.Chart(alt.Data(values=bands)), alt.Y("high:Q", title="probability of a shortfall")
     chart = alt.layer(
-        band.mark_rect(opacity=0.13, color=BLUE).encode(y=alt.Y("low:Q", title="probability of a shortfall"), y2="high:Q"),
+        band.mark_rect(opacity=0.13, color=BLUE).encode(
+            y=alt.Y("low:Q", title="probability of a shortfall"), y2="high:Q"
+        ),
         alt.Chart(alt.Data(values=bars)).mark_bar().encode(x=x, y=y, color=chosen),
         alt.Chart(alt.Data(values=[{"short": tau}])).mark_rule(color=RED, strokeWidth=1.5).encode(y=y),
         band.mark_text(align="left", baseline="top", dx=6, dy=4, color=BLUE).encode(
             x=alt.value(0), y=high, text="label:N"
         ),
     ).properties(width=520, height=300)
-    note = (
-        "Two-humped offers, τ = 50 % (red). Bars: smallest probability of a shortfall of each target; green: the best target."
-    )
+    note = "Two-humped offers, τ = 50 % (red). Bars: smallest probability of a shortfall of each target; green: the best target."
     return with_title(chart, "The window narrows to the level as the shortfalls become known", note)
 
 

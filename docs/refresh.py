@@ -1,8 +1,8 @@
 """Rerun what the README and the pages show, and write down what is printed today: `python docs/refresh.py [PAGE ...]`.
 
 - A `python` block runs in the namespace of its page; a `text` block right below it is what it prints.
-- In a `console` block every `$ bqrl ...` runs in the same folder, and the lines below it are what it prints; other commands are left
-  alone.
+- In a `console` block every `$ bqrl ...` runs in the same folder, and the lines below it are what it prints; other commands
+  are left alone.
 - docs/differences.md lists the lines of the source that begin `Deviation:` (we do something else) or `Corrected:` (a
   statement of the paper in a form that holds), with what follows up to a blank line, the end of the docstring or the next.
 
