@@ -44,7 +44,7 @@ def guarantee_curve() -> Any:
     plan = replace(bqrl.solve(mdp, TAU), value=curve(TAU) * OFFERS)
     chart = curve_chart(replace(curve, points=curve.points * OFFERS), [plan], in_offers)
     note = "Ten stages, uniform offers 0 to 24, first offer 5. No policy guarantees more than the solid line."
-    return with_title(chart, "Asset selling: the offer that you can count on", note)
+    return with_title(chart, "Asset selling: the offer that is guaranteed at each level", note)
 
 
 def target_space() -> Any:
@@ -85,7 +85,7 @@ def target_space() -> Any:
         .encode(x=x, y=y, x2="h2:Q", y2="need2:Q"),
         base.transform_filter("datum.met").mark_text(fontSize=10, fontWeight="bold").encode(x=x, y=y, text="text:N"),
         base.transform_filter("!datum.met").mark_text(fontSize=10, color=GREY).encode(x=x, y=y, text="text:N"),
-    ).properties(width=420, height=300, title="Best move and smallest chance to fall short")
+    ).properties(width=420, height=300, title="Best action and smallest probability of a shortfall")
 
     xs = np.arange(4, 11)
     heights = curve.shortfall[np.searchsorted(curve.points, xs)].tolist()
@@ -93,7 +93,7 @@ def target_space() -> Any:
     bars = [{"x": n, "short": p, "label": f"{100 * p:.3g} %", "best": n == target} for n, p in pairs]
     across = alt.X(
         "short:Q",
-        title="chance to fall short",
+        title="probability of a shortfall",
         axis=alt.Axis(format=".0%", grid=False),
         scale=alt.Scale(domain=[0, 0.8]),
     )
@@ -104,9 +104,9 @@ def target_space() -> Any:
         bar.mark_bar(size=20).encode(x=across, y=down, color=chosen),
         bar.mark_text(align="left", dx=4).encode(x=across, y=down, text="label:N"),
         alt.Chart(alt.Data(values=[{"short": TAU}])).mark_rule(color=RED, strokeWidth=1.5).encode(x=across),
-    ).properties(width=200, height=300, title=f"The highest target below τ = {100 * TAU:g} % wins")
+    ).properties(width=200, height=300, title=f"Largest target below τ = {100 * TAU:g} %")
     share = 100.0 * (1.0 - curve.shortfall[int(target)])
-    text = f"Ask for {target:.0f} and follow what is still needed: {share:.1f} % of runs get there"
+    text = f"Target {target:.0f}: the best policy reaches it in {share:.1f} % of the runs"
     return with_title(alt.hconcat(left, right), text, "")
 
 
@@ -154,20 +154,22 @@ def window() -> Any:
         level, buffer = centred_window(tau, t)
         bands.append({"low": level - buffer, "high": level, "label": f"episode {t}", "t": t})
     x = alt.X("x:O", title="target offer", axis=alt.Axis(labelAngle=0))
-    y = alt.Y("short:Q", title="chance to fall short", axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1]))
+    y = alt.Y(
+        "short:Q", title="probability of a shortfall", axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1])
+    )
     chosen = alt.condition("datum.best", alt.value(GREEN), alt.value("#BFBFBF"))
-    band, high = alt.Chart(alt.Data(values=bands)), alt.Y("high:Q", title="chance to fall short")
+    band, high = alt.Chart(alt.Data(values=bands)), alt.Y("high:Q", title="probability of a shortfall")
     chart = alt.layer(
-        band.mark_rect(opacity=0.13, color=BLUE).encode(y=alt.Y("low:Q", title="chance to fall short"), y2="high:Q"),
+        band.mark_rect(opacity=0.13, color=BLUE).encode(
+            y=alt.Y("low:Q", title="probability of a shortfall"), y2="high:Q"
+        ),
         alt.Chart(alt.Data(values=bars)).mark_bar().encode(x=x, y=y, color=chosen),
         alt.Chart(alt.Data(values=[{"short": tau}])).mark_rule(color=RED, strokeWidth=1.5).encode(y=y),
         band.mark_text(align="left", baseline="top", dx=6, dy=4, color=BLUE).encode(
             x=alt.value(0), y=high, text="label:N"
         ),
     ).properties(width=520, height=300)
-    note = (
-        "Two-humped offers, τ = 50 % (red). Bars: smallest chance to fall short of each target; green: the best target."
-    )
+    note = "Two-humped offers, τ = 50 % (red). Bars: smallest probability of a shortfall of each target; green: the best target."
     return with_title(chart, "The window narrows to the level as the shortfalls become known", note)
 
 

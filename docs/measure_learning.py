@@ -20,7 +20,7 @@ PARAMS = {"stationary": False, "c_conf": 0.008}
 
 
 def measured(distribution: str, tau: float, **params: object) -> tuple[float, float, float]:
-    """Mean and standard deviation of the cumulative gap, and seconds a run."""
+    """Mean and standard deviation of the cumulative gap, and seconds per run."""
     mdp = bqrl.envs.make("AssetSelling", distribution=distribution)
     bqrl.learn(mdp, "ucb-bqrl", tau, 5, 0, **PARAMS, **params)  # kernels loaded before the clock starts
     begun = time.perf_counter()
@@ -30,7 +30,7 @@ def measured(distribution: str, tau: float, **params: object) -> tuple[float, fl
 
 def replanning() -> None:
     """Effect of the replanning factor on speed and regret."""
-    print("| replan_factor | seconds a run | gap, tau 0.1 | gap, tau 0.5 |\n|---|---|---|---|")
+    print("| replan_factor | seconds per run | gap, tau 0.1 | gap, tau 0.5 |\n|---|---|---|---|")
     for factor in (1.0, 1.1, 1.5, 2.0, 4.0):
         low, middle = (measured("uniform", tau, replan_factor=factor) for tau in (0.1, 0.5))
         print(

@@ -1,7 +1,8 @@
 """Rerun what the README and the pages show, and write down what is printed today: `python docs/refresh.py [PAGE ...]`.
 
 - A `python` block runs in the namespace of its page; a `text` block right below it is what it prints.
-- In a `console` block every `$ bqrl ...` runs, and the lines below it are what it prints; other commands are left alone.
+- In a `console` block every `$ bqrl ...` runs in the same folder, and the lines below it are what it prints; other commands
+  are left alone.
 - docs/differences.md lists the lines of the source that begin `Deviation:` (we do something else) or `Corrected:` (a
   statement of the paper in a form that holds), with what follows up to a blank line, the end of the docstring or the next.
 
@@ -39,7 +40,7 @@ def same(wanted: str, got: str) -> bool:
     return doctest.OutputChecker().check_output(wanted, got, options)
 
 
-def refreshed(text: str, name: str, *, run_python: bool = True, run_commands: bool = True) -> str:
+def refreshed(text: str, name: str) -> str:
     """The page with what its blocks print today; run it in a folder from `workplace`."""
     names: dict[str, object] = {"__name__": name}
     printed, end, pieces = None, 0, []
@@ -48,9 +49,9 @@ def refreshed(text: str, name: str, *, run_python: bool = True, run_commands: bo
         fresh = body
         if language == "text" and below and printed is not None:
             fresh = body if same(body, printed) else printed
-        elif language == "console" and run_commands:
+        elif language == "console":
             fresh = COMMAND.sub(_rerun, body)
-        if language == "python" and run_python:
+        if language == "python":
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
                 exec(compile(body, f"{name}, a python block", "exec"), names)

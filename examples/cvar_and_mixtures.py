@@ -24,14 +24,14 @@ def dial(quick: bool) -> None:
     print(f"margin of the optimum: {bqrl.guarantee_curve(mdp).margin(tau).below:.4f}; a smaller buffer changes nothing")
 
 
-def coin() -> None:
+def draw() -> None:
     """Two contracts: 4 or 7 with equal probability, or 7 with probability 0.6 and otherwise nothing."""
     contracts = [(0, 0, 0, 0.5, 4.0), (0, 0, 0, 0.5, 7.0), (0, 1, 0, 0.6, 7.0), (0, 1, 0, 0.4, 0.0)]
     mdp = bqrl.MDP(contracts, horizon=1, action_names=["steady", "bold"])
     tau, beta = 0.5, 0.25
     alone = bqrl.solve(mdp, tau, beta, randomized=False)  # proven to be the best deterministic policy
-    mixed = bqrl.solve(mdp, tau, beta, randomized=True)  # one coin toss before the first stage
-    print(f"\nwithout a coin {alone.value:g}, with one {mixed.value:g}, upper bound {mixed.upper:g}")
+    mixed = bqrl.solve(mdp, tau, beta, randomized=True)  # one random draw before the first stage
+    print(f"\ndeterministic {alone.value:g}, randomized {mixed.value:g}, upper bound {mixed.upper:g}")
     for weight, part in zip(mixed.policy.weights, mixed.policy.policies, strict=True):
         print(f"  with probability {weight:g}: {mdp.action_label(part.act(0, 0, part.start()))}")
     values, counts = np.unique(bqrl.simulate(mdp, mixed.policy, episodes=100_000, seed=0), return_counts=True)
@@ -43,4 +43,4 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="three buffers only")
     dial(parser.parse_args().quick)
-    coin()
+    draw()

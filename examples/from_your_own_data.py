@@ -47,7 +47,7 @@ def main(file: Path, horizon: int, start: str, tau: float, out: Path | None, qui
         if file != HERE / "pump.csv":
             break
         action = plan.policy.act(h, s, memory)
-        print(f"stage {h}, state {mdp.state_label(s)}, {memory:g} still needed: action {mdp.action_label(action)}")
+        print(f"stage {h + 1}, state {mdp.state_label(s)}, {memory:g} still needed: action {mdp.action_label(action)}")
         memory, s = plan.policy.next(memory, h, s, action, reward, s_next), s_next
 
 

@@ -27,7 +27,7 @@ def main(quick: bool) -> None:
     neutral = bqrl.solve(mdp, tau=0.5, planner="expected")
 
     print(
-        f"{'certainty':>9}  {'promise':>7}  {'risk-neutral':>12}  {'mean':>6}  {'margin':>7}   lowest offer taken, stages 0-9"
+        f"{'certainty':>9}  {'promise':>7}  {'risk-neutral':>12}  {'mean':>6}  {'margin':>7}   lowest offer taken, stages 1-10"
     )
     for tau in (0.1, 0.5) if quick else (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9):
         policy = curve.policy(tau)

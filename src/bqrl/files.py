@@ -109,7 +109,17 @@ def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:
 
 
 def load_policy(path: str | Path) -> Policy:
-    """Deprecated: use `load`."""
+    """Deprecated: use `load`.
+
+    Parameters
+    ----------
+    path
+        A file that `save` wrote.
+
+    Returns
+    -------
+    Policy
+    """
     warnings.warn("load_policy is deprecated; use bqrl.load", DeprecationWarning, stacklevel=2)
     found = load(path)
     if not isinstance(found, Policy):

@@ -132,5 +132,25 @@ def make(name: str, **params: Any) -> MDP:
 
 
 def make_env(name: str = "AssetSelling", render_mode: str | None = None, **params: Any) -> MDPEnv[MDP]:
-    """The Gymnasium environment of a named problem; gymnasium.make calls this."""
+    """The Gymnasium environment of a named problem; gymnasium.make("bqrl/AssetSelling-v0") calls this.
+
+    Parameters
+    ----------
+    name : str
+        Name of the problem.
+    render_mode : str, optional
+        As in Gymnasium.
+    **params
+        Parameters of the problem's builder.
+
+    Returns
+    -------
+    MDPEnv
+        The environment.
+
+    Examples
+    --------
+    >>> make_env("AssetSelling", offers=5, start=2).observation_space
+    Discrete(6)
+    """
     return MDPEnv(make(name, **params), render_mode=render_mode)

@@ -47,6 +47,12 @@ class Policy(Displayed, Acting):
 
     A custom policy needs `act` and, if it has a memory, `start` and `next`. If it states `H` and `S`, they must be those of
     the problem. Files hold the five kinds of this module only: `policy.to_labels(mdp).save(path)` saves a custom policy.
+
+    Examples
+    --------
+    >>> class First(Policy):
+    ...     def act(self, h, s, memory):
+    ...         return 0
     """
 
     kind: ClassVar[str] = "custom"
@@ -179,7 +185,18 @@ class Policy(Displayed, Acting):
 
 
 class MarkovPolicy(Policy):
-    """Action by stage and state, `actions` of shape (H, S)."""
+    """Action by stage and state.
+
+    Parameters
+    ----------
+    actions
+        Indices of actions, shape (H, S).
+
+    Examples
+    --------
+    >>> MarkovPolicy([[0, 1], [1, 1]]).act(0, 1)
+    1
+    """
 
     kind = "markov"
 
@@ -396,7 +413,18 @@ class QuantileLevelPolicy(Policy):
 class MixturePolicy(Policy):
     """One of several policies, drawn once before the first stage.
 
-    `seed` is that of the draws of `start()`; None draws fresh entropy. `start(u)` draws by the uniform number u.
+    Parameters
+    ----------
+    policies, weights
+        The policies and their probabilities.
+    seed
+        Seed of the draws of `start()`; None draws fresh entropy. `start(u)` draws by the uniform number u.
+
+    Examples
+    --------
+    >>> mixture = MixturePolicy([MarkovPolicy([[0]]), MarkovPolicy([[1]])], [0.25, 0.75])
+    >>> mixture.act(0, 0, mixture.start(0.5))
+    1
     """
 
     kind = "mixture"
