@@ -121,3 +121,15 @@ def test_rewards_of_steps_that_do_not_count_must_agree_with_the_declarations_too
         fit(log, stationary=True, reward_range=(1, 2))
     with pytest.raises(FileFormatError, match=r"expected the reward 0 as elsewhere .* got 1; drop reward_by"):
         fit(log, stationary=True, reward_by="state-action", reward_range=(0, 2))
+
+
+def test_a_mark_of_the_horizon_is_no_early_end():
+    """Environments mark the last step as terminated; with pooled stages it once counted as an end, and -5 was promised."""
+    n, H = 3000, 6
+    log = {
+        "episode": np.repeat(np.arange(n), H), "state": ["on"] * n * H, "action": ["run"] * n * H,
+        "reward": [-1.0] * n * H, "next_state": ["on"] * n * H, "terminated": [h == H - 1 for _ in range(n) for h in range(H)],
+    }  # fmt: skip
+    estimate = fit(log, stationary=True, reward_range=(-1, 0))
+    assert estimate.counted == n * (H - 1)
+    assert estimate.solve(0.5).value == -H == fit(log, reward_range=(-1, 0)).solve(0.5).value

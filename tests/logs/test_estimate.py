@@ -176,6 +176,15 @@ def test_the_reason_says_that_the_first_state_is_unknown():
     assert "declare start" in fit(log, reward_range=(0, 2)).reason(0.1)
 
 
+def test_no_promise_names_the_remedy_that_helps():
+    """It once said to declare reward_range also where only the law of the first state was the cause."""
+    log = coin(20, 20, state=["s", "t"] * 10)
+    sentence = fit(log, reward_by="state-action").solve(0.1).notes[0]
+    assert "declare start (--start)" in sentence
+    assert "reward_range" not in sentence
+    assert fit(log, reward_by="state-action", start={"s": 0.5, "t": 0.5}).solve(0.1).value == 1.0
+
+
 def test_useless_means_not_above_the_lowest_possible_return():
     estimate = fit(coin(3000, 3000), reward_range=(0, 1))
     assert estimate.reason(0.1) is None

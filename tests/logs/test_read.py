@@ -180,3 +180,45 @@ def test_an_empty_log_is_one_line_that_shows_a_header(tmp_path, content):
     with pytest.raises(FileFormatError, match="such as episode,state,action,reward, got an empty log") as caught:
         bqrl.fit(tmp_path / "log.csv")
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("first", ["sep=;\r\n", "\ufeffSEP=;\n", "\n;;;;\n", "sep=;\n\n"])
+def test_lines_above_the_header_are_skipped_as_in_models(tmp_path, first):
+    """A spreadsheet's first line `sep=;` was once taken for the header."""
+    (tmp_path / "log.csv").write_text(f"{first}episode;state;action;reward\n1;a;x;0,5\n2;a;x;1,5\n;;;\n;;;\n")
+    found = read_columns(tmp_path / "log.csv")
+    assert found.reward.tolist() == [0.5, 1.5]
+    above = first.count("\n")
+    assert (found.source.line(None), found.source.line(1)) == (above + 1, above + 3)
+    (tmp_path / "bad.csv").write_text(f"{first}episode;state;action;reward\n1;a;x;0,5\n;;;\n2;a;x;much\n")
+    with pytest.raises(FileFormatError, match="got 'much'") as fault:
+        read_columns(tmp_path / "bad.csv")
+    assert fault.value.line == above + 4
+
+
+@pytest.mark.parametrize("word", ["NA", "NaN", "None", "null", "#N/A"])
+def test_words_for_missing_values_are_no_next_states(tmp_path, word):
+    """R writes NA where the next state is missing; it was once a state of that name."""
+    rows = f"1,a,x,0,b\n1,b,x,0,{word}\n2,a,x,1,{word}\n"
+    (tmp_path / "log.csv").write_text(f"episode,state,action,reward,next_state\n{rows}")
+    found = read_columns(tmp_path / "log.csv")
+    assert found.codes["state"].labels == found.codes["next_state"].labels == ["a", "b"]
+    assert found.codes["next_state"].code.tolist() == [1, -1, -1]
+    (tmp_path / "log.csv").write_text(f"episode,state,action,reward,next_state\n{rows}3,{word},x,1,a\n")
+    found = read_columns(tmp_path / "log.csv")  # a state of that name
+    assert found.codes["next_state"].code.tolist() == [1, 2, 2, 0]
+    assert found.codes["state"].labels == ["a", "b", word]
+
+
+@pytest.mark.parametrize("header", ["truncated", "Timeouts", "truncation"])
+def test_a_column_of_cut_episodes_needs_a_column_of_ends(header):
+    """It was once ignored, and episodes that were cut off counted as complete."""
+    log = {"episode": [1, 1, 2], "state": ["a"] * 3, "action": [0] * 3, "reward": [0.0] * 3, header: [0, 1, 1]}
+    with pytest.raises(FileFormatError, match=f"a column end or terminated beside {header}, got none; add one"):
+        read_columns(log)
+    assert set(read_columns(log | {"terminated": [0, 0, 0]}).codes) == {"episode", "state", "action", "end"}
+
+
+def test_time_steps_are_stages():
+    log = {"episode": [1, 1], "time_step": [1, 0], "state": ["b", "a"], "action": [0, 0], "reward": [1.0, 0.0]}
+    assert read_columns(log).codes["stage"].labels == ["0", "1"]

@@ -78,6 +78,8 @@ class _Listed:
         elif not self.pooled and np.any(successor[final] == UNKNOWN):
             rule = "be given with next_state at the last stage or with reward_by"
             raise wrong("support", declared.support, rule, "a log without them", remedy="add the column")
+        if self.pooled and np.any(successor[final] == self.end):
+            successor[final] = UNKNOWN  # a mark at the last stage may mean the horizon, which is not an outcome
         self.counts = successor != UNKNOWN
         if not self.counts.any():
             raise log.error(0, "expected the successor of a step, got none; add the column next_state", "next_state")

@@ -190,6 +190,8 @@ class Estimate(StoredEstimate, Charted):
         """
         if value == -math.inf:
             remedy = "; declare reward_range (--reward-range), which bounds unseen outcomes" if self._has_misses else ""
+            if self.start_error() >= tau:
+                remedy = "; declare start (--start), as the law of the first state is not known well enough"
             return f"No promise is possible at level {tau:g} with these {self.episodes} episodes{remedy}."
         number = f"{value:.6g}"
         least = f"{number} {self.mdp.units or ''}".rstrip() if amount is None else amount(number)

@@ -33,14 +33,14 @@ from bqrl.mdp.columns import (
     plain,
     repeated,
 )
-from bqrl.mdp.files.csv import floats, separator
+from bqrl.mdp.files.csv import BLANK, floats, separator
 from bqrl.mdp.files.regular import regular_size
 
 ROLES = ("episode", "stage", "state", "action", "reward", "next_state", "event", "end")
 REQUIRED = ("episode", "state", "action", "reward")
 SYNONYMS = {
     "episode": ("ep", "episodeid", "trajectory", "trial", "run"),
-    "stage": ("h", "t", "step", "time", "stageid"),
+    "stage": ("h", "t", "step", "time", "stageid", "timestep", "stepid"),
     "state": ("s", "from", "obs", "observation", "currentstate"),
     "action": ("a", "decision", "choice"),
     "reward": ("r", "payoff"),
@@ -48,6 +48,20 @@ SYNONYMS = {
     "event": ("e", "noise"),
     "end": ("done", "terminal", "terminated", "ended"),
 }
+CUT_OFF = ("truncated", "truncation", "timeout")  # columns that say half of what `end` says
+MISSING = (
+    "NA",
+    "N/A",
+    "#N/A",
+    "<NA>",
+    "NaN",
+    "nan",
+    "NaT",
+    "None",
+    "none",
+    "null",
+    "NULL",
+)  # as programs write no next_state
 BLOCK = 10_000  # rows of a file that are held as text at once
 LONGEST = 300  # characters of a message; the labels of a damaged file may be long
 
@@ -60,12 +74,13 @@ class Source:
     header: list[str]
     content: Any  # a path of a .csv file, or a list of columns
     path: Path | None = None
+    above: int = 0  # lines of the file above the header
     sign: str = ","  # separates the columns of a file
     decimal: str | None = None  # the decimal sign of a file, once a number has one
 
     def _reader(self, file: Any) -> Any:
         """A reader of the rows below the header."""
-        reader = csv.reader(file, delimiter=self.sign)
+        reader = csv.reader(islice(file, self.above, None), delimiter=self.sign)
         next(reader)
         return reader
 
@@ -78,7 +93,7 @@ class Source:
             reader = self._reader(file)
             done = 0
             for block in iter(lambda: self._block(reader), []):
-                rows = [row for row in block if row]
+                rows = [row for row in block if _filled(row)]
                 if set(map(len, rows)) - {len(self.header)}:
                     bad = next(i for i, row in enumerate(rows) if len(row) != len(self.header))
                     problem = f"expected {len(self.header)} fields as in the header, got {len(rows[bad])}"
@@ -93,7 +108,7 @@ class Source:
             return list(islice(reader, BLOCK))
         except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
             fault = " ".join(str(error).split())
-            line = reader.line_num + 1
+            line = self.above + reader.line_num + 1
             message = f"{self.name}, near line {line}: expected CSV text in UTF-8, got other content ({fault})"
             raise FileFormatError(message, file=str(self.path), line=line) from None
 
@@ -126,17 +141,17 @@ class Source:
         if self.path is None:
             return None
         if row is None:
-            return 1
+            return self.above + 1
         with _opened(self.path) as file:
             reader = self._reader(file)
             before, left = reader.line_num, row
             for fields in reader:
-                if fields:
+                if _filled(fields):
                     if left == 0:
-                        return before + 1
+                        break
                     left -= 1
                 before = reader.line_num
-        return before
+        return self.above + before + 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,6 +211,8 @@ def read_columns(log: Any, columns: Mapping[str, str] | None = None) -> Columns:
     for role in books:
         labels, place_of = labelled["state" if role == "next_state" else role]
         codes[role] = Codes(code=place_of[np.concatenate(parts[role])], labels=labels)
+    if "next_state" in codes:
+        _drop_missing(codes["state"], codes["next_state"])
     return Columns(source=source, headers=headers, codes=codes, reward=np.concatenate(parts["reward"]))
 
 
@@ -213,14 +230,15 @@ def _source(log: Any) -> Source:
             return _table(_parquet(path), path.name)
         with _opened(path) as file:
             try:
-                sign = separator(file.readline())
+                above, sign = _head(file)
                 file.seek(0)
-                header = [name.strip() for name in next(csv.reader(file, delimiter=sign), [])]
+                lines = islice(file, above, None)
+                header = [name.strip() for name in next(csv.reader(lines, delimiter=sign), [])]
             except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
                 message = f"{path.name}: expected CSV text in UTF-8, got other content ({error})"
                 raise FileFormatError(message, file=str(path)) from None
         _check_distinct(header, path.name)
-        return Source(name=path.name, header=header, content=None, path=path, sign=sign)
+        return Source(name=path.name, header=header, content=None, path=path, above=above, sign=sign)
     if is_frame(log):
         return _table(log, "log")
     rule, remedy = "be a file, a frame or a dict of arrays", f"name the columns {', '.join(REQUIRED)}"
@@ -271,6 +289,19 @@ def _opened(path: Path) -> Any:
     return opener(path, "rt", encoding="utf-8-sig", newline="")
 
 
+def _head(file: Any) -> tuple[int, str]:
+    """How many lines stand above the header, empty ones and "sep=;" as spreadsheets write it, and its separator."""
+    for i, line in enumerate(file):
+        if line.strip().strip(BLANK) and not (i == 0 and line.lower().startswith("sep=")):
+            return i, separator(line)
+    return 0, ","
+
+
+def _filled(row: Sequence[str]) -> bool:
+    """Whether a row has a cell with content; spreadsheets add empty rows at the end."""
+    return any(map(str.strip, row))
+
+
 # -- headers, labels, numbers ------------------------------------------------------------------------------------------
 
 
@@ -294,6 +325,10 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
         elif role in REQUIRED:
             got = f"got {', '.join(source.header)}; map {role} to a header with columns"
             raise source.error(None, f"expected a column {role}, {got}", role, "columns")
+    half = next((name for name in source.header if plain(name).removesuffix("s") in CUT_OFF), None)
+    if half is not None and "end" not in place:
+        remedy = "add one, or rename this column and declare ends"
+        raise source.error(None, f"expected a column end or terminated beside {half}, got none; {remedy}", half, "ends")
     return place
 
 
@@ -313,6 +348,17 @@ def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
         distinct.sort(key=float)
     place = {text: i for i, text in enumerate(distinct)} | {"": -1}
     return distinct, np.array([place[text] for text in texts], np.int64)
+
+
+def _drop_missing(state: Codes, after: Codes) -> None:
+    """Turn words such as NA in the column next_state into missing values, unless a step has a state of that name."""
+    acts = np.zeros(len(state.labels), bool)
+    acts[state.code[state.code >= 0]] = True
+    stays = np.array([bool(used) or text not in MISSING for used, text in zip(acts, state.labels, strict=True)])
+    place = np.append(np.where(stays, np.cumsum(stays) - 1, -1), -1)
+    labels = [text for text, keep in zip(state.labels, stays, strict=True) if keep]
+    for codes in (state, after):
+        codes.code, codes.labels = place[codes.code], labels
 
 
 def near(text: str, labels: Iterable[str]) -> str:
