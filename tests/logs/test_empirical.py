@@ -133,3 +133,27 @@ def test_a_mark_of_the_horizon_is_no_early_end():
     estimate = fit(log, stationary=True, reward_range=(-1, 0))
     assert estimate.counted == n * (H - 1)
     assert estimate.solve(0.5).value == -H == fit(log, reward_range=(-1, 0)).solve(0.5).value
+
+
+def test_declarations_may_name_what_the_log_does_not_show():
+    """A small log need not show every state and action; naming another was once refused with "did you mean"."""
+    log = {"episode": range(300), "state": ["a"] * 300, "action": ["x"] * 300, "reward": [1.0] * 300}
+    log |= {"next_state": ["b"] * 150 + ["c"] * 150}
+    support = [("a", "x", after) for after in "bcd"]
+    estimate = fit(log, support=[*support, ("a", "y", "b")], reward_range=(0, 1))
+    assert estimate.mdp.state_names == ("a", "b", "c", "d", "(end)", "(unseen)")
+    assert estimate.balls.outcomes[0, 0].tolist() == [3, 0]
+    assert not estimate.mdp.available[0, 0, 1]  # possible outcomes do not make an action known
+    assert estimate.solve(0.2).value == 1.0
+    assert estimate.solve(0.01).value == 0.0  # "d" may be likely, and its reward is not known
+    sold = fit(log, reward_range=(0, 5), known=iter([("a", "sell", "(end)", 1.0, 5.0)]))
+    assert sold.solve(0.01).value == 5.0
+    law = fit(log, reward_range=(0, 1), start={"a": 0.875, "z": 0.125})
+    assert (law.solve(0.2).value, law.solve(0.125).value) == (1.0, 0.0)
+    assert law.reason(0.125) == "no action was ever tried in state 'z', which has probability 0.12"
+    for options, words in (
+        ({"start": "z"}, "start must name states of the log, got 'z'"),
+        ({"support": [("a", "", "b")]}, "support must name actions of the log, got ''"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            fit(log, reward_range=(0, 1), **options)

@@ -33,7 +33,7 @@ from bqrl.mdp.columns import (
     plain,
     repeated,
 )
-from bqrl.mdp.files.csv import BLANK, floats, separator
+from bqrl.mdp.files.csv import BLANK, floats, separator, states_separator
 from bqrl.mdp.files.regular import regular_size
 
 ROLES = ("episode", "stage", "state", "action", "reward", "next_state", "event", "end")
@@ -292,7 +292,7 @@ def _opened(path: Path) -> Any:
 def _head(file: Any) -> tuple[int, str]:
     """How many lines stand above the header, empty ones and "sep=;" as spreadsheets write it, and its separator."""
     for i, line in enumerate(file):
-        if line.strip().strip(BLANK) and not (i == 0 and line.lower().startswith("sep=")):
+        if line.strip().strip(BLANK) and not (i == 0 and states_separator(line)):
             return i, separator(line)
     return 0, ","
 

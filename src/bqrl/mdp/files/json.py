@@ -124,7 +124,7 @@ def write_json(mdp: FrozenMDP) -> bytes:
     head = {
         "horizon": mdp.H,
         "discount": mdp.discount,
-        "start": state[int(mdp.mu.argmax())] if np.count_nonzero(mdp.mu) == 1 else mdp.mu.tolist(),
+        "start": state[int(mdp.mu.argmax())] if mdp.mu.max() == 1.0 else mdp.mu.tolist(),
         "states": state if mdp.state_names else S,
         "actions": action if mdp.action_names else A,
         "known": [place[q] for q in extra],
