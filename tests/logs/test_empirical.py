@@ -133,6 +133,11 @@ def test_a_mark_of_the_horizon_is_no_early_end():
     estimate = fit(log, stationary=True, reward_range=(-1, 0))
     assert estimate.counted == n * (H - 1)
     assert estimate.solve(0.5).value == -H == fit(log, reward_range=(-1, 0)).solve(0.5).value
+    for support in ("states", [("on", "run", "on")]):  # it was once no outcome that the list has
+        assert fit(log, support=support, reward_range=(-1, 0)).solve(0.5).value == -H
+    ending = log | {"next_state": ["off" if end else "on" for end in log["terminated"]]}
+    both = [("on", "run", "on"), ("on", "run", "(end)")]
+    assert fit(ending, support=both, reward_range=(-1, 0)).solve(0.5).value == -H
 
 
 def test_declarations_may_name_what_the_log_does_not_show():

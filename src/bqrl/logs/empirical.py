@@ -15,7 +15,7 @@ from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
 from bqrl.logs.read import near
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import from_columns
 from bqrl.mdp.columns import label_text
 from bqrl.mdp.model import MDP
@@ -73,16 +73,8 @@ class _Listed:
         self.end, self.unseen = self.S - 2, self.S - 1
         self._check_size()
         self.parts: list[tuple[Any, ...]] = []  # (k, s, a, s', p, r) arrays
-        successor = log.next_state.copy()
-        successor[successor == ENDED] = self.end
         final = log.stage == self.H - 1
-        if not self.pooled and (declared.support is None or self.by_row):
-            successor[final] = self.end  # what follows the last stage does not matter
-        elif not self.pooled and np.any(successor[final] == UNKNOWN):
-            rule = "be given with next_state at the last stage or with reward_by"
-            raise wrong("support", declared.support, rule, "a log without them", remedy="add the column")
-        if self.pooled and np.any(successor[final] == self.end):
-            successor[final] = UNKNOWN  # a mark at the last stage may mean the horizon, which is not an outcome
+        successor = self._successors(final, declared.support)
         self.counts = successor != UNKNOWN
         if not self.counts.any():
             raise log.error(0, "expected the successor of a step, got none; add the column next_state", "next_state")
@@ -113,6 +105,29 @@ class _Listed:
         actions = [label_text(a) for _, a, _ in listed]
         added = [text for text in states if text not in ("", END)], [text for text in actions if text]
         return list(dict.fromkeys((*self.log.states, *added[0]))), list(dict.fromkeys((*self.log.actions, *added[1])))
+
+    def _successors(self, final: BoolArray, support: Any) -> IntArray:
+        """Successor of every step, UNKNOWN where the step does not count.
+
+        A mark of the end at the last stage may mean the horizon, which is not an outcome.
+        """
+        log, successor = self.log, self.log.next_state.copy()
+        successor[successor == ENDED] = self.end
+        marked = np.flatnonzero(final & (successor == self.end))
+        if self.pooled:
+            successor[final & (marked.size > 0)] = UNKNOWN
+        elif support is None or self.by_row:
+            successor[final] = self.end  # what follows the last stage does not matter
+        elif np.any(successor[final] == UNKNOWN):
+            rule = "be given with next_state at the last stage or with reward_by"
+            raise wrong("support", support, rule, "a log without them", remedy="add the column")
+        elif marked.size:
+            named = log.columns.codes["next_state"].code[log.row]
+            listed = self._possible()
+            for i in marked.tolist():
+                if any(s == named[i] for s, _ in listed.get((log.state[i], log.action[i]), ())):
+                    successor[i] = named[i]
+        return successor
 
     def _check_size(self) -> None:
         """Raise SizeError if rows that the log does not show would fill the memory."""
