@@ -16,7 +16,13 @@ from bqrl.mdp.build import check_horizon
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 
-CHANGING = (gym.RewardWrapper, gym.ActionWrapper, wrappers.NormalizeReward, wrappers.StickyAction, wrappers.RepeatAction)
+CHANGING = (
+    gym.RewardWrapper,
+    gym.ActionWrapper,
+    wrappers.NormalizeReward,
+    wrappers.StickyAction,
+    wrappers.RepeatAction,
+)
 DONE = "done"  # the absorbing state after an episode that ended early
 
 

@@ -437,3 +437,10 @@ def test_facts_at_the_edge_survive(tmp_path):
         assert load(tmp_path / f"model.{ending}").mu.tolist() == mdp.mu.tolist() != [1.0]
     with pytest.raises(ValueError, match="units with a separator at an end"):
         save(MDP([(0, 0, 0, 1.0, 1.0)], horizon=2, units="kg;"), tmp_path / "model.csv")
+
+
+def test_rounded_probabilities_name_the_remedy(tmp_path):
+    with pytest.raises(
+        FileFormatError, match=r"must sum to 1, got 0\.999; if they are rounded, divide them by their sum"
+    ):
+        read(tmp_path, "s,a,to,p,r\n" + "".join(f"0,0,{i},0.333,0\n" for i in range(3)))
