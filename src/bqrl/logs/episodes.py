@@ -121,7 +121,8 @@ def _stage_numbers(columns: Columns) -> IntArray:
     bad = np.flatnonzero(found < 0)
     if bad.size:
         text = codes.labels[codes.code[bad[0]]] if codes.code[bad[0]] >= 0 else ""
-        raise columns.error(bad[0], f"expected a whole number, counted from 0 or 1, got {text!r}", "stage")
+        remedy = "number the steps of each episode, or rename the column"
+        raise columns.error(bad[0], f"expected a whole number, counted from 0 or 1, got {text!r}; {remedy}", "stage")
     return found
 
 

@@ -104,8 +104,9 @@ def _check_sums(row: IntArray, p: FloatArray, items: _Items) -> None:
     off = np.flatnonzero(np.abs(sums[row] - 1.0) > SUM_TOL)
     if off.size and np.all(p >= 0.0):  # negative ones are reported as such
         i = int(off[0])
-        names = tuple(None if each is None else list(each) for each in items.names.values())
-        place, text = row_place(int(row[i]), (items.count["state"], items.count["action"]), items.staged, names)
+        states, actions = (None if each is None else list(each) for each in items.names.values())
+        shape = items.count["state"], items.count["action"]
+        place, text = row_place(int(row[i]), shape, items.staged, (states, actions))
         message = f"transitions[{i}]: row {text} must sum to 1, got {sums[row[i]]:.12g}{sum_hint(sums[row[i]])}"
         raise FileFormatError(message, column="transitions", row=place)
 
