@@ -345,7 +345,8 @@ class Estimate(StoredEstimate, Charted):
         Returns
         -------
         dict
-            value, lower and upper; an end is infinite if there are too few episodes for it, and with a buffer.
+            value, that of the complete episodes, lower and upper. Episodes that were cut off may have any return, which
+            widens the interval; an end is infinite if there are too few complete episodes for it, and with a buffer.
         """
         tau, beta = check_levels(tau, beta)
         if not self.returns.size:
@@ -354,7 +355,10 @@ class Estimate(StoredEstimate, Charted):
         if beta > 0.0:
             law = Law(self.returns, np.full(self.returns.size, 1.0 / self.returns.size))
             return {"value": law.buffered_quantile(tau, beta), "lower": -math.inf, "upper": math.inf}
-        return quantile_interval(self.returns, tau, self.confidence)
+        cut_off = np.full(self.episodes - self.returns.size, math.inf)  # their returns may be anything
+        low = quantile_interval(np.r_[self.returns, -cut_off], tau, self.confidence)["lower"]
+        high = quantile_interval(np.r_[self.returns, cut_off], tau, self.confidence)["upper"]
+        return {"value": quantile_interval(self.returns, tau, self.confidence)["value"], "lower": low, "upper": high}
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------
 
