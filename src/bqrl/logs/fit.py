@@ -186,7 +186,7 @@ def _assumptions(log: Episodes, declared: Declared, *, pooled: bool) -> tuple[st
     if log.truncated.any():
         found.append("whether an episode was cut off does not depend on an unrecorded next state")
     if log.short:
-        found.append(f"episodes with fewer than {log.H} steps are complete")
+        found.append(f"episodes with fewer than {log.H} steps are complete, and none is longer")
     if declared.model is not None:
         found.append("the given model has the right outcomes, rewards and first state")
     elif declared.start is not None:
