@@ -27,7 +27,7 @@ from bqrl.logs.archive import StoredEstimate, fields, stored
 from bqrl.logs.interval import quantile_interval
 from bqrl.logs.limits import at_stage, next_target, row_reason, shares
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.files.atomic import replacing
+from bqrl.mdp.files import write_arrays
 from bqrl.planners.plan import LEVEL_SLACK, Plan, check_levels, objective_name
 from bqrl.planners.solve import solve
 
@@ -422,8 +422,7 @@ class Estimate(StoredEstimate, Charted):
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to an .npz file, whole or not at all."""
-        with replacing(path) as file:
-            np.savez_compressed(file, **stored(self))
+        write_arrays(path, stored(self))
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:
