@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from log_oracle import exact_law, log_of, random_problem, tightened
 from logged_problems import coin, simulated, study
 
 import bqrl
@@ -250,3 +251,31 @@ def test_the_interval_of_the_logging_policy_allows_for_episodes_that_were_cut_of
     found = estimate.logged(0.1)
     assert found["lower"] <= true < found["value"]
     assert found["upper"] >= found["value"]
+
+
+def broken_promises(seeds, share=1.0):
+    """Promises of random logs with the smallest balls that contain the truth: how many are useful, and which are broken."""
+    useful, broken = 0, []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        problem, marked = random_problem(rng), bool(rng.random() < 0.5)
+        log = log_of(problem, int(rng.choice([3, 20, 100])), rng, marked)
+        options = {"stationary": len(problem.rows) == 1, "discount": float(rng.choice([1.0, 0.5]))}
+        options |= {"reward_by": "state-action"} if problem.deterministic else {}
+        estimate = fit(log, horizon=problem.H, start=problem.start, reward_range=(-3, 2), **options)
+        estimate = tightened(problem, estimate, share)
+        for tau in (0.1, 0.3, 0.5, 0.9):
+            plan = estimate.solve(tau)
+            useful += not estimate.trivial(plan.value)
+            law = exact_law(problem, estimate, plan.policy)
+            below = sum(p for total, p in law.items() if total < plan.value - 1e-6)
+            if below >= tau - 1e-9:
+                broken.append((seed, tau, plan.value))
+    return useful, broken
+
+
+def test_promises_hold_with_the_smallest_balls_that_contain_the_truth():
+    useful, broken = broken_promises(range(60))
+    assert useful > 120
+    assert broken == []
+    assert broken_promises(range(60), share=0.6)[1]  # smaller balls do break promises
