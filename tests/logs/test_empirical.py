@@ -162,3 +162,20 @@ def test_declarations_may_name_what_the_log_does_not_show():
     ):
         with pytest.raises(ArgumentError, match=words):
             fit(log, reward_range=(0, 1), **options)
+
+
+@pytest.mark.parametrize("marks", [["", "terminal"], ["", ""], ["terminal", "terminal"]])
+def test_which_steps_count_does_not_depend_on_their_outcomes(marks):
+    """With pooled stages the last one counted if no episode of the log happened to end there: ends were underestimated."""
+    log = {"episode": [0, 0, 1, 1], "state": ["s"] * 4, "action": ["a"] * 4, "reward": [0.0] * 4}
+    log |= {"next_state": ["s"] * 4, "end": ["", marks[0], "", marks[1]]}
+    assert fit(log, stationary=True, reward_range=(0, 1)).counted == 2
+
+
+def test_next_states_that_are_recorded_for_some_last_steps_only_are_an_assumption():
+    log = {"episode": [0, 0, 1, 1], "state": ["s"] * 4, "action": ["a"] * 4, "reward": [0.0] * 4}
+    text = "whether the next state of a last step is recorded does not depend on it"
+    for last, assumed in ((["s", "s"], False), (["s", None], True), ([None, None], False)):
+        estimate = fit(log | {"next_state": ["s", last[0], "s", last[1]]}, stationary=True, reward_range=(0, 1))
+        assert (text in estimate.assumptions) == assumed
+        assert estimate.counted == (4 if last == ["s", "s"] else 2)

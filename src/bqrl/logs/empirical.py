@@ -109,13 +109,14 @@ class _Listed:
     def _successors(self, final: BoolArray, support: Any) -> IntArray:
         """Successor of every step, UNKNOWN where the step does not count.
 
-        A mark of the end at the last stage may mean the horizon, which is not an outcome.
+        A mark of the end at the last stage may mean the horizon, which is not an outcome. With pooled stages a column of
+        marks thus excludes the last stage, whatever it says there: a choice that depends on outcomes would be biased.
         """
         log, successor = self.log, self.log.next_state.copy()
         successor[successor == ENDED] = self.end
         marked = np.flatnonzero(final & (successor == self.end))
         if self.pooled:
-            successor[final & (marked.size > 0)] = UNKNOWN
+            successor[final & ("end" in log.columns.codes)] = UNKNOWN
         elif support is None or self.by_row:
             successor[final] = self.end  # what follows the last stage does not matter
         elif np.any(successor[final] == UNKNOWN):

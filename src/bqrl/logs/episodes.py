@@ -56,6 +56,15 @@ class Episodes:
         return bool(np.any((lengths < self.H) & ~self.truncated))
 
     @property
+    def partly_recorded(self) -> bool:
+        """Whether the column next_state, without a column of ends, shows the successors of some steps of the last stage only."""
+        codes = self.columns.codes
+        if "next_state" not in codes or "end" in codes:
+            return False
+        recorded = codes["next_state"].code[self.row[self.stage == self.H - 1]] >= 0
+        return bool(recorded.any() and not recorded.all())
+
+    @property
     def first_states(self) -> IntArray:
         """First state of every episode."""
         return self.state[np.r_[0, np.flatnonzero(self.last)[:-1] + 1]]
