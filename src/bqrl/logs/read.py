@@ -376,7 +376,7 @@ def _drop_missing(state: Codes, after: Codes) -> None:
     """Turn words such as NA in the column next_state into missing values, unless a step has a state of that name."""
     acts = np.zeros(len(state.labels), bool)
     acts[state.code[state.code >= 0]] = True
-    stays = np.array([bool(used) or text not in MISSING for used, text in zip(acts, state.labels, strict=True)])
+    stays = np.array([used or text not in MISSING for used, text in zip(acts, state.labels, strict=True)], bool)
     place = np.append(np.where(stays, np.cumsum(stays) - 1, -1), -1)
     labels = [text for text, keep in zip(state.labels, stays, strict=True) if keep]
     for codes in (state, after):
