@@ -3,7 +3,7 @@ import pytest
 from logged_problems import coin, simulated, study
 
 import bqrl
-from bqrl.errors import FileFormatError
+from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.logs.archive import fields, stored
 from bqrl.logs.fit import fit
 
@@ -45,3 +45,18 @@ def test_damaged_arrays_are_one_line(changes, words):
     with pytest.raises(FileFormatError, match=words) as caught:
         fields(arrays | changes)
     assert "\n" not in str(caught.value)
+
+
+def test_an_estimate_is_written_to_an_npz_file_only(tmp_path):
+    """The arrays were once written under any ending, and no file with another one can be loaded."""
+    with pytest.raises(ArgumentError, match=r"path must end in \.npz, got 'estimate\.csv'"):
+        fit(coin(10, 5), reward_range=(0, 1)).save(tmp_path / "estimate.csv")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_loaded_estimate_speaks_of_the_same_unit(tmp_path):
+    """The unit of the model was once lost."""
+    model = bqrl.MDP([(0, 0, 0, 1.0, 2.0)], horizon=1, units="EUR")
+    estimate = fit({"episode": [0, 1], "state": [0, 0], "action": [0, 0], "reward": [2.0, 2.0]}, model=model)
+    bqrl.save(estimate, tmp_path / "estimate.npz")
+    assert "at least 2 EUR" in bqrl.load(tmp_path / "estimate.npz").solve(0.1).notes[0]

@@ -121,3 +121,61 @@ def test_rewards_of_steps_that_do_not_count_must_agree_with_the_declarations_too
         fit(log, stationary=True, reward_range=(1, 2))
     with pytest.raises(FileFormatError, match=r"expected the reward 0 as elsewhere .* got 1; drop reward_by"):
         fit(log, stationary=True, reward_by="state-action", reward_range=(0, 2))
+
+
+def test_a_mark_of_the_horizon_is_no_early_end():
+    """Environments mark the last step as terminated; with pooled stages it once counted as an end, and -5 was promised."""
+    n, H = 3000, 6
+    log = {
+        "episode": np.repeat(np.arange(n), H), "state": ["on"] * n * H, "action": ["run"] * n * H,
+        "reward": [-1.0] * n * H, "next_state": ["on"] * n * H, "terminated": [h == H - 1 for _ in range(n) for h in range(H)],
+    }  # fmt: skip
+    estimate = fit(log, stationary=True, reward_range=(-1, 0))
+    assert estimate.counted == n * (H - 1)
+    assert estimate.solve(0.5).value == -H == fit(log, reward_range=(-1, 0)).solve(0.5).value
+    for support in ("states", [("on", "run", "on")]):  # it was once no outcome that the list has
+        assert fit(log, support=support, reward_range=(-1, 0)).solve(0.5).value == -H
+    ending = log | {"next_state": ["off" if end else "on" for end in log["terminated"]]}
+    both = [("on", "run", "on"), ("on", "run", "(end)")]
+    assert fit(ending, support=both, reward_range=(-1, 0)).solve(0.5).value == -H
+
+
+def test_declarations_may_name_what_the_log_does_not_show():
+    """A small log need not show every state and action; naming another was once refused with "did you mean"."""
+    log = {"episode": range(300), "state": ["a"] * 300, "action": ["x"] * 300, "reward": [1.0] * 300}
+    log |= {"next_state": ["b"] * 150 + ["c"] * 150}
+    support = [("a", "x", after) for after in "bcd"]
+    estimate = fit(log, support=[*support, ("a", "y", "b")], reward_range=(0, 1))
+    assert estimate.mdp.state_names == ("a", "b", "c", "d", "(end)", "(unseen)")
+    assert estimate.balls.outcomes[0, 0].tolist() == [3, 0]
+    assert not estimate.mdp.available[0, 0, 1]  # possible outcomes do not make an action known
+    assert estimate.solve(0.2).value == 1.0
+    assert estimate.solve(0.01).value == 0.0  # "d" may be likely, and its reward is not known
+    sold = fit(log, reward_range=(0, 5), known=iter([("a", "sell", "(end)", 1.0, 5.0)]))
+    assert sold.solve(0.01).value == 5.0
+    law = fit(log, reward_range=(0, 1), start={"a": 0.875, "z": 0.125})
+    assert (law.solve(0.2).value, law.solve(0.125).value) == (1.0, 0.0)
+    assert law.reason(0.125) == "no action was ever tried in state 'z', which has probability 0.12"
+    for options, words in (
+        ({"start": "z"}, "start must name states of the log, got 'z'"),
+        ({"support": [("a", "", "b")]}, "support must name actions of the log, got ''"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            fit(log, reward_range=(0, 1), **options)
+
+
+@pytest.mark.parametrize("marks", [["", "terminal"], ["", ""], ["terminal", "terminal"]])
+def test_which_steps_count_does_not_depend_on_their_outcomes(marks):
+    """With pooled stages the last one counted if no episode of the log happened to end there: ends were underestimated."""
+    log = {"episode": [0, 0, 1, 1], "state": ["s"] * 4, "action": ["a"] * 4, "reward": [0.0] * 4}
+    log |= {"next_state": ["s"] * 4, "end": ["", marks[0], "", marks[1]]}
+    assert fit(log, stationary=True, reward_range=(0, 1)).counted == 2
+
+
+def test_next_states_that_are_recorded_for_some_last_steps_only_are_an_assumption():
+    log = {"episode": [0, 0, 1, 1], "state": ["s"] * 4, "action": ["a"] * 4, "reward": [0.0] * 4}
+    text = "whether the next state of a last step is recorded does not depend on it"
+    for last, assumed in ((["s", "s"], False), (["s", None], True), ([None, None], False)):
+        estimate = fit(log | {"next_state": ["s", last[0], "s", last[1]]}, stationary=True, reward_range=(0, 1))
+        assert (text in estimate.assumptions) == assumed
+        assert estimate.counted == (4 if last == ["s", "s"] else 2)

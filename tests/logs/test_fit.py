@@ -101,3 +101,10 @@ def test_returns_of_the_log_have_the_discount_of_the_model():
     with pytest.raises(ValueError, match="discount must not be given with model="):
         fit(log, model=model, discount=0.9)
     assert np.isclose(fit(log, discount=0.5, reward_range=(0, 1)).returns, 1.5).all()
+
+
+def test_episodes_of_different_lengths_rest_on_a_longest_one():
+    """Where episodes end at random, the longest of the log is not the longest possible; the sentence now says so."""
+    log = {"episode": [0, 1, 1, 2, 2, 2], "state": ["on"] * 6, "action": ["go"] * 6, "reward": [-1.0] * 6}
+    estimate = fit(log, stationary=True, reward_range=(-1, 0))
+    assert "episodes with fewer than 3 steps are complete, and none is longer" in estimate.assumptions

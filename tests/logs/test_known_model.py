@@ -110,3 +110,16 @@ def test_a_reward_that_the_model_does_not_have_is_refused_also_where_the_next_st
         with pytest.raises(FileFormatError, match="expected the reward of an outcome of this row, got 7"):
             fit(log, stationary=stationary, model=model)
     assert fit(log | {"reward": [1.0, 2.0, 1.0, 2.0]}, model=model).counted == 2
+
+
+def test_a_named_next_state_counts_where_a_column_marks_the_end():
+    """A log of our own environment, which marks the last step as terminated, was once refused."""
+    model = bqrl.MDP([(0, 0, 0, 0.5, -1.0), (0, 0, 1, 0.5, 0.0), (1, 0, 1, 1.0, 0.0)], horizon=2)
+    rows = [(1, 0, -1.0, 0, 0), (1, 0, -1.0, 0, 1), (2, 0, 0.0, 1, 1), (3, 0, -1.0, 0, 0), (3, 0, 0.0, 1, 1)]
+    log = dict(zip(("episode", "state", "reward", "next_state", "terminated"), zip(*rows, strict=True), strict=True))
+    estimate = fit(log | {"action": [0] * 5}, model=model)
+    assert estimate.counts.tolist() == [[[5], [0]]]
+    assert estimate.mdp.probability.tolist() == [0.6, 0.4, 1.0]
+    unnamed = log | {"action": [0] * 5, "next_state": [0, None, None, 0, None]}
+    with pytest.raises(FileFormatError, match="expected an episode that lasts to the horizon"):
+        fit(unnamed, model=model)

@@ -83,7 +83,7 @@ def test_headers_by_synonym_and_by_choice(tmp_path):
 @pytest.mark.parametrize(
     ("content", "line", "column", "words"),
     [
-        ("episode,stat,action,reward\n1,a,x,1\n", 1, "state", "map state to a header with columns"),
+        ("episode,stat,action,reward\n1,a,x,1\n", 1, "state", "map state to 'stat' with columns"),
         (HEADER + "1,0,a,x,1,a\n1,1,a,x,nan,a\n", 3, "reward", "finite number"),
         (HEADER + "1,0,a,x,1,a\n\n1,1,a,x,,a\n", 4, "reward", "finite number"),
         (HEADER + '1,0,"a\nb",x,1,a\n1,1,a,x,much,a\n', 4, "reward", "'much'"),
@@ -180,3 +180,99 @@ def test_an_empty_log_is_one_line_that_shows_a_header(tmp_path, content):
     with pytest.raises(FileFormatError, match="such as episode,state,action,reward, got an empty log") as caught:
         bqrl.fit(tmp_path / "log.csv")
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("first", ["sep=;\r\n", "\ufeffSEP=;\n", "\n;;;;\n", "sep=;\n\n"])
+def test_lines_above_the_header_are_skipped_as_in_models(tmp_path, first):
+    """A spreadsheet's first line `sep=;` was once taken for the header."""
+    (tmp_path / "log.csv").write_text(f"{first}episode;state;action;reward\n1;a;x;0,5\n2;a;x;1,5\n;;;\n;;;\n")
+    found = read_columns(tmp_path / "log.csv")
+    assert found.reward.tolist() == [0.5, 1.5]
+    above = first.count("\n")
+    assert (found.source.line(None), found.source.line(1)) == (above + 1, above + 3)
+    (tmp_path / "bad.csv").write_text(f"{first}episode;state;action;reward\n1;a;x;0,5\n;;;\n2;a;x;much\n")
+    with pytest.raises(FileFormatError, match="got 'much'") as fault:
+        read_columns(tmp_path / "bad.csv")
+    assert fault.value.line == above + 4
+
+
+@pytest.mark.parametrize("word", ["NA", "NaN", "None", "null", "#N/A"])
+def test_words_for_missing_values_are_no_next_states(tmp_path, word):
+    """R writes NA where the next state is missing; it was once a state of that name."""
+    rows = f"1,a,x,0,b\n1,b,x,0,{word}\n2,a,x,1,{word}\n"
+    (tmp_path / "log.csv").write_text(f"episode,state,action,reward,next_state\n{rows}")
+    found = read_columns(tmp_path / "log.csv")
+    assert found.codes["state"].labels == found.codes["next_state"].labels == ["a", "b"]
+    assert found.codes["next_state"].code.tolist() == [1, -1, -1]
+    (tmp_path / "log.csv").write_text(f"episode,state,action,reward,next_state\n{rows}3,{word},x,1,a\n")
+    found = read_columns(tmp_path / "log.csv")  # a state of that name
+    assert found.codes["next_state"].code.tolist() == [1, 2, 2, 0]
+    assert found.codes["state"].labels == ["a", "b", word]
+
+
+@pytest.mark.parametrize("header", ["truncated", "Timeouts", "truncation"])
+def test_a_column_of_cut_episodes_needs_a_column_of_ends(header):
+    """It was once ignored, and episodes that were cut off counted as complete."""
+    log = {"episode": [1, 1, 2], "state": ["a"] * 3, "action": [0] * 3, "reward": [0.0] * 3, header: [0, 1, 1]}
+    with pytest.raises(FileFormatError, match=f"a column end or terminated beside {header}, got none; add one"):
+        read_columns(log)
+    assert set(read_columns(log | {"terminated": [0, 0, 0]}).codes) == {"episode", "state", "action", "end"}
+
+
+def test_time_steps_are_stages():
+    log = {"episode": [1, 1], "time_step": [1, 0], "state": ["b", "a"], "action": [0, 0], "reward": [1.0, 0.0]}
+    assert read_columns(log).codes["stage"].labels == ["0", "1"]
+
+
+def test_whole_numbers_may_have_a_decimal_point(tmp_path):
+    """Pandas writes a column of whole numbers with missing values as 3.0; it once disagreed with the state 3."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "episode": [1, 1, 2],
+            "stage": [0.0, 1.0, 0.0],
+            "state": [3, 10, 3],
+            "action": [0, 1, 0],
+            "reward": [0.5, 1, 2],
+        }
+    ).assign(next_state=[10.0, None, None])
+    frame.to_csv(tmp_path / "LOG.CSV")
+    for log in (tmp_path / "LOG.CSV", frame):
+        found = read_columns(log)
+        assert found.codes["state"].labels == ["3", "10"]
+        assert found.codes["next_state"].code.tolist() == [1, -1, -1]
+        assert found.codes["stage"].labels == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "episode;state;action;reward\n1;a;x;0,5\n2;a;x;0.5\n",
+            "line 3, column 'reward': expected the decimal sign ','",
+        ),
+        ("episode,state,action,rewrd\n1,a,x,1\n", "map reward to 'rewrd' with columns"),
+        ('episode,state,action,reward\n1,a,x,1\n2,"a\nb",x,1\n', "line 3, column 'state': expected a printable name"),
+        ("episode,state,action,reward\n1,a,x\x07,1\n", "line 2, column 'action': expected a printable name"),
+    ],
+)
+def test_faults_of_tables_name_the_remedy(tmp_path, text, words):
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(FileFormatError) as fault:
+        read_columns(tmp_path / "log.csv")
+    assert words in str(fault.value)
+    assert "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("log.parquet", b"PAR1 but not really", "log.parquet: expected a .parquet file, got other content"),
+        ("log.csv", "episode,state,action,reward\n1,\u00e9,x,1\n".encode("latin-1"), "save the file as CSV UTF-8"),
+    ],
+)
+def test_other_bytes_are_one_line(tmp_path, name, content, words):
+    """The error of the .parquet reader was once shown as it is."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileFormatError, match=words):
+        read_columns(tmp_path / name)

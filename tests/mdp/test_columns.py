@@ -113,3 +113,12 @@ def test_two_columns_with_one_header_are_both_listed():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame([[1, 2]], columns=["s", "s"])
     assert [header for header, _ in frame_columns(frame)] == ["s", "s"]
+
+
+def test_arrays_that_differ_are_different_labels():
+    """The text of an array has 8 digits and leaves out the middle of long ones, so that states were once merged."""
+    close = [np.array([0.1, 1.0]), np.array([0.1 + 1e-12, 1.0])]
+    long = [np.zeros(3000), np.eye(1, 3000, 1500)[0]]
+    for cells in (close, long):
+        assert coded(cells).code.tolist() == [0, 1]
+    assert label_text(np.array([1, 2])) == label_text([1, 2]) == "[1, 2]"

@@ -37,7 +37,7 @@ class StoredEstimate:
 
 
 def stored(estimate: StoredEstimate) -> dict[str, Any]:
-    """The estimate as arrays; refits, units and noise are not stored."""
+    """The estimate as arrays; refits and noise are not stored."""
     model, balls = model_arrays(estimate.mdp), estimate.balls
     found = {
         "bqrl_estimate": np.array(FORMAT), **{name: model[name] for name in STORED}, "visits": balls.visits,
@@ -48,8 +48,7 @@ def stored(estimate: StoredEstimate) -> dict[str, Any]:
         ),
         "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest]),
     }  # fmt: skip
-    rest = ("reward", "row_reward", "state_names", "action_names")
-    return found | {name: model[name] for name in rest if name in model}
+    return found | {name: model[name] for name in OPTIONAL if name in model}
 
 
 def fields(arrays: Mapping[str, Any]) -> dict[str, Any]:

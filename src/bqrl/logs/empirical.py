@@ -15,7 +15,7 @@ from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
 from bqrl.logs.read import near
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import from_columns
 from bqrl.mdp.columns import label_text
 from bqrl.mdp.model import MDP
@@ -50,11 +50,11 @@ class Declared:
 def empirical(log: Episodes, declared: Declared, *, delta: float, discount: float) -> Empirical:
     """The empirical model of a log whose kernel is not known beforehand."""
     listed = _Listed(log, declared)
-    listed.add_known(declared.known)
+    listed.add_known()
     if declared.support is None:
         listed.add_seen()
     else:
-        listed.add_supported(declared.support)
+        listed.add_supported()
     return listed.finish(declared.start, discount, delta, free=declared.support is None)
 
 
@@ -65,19 +65,16 @@ class _Listed:
         self.log, self.range, self.by_row = log, declared.reward_range, declared.reward_by == "state-action"
         self.pooled = declared.stationary and log.H > 1
         self.H, self.K = log.H, 1 if self.pooled else log.H
-        self.states, self.actions = list(log.states), list(log.actions)
+        self.known_rows = list(_tuples(declared.known, "known", (5, 6)))
+        every = isinstance(declared.support, str)  # all states of the log
+        self.possible_rows = None if every else list(_tuples(declared.support, "support", (3, 4)))
+        self.states, self.actions = self._labels(declared.start)
         self.S, self.A = len(self.states) + 2, len(self.actions)
         self.end, self.unseen = self.S - 2, self.S - 1
         self._check_size()
         self.parts: list[tuple[Any, ...]] = []  # (k, s, a, s', p, r) arrays
-        successor = log.next_state.copy()
-        successor[successor == ENDED] = self.end
         final = log.stage == self.H - 1
-        if not self.pooled and (declared.support is None or self.by_row):
-            successor[final] = self.end  # what follows the last stage does not matter
-        elif not self.pooled and np.any(successor[final] == UNKNOWN):
-            rule = "be given with next_state at the last stage or with reward_by"
-            raise wrong("support", declared.support, rule, "a log without them", remedy="add the column")
+        successor = self._successors(final, declared.support)
         self.counts = successor != UNKNOWN
         if not self.counts.any():
             raise log.error(0, "expected the successor of a step, got none; add the column next_state", "next_state")
@@ -99,6 +96,39 @@ class _Listed:
         self.visits = np.bincount(row, minlength=self.K * self.S * self.A)
         self.outcomes = np.zeros_like(self.visits)
         self.known = np.zeros(self.visits.size, bool)
+
+    def _labels(self, start: Any) -> tuple[list[str], list[str]]:
+        """States and actions of the log, then those that only the declarations name."""
+        listed = [item[-5:-2] for _, item in self.known_rows] + [item[:3] for _, item in self.possible_rows or ()]
+        states = [label_text(label) for s, _, s_next in listed for label in (s, s_next)]
+        states += map(label_text, start if isinstance(start, dict) else ())
+        actions = [label_text(a) for _, a, _ in listed]
+        added = [text for text in states if text not in ("", END)], [text for text in actions if text]
+        return list(dict.fromkeys((*self.log.states, *added[0]))), list(dict.fromkeys((*self.log.actions, *added[1])))
+
+    def _successors(self, final: BoolArray, support: Any) -> IntArray:
+        """Successor of every step, UNKNOWN where the step does not count.
+
+        A mark of the end at the last stage may mean the horizon, which is not an outcome. With pooled stages a column of
+        marks thus excludes the last stage, whatever it says there: a choice that depends on outcomes would be biased.
+        """
+        log, successor = self.log, self.log.next_state.copy()
+        successor[successor == ENDED] = self.end
+        marked = np.flatnonzero(final & (successor == self.end))
+        if self.pooled:
+            successor[final & ("end" in log.columns.codes)] = UNKNOWN
+        elif support is None or self.by_row:
+            successor[final] = self.end  # what follows the last stage does not matter
+        elif np.any(successor[final] == UNKNOWN):
+            rule = "be given with next_state at the last stage or with reward_by"
+            raise wrong("support", support, rule, "a log without them", remedy="add the column")
+        elif marked.size:
+            named = log.columns.codes["next_state"].code[log.row]
+            listed = self._possible()
+            for i in marked.tolist():
+                if any(s == named[i] for s, _ in listed.get((log.state[i], log.action[i]), ())):
+                    successor[i] = named[i]
+        return successor
 
     def _check_size(self) -> None:
         """Raise SizeError if rows that the log does not show would fill the memory."""
@@ -139,12 +169,10 @@ class _Listed:
     def _row(self, k: int, s: int, a: int) -> int:
         return (k * self.S + s) * self.A + a
 
-    def add_known(self, known: Any) -> None:
+    def add_known(self) -> None:
         """Add the rows that the caller knows exactly: ([stage,] state, action, next_state, probability, reward)."""
-        if known is None:
-            return
         parts: dict[int, list[tuple[int, float, float]]] = {}
-        for name, item in _tuples(known, "known", (5, 6)):
+        for name, item in self.known_rows:
             *stage, s, a, s_next, p, r = item
             ks = range(self.K) if not stage else [self._stage(stage[0], name)]
             paid = number(p, f"{name}[{len(item) - 2}]", 0.0, 1.0), number(r, f"{name}[{len(item) - 1}]")
@@ -156,7 +184,7 @@ class _Listed:
             if abs(total - 1.0) > SUM_TOL:
                 s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
                 got = f"{total:.12g} in state {s!r}, action {a!r}"
-                raise wrong("known", known, "list probabilities that sum to 1", got)
+                raise wrong("known", total, "list probabilities that sum to 1", got)
             for s_next, p, r in outcomes:
                 self._add(row, s_next, p, r)
             self.known[row], self.outcomes[row] = True, len(outcomes)
@@ -190,9 +218,9 @@ class _Listed:
             seen, entry = seen[~final], entry[~final]
         self._append(seen, np.full(seen.size, self.unseen), np.zeros(seen.size), entry)
 
-    def add_supported(self, support: Any) -> None:
+    def add_supported(self) -> None:
         """Add the possible outcomes of the rows that the log shows."""
-        possible = self._possible(support)
+        possible = self._possible()
         shown_of: dict[int, dict[tuple[int, float], int]] = {}  # outcomes and their counts by row
         for i, (row, s_next, r) in enumerate(
             zip(self.row.tolist(), self.successor.tolist(), self.reward.tolist(), strict=True)
@@ -225,14 +253,14 @@ class _Listed:
             self.outcomes[row] = len(outcomes)
             self.known[row] = len(outcomes) == 1
 
-    def _possible(self, support: Any) -> dict[tuple[int, int], Any]:
+    def _possible(self) -> dict[tuple[int, int], Any]:
         """Possible outcomes (next state, reward or None) of every (state, action)."""
-        if isinstance(support, str):
+        if self.possible_rows is None:
             ends = bool(np.any(self.log.next_state == ENDED))
             every = tuple((s, None) for s in range(len(self.states) + ends))  # "(end)" follows the states
             return {(s, a): every for s in range(self.S) for a in range(self.A)}
         found: dict[tuple[int, int], dict[Any, None]] = {}
-        for name, item in _tuples(support, "support", (3, 4)):
+        for name, item in self.possible_rows:
             s, a, s_next, *r = item
             row = self._state(s, "support"), self._action(a, "support")
             found.setdefault(row, {})[(self._state(s_next, "support"), number(r[0], f"{name}[3]") if r else None)] = (
@@ -329,7 +357,9 @@ def _free_names(taken: list[str]) -> list[str]:
 
 
 def _tuples(given: Any, name: str, sizes: tuple[int, ...]) -> Iterable[tuple[str, tuple[Any, ...]]]:
-    """The items of a list of tuples, each with its name for messages."""
+    """The items of a list of tuples, each with its name for messages; None has none."""
+    if given is None:
+        return
     if isinstance(given, (str, dict)) or not isinstance(given, Iterable):
         raise wrong_type(name, given, "be a list of tuples")
     for i, item in enumerate(given):

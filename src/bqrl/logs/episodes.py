@@ -56,6 +56,15 @@ class Episodes:
         return bool(np.any((lengths < self.H) & ~self.truncated))
 
     @property
+    def partly_recorded(self) -> bool:
+        """Whether the column next_state, without a column of ends, shows the successors of some steps of the last stage only."""
+        codes = self.columns.codes
+        if "next_state" not in codes or "end" in codes:
+            return False
+        recorded = codes["next_state"].code[self.row[self.stage == self.H - 1]] >= 0
+        return bool(recorded.any() and not recorded.all())
+
+    @property
     def first_states(self) -> IntArray:
         """First state of every episode."""
         return self.state[np.r_[0, np.flatnonzero(self.last)[:-1] + 1]]
@@ -121,7 +130,8 @@ def _stage_numbers(columns: Columns) -> IntArray:
     bad = np.flatnonzero(found < 0)
     if bad.size:
         text = codes.labels[codes.code[bad[0]]] if codes.code[bad[0]] >= 0 else ""
-        raise columns.error(bad[0], f"expected a whole number, counted from 0 or 1, got {text!r}", "stage")
+        remedy = "number the steps of each episode, or rename the column"
+        raise columns.error(bad[0], f"expected a whole number, counted from 0 or 1, got {text!r}; {remedy}", "stage")
     return found
 
 

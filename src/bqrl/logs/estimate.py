@@ -27,7 +27,7 @@ from bqrl.logs.archive import StoredEstimate, fields, stored
 from bqrl.logs.interval import quantile_interval
 from bqrl.logs.limits import at_stage, next_target, row_reason, shares
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.files.atomic import replacing
+from bqrl.mdp.files import write_arrays
 from bqrl.planners.plan import LEVEL_SLACK, Plan, check_levels, objective_name
 from bqrl.planners.solve import solve
 
@@ -190,6 +190,8 @@ class Estimate(StoredEstimate, Charted):
         """
         if value == -math.inf:
             remedy = "; declare reward_range (--reward-range), which bounds unseen outcomes" if self._has_misses else ""
+            if self.start_error() >= tau:
+                remedy = "; declare start (--start), as the law of the first state is not known well enough"
             return f"No promise is possible at level {tau:g} with these {self.episodes} episodes{remedy}."
         number = f"{value:.6g}"
         least = f"{number} {self.mdp.units or ''}".rstrip() if amount is None else amount(number)
@@ -343,7 +345,8 @@ class Estimate(StoredEstimate, Charted):
         Returns
         -------
         dict
-            value, lower and upper; an end is infinite if there are too few episodes for it, and with a buffer.
+            value, that of the complete episodes, lower and upper. Episodes that were cut off may have any return, which
+            widens the interval; an end is infinite if there are too few complete episodes for it, and with a buffer.
         """
         tau, beta = check_levels(tau, beta)
         if not self.returns.size:
@@ -352,7 +355,10 @@ class Estimate(StoredEstimate, Charted):
         if beta > 0.0:
             law = Law(self.returns, np.full(self.returns.size, 1.0 / self.returns.size))
             return {"value": law.buffered_quantile(tau, beta), "lower": -math.inf, "upper": math.inf}
-        return quantile_interval(self.returns, tau, self.confidence)
+        cut_off = np.full(self.episodes - self.returns.size, math.inf)  # their returns may be anything
+        low = quantile_interval(np.r_[self.returns, -cut_off], tau, self.confidence)["lower"]
+        high = quantile_interval(np.r_[self.returns, cut_off], tau, self.confidence)["upper"]
+        return {"value": quantile_interval(self.returns, tau, self.confidence)["value"], "lower": low, "upper": high}
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------
 
@@ -416,8 +422,7 @@ class Estimate(StoredEstimate, Charted):
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to an .npz file, whole or not at all."""
-        with replacing(path) as file:
-            np.savez_compressed(file, **stored(self))
+        write_arrays(path, stored(self))
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:

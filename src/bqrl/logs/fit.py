@@ -185,8 +185,10 @@ def _assumptions(log: Episodes, declared: Declared, *, pooled: bool) -> tuple[st
         found = ["the next state and the reward depend only on the state and action", POOLED.format("stage")]
     if log.truncated.any():
         found.append("whether an episode was cut off does not depend on an unrecorded next state")
+    if pooled and log.partly_recorded:
+        found.append("whether the next state of a last step is recorded does not depend on it")
     if log.short:
-        found.append(f"episodes with fewer than {log.H} steps are complete")
+        found.append(f"episodes with fewer than {log.H} steps are complete, and none is longer")
     if declared.model is not None:
         found.append("the given model has the right outcomes, rewards and first state")
     elif declared.start is not None:

@@ -32,7 +32,8 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     states = _matched(log, model.state_names, model.S, log.states, "state")
     actions = _matched(log, model.action_names, model.A, log.actions, "action")
     row = _rows(log, model, states, actions)
-    counts, outcome = _outcome_counts(log, model, row, states)
+    after = _successors(log, states)
+    counts, outcome = _outcome_counts(log, model, row, after)
     size, known = np.diff(model.row_start), (model.known | ~model.available).reshape(-1)
     visits = np.bincount(row[outcome >= 0], minlength=size.size)
     n = np.repeat(visits, size)
@@ -40,7 +41,7 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     outcomes, rows = size, int(np.count_nonzero(~known))
     noise = model.noise
     if noise is not None:
-        by_law = event_counts(log, model, noise, row, np.where(log.next_state < 0, -1, states[log.next_state]), outcome)
+        by_law = event_counts(log, model, noise, row, after, outcome)
         p = noise.image(laws_of(by_law), p)
         law = noise.row_law.reshape(-1)
         classes = np.array([*(np.unique(first).size for first in noise.classes), 0])
@@ -87,13 +88,21 @@ def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tu
     return np.array([place[label] for label in labels], np.int64)
 
 
-def _outcome_counts(log: Episodes, model: MDP, row: IntArray, states: IntArray) -> tuple[IntArray, IntArray]:
-    """How often the log shows every outcome of the model, and the outcome of every step, -1 where it is not known."""
-    ended = np.flatnonzero(log.next_state == ENDED)
+def _successors(log: Episodes, states: IntArray) -> IntArray:
+    """Successor of every step as a state of the model, -1 where it is not known; a named one counts at an end, too."""
+    after = log.next_state
+    if "next_state" in log.columns.codes:
+        named = log.columns.codes["next_state"].code[log.row]
+        after = np.where((after == ENDED) & (named >= 0), named, after)
+    ended = np.flatnonzero(after == ENDED)
     if ended.size:
         problem = "expected an episode that lasts to the horizon, got an earlier end"
         raise log.error(ended[0], f"{problem}; name the next_state in which the model absorbs", "next_state")
-    after = np.where(log.next_state >= 0, states[np.maximum(log.next_state, 0)], -1)  # -1: not recorded
+    return np.where(after >= 0, states[np.maximum(after, 0)], -1)
+
+
+def _outcome_counts(log: Episodes, model: MDP, row: IntArray, after: IntArray) -> tuple[IntArray, IntArray]:
+    """How often the log shows every outcome of the model, and the outcome of every step, -1 where it is not known."""
     stage = log.stage if len(model.reward) > 1 else np.zeros(row.size, np.int64)
     paid_code = np.unique(log.reward, return_inverse=True)[1].reshape(-1)
     distinct, first, inverse = np.unique(

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib
+import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,14 +36,14 @@ from bqrl.mdp.columns import (
     plain,
     repeated,
 )
-from bqrl.mdp.files.csv import floats, separator
+from bqrl.mdp.files.csv import BLANK, floats, separator, states_separator
 from bqrl.mdp.files.regular import regular_size
 
 ROLES = ("episode", "stage", "state", "action", "reward", "next_state", "event", "end")
 REQUIRED = ("episode", "state", "action", "reward")
 SYNONYMS = {
     "episode": ("ep", "episodeid", "trajectory", "trial", "run"),
-    "stage": ("h", "t", "step", "time", "stageid"),
+    "stage": ("h", "t", "step", "time", "stageid", "timestep", "stepid"),
     "state": ("s", "from", "obs", "observation", "currentstate"),
     "action": ("a", "decision", "choice"),
     "reward": ("r", "payoff"),
@@ -48,6 +51,22 @@ SYNONYMS = {
     "event": ("e", "noise"),
     "end": ("done", "terminal", "terminated", "ended"),
 }
+CUT_OFF = ("truncated", "truncation", "timeout")  # columns that say half of what `end` says
+MISSING = (
+    "NA",
+    "N/A",
+    "#N/A",
+    "<NA>",
+    "NaN",
+    "nan",
+    "NaT",
+    "None",
+    "none",
+    "null",
+    "NULL",
+)  # as programs write no next_state
+BROKEN = (UnicodeDecodeError, EOFError, OSError, csv.Error, zlib.error)
+WHOLE = re.compile(r"^(-?\d+)\.0+$")  # pandas writes whole numbers so if a column has missing values
 BLOCK = 10_000  # rows of a file that are held as text at once
 LONGEST = 300  # characters of a message; the labels of a damaged file may be long
 
@@ -60,12 +79,13 @@ class Source:
     header: list[str]
     content: Any  # a path of a .csv file, or a list of columns
     path: Path | None = None
+    above: int = 0  # lines of the file above the header
     sign: str = ","  # separates the columns of a file
     decimal: str | None = None  # the decimal sign of a file, once a number has one
 
     def _reader(self, file: Any) -> Any:
         """A reader of the rows below the header."""
-        reader = csv.reader(file, delimiter=self.sign)
+        reader = csv.reader(islice(file, self.above, None), delimiter=self.sign)
         next(reader)
         return reader
 
@@ -78,7 +98,7 @@ class Source:
             reader = self._reader(file)
             done = 0
             for block in iter(lambda: self._block(reader), []):
-                rows = [row for row in block if row]
+                rows = [row for row in block if _filled(row)]
                 if set(map(len, rows)) - {len(self.header)}:
                     bad = next(i for i, row in enumerate(rows) if len(row) != len(self.header))
                     problem = f"expected {len(self.header)} fields as in the header, got {len(rows[bad])}"
@@ -91,10 +111,9 @@ class Source:
         """The next rows of the file."""
         try:
             return list(islice(reader, BLOCK))
-        except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
-            fault = " ".join(str(error).split())
-            line = reader.line_num + 1
-            message = f"{self.name}, near line {line}: expected CSV text in UTF-8, got other content ({fault})"
+        except BROKEN as error:
+            line = self.above + reader.line_num + 1
+            message = f"{self.name}, near line {line}: {_fault(error)}"
             raise FileFormatError(message, file=str(self.path), line=line) from None
 
     def numbers(self, cells: Sequence[Any]) -> FloatArray:
@@ -126,17 +145,17 @@ class Source:
         if self.path is None:
             return None
         if row is None:
-            return 1
+            return self.above + 1
         with _opened(self.path) as file:
             reader = self._reader(file)
             before, left = reader.line_num, row
             for fields in reader:
-                if fields:
+                if _filled(fields):
                     if left == 0:
-                        return before + 1
+                        break
                     left -= 1
                 before = reader.line_num
-        return before
+        return self.above + before + 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,7 +215,12 @@ def read_columns(log: Any, columns: Mapping[str, str] | None = None) -> Columns:
     for role in books:
         labels, place_of = labelled["state" if role == "next_state" else role]
         codes[role] = Codes(code=place_of[np.concatenate(parts[role])], labels=labels)
-    return Columns(source=source, headers=headers, codes=codes, reward=np.concatenate(parts["reward"]))
+    if "next_state" in codes:
+        _drop_missing(codes["state"], codes["next_state"])
+    found = Columns(source=source, headers=headers, codes=codes, reward=np.concatenate(parts["reward"]))
+    for role in (role for role in ("state", "action", "next_state") if role in codes):
+        _check_names(found, role)
+    return found
 
 
 # -- sources ---------------------------------------------------------------------------------------------------------
@@ -206,21 +230,21 @@ def _source(log: Any) -> Source:
     """The rows and headers of a log in any of its forms."""
     if isinstance(log, (str, Path)):
         path = Path(log)
-        if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
+        if not path.name.lower().endswith((".csv", ".csv.gz", ".parquet")):
             raise wrong("log", log, "be a .csv, .csv.gz or .parquet file", f"{path.name!r}", remedy="convert it")
         regular_size(path)  # says in one line if there is no such file
-        if path.suffix == ".parquet":
+        if path.suffix.lower() == ".parquet":
             return _table(_parquet(path), path.name)
         with _opened(path) as file:
             try:
-                sign = separator(file.readline())
+                above, sign = _head(file)
                 file.seek(0)
-                header = [name.strip() for name in next(csv.reader(file, delimiter=sign), [])]
-            except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
-                message = f"{path.name}: expected CSV text in UTF-8, got other content ({error})"
-                raise FileFormatError(message, file=str(path)) from None
+                lines = islice(file, above, None)
+                header = [name.strip() for name in next(csv.reader(lines, delimiter=sign), [])]
+            except BROKEN as error:
+                raise FileFormatError(f"{path.name}: {_fault(error)}", file=str(path)) from None
         _check_distinct(header, path.name)
-        return Source(name=path.name, header=header, content=None, path=path, sign=sign)
+        return Source(name=path.name, header=header, content=None, path=path, above=above, sign=sign)
     if is_frame(log):
         return _table(log, "log")
     rule, remedy = "be a file, a frame or a dict of arrays", f"name the columns {', '.join(REQUIRED)}"
@@ -248,27 +272,42 @@ def _check_distinct(header: list[str], name: str) -> None:
 
 def _parquet(path: Path) -> Any:
     """A .parquet file as a frame, by polars or pandas, whichever is installed."""
-    try:
-        import polars
-
-        return polars.read_parquet(path)
-    except ImportError:
-        pass
-    try:
-        import pandas
-
-        return pandas.read_parquet(path)
-    except ImportError:
-        remedy = "install polars, or pandas with pyarrow, or write a .csv"
-        raise wrong(
-            "log", path, "be a .csv file if no reader of .parquet is installed", path.name, remedy=remedy
-        ) from None
+    for module in ("polars", "pandas"):
+        try:
+            return importlib.import_module(module).read_parquet(path)
+        except ImportError:
+            continue
+        except Exception as error:  # each reader has its own errors
+            message = f"{path.name}: expected a .parquet file, got other content ({' '.join(str(error).split())[:120]})"
+            raise FileFormatError(message, file=str(path)) from None
+    remedy = "install polars, or pandas with pyarrow, or write a .csv"
+    raise wrong("log", path, "be a .csv file if no reader of .parquet is installed", path.name, remedy=remedy)
 
 
 def _opened(path: Path) -> Any:
     """The file as text."""
-    opener = gzip.open if path.suffix == ".gz" else open
+    opener = gzip.open if path.suffix.lower() == ".gz" else open
     return opener(path, "rt", encoding="utf-8-sig", newline="")
+
+
+def _fault(error: Exception) -> str:
+    """What is wrong with the content of a file that cannot be read as text."""
+    if isinstance(error, UnicodeDecodeError):
+        return "expected CSV text in UTF-8, got other bytes; save the file as CSV UTF-8"
+    return f"expected CSV text in UTF-8, got other content ({' '.join(str(error).split())})"
+
+
+def _head(file: Any) -> tuple[int, str]:
+    """How many lines stand above the header, empty ones and "sep=;" as spreadsheets write it, and its separator."""
+    for i, line in enumerate(file):
+        if line.strip().strip(BLANK) and not (i == 0 and states_separator(line)):
+            return i, separator(line)
+    return 0, ","
+
+
+def _filled(row: Sequence[str]) -> bool:
+    """Whether a row has a cell with content; spreadsheets add empty rows at the end."""
+    return any(map(str.strip, row))
 
 
 # -- headers, labels, numbers ------------------------------------------------------------------------------------------
@@ -292,8 +331,16 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
         if fits:
             place[role] = min(fits, key=lambda i: names.index(plain(source.header[i])))
         elif role in REQUIRED:
-            got = f"got {', '.join(source.header)}; map {role} to a header with columns"
+            left = [name for i, name in enumerate(source.header) if i not in place.values()]
+            close = get_close_matches(role, left, 1)
+            got = (
+                f"got {', '.join(source.header)}; map {role} to {shown(close[0]) if close else 'a header'} with columns"
+            )
             raise source.error(None, f"expected a column {role}, {got}", role, "columns")
+    half = next((name for name in source.header if plain(name).removesuffix("s") in CUT_OFF), None)
+    if half is not None and "end" not in place:
+        remedy = "add one, or rename this column and declare ends"
+        raise source.error(None, f"expected a column end or terminated beside {half}, got none; {remedy}", half, "ends")
     return place
 
 
@@ -307,12 +354,33 @@ def _numbered(book: Any, cells: Sequence[Any]) -> IntArray:
 
 def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
     """Distinct labels as text, numbers in numerical order, and the index of every raw label; -1 where it is missing."""
-    texts = [label_text(value) for value in raw]
+    texts = [WHOLE.sub(r"\1", label_text(value)) for value in raw]
     distinct = list(dict.fromkeys(text for text in texts if text))
     with suppress(ValueError):  # names keep the order in which they appear
         distinct.sort(key=float)
     place = {text: i for i, text in enumerate(distinct)} | {"": -1}
     return distinct, np.array([place[text] for text in texts], np.int64)
+
+
+def _check_names(columns: Columns, role: str) -> None:
+    """Raise FileFormatError if a label cannot be shown on one line."""
+    code, labels = columns.codes[role].code, columns.codes[role].labels
+    bad = [i for i, text in enumerate(labels) if not text.isprintable() and not is_one_line(text)]
+    rows = np.flatnonzero(np.isin(code, bad))
+    if rows.size:
+        problem = f"expected a printable name, got {shown(labels[code[rows[0]]])}; remove control characters"
+        raise columns.error(int(rows[0]), problem, role)
+
+
+def _drop_missing(state: Codes, after: Codes) -> None:
+    """Turn words such as NA in the column next_state into missing values, unless a step has a state of that name."""
+    acts = np.zeros(len(state.labels), bool)
+    acts[state.code[state.code >= 0]] = True
+    stays = np.array([used or text not in MISSING for used, text in zip(acts, state.labels, strict=True)], bool)
+    place = np.append(np.where(stays, np.cumsum(stays) - 1, -1), -1)
+    labels = [text for text, keep in zip(state.labels, stays, strict=True) if keep]
+    for codes in (state, after):
+        codes.code, codes.labels = place[codes.code], labels
 
 
 def near(text: str, labels: Iterable[str]) -> str:
@@ -333,7 +401,11 @@ def _numbers(source: Source, column: Sequence[Any], done: int, header: str) -> F
     bad = np.flatnonzero(~np.isfinite(numbers))
     if bad.size:
         i = int(bad[0])
-        raise source.error(done + i, f"expected a finite number, got {shown(column[i])}; correct or drop it", header)
+        rule = "a finite number"
+        with suppress(TypeError, ValueError):
+            if source.path is not None and np.isfinite(floats([column[i]], source.sign, None)[0][0]):
+                rule = f"the decimal sign {source.decimal!r} as above"
+        raise source.error(done + i, f"expected {rule}, got {shown(column[i])}; correct or drop it", header)
     return numbers
 
 

@@ -103,7 +103,9 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
     P = _numbers(transitions, "transitions")
     if P.ndim not in (3, 4) or P.shape[-1] != P.shape[-3]:
         raise ModelError(
-            f"transitions must have shape (H,S,A,S), or (S,A,S) with horizon, got {P.shape}", name="transitions"
+            f"transitions must have shape (H,S,A,S), or (S,A,S) with horizon, got {P.shape}"
+            + ("; for (A,S,S) pass np.moveaxis(P, 0, 1)" if P.ndim == 3 and P.shape[1] == P.shape[2] else ""),
+            name="transitions",
         )
     if 0 in P.shape:
         raise ModelError(

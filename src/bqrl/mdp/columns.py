@@ -182,4 +182,6 @@ def label_text(cell: Any) -> str:
             return ""
         if float(cell).is_integer() and abs(float(cell)) <= LARGEST:
             return str(int(cell))
+    if isinstance(cell, np.ndarray):  # whose text leaves out digits and entries
+        cell = cell.tolist()
     return str(cell).strip()

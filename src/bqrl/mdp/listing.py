@@ -20,7 +20,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import Table, are_ids, check_gaps, from_columns, row_place
 from bqrl.mdp.columns import EVENT, IDS, LAW, STAGE, TEXT, Codes, cells_of, coded, frame_columns, match_columns
 from bqrl.mdp.noise import SharedNoise, shared_noise
-from bqrl.mdp.validation import percentages
+from bqrl.mdp.validation import sum_hint
 
 
 @dataclass(slots=True, kw_only=True)
@@ -252,7 +252,7 @@ def _check_numbers(listing: Listing, rows: _Rows) -> None:
     outside = np.flatnonzero(~((p >= 0) & (p <= 1 + SUM_TOL)))
     if outside.size:
         i = int(outside[0])
-        hint = percentages(sums[row[i]])
+        hint = sum_hint(sums[row[i]])
         more = f"; the row sums to {sums[row[i]]:.12g}{hint}" if hint else ""
         raise listing.error(i, f"expected a probability in [0, 1], got {p[i]:.15g}{more}", "probability")
     off = np.flatnonzero(np.abs(sums[row] - 1.0) > SUM_TOL)
@@ -279,7 +279,7 @@ def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
             return ModelError(message, row=where, line=None if listing.lines is None else int(second))
         seen.setdefault(outcome, i)
     last = listing.lines is not None and total < 1 and members[-1] == len(rows.row) - 1
-    cut = "; is the file truncated?" if last else ""
+    cut = sum_hint(total) or ("; is the file truncated?" if last else "")
     return listing.error(int(members[0]), f"row {text} must sum to 1, got {total:.12g}{cut}", "probability", row=where)
 
 

@@ -44,7 +44,7 @@ from bqrl.kernels.draws import draw
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import Table, row_place
-from bqrl.mdp.validation import percentages
+from bqrl.mdp.validation import sum_hint
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -322,7 +322,7 @@ def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
     p = np.array([number(value, f"{name}[{shown(event)}]", 0.0) for event, value in noise.items()])
     total = math.fsum(p)
     if abs(total - 1.0) > SUM_TOL:
-        hint = percentages(total) or "; divide by the sum if it holds weights"
+        hint = sum_hint(total) or "; divide by the sum if it holds weights"
         raise wrong(name, noise, "sum to 1", f"{total:.12g}{hint}")
     p = p / total if abs(total - 1.0) > p.size * 2.0**-52 else p
     return EventLaw(events=tuple(noise), probabilities=p, cut=0.0)

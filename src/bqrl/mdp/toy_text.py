@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import wrappers
 
 from bqrl.checks import shown, wrong
 from bqrl.errors import ModelError
@@ -15,6 +16,13 @@ from bqrl.mdp.build import check_horizon
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 
+CHANGING = (
+    gym.RewardWrapper,
+    gym.ActionWrapper,
+    wrappers.NormalizeReward,
+    wrappers.StickyAction,
+    wrappers.RepeatAction,
+)
 DONE = "done"  # the absorbing state after an episode that ended early
 
 
@@ -76,6 +84,12 @@ def _table_of(env: Any) -> tuple[Any, Any]:
         except gym.error.Error as error:
             reason = " ".join(str(error).split())
             raise wrong("env", env, "be a known environment", f"{shown(env)} ({reason})") from None
+    layer = env
+    while isinstance(layer, gym.Wrapper):
+        if isinstance(layer, CHANGING):
+            got, remedy = f"the wrapper {type(layer).__name__}", "pass env.unwrapped for the environment below it"
+            raise wrong("env", env, "have no wrapper that changes rewards or actions", got, remedy=remedy)
+        layer = layer.env
     core = getattr(env, "unwrapped", env)
     name = type(core).__name__
     if isinstance(core, MDPEnv):

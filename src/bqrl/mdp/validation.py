@@ -156,7 +156,7 @@ def normalised(table: Table) -> FloatArray:
     if np.any(off > SUM_TOL):
         q = int(np.flatnonzero(off > SUM_TOL)[0])
         row, text = place(rows[q], table)
-        got = f"{sums[q]:.12g}{percentages(sums[q])}"
+        got = f"{sums[q]:.12g}{sum_hint(sums[q])}"
         raise ModelError(f"row {text} must sum to 1 (tolerance {SUM_TOL:g}), got {got}", row=row)
     loose = off > sizes[rows] * 2.0**-52
     if not loose.any():
@@ -164,9 +164,11 @@ def normalised(table: Table) -> FloatArray:
     return p / np.repeat(np.where(loose, sums, 1.0), sizes[rows])
 
 
-def percentages(total: float) -> str:
-    """A hint for the message if probabilities sum to 100, else an empty string."""
-    return ": percentages? divide them by 100" if abs(total - 100.0) <= 0.1 else ""
+def sum_hint(total: float) -> str:
+    """A hint for the message if probabilities sum to 100 or nearly to 1, else an empty string."""
+    if abs(total - 100.0) <= 0.1:
+        return ": percentages? divide them by 100"
+    return "; if they are rounded, divide them by their sum" if 0.0 < abs(total - 1.0) <= 0.01 else ""
 
 
 def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArray:
@@ -186,7 +188,7 @@ def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArra
     if not proper or not abs(mu.sum() - 1.0) <= SUM_TOL:
         found = shown(start)
         if proper:
-            found = f"the sum {mu.sum():.12g}{percentages(mu.sum())}"
+            found = f"the sum {mu.sum():.12g}{sum_hint(mu.sum())}"
         elif mu.ndim and mu.size:
             found = f"shape {mu.shape}, values from {mu.min():.3g} to {mu.max():.3g}"
         raise wrong("start", start, f"be a state, its name, or {S} probabilities that sum to 1", found)

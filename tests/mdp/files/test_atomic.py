@@ -1,6 +1,8 @@
 """Files are written whole or not at all."""
 
+import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -29,3 +31,25 @@ def test_a_link_stays_a_link(tmp_path):
     write_whole(link, b"new")
     assert link.is_symlink()
     assert target.read_text() == "new"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EFBIG])
+def test_a_full_disk_names_the_file(tmp_path, code):
+    """The message of a full disk once named no file."""
+    target = tmp_path / "model.csv"
+    target.write_bytes(b"old")
+    with pytest.raises(OSError, match=r"model\.csv") as fault, replacing(target):
+        raise OSError(code, os.strerror(code))
+    assert (fault.value.errno, fault.value.filename) == (code, str(target))
+    assert [file.name for file in tmp_path.iterdir()] == ["model.csv"]
+    assert target.read_bytes() == b"old"
+
+
+def test_a_missing_permission_names_the_file_and_not_its_draft(tmp_path, monkeypatch):
+    def refuse(path, mode):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(PermissionError) as fault, replacing(tmp_path / "model.csv"):
+        pass
+    assert fault.value.filename == str(tmp_path / "model.csv")

@@ -79,6 +79,8 @@ def test_stages_in_a_column_of_their_own(tmp_path):
         HEADER.replace(",", "\t") + "\n1\t1\t1\t0.5\t2\n1\t1\t1\t.5\t3\n",
         "State,Action,Next State,Probability,Reward\n1,1,1,0.5,2\n1,1,1,0.5,3\n",
         "sep=;\ns;a;to;p;r;;\n1;1;1;0,5;2;;\n1;1;1;0,5;3;;\n",
+        '"sep=;"\ns;a;to;p;r\n1;1;1;0,5;2\n1;1;1;0,5;3\n',
+        "s;a;to;p;r\n1;1;1;\u00a00,5;2\n1;1;1;0,5\u00a0;3\n",
         "s;a;to;p;r\n1;1;1;0,5;2\n;;;;\n1;1;1;0,5;3\n;;;;\n ; ;;;\n",
         "s,a,s',p,r\nx,go,x,0.5,2\nx,go,x,0.5,3\n",
         'from,decision,to,prob,payoff\n"x, or y",go,"x, or y",0.5,2\n"x, or y",go,"x, or y",0.5,3\n',
@@ -94,6 +96,8 @@ def test_stages_in_a_column_of_their_own(tmp_path):
         "tabs",
         "words",
         "spreadsheet",
+        "separator in quotes",
+        "no-break spaces",
         "empty rows of a spreadsheet",
         "letters",
         "quotes",
@@ -407,3 +411,36 @@ def test_events_without_a_name_of_their_own_are_refused(tmp_path, events, what):
     mdp = from_step(lambda s, a, e: (0, float(e == events[0])), ["go"], dict.fromkeys(events, 0.5), 2, 0)
     with pytest.raises(ValueError, match=rf"a \.csv file can hold, got one with {what}.*; save to \.npz instead"):
         save(mdp, tmp_path / "m.csv")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('"x" ,go,x,1,0', "line 2: expected closed quotes, got an open one or text after a quote"),
+        ('x,go,x,1,"1,000"', "line 2: expected a number, got '1,000' (column r); write it as 1234.5"),
+        ("x,go,x,1,2 \u20ac", "line 2: expected a number, got '2 \u20ac' (column r); write it as 1234.5"),
+        ("x\0,go,x,1,2", "line 2: expected a printable name, got 'x\\x00' (column s); remove control characters"),
+    ],
+)
+def test_cells_of_spreadsheets_that_cannot_be_read_name_the_remedy(tmp_path, line, words):
+    with pytest.raises(FileFormatError) as fault:
+        read(tmp_path, f"s,a,to,p,r\n{line}\nx,go,x,1,0\n")
+    assert str(fault.value) == f"model.csv: {words}"
+    assert fault.value.line == 2
+
+
+def test_facts_at_the_edge_survive(tmp_path):
+    """A first state of probability just below 1 was once written as certain, and units lost a separator at their end."""
+    mdp = MDP([(0, 0, 0, 1.0, 1.0)], horizon=2, start=[1 - 2**-53])
+    for ending in ("csv", "json", "npz"):
+        save(mdp, tmp_path / f"model.{ending}")
+        assert load(tmp_path / f"model.{ending}").mu.tolist() == mdp.mu.tolist() != [1.0]
+    with pytest.raises(ValueError, match="units with a separator at an end"):
+        save(MDP([(0, 0, 0, 1.0, 1.0)], horizon=2, units="kg;"), tmp_path / "model.csv")
+
+
+def test_rounded_probabilities_name_the_remedy(tmp_path):
+    with pytest.raises(
+        FileFormatError, match=r"must sum to 1, got 0\.999; if they are rounded, divide them by their sum"
+    ):
+        read(tmp_path, "s,a,to,p,r\n" + "".join(f"0,0,{i},0.333,0\n" for i in range(3)))

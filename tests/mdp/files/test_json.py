@@ -192,3 +192,24 @@ def test_bad_noise_gets_one_line(tmp_path, data, phrase):
     assert str(caught.value).startswith("m.json: ")
     assert phrase in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (
+            ["low", "go", "low", 1, 0],
+            "transitions[0], action: expected a number from 0 to 0 or a name of the list, got 'go'",
+        ),
+        (["lwo", "wait", "low", 1, 0], "or a name of the list, got 'lwo'; did you mean 'low'?"),
+        (["low", "wait", "low", 0.999, 0], "row (s=low, a=wait) must sum to 1, got 0.999; if they are rounded, divide"),
+        (["low", "wait", "low", 100, 0], "row (s=low, a=wait) must sum to 1, got 100: percentages? divide them by 100"),
+    ],
+)
+def test_faults_name_states_as_the_file_does(tmp_path, row, words):
+    """The row of a wrong sum was once named by its numbers."""
+    data = {"horizon": 2, "states": ["low"], "actions": ["wait"], "transitions": [row]}
+    (tmp_path / "m.json").write_text(json.dumps(data))
+    with pytest.raises(FileFormatError) as fault:
+        load(tmp_path / "m.json")
+    assert words in str(fault.value)

@@ -123,3 +123,11 @@ def test_laws_that_are_not_known_stay_unknown():
     again = read_noise(noise_arrays(hidden.noise), MODEL.row_start)
     assert not again.known
     assert np.isnan(again.probabilities[0]).all()
+
+
+def test_names_in_bytes_are_text(tmp_path):
+    """Other programs write strings as bytes; they were once refused."""
+    P, R = np.eye(2)[:, None, :], np.zeros((2, 1))
+    names = np.array(["caf\u00e9".encode(), b"b"])
+    np.savez(tmp_path / "m.npz", transitions=P, rewards=R, horizon=2, state_names=names)
+    assert load(tmp_path / "m.npz").state_names == ("caf\u00e9", "b")

@@ -31,8 +31,10 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(draft)):
+            error.filename = str(target)  # a full disk names no file, a missing permission the draft
         raise
 
 

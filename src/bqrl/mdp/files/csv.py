@@ -98,7 +98,7 @@ def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
         if text.startswith('"#'):  # as spreadsheets write it
             text = ",".join(_cells(text, separator(text)) or [])
         text = text.rstrip(BLANK)
-        if not text or (not i and text.lower().startswith("sep=")):  # spreadsheets state the separator
+        if not text or (i == 0 and states_separator(text)):
             continue
         if not text.startswith("#"):
             return facts, i
@@ -188,6 +188,14 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
     except (ValueError, csv.Error):
         raise _fault(filled, body, header, place, sign) from None
     found = {role: np.concatenate(part) for role, part in parts.items()}
+    for role, labels in index.items():
+        bad = next((label for label in labels if not label.isprintable() and not is_one_line(label)), None)
+        if bad is not None:
+            n, name = filled[int((found[role] == labels[bad]).argmax())], header[place[role]]
+            message = (
+                f"line {n}: expected a printable name, got {shown(bad)} (column {name}); remove control characters"
+            )
+            raise FileFormatError(message, line=n, column=name)
     return Listing(
         ids={role: Codes(code=found[role], labels=list(labels)) for role, labels in index.items()},
         probability=found["probability"],
@@ -208,6 +216,11 @@ def _header(line: str, number: int) -> tuple[str, list[str]]:
         got = "an open quote" if cells is None else "numbers"
         raise FileFormatError(f"line {number}: {EXPECTED}, got {got}", line=number)
     return sign, cells
+
+
+def states_separator(line: str) -> bool:
+    """Whether a line is "sep=;", as spreadsheets write it above the header."""
+    return line.lstrip('"').lower().startswith("sep=")
 
 
 def separator(line: str) -> str:
@@ -240,6 +253,7 @@ def _columns(lines: list[str], sign: str, width: int) -> list[list[str]]:
 
 def floats(cells: Sequence[str], sign: str, decimal: str | None) -> tuple[FloatArray, str | None]:
     """Numbers of a column and the decimal sign; ValueError if a cell is not a number or signs are mixed."""
+    cells = cells if all(map(str.isascii, cells)) else [cell.strip() for cell in cells]  # without no-break spaces
     style = "." if any("." in cell for cell in cells) else None
     try:
         numbers = np.fromiter(map(float, cells), np.float64, len(cells))
@@ -264,7 +278,7 @@ def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[s
     for n, line in zip(numbers, body, strict=True):
         cells = _cells(line, sign)
         if cells is None:
-            return FileFormatError(f"line {n}: expected closed quotes, got an open one", line=n)
+            return FileFormatError(f"line {n}: expected closed quotes, got an open one or text after a quote", line=n)
         if len(cells) != len(header):
             cut = "; is the file truncated?" if n == numbers[-1] and len(cells) < len(header) else ""
             message = f"line {n}: expected {len(header)} columns as in the header, got {len(cells)}{cut}"
@@ -277,6 +291,7 @@ def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[s
             if not _is_number(cell.replace(",", ".") if comma else cell):
                 rule = "a number"
                 hint = "; is the file truncated?" if n == numbers[-1] and not cell else ""
+                hint = "; write it as 1234.5" if any(map(str.isdecimal, cell)) else hint
                 hint = "; give a number from 0 to 1" if cell.endswith("%") and role == "probability" else hint
             elif style not in (None, written):
                 rule = f"the decimal sign {style!r} as above"
@@ -351,6 +366,10 @@ def _refuse(mdp: FrozenMDP, noise: SharedNoise | None, used: Used, plain: bool) 
         (noise is None and bool(np.any(mdp.probability == 0)), "possible successors of probability zero"),
         (not np.array_equal(mdp.known.reshape(-1), np.diff(mdp.row_start) == 1), "rows known to learners"),
         (any(name != name.strip() for name in names), "names with blank ends"),
+        (
+            not plain and mdp.units is not None and mdp.units != mdp.units.strip(BLANK),
+            "units with a separator at an end",
+        ),
         (any(len(set(labels)) < len(labels) for labels in events), "events that share a name"),
         (any(not name or name != name.strip() for labels in events for name in labels), "events without a proper name"),
         (plain and used[0] != (0, mdp.S - 1), "a first or last state without transitions, if plain"),
@@ -372,12 +391,11 @@ def _stated(mdp: FrozenMDP, noise: SharedNoise | None, used: Used) -> list[tuple
     facts = [("horizon", str(mdp.H))] if mdp.stationary else []
     if mdp.discount != 1.0:
         facts.append(("discount", repr(mdp.discount)))
-    possible = np.flatnonzero(mdp.mu).tolist()
-    law = {mdp.state_label(s): mdp.mu[s].item() for s in possible}
-    if possible != [0]:
-        short = next(iter(law)) if len(law) == 1 else ", ".join(f"{name}={share!r}" for name, share in law.items())
-        quoted = json.dumps(dict.fromkeys(law, 1.0) if len(law) == 1 else law, ensure_ascii=False)
-        facts.append(("start", short if all(map(_simple, law)) else quoted))
+    law = {mdp.state_label(s): mdp.mu[s].item() for s in np.flatnonzero(mdp.mu).tolist()}
+    if mdp.mu[0] != 1.0:
+        one = mdp.mu.max() == 1.0
+        short = next(iter(law)) if one else ", ".join(f"{name}={share!r}" for name, share in law.items())
+        facts.append(("start", short if all(map(_simple, law)) else json.dumps(law, ensure_ascii=False)))
     for key, names, count, (low, high) in (
         ("states", mdp.state_names, mdp.S, used[0]),
         ("actions", mdp.action_names, mdp.A, used[1]),

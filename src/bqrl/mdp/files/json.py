@@ -40,10 +40,10 @@ from bqrl.checks import nearest, shown, wrong
 from bqrl.errors import FileFormatError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.build import MAX_ID, Table, check_horizon, from_columns
+from bqrl.mdp.build import MAX_ID, Table, check_horizon, from_columns, row_place
 from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.noise import SharedNoise, shared_noise
-from bqrl.mdp.validation import percentages
+from bqrl.mdp.validation import sum_hint
 
 KEYS = ("horizon", "discount", "start", "states", "actions", "known", "units", "transitions", "noise", "comment")
 
@@ -83,6 +83,7 @@ def read_json(
     )  # fmt: skip
     items.K = table.K
     row = (stage * table.S + s) * table.A + a
+    _check_sums(row, p, items)
     _pay(table, kinds)
     return {
         "table": table,
@@ -95,6 +96,19 @@ def read_json(
         "units": data.get("units"),
         "noise": _read_noise(data["noise"], table, row, items) if "noise" in data else None,
     }
+
+
+def _check_sums(row: IntArray, p: FloatArray, items: _Items) -> None:
+    """Raise FileFormatError for the first row whose probabilities do not sum to 1; it names a transition of the row."""
+    sums = np.bincount(row, weights=p)
+    off = np.flatnonzero(np.abs(sums[row] - 1.0) > SUM_TOL)
+    if off.size and np.all(p >= 0.0):  # negative ones are reported as such
+        i = int(off[0])
+        states, actions = (None if each is None else list(each) for each in items.names.values())
+        shape = items.count["state"], items.count["action"]
+        place, text = row_place(int(row[i]), shape, items.staged, (states, actions))
+        message = f"transitions[{i}]: row {text} must sum to 1, got {sums[row[i]]:.12g}{sum_hint(sums[row[i]])}"
+        raise FileFormatError(message, column="transitions", row=place)
 
 
 def _pay(table: Table, kinds: Any) -> None:
@@ -124,7 +138,7 @@ def write_json(mdp: FrozenMDP) -> bytes:
     head = {
         "horizon": mdp.H,
         "discount": mdp.discount,
-        "start": state[int(mdp.mu.argmax())] if np.count_nonzero(mdp.mu) == 1 else mdp.mu.tolist(),
+        "start": state[int(mdp.mu.argmax())] if mdp.mu.max() == 1.0 else mdp.mu.tolist(),
         "states": state if mdp.state_names else S,
         "actions": action if mdp.action_names else A,
         "known": [place[q] for q in extra],
@@ -238,6 +252,9 @@ class _Items:
         names = self.names[kind]
         if names is not None and isinstance(given, str) and given in names:
             return names[given]
+        if names is not None and isinstance(given, str):
+            rule = f"a number from 0 to {self.count[kind] - 1} or a name of the list"
+            raise FileFormatError(f"{where}: expected {rule}, got {shown(given)}{nearest(given, names, listed=False)}")
         return index_of(given, self.count[kind], where, "" if names is None else " or a name of the list")
 
     def row(self, given: list[Any], where: str) -> int:
@@ -352,5 +369,5 @@ def _law(given: Any, where: str) -> tuple[tuple[str, ...], FloatArray, float]:
         total = math.fsum(p)
         if not (min(p) >= 0.0 and abs(total - 1.0) <= SUM_TOL):
             message = f"{where}, probabilities: expected numbers of at least 0 that sum to 1"
-            raise FileFormatError(f"{message}, got the sum {total:.12g}{percentages(total)}", column="noise")
+            raise FileFormatError(f"{message}, got the sum {total:.12g}{sum_hint(total)}", column="noise")
     return tuple(map(str, events)), np.array(p), number_of(given.get("cut", 0.0), f"{where}, cut")

@@ -80,7 +80,7 @@ def unpack(content: bytes, max_bytes: int = MAX_BYTES) -> Arrays:
             check_size(sum(member.file_size for member in members), max_bytes, "the unpacked archive")
             for member in members:
                 name = member.filename.removesuffix(".npy")
-                arrays[name] = _array_of(archive, member)
+                arrays[name] = _array_of(archive, member, name)
     except (FileFormatError, SizeError):
         raise
     except Exception as error:  # damaged bytes make zipfile, zlib and NumPy fail in many ways
@@ -91,7 +91,7 @@ def unpack(content: bytes, max_bytes: int = MAX_BYTES) -> Arrays:
     return arrays
 
 
-def _array_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+def _array_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Any:
     """One array; its header must agree with the size in the zip directory before memory is taken."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError("its compression is not supported")
@@ -105,7 +105,10 @@ def _array_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
             raise ValueError(f"its format has the version {version}")
         shape, fortran, dtype = readers[version](file)
         if dtype.kind not in "biufSU":
-            raise ValueError("object arrays are not read" if dtype.hasobject else f"its type is {shown(dtype)}")
+            remedy = "; save names as np.array(names, dtype=str)" if dtype.hasobject else ""
+            raise FileFormatError(
+                f"the array {shown(name)} must hold numbers or strings, got {dtype}{remedy}", column=name
+            )
         size = math.prod(shape) * dtype.itemsize
         if min((*shape, 0)) < 0 or size != member.file_size - file.tell():
             raise ValueError(f"its header states {size} bytes, the archive holds {member.file_size - file.tell()}")
@@ -201,9 +204,13 @@ def _text(arrays: Arrays, name: str, ndim: int = 1) -> Any:
     """A list of strings, or one string, or None if there is no such array."""
     if name not in arrays:
         return None
-    rule = "be a list of strings" if ndim else "be a string"
-    require(arrays[name].dtype.kind == "U" and arrays[name].ndim == ndim, name, rule, arrays[name])
-    return arrays[name].tolist()
+    found = arrays[name]
+    if found.dtype.kind == "S":  # bytes, as other programs write them
+        found = np.char.decode(found, "utf-8", "replace")
+    require(
+        found.dtype.kind == "U" and found.ndim == ndim, name, "be a list of strings" if ndim else "be a string", found
+    )
+    return found.tolist()
 
 
 # -- shared noise ------------------------------------------------------------------------------------------------------
