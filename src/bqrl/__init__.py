@@ -12,7 +12,7 @@ from gymnasium.envs.registration import register, registry
 
 __version__ = "0.1.0"
 
-_MODULES = ("envs", "theory")
+_MODULES = ("envs", "errors", "theory")
 _NAMES = {  # public names by module
     "files": "load load_policy save",
     "laws.law": "Law",

@@ -3,6 +3,7 @@
 # ruff: noqa: I001 (one line per module)
 
 from bqrl import envs as envs
+from bqrl import errors as errors
 from bqrl import theory as theory
 from bqrl.files import load as load, load_policy as load_policy, save as save
 from bqrl.laws.law import Law as Law

@@ -93,8 +93,8 @@ def test_the_sentence_calls_a_stage_what_the_caller_does():
     staged, pooled = (fit(log, reward_range=(1, 2), stationary=stationary) for stationary in (False, True))
     said = staged.sentence(0.1, 0.0, 2.0, stage="year")
     assert "depend only on the year, state and action; every episode starts in state 'stage'" in said
-    assert "their law is the same at every year" in pooled.sentence(0.1, 0.0, 2.0, stage="year")
-    assert "their law is the same at every stage" in pooled.sentence(0.1, 0.0, 2.0)
+    assert "their law is the same in every year" in pooled.sentence(0.1, 0.0, 2.0, stage="year")
+    assert "their law is the same in every stage" in pooled.sentence(0.1, 0.0, 2.0)
 
 
 def test_buffered_promises_hold_and_need_a_lowest_reward():

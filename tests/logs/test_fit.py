@@ -40,11 +40,11 @@ def test_every_declaration_is_named_in_the_sentence():
     support = [(s, a, u) for s, u in (("s", "t"), ("t", "s")) for a in ("old", "new")]
     estimate = fit(log, stationary=True, start="s", known=known, support=support, reward_by="state-action")
     assert estimate.assumptions == (
-        "the next state and the reward depend only on the state and action", "their law is the same at every stage",
+        "the next state and the reward depend only on the state and action", "their law is the same in every stage",
         "the given first state is right", "the known rows are right", "only the listed transitions are possible",
         "the reward depends on the state and action alone",
     )  # fmt: skip
-    assert "their law is the same at every stage" not in fit(log, reward_range=(0, 1)).assumptions
+    assert "their law is the same in every stage" not in fit(log, reward_range=(0, 1)).assumptions
 
 
 def test_support_states_names_early_ends_as_excluded():

@@ -125,8 +125,8 @@ def _environment(env: Any) -> Any:
         try:
             return gym.make(env)
         except gym.error.Error as error:
-            reason = " ".join(str(error).split())
-            raise wrong("problem", env, "be a known problem or environment", f"{shown(env)} ({reason})") from None
+            got, remedy = f"{shown(env)} ({' '.join(str(error).split())})", "pass bqrl.load(path) for a file"
+            raise wrong("problem", env, "be a known problem or environment", got, remedy=remedy) from None
     if not isinstance(env, gym.Env):
         raise wrong_type("problem", env, "be an MDP or a Gymnasium environment", type(env).__name__)
     return env

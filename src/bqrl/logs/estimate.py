@@ -33,7 +33,7 @@ from bqrl.planners.solve import solve
 
 # Assumptions that mention stages; {} is what a stage is called.
 BY_STAGE = "the next state and the reward depend only on the {}, state and action"
-POOLED = "their law is the same at every {}"
+POOLED = "their law is the same in every {}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -52,19 +52,7 @@ SYNONYMS = {
     "end": ("done", "terminal", "terminated", "ended"),
 }
 CUT_OFF = ("truncated", "truncation", "timeout")  # columns that say half of what `end` says
-MISSING = (
-    "NA",
-    "N/A",
-    "#N/A",
-    "<NA>",
-    "NaN",
-    "nan",
-    "NaT",
-    "None",
-    "none",
-    "null",
-    "NULL",
-)  # as programs write no next_state
+MISSING = "NA N/A #N/A <NA> NaN nan NaT None none null NULL".split()  # as programs write no next_state
 BROKEN = (UnicodeDecodeError, EOFError, OSError, csv.Error, zlib.error)
 WHOLE = re.compile(r"^(-?\d+)\.0+$")  # pandas writes whole numbers so if a column has missing values
 BLOCK = 10_000  # rows of a file that are held as text at once

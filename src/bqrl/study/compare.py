@@ -61,7 +61,8 @@ def compare(
     horizon
         Number of stages, if the environment does not fix it.
     folder
-        Stores every finished run, so that a later call with the same folder repeats none of them.
+        Stores every finished run, so that a later call with the same folder repeats none of them. Requires learners by name
+        and a model or registered environment, so that runs can be identified.
     watch
         Who is informed of the progress; nobody by default.
 
