@@ -10,7 +10,7 @@ import bqrl
 from bqrl.errors import PolicyError
 from bqrl.mdp.find_grid import grid, lattice
 from bqrl.mdp.policy import MixturePolicy
-from bqrl.mdp.unroll import check_played, reached_pairs
+from bqrl.mdp.unroll import check_played
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower, law_on_points, play_shares, push_forward
 from bqrl.planners.sweep import Layout
@@ -200,13 +200,11 @@ def test_a_policy_planned_with_another_discount_is_evaluated_as_it_acts(planned,
 
 def test_occupancies_count_the_rewards_of_a_problem_without_a_grid():
     rng = np.random.default_rng(1)
-    P, R = rng.dirichlet(np.ones(2), (2, 2)), rng.random((2, 2, 2))
-    mdp, coarse = bqrl.MDP(P, R, horizon=13), bqrl.MDP(P, R.round(1), horizon=13)
+    P, R = rng.dirichlet(np.ones(2), (2, 2)), rng.random((9, 2, 2, 2))
+    mdp, coarse = bqrl.MDP(P, R, horizon=9), bqrl.MDP(P, R.round(1), horizon=9)
     policy = bqrl.solve(coarse, 0.1).policy
     assert grid(mdp) is None
-    shares = np.zeros((13, 2, 2))
-    for h, pairs in zip(range(13), reached_pairs(policy, mdp), strict=False):
-        np.add.at(shares[h], (pairs.state, pairs.action), pairs.probability)
+    shares = followed(mdp, policy)[1]
     assert np.abs(play_shares(coarse, policy) - shares).max() > 0.01
     np.testing.assert_allclose(play_shares(mdp, policy), shares, atol=1e-9)
 

@@ -178,7 +178,7 @@ def _limited(policy: Acting, mdp: MDP, max_moves: float = np.inf) -> Iterator[Pa
         total += pairs.onward if h < mdp.H - 1 else 0
         if total > MAX_LABELS:
             raise SizeError(
-                f"the policy must have at most {MAX_LABELS} labels, got {total} by stage {h + 1}; keep it in its own form or simulate it",
+                f"the policy must have at most {MAX_LABELS} labels, got {total} by stage {h + 1}; keep it in its own form",
                 needed=total,
                 limit=MAX_LABELS,
             )
