@@ -87,7 +87,7 @@ def buffering_sum(
     -------
     float
         Exact up to 4,096 episodes. Later episodes are summed in blocks, each with its first and largest buffer: the
-        result is never too small, and too large by at most 1/128 of the tail.
+        result is never too small, and too large by at most one percent.
 
     Examples
     --------
