@@ -261,7 +261,31 @@ ENVIRONMENTS = [
 ]  # fmt: skip
 
 
-TABLE = [*MODELS, *FILES, *ENVIRONMENTS]
+CURVE = bqrl.guarantee_curve(GOOD, keep=True)
+POLICY = CURVE.policy(0.3)
+PLANS = [
+    *((f"{name} at no level", lambda f=f: f("low"), TypeError, "tau must be a number in (0, 1], got 'low'") for name, f in (("a value", CURVE), ("an upper bound", CURVE.upper), ("a ceiling", CURVE.ceiling), ("a certainty", CURVE.certain), ("a policy", CURVE.policy), ("a margin", CURVE.margin), ("a level policy", CURVE.level_policy))),
+    *((f"{name} at level -1", lambda f=f: f(-1), ValueError, "tau must be a number in (0, 1], got -1") for name, f in (("a value", CURVE), ("an upper bound", CURVE.upper), ("a ceiling", CURVE.ceiling), ("a certainty", CURVE.certain), ("a policy", CURVE.policy), ("a margin", CURVE.margin), ("a level policy", CURVE.level_policy))),
+    ("an upper bound at several levels", lambda: CURVE.upper([0.1, 0.2]), TypeError, "tau must be a number in (0, 1], got [0.1, 0.2]"),
+    ("a curve at a word among levels", lambda: CURVE([0.1, "low"]), TypeError, "tau must be a number or an array of numbers, got [0.1, 'low']"),
+    ("a curve at ragged levels", lambda: CURVE([[0.1], [0.1, 0.2]]), TypeError, "tau must be a number or an array of numbers"),
+    ("a policy for no target", lambda: CURVE.policy_for(float("nan")), ValueError, "target must be a number, got nan"),
+    ("a policy for the target '1'", lambda: CURVE.policy_for("1"), TypeError, "target must be a number, got '1'"),
+    ("a table without a problem", lambda: POLICY.table(None), TypeError, "mdp must be an MDP, got NoneType; pass the problem of the policy"),
+    ("a table of some rows", lambda: POLICY.table(GOOD, reachable=[True, False]), TypeError, "reachable must be True or False"),
+    ("a table of some width", lambda: POLICY.table(GOOD, wide=3), TypeError, "wide must be True or False, got 3"),
+    ("labels without a problem", lambda: POLICY.to_labels("GOOD"), TypeError, "mdp must be an MDP, got str"),
+    ("a Markov form without a problem", lambda: POLICY.to_markov(3), TypeError, "mdp must be an MDP, got int"),
+    ("a mixture of arrays", lambda: bqrl.MixturePolicy([np.zeros((3, 2), int)], [1.0]), TypeError, "policies must be a list of policies"),
+    ("a mixture of one policy", lambda: bqrl.MixturePolicy(POLICY, [1.0]), TypeError, "policies must be a list of policies"),
+    ("a mixture with words as weights", lambda: bqrl.MixturePolicy([POLICY], ["one"]), TypeError, "weights must be a number or an array of numbers, got ['one']"),
+    ("noise that is a law", lambda: GOOD.with_noise({0: 1.0}), TypeError, "noise must be the SharedNoise of a model or None, got dict"),
+    ("cells that are lists", lambda: MDP({"state": [["a"], "b"], "action": [0, 0], "next_state": ["b", "b"], "probability": [1, 1], "reward": [0, 0]}, horizon=2), ValueError, "the column 'state' must be a flat list, got cells of different shapes"),
+    ("a list of state names for a step function", lambda: bqrl.from_step(lambda s, a, e: (s, e), [0], {0: 1.0}, horizon=2, start=0, state_name=["a"]), TypeError, "state_name must be a function that returns a name, got ['a']"),
+    ("a step function that is 'yes' vectorized", lambda: bqrl.from_step(lambda s, a, e: (s, e), [0], {0: 1.0}, horizon=2, start=0, vectorized="yes"), TypeError, "vectorized must be True or False, got 'yes'"),
+]  # fmt: skip
+
+TABLE = [*MODELS, *FILES, *ENVIRONMENTS, *PLANS]
 
 
 @pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, wrong
+from bqrl.checks import flag, number, wrong
 from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
@@ -46,6 +46,7 @@ def decision_rows(
     `stage` is the name of the column of stages.
     """
     check_fits(policy, mdp)
+    reachable = flag(reachable, "reachable")
     if stage in COLUMNS:
         raise wrong("stage", stage, "not be the name of another column", remedy="choose another word")
     smallest = number(min_probability, "min_probability", 0.0, 1.0)
