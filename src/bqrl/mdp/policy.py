@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import flag, numbers, random_seed, shown, wrong_type
+from bqrl.checks import flag, random_seed, shown, wrong_type
 from bqrl.display import Displayed, frame, views
 from bqrl.errors import PolicyError
 from bqrl.kernels.draws import draw
@@ -405,7 +405,10 @@ class MixturePolicy(Policy):
         if not isinstance(policies, Sequence) or not all(isinstance(policy, Policy) for policy in policies):
             raise wrong_type("policies", policies, "be a list of policies")
         self.policies = tuple(policies)
-        self.weights: FloatArray = read_only(numbers(weights, "weights"))
+        try:
+            self.weights: FloatArray = read_only(np.array(weights, dtype=np.float64))
+        except (TypeError, ValueError, OverflowError):
+            raise wrong_type("weights", weights, "hold one number per policy") from None
         if not self.policies or self.weights.shape != (len(self.policies),):
             rule = f"hold one number per policy ({len(self.policies)})"
             raise PolicyError(f"weights must {rule}, got {self.weights.shape}")
