@@ -67,6 +67,11 @@ def test_the_document_holds_the_numbers_of_the_records(found, document):
     assert pair["probability"] == beats(gaps[pair["learner"]], gaps[pair["other"]])
 
 
+def test_one_seed_has_no_standard_deviation(found):
+    one = replace(found, experiment=found.experiment.part((0,)))
+    assert learner_tables(one, learning_document(one))["learners"].caption == "One seed."
+
+
 def test_tables_begin_with_the_best_learner_and_say_what_follows_the_sign(found, document):
     table, seeds = learner_tables(found, document).values()
     assert table.caption == "Mean ± standard deviation over 3 seeds."

@@ -176,9 +176,10 @@ def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Tab
         ideal = {"quantile": best["quantile"], "gap": 0.0, "regret": 0.0, "mean": best["mean"]}
         rows += [blank | {"learner": _best_name(document)} | ideal]
         rows += [blank | {"learner": "random play"} | document["random"]]
-    seeds = found.words.count("seed", len(found.experiment.seeds))
+    seeds = len(found.experiment.seeds)
+    caption = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
     return {
-        "learners": Table(rows, titles=titles, caption=f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds}."),
+        "learners": Table(rows, titles=titles, caption=caption),
         "seeds": Table(runs, titles=titles, caption="One row per run."),
     }
 

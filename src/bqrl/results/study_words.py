@@ -19,6 +19,7 @@ from bqrl.study.runs import fingerprint
 from bqrl.study.scores import PROVEN, Experiment
 from bqrl.study.study import Study
 from bqrl.study.tables import level_name, shown_states
+from bqrl.theory import reward_spans
 
 QUICK = "Quick run: few episodes and seeds; these are not the numbers of the study."
 
@@ -36,6 +37,8 @@ class StudyWords:
         self.versions = versions() | {"code": fingerprint()}
         words, own = words_of(study.spec.problem, study.problem()), study.spec.study
         self.words = replace(words, unit=own.unit or words.unit, stage=own.stage or words.stage)
+        self.span = float(reward_spans(study.problem()).max()) or 1.0  # of the rewards of one stage
+        self.scale: dict[str, Any] = {"type": "symlog", "constant": self.span}  # of cumulative measures
         widest = max(study.experiments.values(), key=lambda one: one.error)
         self.measure_name = widest.measure_name
         self.optimum = PROVEN if widest.error else "exact optimum"  # what gaps are measured against
@@ -91,8 +94,9 @@ class StudyWords:
         found += [self.bracket] if self.bracket else []
         flat = [tuned.edge[1] for tuned in self.study.tunings.values() if tuned.edge is not None]
         if flat:
+            lie = "lies" if len(flat) == 1 else "lie"
             found.append(
-                f"{len(flat)} of {len(self.study.tunings)} winners of the tuning lie on an edge of their grid,"
+                f"{len(flat)} of {len(self.study.tunings)} winners of the tuning {lie} on an edge of the grid,"
                 f" {len(flat) - flat.count(True)} of them where the criterion is not known to be flat."
             )
         return found
@@ -120,7 +124,8 @@ class StudyWords:
         for tau, measure in product(self.spec.levels, self.spec.measures):
             text = ""
             for row in self.study.ranked(tau).order(measure):
-                text += f"{self.labels[row['learner']]} {fixed(row['mean'])}"
+                mean = fixed(row["mean"]) if self.span > 0.1 else number(row["mean"])  # the decimals of small amounts
+                text += f"{self.labels[row['learner']]} {mean}"
                 text += {True: " < ", False: " ≈ ", None: ""}[row["clear"]]
             rows.append({"tau": tau, "measure": self.measure_name(measure), "order": text})
         on = self.seeds_of(self.study.ranked(self.spec.levels[0]))
