@@ -100,6 +100,12 @@ def test_a_single_winner_lies_on_an_edge(study):
     )
 
 
+def test_one_further_seed_has_no_standard_deviation(study):
+    one = study.spec.study.model_copy(update={"replication_seeds": study.spec.study.replication_seeds[:1]})
+    view = StudyWords(replace(study, spec=study.spec.model_copy(update={"study": one})))
+    assert {row["tau0p5_std"] for row in view.tables()["further_seeds"].rows} == {None}
+
+
 def test_the_optimum_is_reached_by_those_whose_final_policies_all_promise_it(study, view):
     best = study.reference(0.5).optimum
     for key, label in view.labels.items():

@@ -140,7 +140,8 @@ class StudyWords:
             row: dict[str, Any] = {"measure": self.measure_name(measure), "learner": label}
             for tau in self.spec.levels:
                 name, values = f"tau{level_name(tau)}", part(tau, variant).ends(measure)[key]
-                row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
+                std = float(values.std(ddof=1)) if values.size > 1 else None
+                row |= {f"{name}_mean": float(values.mean()), f"{name}_std": std}
                 titles[f"{name}_mean"] = self.words.titled(f"τ = {tau:g}, mean")
                 titles[f"{name}_std"] = self.words.titled(f"τ = {tau:g}, standard deviation")
             rows.append(row)
