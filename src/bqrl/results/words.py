@@ -235,7 +235,8 @@ def learned(document: Mapping[str, Any], order: str, words: Words) -> str:
         least = "at least " if 0.0 < best["score_error"] < math.inf else ""
         said = f"The {tau:g}-quantile of the {whose} is {least}{own} on average over {seeds} seeds"
         said += "" if numbers[3] == numbers[4] else f" ({numbers[3]} to {numbers[4]})"
-    said += f"; the best policy reaches {'at least ' if best['error'] else ''}{top}, random play {chance}"
+    least = "at least " if best["error"] else ""
+    said += f"; the best policy reaches {least}{top}, random play {least}{chance}"
     return f"{said}. {order}. {words.bracket(best['error'], best['score_error'])}".rstrip()
 
 
