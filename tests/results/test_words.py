@@ -258,7 +258,10 @@ def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     words, best = Words(title="x", unit="EUR"), BEST | {"error": 0.01861}
     said = learned(document(("A", 9.0, 9.0), best=best), "A leads", words)
     assert said.endswith(f". A leads. {BRACKET}")
-    assert "A is 9 EUR on average over 2 seeds; the best policy reaches at least 10 EUR, random play at least 2 EUR" in said
+    assert (
+        "A is 9 EUR on average over 2 seeds; the best policy reaches at least 10 EUR, random play at least 2 EUR"
+        in said
+    )
     wider = learned(document(("A", 9.0, 9.0), best=best | {"score_error": 0.1}), "A leads", words)
     assert "A is at least 9 EUR on average" in wider
     assert wider.endswith(f"{BRACKET} Quantiles of policies are at most 0.1 EUR below the true ones.")
