@@ -51,6 +51,15 @@ def test_optimal_after_is_the_first_episode_of_the_last_stretch_without_a_gap(ga
     assert found == (candidates[0] if candidates else None)
 
 
+def test_policies_that_lose_little_of_little_are_not_optimal(found):
+    model = bqrl.MDP(np.ones((1, 2, 1)), np.array([[0.0, 1e-10]]), horizon=2)
+    experiment = bqrl.compare(model, ["q-learning"], tau=0.3, episodes=2, seeds=8, workers=1)
+    runs = learning_document(replace(found, experiment=experiment))["learners"][0]["runs"]
+    worse = [run["settled"] for run in runs if run["quantile"] < 2e-10]
+    assert worse
+    assert set(worse) == {None}
+
+
 def test_the_document_holds_the_numbers_of_the_records(found, document):
     for one in document["learners"]:
         records = found.experiment.records[one["label"]]

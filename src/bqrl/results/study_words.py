@@ -67,10 +67,10 @@ class StudyWords:
 
     def reached(self) -> str:
         """Whose final policies all reach the optimum at each level."""
-        parts = []
+        parts, least = [], 1e-9 * self.span
         for tau in self.spec.levels:
             best = self.study.reference(tau).optimum
-            reach = [label for key, label in self.labels.items() if min(self.promises_of(key, tau)) >= best - 1e-9]
+            reach = [label for key, label in self.labels.items() if min(self.promises_of(key, tau)) >= best - least]
             reaches = f"{listed(reach or ['no learner'])} reach{'' if len(reach) > 1 else 'es'}"
             parts.append(f"{reaches} it on every held-out seed at τ = {tau:g} ({self.words.amount(number(best))})")
         return f"The {self.optimum}: {'; '.join(parts)}"
@@ -88,7 +88,7 @@ class StudyWords:
         for tau in self.spec.levels:
             against = self.study.reference(tau)
             found.append(f"{self.order(tau, 'exact')}.")
-            if against.capped is not None and abs(against.capped - against.optimum) > 1e-9:
+            if against.capped is not None and abs(against.capped - against.optimum) > 1e-9 * self.span:
                 capped, exact = (self.words.amount(number(x)) for x in (against.capped, against.optimum))
                 found.append(f"τ = {tau:g}: the capped reference is {capped}, the {self.optimum} {exact}.")
         found += [self.bracket] if self.bracket else []
