@@ -297,9 +297,7 @@ def curves_chart(
     """Curves over episodes; `band` says what their bands are, `references` are dashed lines with a name and a value."""
     alt, drawn, layers = altair(), lines(curves, "episode", y_title, colours=colours, step=step), []
     if references:
-        names = dict[float, str]()  # of equal values the names share a line
-        for name, value in references:
-            names[value] = f"{names[value]}, {name}" if value in names else name
+        names = {value: ", ".join(name for name, x in references if x == value) for _, value in references}
         rows = [[value, f"{name}: {number(value, 5)}"] for value, name in names.items()]
         marks = chart_of(["y", "name"], rows).encode(y=drawn.y)
         text = marks.mark_text(align="right", dy=-6, color=GREY, fontWeight="bold")

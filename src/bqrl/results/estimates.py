@@ -32,9 +32,9 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
     """An estimate and its promise as JSON values: what `bqrl fit --json` prints."""
     levels = tau, beta = promise.tau, promise.beta
     none: dict[str, Any] = {"lower": None, "upper": None}
-    known = estimate.returns.size > 0
-    logged: dict[str, Any] = {**estimate.logged(*levels)} if known else {"value": None}
-    logged |= {"meaning": LOGGED} if known and beta == 0.0 else {**none, "meaning": ALONE}
+    logged: dict[str, Any] = {"value": None, **none, "meaning": ALONE}
+    if estimate.returns.size:
+        logged |= {**estimate.logged(*levels), **({"meaning": LOGGED} if beta == 0.0 else none)}
     reason = estimate.reason(tau, words.stage, beta)
     return {
         "policies": [

@@ -11,11 +11,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
@@ -24,20 +23,19 @@ from bqrl.checks import choice
 from bqrl.learners.run import find_learner
 from bqrl.study.problems import Problem, ProblemField
 from bqrl.study.runs import RunSpec
-from bqrl.study.settings import Count, Level, Line, Positive, Seed, Settings, Text, read_settings, try_all
+from bqrl.study.settings import (
+    Count,
+    Different,
+    Level,
+    Positive,
+    Seed,
+    Settings,
+    Text,
+    different,
+    read_settings,
+    try_all,
+)
 
-T = TypeVar("T", bound=Collection[Any])
-
-
-def _different(given: T) -> T:
-    """Refuse a list with equal entries, or a table with names that some file systems do not tell apart."""
-    if len({str(entry).lower() for entry in given}) < len(given):
-        how = "names must differ in more than case" if isinstance(given, dict) else "entries must differ"
-        raise ValueError(f"{how}, got {', '.join(map(str, given))}")
-    return given
-
-
-Different = AfterValidator(_different)
 Levels = Annotated[tuple[Level, ...], Field(min_length=1), Different]
 Seeds = Annotated[tuple[Seed, ...], Different]
 Measure = Literal["capped", "exact", "expected"]
@@ -65,7 +63,7 @@ class Entry(Settings):
     """A learner of the study: what is fixed about it and the range of what is tuned."""
 
     learner: Text
-    label: Line = ""
+    label: Text = ""
     per_level: bool = False  # trained for every level separately, or once for all
     params: dict[str, Any] = Field(default_factory=dict)
     grid: tuple[Positive, Positive] | None = None  # lowest and highest value of the tuned parameter; None: no tuning
@@ -102,7 +100,7 @@ class Entry(Settings):
 
 def _named(learners: dict[str, Entry]) -> dict[str, Entry]:
     """The learners, each with its key and a label of its own."""
-    _different([one.label or key for key, one in learners.items()])
+    different([one.label or key for key, one in learners.items()])
     return {key: one.model_copy(update={"key": key, "label": one.label or key}) for key, one in learners.items()}
 
 
@@ -110,7 +108,7 @@ class StudyTable(Settings):
     """The table [study]."""
 
     name: Text
-    title: Line = ""
+    title: Text = ""
     unit: Text | None = None  # of returns, and the name of a stage; else those of the problem
     stage: Text | None = None
     levels: Levels
