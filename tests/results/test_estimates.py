@@ -77,6 +77,19 @@ def test_the_interval_of_the_logging_policy_has_a_level_and_a_method(estimate):
     assert " ".join(result.charts["promise"]["title"]["subtitle"]).endswith(f"Line: {said}")
 
 
+def test_with_a_buffer_the_logging_policy_has_no_interval_and_none_is_claimed(estimate):
+    # Once a line of infinite length was called its confidence interval.
+    plan = estimate.solve(0.4, 0.2)
+    content = fit_document(estimate, plan)
+    logged = content["policies"][0]
+    assert [*logged] == ["policy", "value", "lower", "upper", "meaning"]
+    assert (logged["lower"], logged["upper"], logged["meaning"]) == (None, None, "estimate without an interval")
+    result = fit_result(content, Words(title="x"), {}, estimate, plan)
+    said = result.tables["policies"].caption + str(result.charts["promise"])
+    assert "confidence interval" not in said
+    assert "estimate with an interval" not in said
+
+
 def test_the_decision_table_is_that_of_the_robust_policy_in_the_states_of_the_log():
     """The state "(end)" of the model, in which nothing is decided, is left out."""
     log = {"episode": range(400), "state": ["on"] * 400, "action": ["stop", "go"] * 200, "reward": [2.0, 1.0] * 200}
@@ -125,6 +138,13 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
     assert "Line: an interval. No promise is possible" in " ".join(spec["title"]["subtitle"])
     content["policies"] = [rows[0] | {"lower": None, "upper": None}]
     assert "Line:" not in " ".join(promise_chart(content, "0.1-quantile", "an interval").to_dict()["title"]["subtitle"])
+
+
+def test_large_amounts_have_no_exponent_on_the_chart_of_promises():
+    row = {"policy": "robust plan", "value": 1_234_567.0, "lower": None, "upper": None, "meaning": "promise"}
+    spec = promise_chart({"policies": [row], "projection": []}, "0.1-quantile", "an interval").to_dict()
+    assert spec["layer"][2]["encoding"]["text"]["field"] == "text"
+    assert chart_values(spec, 2)[0]["text"] == "1234567"
 
 
 def test_the_chart_of_rows_marks_those_that_limit_the_promise(estimate):
