@@ -7,6 +7,7 @@ sent by cloudpickle, with the code of what the main script or a notebook defines
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import pickle
@@ -88,12 +89,12 @@ class LocalWorkers(Workers):
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Carry out a call in the process of this thread, and again in a new one if that dies."""
-        sent = cloudpickle.dumps((function, arguments))
+        call = _Sender((function, arguments))
         for attempt in range(MAX_DEATHS):
             if attempt:
                 self._notes.append("a worker process died; its run is repeated")
             try:
-                result, error = pickle.loads(self._process().submit(_carry_out, sent).result())
+                answer = self._process().submit(_carry_out, call.sent).result()
             except BrokenExecutor:
                 self._pools.pop(threading.get_ident(), None)
                 self._deaths_in_a_row += 1
@@ -101,6 +102,7 @@ class LocalWorkers(Workers):
                     raise
                 continue
             self._deaths_in_a_row = 0
+            result, error = _Receiver(answer, call.classes).load()
             if error is not None:
                 raise error
             return result
@@ -178,13 +180,53 @@ def _begin(count: Any) -> None:
 
 
 def _carry_out(sent: bytes) -> bytes:
-    """Carry out a call in a worker process: its result, or the error that it raised."""
+    """Carry out a call in a worker process: its result and None, or None and the error that it raised."""
     function, arguments = pickle.loads(sent)
-    result = fault = None
     try:
-        result = function(*arguments)
+        return _packed(function(*arguments), None)
     except Exception as error:
         error.add_note(f"In a worker process:\n{traceback.format_exc()}")
-        fault = error
-    found: bytes = cloudpickle.dumps((result, fault))
+        try:
+            found = _packed(None, error)
+            pickle.loads(found)
+        except Exception:  # errors with a lock, or whose class takes other arguments than the message
+            stand_in = RuntimeError(f"{type(error).__name__}: {error}")
+            stand_in.add_note(error.__notes__[-1])
+            found = _packed(None, stand_in)
+        return found
+
+
+def _packed(result: Any, error: Exception | None) -> bytes:
+    found: bytes = cloudpickle.dumps((result, error))
     return found
+
+
+class _Sender(cloudpickle.Pickler):  # type: ignore[misc]
+    """Writes a call and lists the classes whose code it contains."""
+
+    def __init__(self, call: Any) -> None:
+        self.classes: set[type] = set()
+        content = io.BytesIO()
+        super().__init__(content)
+        self.dump(call)
+        self.sent = content.getvalue()
+
+    def reducer_override(self, obj: Any) -> Any:
+        found = super().reducer_override(obj)
+        if isinstance(obj, type) and found is not NotImplemented:
+            self.classes.add(obj)
+        return found
+
+
+class _Receiver(pickle.Unpickler):
+    """Reads an answer; cloudpickle alone would fill the classes that were sent with copies of their methods."""
+
+    def __init__(self, answer: bytes, classes: set[type]) -> None:
+        super().__init__(io.BytesIO(answer))
+        self.classes = classes
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name)
+        if name != "_class_setstate":
+            return found
+        return lambda made, state: made if made in self.classes else found(made, state)
