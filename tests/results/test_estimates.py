@@ -64,7 +64,7 @@ def test_amounts_and_stages_of_a_fit_are_in_the_words_of_the_problem(estimate):
     assert tables["policies"].titles["value"] == tables["projection"].titles["value"] == "0.1-quantile (EUR)"
     assert (tables["policies"].titles["lower"], tables["gains"].titles["value"]) == ("lower (EUR)", "promise (EUR)")
     assert tables["limits"].titles["stage"] == tables["rows"].titles["stage"] == "week"
-    assert tables["limits"].titles["cost"].endswith(" EUR")
+    assert tables["limits"].caption.endswith(" EUR, the lowest that is not promised.")
     assert "0.1-quantile of the return (EUR)" in str(result.charts["promise"])
     assert tables["policy"].columns[0] == "week"
 
@@ -126,6 +126,7 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
     ]  # fmt: skip
     content = {"policies": rows, "projection": [{"factor": 2, "episodes": 8, "value": 3.0}]}
     spec = promise_chart(content, "0.1-quantile", "an interval").to_dict()
+    assert spec["layer"][1]["encoding"]["x"]["scale"]["zero"] is False  # far from 0, differences would vanish
     assert [(row["policy"], row["interval"], row["high"]) for row in chart_values(spec, 0)] == [
         ("logging policy", "-∞ to 2", 2.0),
         ("2 times the data", "none", 3.0),

@@ -119,6 +119,7 @@ def test_cells_of_tables():
     assert cell([0.1, 0.5]) == "0.1, 0.5"
     table = Table([{"gap": 12.3456, "gap_std": 0.5}], titles={"gap": "cumulative gap"})
     assert displayed(table) == (["cumulative gap"], [["12.35 ± 0.5"]])
+    assert displayed(Table([{"gap": 12.3456, "gap_std": 1e-15}]))[1] == [["12.35"]]  # equal runs up to rounding
 
 
 @pytest.mark.parametrize(

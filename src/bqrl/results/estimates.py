@@ -105,16 +105,17 @@ def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words
     """The tables of the folder by name."""
     quantile, stage = {"value": words.titled(promise.objective)}, {"stage": words.stage}
     ends = {"lower": words.titled("lower"), "upper": words.titled("upper")}
-    target = words.amount(f"{content['limits'][0]['target']:.6g}") if content["limits"] else ""
+    target = words.amount(number(content["limits"][0]["target"])) if content["limits"] else ""
+    adding = f"adds most to the probability of a return below {target}, the lowest that is not promised"
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
-    costs, radii = stage | {"cost": f"share of missing {target}"}, stage | {"radius": "l1 radius"}
+    costs, radii = stage | {"cost": "added probability"}, stage | {"radius": "l1 radius"}
     gained = {"without": words.titled("promise without it"), "value": words.titled("promise")}
     policies = "The logging policy, the plug-in plan and the robust plan."
     policies += "" if promise.beta else f" Lower and upper: {_interval(estimate)}."
     found = {
         "policies": Table(content["policies"], titles=quantile | ends, caption=policies),
         "gains": Table(content["gains"], titles=gained, caption="What each declaration adds to the promise."),
-        "limits": Table(limits, titles=costs, caption="The rows whose uncertainty costs most."),
+        "limits": Table(limits, titles=costs, caption=f"The rows whose uncertainty {adding}."),
         "projection": Table(content["projection"], titles=quantile, caption="A projection for more data, not a promise."),
         "rows": Table(estimate.rows(), titles=radii, caption="Visits and radii of the rows that the log shows."),
     }  # fmt: skip
@@ -158,7 +159,8 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
     rows = [[*row[:5], max(row[5], low - far), min(row[6], high + far)] for row in rows]
     columns = ("policy", "meaning", "interval", "text", "value", "low", "high")
     base = chart_of(columns, rows).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
-    x = alt.X("value:Q", title=title, scale={"domain": [low, high], "clamp": True, "nice": False, "padding": 12})
+    scale = {"domain": [low, high], "clamp": True, "nice": False, "zero": False, "padding": 12}
+    x = alt.X("value:Q", title=title, scale=scale)
     colour = coloured("meaning:N", {kind: COLOURS[kind] for kind in COLOURS if any(row[1] == kind for row in rows)})
     shown = tips("policy:N", ("value:Q", "value", ".6~g"), "interval:N", "meaning:N")
     chart = alt.layer(

@@ -151,7 +151,8 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
         if f"{key}_std" not in row:
             return cell(row[key])
         spread = row[f"{key}_std"]
-        return number(row[key], SENTENCE_DIGITS) + (f" ± {number(spread, 2)}" if spread else "")
+        apart = bool(spread) and spread > GAP_TOL * abs(row[key])  # less is a rounding error
+        return number(row[key], SENTENCE_DIGITS) + (f" ± {number(spread, 2)}" if apart else "")
 
     keys = [key for key in table.columns if key.removesuffix("_std") not in table.columns or not key.endswith("_std")]
     return [table.titles.get(key, key) for key in keys], [[shown_cell(row, key) for key in keys] for row in table.rows]
