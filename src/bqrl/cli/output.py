@@ -97,14 +97,12 @@ def at_terminal() -> bool:
 
 
 def column_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Widths of the columns of a table that break no word, short columns widened first; empty if there is no room."""
+    """Widths of the columns of a table that break no word, the widest narrowed first; empty if there is no room."""
+    widths = [max(map(cell_len, column)) for column in columns]
     least = [max(cell_len(word) for text in column for word in (*text.split(), "")) for column in columns]
-    more = [max(map(cell_len, column)) - width for column, width in zip(columns, least, strict=True)]
-    spare = room - sum(least)
-    for i in sorted(range(len(columns)), key=more.__getitem__) if spare >= 0 else ():
-        more[i] = min(more[i], spare)
-        spare -= more[i]
-    return [*map(sum, zip(least, more, strict=True))] if spare >= 0 else []
+    while sum(widths) > room and widths != least:
+        widths[max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))] -= 1
+    return widths if sum(widths) <= room else []
 
 
 def show(header: str = "", tables: Sequence[Table] = (), lines: Sequence[str] = ()) -> None:
