@@ -276,3 +276,18 @@ def test_other_bytes_are_one_line(tmp_path, name, content, words):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FileFormatError, match=words):
         read_columns(tmp_path / name)
+
+
+def test_a_decimal_point_stays_in_labels_that_are_not_all_whole_numbers():
+    """Versions such as 1.0 and 1.1 are names; once 1.0 became 1, and the state 1.0 of `start` was another one."""
+    log = {"episode": [0, 0, 1, 1], "state": ["1.0", "1.1"] * 2, "action": ["2.0", "go"] * 2, "reward": [1.0] * 4}
+    found = read_columns(log)
+    assert (found.codes["state"].labels, found.codes["action"].labels) == (["1.0", "1.1"], ["2.0", "go"])
+    whole = log | {"state": ["1.0", "2.0"] * 2, "next_state": ["2", "NA"] * 2}
+    assert read_columns(whole).codes["state"].labels == ["1", "2"]
+    for start in ("1.0", {"1.0": 1.0}, 1.0):
+        for rows in (log, whole) if start != 1.0 else (whole,):
+            estimate = bqrl.fit(rows, start=start, reward_range=(0, 1))
+            assert (estimate.mdp.S, estimate.mdp.mu[0]) == (4, 1.0)
+    model = bqrl.MDP([[[[0, 1]], [[0, 1]]]] * 2, [[[1], [1]]] * 2, state_names=("1.0", "2.0"), action_names=("go",))
+    assert bqrl.fit(whole | {"action": ["go"] * 4}, model=model).solve(0.5).value == 2.0

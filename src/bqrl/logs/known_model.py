@@ -16,7 +16,7 @@ from bqrl.checks import wrong
 from bqrl.logs.balls import Balls
 from bqrl.logs.empirical import Empirical
 from bqrl.logs.episodes import ENDED, Episodes
-from bqrl.logs.read import near
+from bqrl.logs.read import near, without_point
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.columns import label_text
 from bqrl.mdp.model import MDP
@@ -77,6 +77,7 @@ def _rows(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> Int
 def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tuple[str, ...], role: str) -> IntArray:
     """Index in the model of every label of the log."""
     place = {name: i for i, name in enumerate(names or map(str, range(size)))}
+    place = {without_point(name): i for name, i in place.items()} | place
     for i, label in enumerate(labels):
         if label not in place:
             code = log.state if role == "state" else log.action
