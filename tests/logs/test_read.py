@@ -208,6 +208,9 @@ def test_words_for_missing_values_are_no_next_states(tmp_path, word):
     found = read_columns(tmp_path / "log.csv")  # a state of that name
     assert found.codes["next_state"].code.tolist() == [1, 2, 2, 0]
     assert found.codes["state"].labels == ["a", "b", word]
+    rows = f"1,10,x,0,9\n1,9,x,0,{word}\n"
+    (tmp_path / "log.csv").write_text(f"episode,state,action,reward,next_state\n{rows}")
+    assert read_columns(tmp_path / "log.csv").codes["state"].labels == ["9", "10"]  # in numerical order all the same
 
 
 @pytest.mark.parametrize("header", ["truncated", "Timeouts", "truncation"])

@@ -347,7 +347,7 @@ def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
         texts = [without_point(text) for text in texts]
     distinct = list(dict.fromkeys(text for text in texts if text))
     with suppress(ValueError):  # names keep the order in which they appear
-        distinct.sort(key=float)
+        distinct.sort(key=lambda text: np.inf if text in MISSING else float(text))
     place = {text: i for i, text in enumerate(distinct)} | {"": -1}
     return distinct, np.array([place[text] for text in texts], np.int64)
 
