@@ -288,9 +288,10 @@ def test_a_decimal_point_stays_in_labels_that_are_not_all_whole_numbers():
     assert (found.codes["state"].labels, found.codes["action"].labels) == (["1.0", "1.1"], ["2.0", "go"])
     whole = log | {"state": ["1.0", "2.0"] * 2, "next_state": ["2", "NA"] * 2}
     assert read_columns(whole).codes["state"].labels == ["1", "2"]
-    for start in ("1.0", {"1.0": 1.0}, 1.0):
-        for rows in (log, whole) if start != 1.0 else (whole,):
+    for start in ("1.0", {"1.0": 1.0}, {1.0: 1.0}, 1):
+        for rows in (log, whole):
             estimate = bqrl.fit(rows, start=start, reward_range=(0, 1))
             assert (estimate.mdp.S, estimate.mdp.mu[0]) == (4, 1.0)
-    model = bqrl.MDP([[[[0, 1]], [[0, 1]]]] * 2, [[[1], [1]]] * 2, state_names=("1.0", "2.0"), action_names=("go",))
-    assert bqrl.fit(whole | {"action": ["go"] * 4}, model=model).solve(0.5).value == 2.0
+    for rows, names in ((whole, ("1.0", "2.0")), (log, ("1", "1.1"))):
+        model = bqrl.MDP([[[[0, 1]], [[0, 1]]]] * 2, [[[1], [1]]] * 2, state_names=names, action_names=("go",))
+        assert bqrl.fit(rows | {"action": ["go"] * 4}, model=model).solve(0.5).value == 2.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from bqrl.errors import SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
-from bqrl.logs.read import near, without_point
+from bqrl.logs.read import near, speller
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import from_columns
 from bqrl.mdp.columns import label_text
@@ -68,6 +68,7 @@ class _Listed:
         self.known_rows = list(_tuples(declared.known, "known", (5, 6)))
         every = isinstance(declared.support, str)  # all states of the log
         self.possible_rows = None if every else list(_tuples(declared.support, "support", (3, 4)))
+        self._spelled = speller(log.states), speller(log.actions)
         self.states, self.actions = self._labels(declared.start)
         self.S, self.A = len(self.states) + 2, len(self.actions)
         self.end, self.unseen = self.S - 2, self.S - 1
@@ -100,9 +101,9 @@ class _Listed:
     def _labels(self, start: Any) -> tuple[list[str], list[str]]:
         """States and actions of the log, then those that only the declarations name."""
         listed = [item[-5:-2] for _, item in self.known_rows] + [item[:3] for _, item in self.possible_rows or ()]
-        states = [_text(label, self.log.states) for s, _, s_next in listed for label in (s, s_next)]
-        states += [_text(label, self.log.states) for label in (start if isinstance(start, dict) else ())]
-        actions = [_text(a, self.log.actions) for _, a, _ in listed]
+        states = [self._spelled[0](label_text(label)) for s, _, s_next in listed for label in (s, s_next)]
+        states += [self._spelled[0](label_text(label)) for label in (start if isinstance(start, dict) else ())]
+        actions = [self._spelled[1](label_text(a)) for _, a, _ in listed]
         added = [text for text in states if text not in ("", END)], [text for text in actions if text]
         return list(dict.fromkeys((*self.log.states, *added[0]))), list(dict.fromkeys((*self.log.actions, *added[1])))
 
@@ -327,22 +328,16 @@ class _Listed:
         self._append(row, np.full(ks.size, s_next), np.ones(ks.size), np.full(ks.size, r))
 
     def _state(self, label: Any, name: str) -> int:
-        text = _text(label, self.states)
+        text = self._spelled[0](label_text(label))
         return self.end if text == END and END not in self.states else _place(text, self.states, name, "states")
 
     def _action(self, label: Any, name: str) -> int:
-        return _place(_text(label, self.actions), self.actions, name, "actions")
+        return _place(self._spelled[1](label_text(label)), self.actions, name, "actions")
 
     def _stage(self, given: Any, name: str) -> int:
         if self.pooled:
             raise wrong("known", given, "not name stages if stationary=True", f"stage {given!r}", remedy="drop them")
         return whole(given, f"{name}[0]", 0, self.H - 1)
-
-
-def _text(label: Any, labels: Sequence[str]) -> str:
-    """The text of a declared label; 3.0 is the label 3 of the log."""
-    text = label_text(label)
-    return text if text in labels or without_point(text) not in labels else without_point(text)
 
 
 def _place(text: str, labels: list[str], name: str, what: str) -> int:

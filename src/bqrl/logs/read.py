@@ -12,7 +12,7 @@ import gzip
 import importlib
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -344,7 +344,7 @@ def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
     """Distinct labels as text, numbers in numerical order, and the index of every raw label; -1 where it is missing."""
     texts = [label_text(value) for value in raw]
     if all(WHOLE.fullmatch(text) for text in texts if text and text not in MISSING):  # else 1.0 may be a version
-        texts = [without_point(text) for text in texts]
+        texts = [_without_point(text) for text in texts]
     distinct = list(dict.fromkeys(text for text in texts if text))
     with suppress(ValueError):  # names keep the order in which they appear
         distinct.sort(key=lambda text: np.inf if text in MISSING else float(text))
@@ -352,10 +352,17 @@ def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
     return distinct, np.array([place[text] for text in texts], np.int64)
 
 
-def without_point(text: str) -> str:
+def _without_point(text: str) -> str:
     """A whole number without decimal point, and any other label as it is."""
     found = WHOLE.fullmatch(text)
     return found[1] if found else text
+
+
+def speller(labels: Iterable[str]) -> Callable[[str], str]:
+    """A function that returns the label that a text means: 3 and 3.0 agree unless both are labels."""
+    known = list(labels)
+    table = {_without_point(text): text for text in known} | {text: text for text in known}
+    return lambda text: table.get(text, table.get(_without_point(text), text))
 
 
 def _check_names(columns: Columns, role: str) -> None:
