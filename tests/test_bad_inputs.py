@@ -246,6 +246,10 @@ ENVIRONMENTS = [
     ("probabilities that do not sum to 1", lambda: bqrl.envs.make("AssetSelling", distribution=[0.1] * 25), ValueError, "25 probabilities that sum to 1, got the sum 2.5"),
     ("a distribution of words", lambda: bqrl.envs.make("AssetSelling", distribution=["a"]), TypeError, "distribution must be one of uniform"),
     ("a ratio below 0", lambda: bqrl.envs.make("AssetSelling", distribution="geometric", ratio=-1), ValueError, "ratio must be a number above 0, got -1"),
+    ("one probability for all arms", lambda: bqrl.envs.make("Bandit", probabilities=0.5), TypeError, "probabilities must be a list with one probability per arm, got 0.5"),
+    ("arms without probabilities", lambda: bqrl.envs.make("Bandit", probabilities=None), TypeError, "probabilities must be a number or an array of numbers, got None"),
+    ("a machine with one profit", lambda: bqrl.envs.make("MachineReplacement", output=3.0), ValueError, "output must be a list of at least two numbers, got 3.0"),
+    ("a machine with one probability", lambda: bqrl.envs.make("MachineReplacement", wear=1.0), ValueError, "wear must be a list of probabilities, got 1.0"),
     ("an action that is not available", stepping(ONLY_FIRST, 1), ValueError, "action must be available in state 0 at stage 1, got 1; see info['action_mask']"),
     ("an action beyond the actions", stepping(GOOD, 2), ValueError, "action must be from 0 to 1, got 2"),
     ("half an action", stepping(GOOD, 0.5), TypeError, "action must be a whole number, got float"),
@@ -261,7 +265,31 @@ ENVIRONMENTS = [
 ]  # fmt: skip
 
 
-TABLE = [*MODELS, *FILES, *ENVIRONMENTS]
+CURVE = bqrl.guarantee_curve(GOOD, keep=True)
+POLICY = CURVE.policy(0.3)
+PLANS = [
+    *((f"{name} at no level", lambda f=f: f("low"), TypeError, "tau must be a number in (0, 1], got 'low'") for name, f in (("a value", CURVE), ("an upper bound", CURVE.upper), ("a ceiling", CURVE.ceiling), ("a certainty", CURVE.certain), ("a policy", CURVE.policy), ("a margin", CURVE.margin), ("a level policy", CURVE.level_policy))),
+    *((f"{name} at level -1", lambda f=f: f(-1), ValueError, "tau must be a number in (0, 1], got -1") for name, f in (("a value", CURVE), ("an upper bound", CURVE.upper), ("a ceiling", CURVE.ceiling), ("a certainty", CURVE.certain), ("a policy", CURVE.policy), ("a margin", CURVE.margin), ("a level policy", CURVE.level_policy))),
+    ("an upper bound at several levels", lambda: CURVE.upper([0.1, 0.2]), TypeError, "tau must be a number in (0, 1], got [0.1, 0.2]"),
+    ("a curve at a word among levels", lambda: CURVE([0.1, "low"]), TypeError, "tau must be a number or an array of numbers, got [0.1, 'low']"),
+    ("a curve at ragged levels", lambda: CURVE([[0.1], [0.1, 0.2]]), TypeError, "tau must be a number or an array of numbers"),
+    ("a policy for no target", lambda: CURVE.policy_for(float("nan")), ValueError, "target must be a number, got nan"),
+    ("a policy for the target '1'", lambda: CURVE.policy_for("1"), TypeError, "target must be a number, got '1'"),
+    ("a table without a problem", lambda: POLICY.table(None), TypeError, "mdp must be an MDP, got NoneType; pass the problem of the policy"),
+    ("a table of some rows", lambda: POLICY.table(GOOD, reachable=[True, False]), TypeError, "reachable must be True or False"),
+    ("a table of some width", lambda: POLICY.table(GOOD, wide=3), TypeError, "wide must be True or False, got 3"),
+    ("labels without a problem", lambda: POLICY.to_labels("GOOD"), TypeError, "mdp must be an MDP, got str"),
+    ("a Markov form without a problem", lambda: POLICY.to_markov(3), TypeError, "mdp must be an MDP, got int"),
+    ("a mixture of arrays", lambda: bqrl.MixturePolicy([np.zeros((3, 2), int)], [1.0]), TypeError, "policies must be a list of policies"),
+    ("a mixture of one policy", lambda: bqrl.MixturePolicy(POLICY, [1.0]), TypeError, "policies must be a list of policies"),
+    ("a mixture with words as weights", lambda: bqrl.MixturePolicy([POLICY], ["one"]), TypeError, "weights must hold one number per policy, got ['one']"),
+    ("noise that is a law", lambda: GOOD.with_noise({0: 1.0}), TypeError, "noise must be the SharedNoise of a model or None, got dict"),
+    ("cells that are lists", lambda: MDP({"state": [["a"], "b"], "action": [0, 0], "next_state": ["b", "b"], "probability": [1, 1], "reward": [0, 0]}, horizon=2), ValueError, "the column 'state' must be a flat list, got cells of different shapes"),
+    ("a list of state names for a step function", lambda: bqrl.from_step(lambda s, a, e: (s, e), [0], {0: 1.0}, horizon=2, start=0, state_name=["a"]), TypeError, "state_name must be a function that returns a name, got ['a']"),
+    ("a step function that is 'yes' vectorized", lambda: bqrl.from_step(lambda s, a, e: (s, e), [0], {0: 1.0}, horizon=2, start=0, vectorized="yes"), TypeError, "vectorized must be True or False, got 'yes'"),
+]  # fmt: skip
+
+TABLE = [*MODELS, *FILES, *ENVIRONMENTS, *PLANS]
 
 
 @pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])

@@ -11,6 +11,7 @@ from bqrl.cli.compare import EVERYONE, read_learners
 from bqrl.learners.run import LEARNERS
 from bqrl.planners.convert import uniform
 from bqrl.results.result import read
+from bqrl.study.scores import Experiment
 
 
 def test_everyone_is_compared_unless_told(cli):
@@ -67,3 +68,11 @@ def test_learners_are_compared_on_common_noise(cli, tmp_path):
     returns = [bqrl.Record.load(tmp_path / "o" / f"record_{name}_seed42.npz").returns for name in LEARNERS]
     assert np.ptp(returns[0]) > 0
     assert all(np.array_equal(returns[0], other) for other in returns[1:])
+
+
+def test_a_probability_below_1_is_not_printed_as_1(cli, tiny, monkeypatch):
+    pair = {"learner": "A", "other": "B", "probability": 0.9975}  # 399 of 400 pairs of seeds
+    monkeypatch.setattr(Experiment, "beats", lambda _: [pair])
+    chosen = ("--learner", "q-learning", "--learner", "sarsa")
+    out = cli("compare", tiny, "--tau", 0.4, *SHORT, *chosen, "--workers", 1)[1]
+    assert "A run of A beats B with probability 0.9975 (all pairs of seeds" in out

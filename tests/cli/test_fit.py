@@ -30,7 +30,7 @@ def test_the_command_prints_three_policies_the_sentence_and_what_limits_it(cli, 
     code, out, err = cli("fit", log, "--tau", "0.1", "--columns", "state=condition", "--reward-range", "0,1")
     assert (code, err) == (0, "")
     for words in ("logging policy", "not a promise", "robust plan", "With 95 % confidence, in 9 of 10 episodes", "Coverage:",
-                  "The rows whose uncertainty costs most", "A projection for more data, not a promise"):  # fmt: skip
+                  "The rows whose uncertainty adds most to", "A projection for more data, not a promise"):  # fmt: skip
         assert words in out
 
 
@@ -71,11 +71,12 @@ def test_the_unit_and_the_name_of_a_stage(cli, log):
     for words in (
         "0.1-quantile (QALY)",
         " QALY, assuming that",
-        "share of missing",
+        " QALY, the lowest that is not promised.",
+        "added probability",
         "95 % confidence interval of the logging",
     ):
         assert words in out
-    limits = out.partition("The rows whose uncertainty costs most.\n")[2].splitlines()
+    limits = out.partition(" QALY, the lowest that is not promised.\n")[2].splitlines()
     assert limits[0].split()[:4] == ["week", "state", "action", "visits"]
     assert {line.split()[0] for line in limits[2 : limits.index("")]} == {"1", "2"}
     assert_refused(cli("fit", log, "--tau", 0.1, *options[:-1], "action"), "stage_name must not be a column")
@@ -139,7 +140,7 @@ def test_a_buffer_applies_to_every_number(cli, log):
     assert [row["value"] for row in content["projection"]] == sorted(row["value"] for row in content["projection"])
     assert robust["value"] < content["projection"][0]["value"] < plug_in["value"]
     assert "the CVaR at 0.2 of the return is at least" in content["sentence"]
-    assert "CVaR at 0.2" in cli("fit", *options, "--beta", 0.2)[1].splitlines()[2]
+    assert "CVaR at 0.2" in cli("fit", *options, "--beta", 0.2)[1].splitlines()[1]
     assert_refused(cli("fit", *options, "--beta", 0.3), "beta must be a number in [0, tau] = [0, 0.2], got 0.3")
 
 

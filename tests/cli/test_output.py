@@ -5,8 +5,11 @@ import sys
 
 import pytest
 from helpers import TINY_CSV
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bqrl.cli.output import PIPED_WIDTH, Command, show
+from bqrl.cli import output
+from bqrl.cli.output import PIPED_WIDTH, Command, column_widths, show
 from bqrl.results.result import Result, Table, read
 
 
@@ -86,3 +89,27 @@ def test_a_long_text_is_broken_before_a_table_becomes_a_list(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) == PIPED_WIDTH
     assert [line.split()[0] for line in lines] == ["problem", "─" * PIPED_WIDTH, "A", "eight", "B"]
+
+
+@given(
+    st.lists(st.lists(st.text("ab 12", max_size=12), min_size=2, max_size=2), min_size=1, max_size=5),
+    st.integers(1, 60),
+)
+def test_columns_break_no_word_and_use_the_room(columns, room):
+    # Once 6000000000 was printed as 600000000 with a 0 below it.
+    widths = column_widths(columns, room)
+    words = [max((len(word) for text in column for word in text.split()), default=0) for column in columns]
+    lines = [max(map(len, column)) for column in columns]
+    assert bool(widths) == (sum(words) <= room)
+    if widths:
+        assert all(word <= width <= line for word, width, line in zip(words, widths, lines, strict=True))
+        assert sum(widths) == min(room, sum(lines))
+
+
+def test_numbers_stay_whole_at_every_width(capsys, monkeypatch):
+    row = {"upper bound (USD)": 6_000_000_000, "mean (USD)": 10_928_687_626, "risk-neutral (USD)": 5_000_000_000}
+    for width in range(20, 70):
+        monkeypatch.setattr(output, "PIPED_WIDTH", width)
+        show(tables=[Table([row])])
+        printed = capsys.readouterr().out
+        assert all(str(value) in printed for value in row.values()), width

@@ -58,6 +58,12 @@ def test_a_quick_run_replaces_single_keys():
             [{"learner": "sarza", "label": "x"}],
             r"^hard: learners\[0\]: learner must be .* did you mean 'sarsa'",
         ),
+        (("hard", "learners"), 2 * [{"learner": "sarsa", "label": "x"}], r"^hard: entries must differ, got x, x"),
+        (
+            ("bounds", "cases"),
+            2 * [{"problem": "hard", "tau": 0.5}],
+            r"^bounds.cases: entries must differ, got problem=",
+        ),
         (("bounds", "episodes"), 100, r"^bounds.episodes: Input should be a valid array"),
         (("knapsack",), {}, r"^knapsack.weights is missing"),
         (("theory", "seed"), -1, r"^theory.seed: Input should be greater than or equal to 0, got -1"),

@@ -330,3 +330,18 @@ def test_occupancies_from_another_start_count_its_rewards(seed):
     for h, found in pairs:
         np.add.at(played[h], (found.state, found.action), found.probability)
     np.testing.assert_allclose(shares, played, atol=1e-12)
+
+
+def test_a_policy_on_a_rounded_grid_is_bracketed_in_a_problem_with_other_outcomes():
+    mdp = far_state()
+    policy = solve(mdp, 0.3, points=3000).policy
+    P = mdp.dense(0).reshape(4, 2, 4).copy()
+    P[0, 0], R = [1.0, 0.0, 0.0, 0.0], np.random.default_rng(1).random((4, 2, 4))
+    other = bqrl.MDP(P, R, horizon=8, start=0)
+    assert other.successor.size != mdp.successor.size
+    low, high = law_bracket(other, policy, Limits(max_atoms=1))
+    exact, none = law_bracket(other, policy, Limits(max_atoms=10**6))
+    assert none is None
+    for tau in (0.1, 0.3, 0.5, 0.9):
+        assert low.quantile(tau) - 1e-9 <= exact.quantile(tau) <= high.quantile(tau) + 1e-9
+    assert high.mean() - low.mean() < 0.5

@@ -8,7 +8,7 @@ from oracles import small_mdps
 
 import bqrl
 from bqrl.errors import PolicyError
-from bqrl.mdp.find_grid import lattice
+from bqrl.mdp.find_grid import grid, lattice
 from bqrl.mdp.policy import MixturePolicy
 from bqrl.mdp.unroll import check_played
 from bqrl.planners.expected import best_mean
@@ -154,3 +154,66 @@ def test_an_action_that_does_not_exist_is_harmless_where_no_episode_comes():
     assert bqrl.evaluate(model, policy).mean() == 2.0
     assert play_shares(model, policy).tolist() == [[[1.0], [0.0]], [[1.0], [0.0]]]
     assert [row["state"] for row in policy.table(model)] == ["0", "0"]
+
+
+def followed(mdp, policy):
+    """Law of the return and occupancies (H, S, A) from the methods of the policy alone, history by history."""
+    mass, shares = {}, np.zeros((mdp.H, mdp.S, mdp.A))
+    ahead = [(0, int(s), policy.start(), 0.0, float(mdp.mu[s])) for s in np.flatnonzero(mdp.mu)]
+    while ahead:
+        h, s, memory, total, chance = ahead.pop()
+        if h == mdp.H:
+            mass[total] = mass.get(total, 0.0) + chance
+            continue
+        a = policy.act(h, s, memory)
+        shares[h, s, a] += chance
+        for t, p, r in zip(*mdp.outcomes(h, s, a), strict=True):
+            after = policy.next(memory, h, s, a, float(r), int(t))
+            ahead.append((h + 1, int(t), after, total + mdp.discount**h * float(r), chance * p))
+    return bqrl.Law(list(mass), list(mass.values())), shares
+
+
+def table_shares(mdp, policy):
+    """Occupancies (H, S, A) that the decision table states; a row of a label policy is repeated for every outcome."""
+    shares, counted = np.zeros((mdp.H, mdp.S, mdp.A)), set()
+    for row in policy.table(mdp):
+        if (row["stage"], row.get("label")) not in counted:
+            counted |= {(row["stage"], row["label"])} if "label" in row else set()
+            shares[row["stage"] - 1, int(row["state"]), int(row["action"])] += row["probability"]
+    return shares
+
+
+@pytest.mark.parametrize("options", [{}, {"points": 40}, {"beta": 0.1}])
+@pytest.mark.parametrize(("planned", "played"), [(1.0, 0.5), (0.5, 1.0), (0.9, 0.5)])
+def test_a_policy_planned_with_another_discount_is_evaluated_as_it_acts(planned, played, options):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        P, R = rng.dirichlet(np.ones(2), (2, 2)), rng.integers(0, 4, (2, 2, 2)).astype(float)
+        mdp = bqrl.MDP(P, R, horizon=4, discount=planned)
+        policy, other = bqrl.solve(mdp, 0.3, **options).policy, mdp.replace(discount=played)
+        law, shares = followed(other, policy)
+        assert bqrl.evaluate(other, policy).wasserstein(law) < 1e-9
+        np.testing.assert_allclose(play_shares(other, policy), shares, atol=1e-12)
+        np.testing.assert_allclose(table_shares(other, policy), shares, atol=1e-12)
+        np.testing.assert_allclose(play_shares(mdp, policy), shares, atol=1e-12)  # the memory keeps its own discount
+
+
+def test_occupancies_count_the_rewards_of_a_problem_without_a_grid():
+    rng = np.random.default_rng(1)
+    P, R = rng.dirichlet(np.ones(2), (2, 2)), rng.random((9, 2, 2, 2))
+    mdp, coarse = bqrl.MDP(P, R, horizon=9), bqrl.MDP(P, R.round(1), horizon=9)
+    policy = bqrl.solve(coarse, 0.1).policy
+    assert grid(mdp) is None
+    shares = followed(mdp, policy)[1]
+    assert np.abs(play_shares(coarse, policy) - shares).max() > 0.01
+    np.testing.assert_allclose(play_shares(mdp, policy), shares, atol=1e-9)
+
+
+def test_a_policy_on_a_grid_of_tiny_steps_is_followed_in_a_problem_of_large_returns():
+    P = [[[1.0, 0.0]], [[0.5, 0.5]]]
+    mdp = bqrl.MDP(P, [[0.0], [100.0]], horizon=3, start=0)  # every return from state 0 is 0
+    policy, other = bqrl.solve(mdp, 0.3, points=50).policy, mdp.replace(start=1)
+    law, shares = followed(other, policy)
+    np.testing.assert_allclose(play_shares(other, policy), shares)
+    np.testing.assert_allclose(table_shares(other, policy), shares)
+    assert bqrl.evaluate(other, policy).equals(law)

@@ -43,6 +43,12 @@ def test_curves_say_what_their_band_is():
     assert colours_of(spec) == {"UCBVI": "#333333", "mine": "#111111"}
 
 
+def test_references_of_equal_value_share_a_label():
+    references = [("best", 2.0), ("random", 2.0), ("worst", 1.0)]
+    spec = curves_chart([Curve("x", *np.ones((2, 1)))], title="t", y_title="y", references=references).to_dict()
+    assert [row["name"] for row in chart_values(spec, -1)] == ["best, random: 2", "worst: 1"]
+
+
 def test_a_thinned_curve_says_how_many_points_are_drawn():
     x = np.arange(1.0, 2001.0)
     for y in (x, np.where(x > 700.0, 1.0, 0.0)):

@@ -64,7 +64,7 @@ def test_amounts_and_stages_of_a_fit_are_in_the_words_of_the_problem(estimate):
     assert tables["policies"].titles["value"] == tables["projection"].titles["value"] == "0.1-quantile (EUR)"
     assert (tables["policies"].titles["lower"], tables["gains"].titles["value"]) == ("lower (EUR)", "promise (EUR)")
     assert tables["limits"].titles["stage"] == tables["rows"].titles["stage"] == "week"
-    assert tables["limits"].titles["cost"].endswith(" EUR")
+    assert tables["limits"].caption.endswith(" EUR, the lowest that is not promised.")
     assert "0.1-quantile of the return (EUR)" in str(result.charts["promise"])
     assert tables["policy"].columns[0] == "week"
 
@@ -75,6 +75,19 @@ def test_the_interval_of_the_logging_policy_has_a_level_and_a_method(estimate):
     said = "95 % confidence interval of the logging policy's quantile, from order statistics of independent episodes."
     assert result.tables["policies"].caption.endswith(f"Lower and upper: {said}")
     assert " ".join(result.charts["promise"]["title"]["subtitle"]).endswith(f"Line: {said}")
+
+
+def test_with_a_buffer_the_logging_policy_has_no_interval_and_none_is_claimed(estimate):
+    # Once a line of infinite length was called its confidence interval.
+    plan = estimate.solve(0.4, 0.2)
+    content = fit_document(estimate, plan)
+    logged = content["policies"][0]
+    assert [*logged] == ["policy", "value", "lower", "upper", "meaning"]
+    assert (logged["lower"], logged["upper"], logged["meaning"]) == (None, None, "estimate without an interval")
+    result = fit_result(content, Words(title="x"), {}, estimate, plan)
+    said = result.tables["policies"].caption + str(result.charts["promise"])
+    assert "confidence interval" not in said
+    assert "estimate with an interval" not in said
 
 
 def test_the_decision_table_is_that_of_the_robust_policy_in_the_states_of_the_log():
@@ -113,6 +126,7 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
     ]  # fmt: skip
     content = {"policies": rows, "projection": [{"factor": 2, "episodes": 8, "value": 3.0}]}
     spec = promise_chart(content, "0.1-quantile", "an interval").to_dict()
+    assert spec["layer"][1]["encoding"]["x"]["scale"]["zero"] is False  # far from 0, differences would vanish
     assert [(row["policy"], row["interval"], row["high"]) for row in chart_values(spec, 0)] == [
         ("logging policy", "-∞ to 2", 2.0),
         ("2 times the data", "none", 3.0),
@@ -125,6 +139,13 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
     assert "Line: an interval. No promise is possible" in " ".join(spec["title"]["subtitle"])
     content["policies"] = [rows[0] | {"lower": None, "upper": None}]
     assert "Line:" not in " ".join(promise_chart(content, "0.1-quantile", "an interval").to_dict()["title"]["subtitle"])
+
+
+def test_large_amounts_have_no_exponent_on_the_chart_of_promises():
+    row = {"policy": "robust plan", "value": 1_234_567.0, "lower": None, "upper": None, "meaning": "promise"}
+    spec = promise_chart({"policies": [row], "projection": []}, "0.1-quantile", "an interval").to_dict()
+    assert spec["layer"][2]["encoding"]["text"]["field"] == "text"
+    assert chart_values(spec, 2)[0]["text"] == "1234567"
 
 
 def test_the_chart_of_rows_marks_those_that_limit_the_promise(estimate):

@@ -51,6 +51,15 @@ def test_optimal_after_is_the_first_episode_of_the_last_stretch_without_a_gap(ga
     assert found == (candidates[0] if candidates else None)
 
 
+def test_policies_that_lose_little_of_little_are_not_optimal(found):
+    model = bqrl.MDP(np.ones((1, 2, 1)), np.array([[0.0, 1e-10]]), horizon=2)
+    experiment = bqrl.compare(model, ["q-learning"], tau=0.3, episodes=2, seeds=8, workers=1)
+    runs = learning_document(replace(found, experiment=experiment))["learners"][0]["runs"]
+    worse = [run["settled"] for run in runs if run["quantile"] < 2e-10]
+    assert worse
+    assert set(worse) == {None}
+
+
 def test_the_document_holds_the_numbers_of_the_records(found, document):
     for one in document["learners"]:
         records = found.experiment.records[one["label"]]
@@ -65,6 +74,11 @@ def test_the_document_holds_the_numbers_of_the_records(found, document):
     pair = document["beats"][0]
     gaps = {one["label"]: np.array([row["gap"] for row in one["runs"]]) for one in document["learners"]}
     assert pair["probability"] == beats(gaps[pair["learner"]], gaps[pair["other"]])
+
+
+def test_one_seed_has_no_standard_deviation(found):
+    one = replace(found, experiment=found.experiment.part((0,)))
+    assert learner_tables(one, learning_document(one))["learners"].caption == "One seed."
 
 
 def test_tables_begin_with_the_best_learner_and_say_what_follows_the_sign(found, document):

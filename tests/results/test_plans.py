@@ -111,6 +111,14 @@ def test_a_policy_from_a_file_has_the_table_of_the_policy_that_was_saved(tmp_pat
     assert bqrl.load(tmp_path / "p.npz").table(MODEL) == policy.table(MODEL)
 
 
+def test_a_bracketed_curve_is_not_called_the_best_quantile():
+    curve = bqrl.guarantee_curve(MODEL, points=20)
+    table = plan_result(replace(solved(), curve=curve)).tables["guarantee_curve"]
+    assert table.titles["value"] == "proven lower value of the best quantile (EUR)"
+    assert table.caption.startswith("The proven lower value of the best quantile of any policy")
+    assert "proven lower value of the best quantile" in curve._repr_html_()
+
+
 def test_over_a_ball_a_bracketed_law_gives_bounds():
     """Once "in the model as given the plan gives", and a column "in the model", where only a lower bound is known."""
     rng = np.random.default_rng(0)

@@ -101,6 +101,17 @@ def test_the_tuning_shows_every_trial_and_rings_the_winner(study, view, embedded
         assert np.allclose(sorted(map(tuple, numbers(rows, "x", "y", search=i))), trials, rtol=1e-5)
 
 
+def test_axes_of_cumulative_measures_suit_the_size_of_the_rewards(study):
+    # With a fixed constant of 1, gaps in millions filled the last tenth of the axis.
+    view = StudyView(study)
+    assert view.scale == {"type": "symlog", "constant": 1.0}
+    larger = bqrl.MDP(np.full((2, 1, 2), 0.5), np.array([[0.0], [1e6]]), horizon=2)
+    parts = {place: replace(one, problem=larger) for place, one in study.experiments.items()}
+    large = StudyView(replace(study, experiments=parts))
+    assert large.every_measure().to_dict()["layer"][0]["encoding"]["y"]["scale"]["constant"] == 1e6
+    assert large.last_values().to_dict()["layer"][0]["encoding"]["x"]["scale"]["constant"] == 1e6
+
+
 def test_every_choice_of_the_selectors_has_its_own_title(view):
     spec = view.every_measure().to_dict()
     assert spec["usermeta"]["selectors"] == ["level", "measure", "problem"]

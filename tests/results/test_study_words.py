@@ -79,6 +79,33 @@ def test_titles_and_sentences_of_a_study_have_units(study, monkeypatch):
     assert "τ = 0.5: the capped reference is 0.25 EUR, the exact optimum 0.5 EUR." in view.sentences()
 
 
+def test_orders_of_small_amounts_show_their_digits(tmp_path):
+    # Gaps of a few millionths were all printed as 0.00.
+    rewards = "[[1e-6, 0.0], [0.0, 3e-6]]"
+    model = f"transitions = [[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.2, 0.8]]]\nrewards = {rewards}\nhorizon = 3\n"
+    learners = '[learners.a]\nlearner = "q-learning"\n[learners.b]\nlearner = "sarsa"\n'
+    head = '[study]\nname = "small"\nlevels = [0.5]\nepisodes = 20\nseeds = [1, 2]\n'
+    (tmp_path / "tiny.toml").write_text(f"{head}[problem]\n{model}{learners}")
+    small = make(tmp_path / "tiny.toml", tmp_path / "out")
+    rows = StudyWords(small).tables()["orderings"].rows
+    for row, measure in zip(rows, small.spec.measures, strict=True):
+        for place in small.ranked(0.5).order(measure):
+            assert f"{place['learner']} {number(place['mean'])}" in row["order"]
+
+
+def test_a_single_winner_lies_on_an_edge(study):
+    first = dict([next(item for item in study.tunings.items() if item[1].edge is not None)])
+    assert "1 of 1 winners of the tuning lies on an edge" in " ".join(
+        StudyWords(replace(study, tunings=first)).sentences()
+    )
+
+
+def test_one_further_seed_has_no_standard_deviation(study):
+    one = study.spec.study.model_copy(update={"replication_seeds": study.spec.study.replication_seeds[:1]})
+    view = StudyWords(replace(study, spec=study.spec.model_copy(update={"study": one})))
+    assert {row["tau0p5_std"] for row in view.tables()["further_seeds"].rows} == {None}
+
+
 def test_the_optimum_is_reached_by_those_whose_final_policies_all_promise_it(study, view):
     best = study.reference(0.5).optimum
     for key, label in view.labels.items():

@@ -29,6 +29,7 @@ LEVEL = {
     "value": 19 / 24,
     "upper": 19 / 24,
     "nominal": 19 / 24,
+    "mean": 0.85,
     "exact": True,
     "law_exact": True,
     "randomized_upper": None,
@@ -118,6 +119,7 @@ def test_cells_of_tables():
     assert cell([0.1, 0.5]) == "0.1, 0.5"
     table = Table([{"gap": 12.3456, "gap_std": 0.5}], titles={"gap": "cumulative gap"})
     assert displayed(table) == (["cumulative gap"], [["12.35 ± 0.5"]])
+    assert displayed(Table([{"gap": 12.3456, "gap_std": 1e-15}]))[1] == [["12.35"]]  # equal runs up to rounding
 
 
 @pytest.mark.parametrize(
@@ -208,6 +210,8 @@ def document(*learners, best=BEST, random=2.0):
 class Ends(Experiment):
     """An experiment of which only the last gaps are known."""
 
+    size = 1.0
+
     def ends(self, measure):
         return {label: np.array(values) for label, values in self.records.items()}
 
@@ -253,12 +257,31 @@ PROVEN = "the proven lower value of the optimum"
 BRACKET = "The proven lower value of the optimum is at most 0.0187 EUR below the optimum."
 
 
+def test_small_amounts_that_differ_are_not_called_equal():
+    """Returns of nanoseconds: once all learners had the best policies, and any bracket was closed."""
+    small = {
+        "value": 2e-9,
+        "upper": 3e-9,
+        "nominal": 2e-9,
+        "mean": 4e-9,
+        "risk_neutral": {"value": 1e-9, "upper": 2e-9},
+    }
+    said = meaning(LEVEL | small)
+    assert "no policy can promise more than 3e-09; the risk-neutral policy gives at least 1e-09" in said
+    best = BEST | {"quantile": 6e-10}
+    said = learned(document(("A", 5e-10), ("B", 2e-10), best=best, random=0.0), "A leads", Words(title="x"))
+    assert "from the final policy of A; the best policy reaches 6e-10" in said
+
+
 def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     """Once "the best that any policy can promise" and "gap to the exact optimum", with no word of the bracket."""
     words, best = Words(title="x", unit="EUR"), BEST | {"error": 0.01861}
     said = learned(document(("A", 9.0, 9.0), best=best), "A leads", words)
     assert said.endswith(f". A leads. {BRACKET}")
-    assert "A is 9 EUR on average over 2 seeds; the best policy reaches at least 10 EUR, random play 2 EUR" in said
+    assert (
+        "A is 9 EUR on average over 2 seeds; the best policy reaches at least 10 EUR, random play at least 2 EUR"
+        in said
+    )
     wider = learned(document(("A", 9.0, 9.0), best=best | {"score_error": 0.1}), "A leads", words)
     assert "A is at least 9 EUR on average" in wider
     assert wider.endswith(f"{BRACKET} Quantiles of policies are at most 0.1 EUR below the true ones.")

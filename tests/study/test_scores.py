@@ -1,5 +1,6 @@
 """Scores of finished runs against the exact optimum and the paper's reference."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -94,6 +95,20 @@ def test_the_probability_of_beating_counts_all_pairs():
     mine, other = np.array([1.0, 4.0]), np.array([2.0, 4.0, 9.0])
     assert beats(mine, other) == pytest.approx((3 + 0.5 + 1) / 6)
     assert beats(mine, other) + beats(other, mine) == pytest.approx(1.0)
+
+
+def test_orders_and_probabilities_do_not_depend_on_the_unit():
+    mdp = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
+    large = bqrl.compare(mdp, ["sarsa", "q-learning", "ucbvi"], tau=0.3, episodes=20, seeds=3, workers=1)
+
+    def scaled(record):
+        optimum = replace(record.optimum, points=1e-11 * record.optimum.points)
+        return replace(record, points=1e-11 * record.points, optimum=optimum)
+
+    records = {label: tuple(map(scaled, some)) for label, some in large.records.items()}
+    small = replace(large, records=records, _cumulative={})
+    assert [row["learner"] for row in small.order()] == [row["learner"] for row in large.order()]
+    assert small.beats() == large.beats()
 
 
 def test_one_seed_is_not_one_seeds():

@@ -78,3 +78,8 @@ def test_no_table_holds_a_clock_time(made):
     for path in made.rglob("*.csv"):
         if path.name != "session.csv":
             assert not {"seconds", "time", "date"} & set(path.read_text().splitlines()[0].split(","))
+
+
+def test_long_names_of_problems_are_cut_in_file_names():
+    """Once the names were refused after all runs."""
+    assert file_name("a" * 200) == "a" * 60

@@ -29,8 +29,8 @@ def test_the_better_half_goes_on_and_the_best_wins():
     tuned, asked = drive(VALUES, RUNGS, lambda v, T, s: abs(v - 8.0) * T + s)
     assert asked == [
         ("tuning 8 of 8 over 10 episodes", list(VALUES), ""),
-        ("tuning 4 of 8 over 20 episodes", [1.0, 2.0, 4.0, 8.0], "x = 8 with a gap of 0.50"),
-        ("tuning 2 of 8 over 40 episodes", [4.0, 8.0], "x = 8 with a gap of 0.50"),
+        ("tuning 4 of 8 over 20 episodes", [1.0, 2.0, 4.0, 8.0], "x = 8 with a gap of 0.5"),
+        ("tuning 2 of 8 over 40 episodes", [4.0, 8.0], "x = 8 with a gap of 0.5"),
     ]
     assert tuned.winner.value == 8.0
     assert tuned.edge is None

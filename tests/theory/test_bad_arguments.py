@@ -17,6 +17,9 @@ LAW = solve(ASSET, 0.5).law
 VISITS = np.zeros((3, 2), int)
 
 VALUES = [  # (call, name of the argument, key phrase): the type is right, the value is not
+    (lambda: theory.levels(CURVE, 0.5)(-1, 0, 0.0), "h", "from 0 to 3, got -1"),
+    (lambda: theory.levels(CURVE, 0.5)(0, -1, 0.0), "s", "got -1"),
+    (lambda: theory.levels(CURVE, 0.5)(0, 0, NAN), "need", "got nan"),
     (lambda: theory.hard_instance(0.5, 0.0), "rho", "(0, 0.0625], got 0"),
     (lambda: theory.hard_instance(0.1, 0.0126), "rho", "(0, 0.0125], got 0.0126"),
     (lambda: theory.hard_lower_bound(0.9, 0.02, 2, 2, 10), "rho", "(0, 0.0125], got 0.02"),
@@ -115,6 +118,12 @@ TYPES = [  # (call, name of the argument, key phrase): the type is wrong
     (lambda: theory.inside(ASSET, ASSET, "wide"), "radius", "got 'wide'"),
     (lambda: theory.levels(CURVE), "tau", "levels(curve, 0.1)"),
     (lambda: theory.levels(CURVE, "low"), "tau", "got 'low'"),
+    (lambda: theory.levels(CURVE, 0.5)("first", 0, 0.0), "h", "whole number from 0 to 3, got 'first'"),
+    (lambda: theory.levels(CURVE, 0.5)(0, 0.5, 0.0), "s", "whole number"),
+    (lambda: theory.levels(CURVE, 0.5)(0, 0, None), "need", "got None"),
+    (lambda: theory.optimistic_decomposition(0.5, [LAW], [1.0], 0.5, 0.1), "best", "be a Law, got float"),
+    (lambda: theory.optimistic_decomposition(LAW, [0.5], [1.0], 0.5, 0.1), "laws", "list of laws"),
+    (lambda: theory.buffering_sum(0.1, 0.5, 10), "gap", "function of an array of buffers, got 0.1"),
     (lambda: theory.levels(solve(ASSET, 0.5, planner="expected")), "curve", "guarantee_curve(mdp, keep=True)"),
     (lambda: theory.martingale_drift(CURVE), "found", "levels(curve, tau)"),
     (lambda: theory.weighted_counting(VISITS + 0.5, VISITS, 2, 2), "states", "float64"),

@@ -18,6 +18,7 @@ from bqrl.theory import (
     optimal_margin,
     plateau,
     plateau_bounds,
+    regret_bound,
 )
 
 SHARES = (Fraction(1, 50), Fraction(1, 5), Fraction(1, 2), Fraction(1))
@@ -108,3 +109,14 @@ def test_arrays_of_a_gap_are_read_only():
     for array in (found.solved, found.bound):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0
+
+
+@pytest.mark.parametrize("margin", [1e-10, 1e-11, 3e-12])
+def test_a_margin_below_the_smallest_buffer_is_bracketed(margin):
+    coin = MDP([(0, 0, 0, 0.5 - margin, 0.0), (0, 0, 0, 0.5 + margin, 1.0)], horizon=1)
+    gap, betas = one_sided_gap(coin, 0.5), np.array([1e-9, 1e-3, 0.5])
+    exact = 1.0 - margin / betas
+    assert gap.solved.min() >= 1e-9
+    assert np.all(gap.lower(betas) <= exact + 1e-6)
+    assert np.all(exact <= gap.upper(betas) + 1e-6)
+    assert regret_bound(coin, 0.5, T=100).buffering <= 100.0

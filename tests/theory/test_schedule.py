@@ -50,3 +50,14 @@ def test_sum_is_exact_for_few_episodes_and_never_too_small_for_many():
         buffering_sum(gap, 0.5, 22024, rho=0.05), rel=0.01
     )
     assert buffering_sum(gap, 0.5, 5, constant_buffer(0.05), rho=0.05) == 0.0
+
+
+@pytest.mark.parametrize("last", [10, 4_096, 4_100, 20_000, 300_000])
+@pytest.mark.parametrize("T", [5_000, 50_000, 400_000])
+def test_a_long_sum_is_too_large_by_at_most_one_percent(last, T):
+    threshold = log_buffer(0.5)(last)
+
+    def gap(beta):
+        return (beta >= threshold).astype(float)  # 1 up to episode `last`
+
+    assert min(T, last + 1) <= buffering_sum(gap, 0.5, T) <= 1.01 * min(T, last + 1)

@@ -28,6 +28,7 @@ from bqrl.learners.run import check_params, find_learner
 from bqrl.results import learning
 from bqrl.results.plans import in_one_line
 from bqrl.results.result import check_folder
+from bqrl.results.words import apart
 from bqrl.study.problems import source_of
 
 MAX_SEEDS = 1_000_000
@@ -92,7 +93,8 @@ class RunOptions(ProblemOptions):
                 result = learning.learning_result(found, document, files)
         lines, words = [document["meaning"]], problem.words
         for pair in document["beats"][: int(len(seeds) > 1)]:
-            beats = f"{pair['learner']} beats {pair['other']} with probability {pair['probability']:.2g}"
+            probability, _ = apart(pair["probability"], 1.0)
+            beats = f"{pair['learner']} beats {pair['other']} with probability {probability}"
             lines.append(f"A run of {beats} (all pairs of seeds; ties count one half).")
         who = f"{experiment.learners[0].label}, " if alone else ""
         sizes = f"{words.count('episode', experiment.episodes)}, {words.count('seed', len(seeds))} from {first}"

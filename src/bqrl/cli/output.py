@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
@@ -25,6 +26,7 @@ from bqrl.results.result import RESULT, Result, Table, plain, write
 from bqrl.results.words import displayed
 
 PIPED_WIDTH = 140  # columns where no window limits them
+SPACE = 2  # between the columns of a table
 OUT = "Folder for the result's files; by default results/NAME of the study, results/NAME_quick with --quick."
 
 
@@ -94,6 +96,17 @@ def at_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
+def column_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Widths of the columns of a table that break no word, short columns widened first; empty if there is no room."""
+    least = [max(cell_len(word) for text in column for word in (*text.split(), "")) for column in columns]
+    more = [max(map(cell_len, column)) - width for column, width in zip(columns, least, strict=True)]
+    spare = room - sum(least)
+    for i in sorted(range(len(columns)), key=more.__getitem__) if spare >= 0 else ():
+        more[i] = min(more[i], spare)
+        spare -= more[i]
+    return [*map(sum, zip(least, more, strict=True))] if spare >= 0 else []
+
+
 def show(header: str = "", tables: Sequence[Table] = (), lines: Sequence[str] = ()) -> None:
     """Print a header, tables under their captions, and sentences, all as they stand: names may look like markup."""
     console = Console(markup=False, highlight=False, emoji=False, width=None if at_terminal() else PIPED_WIDTH)
@@ -105,14 +118,16 @@ def show(header: str = "", tables: Sequence[Table] = (), lines: Sequence[str] = 
         if table.caption:
             console.print(fill(table.caption, console.width), style="italic", soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-        for title, *cells in zip(titles, *rows, strict=True):
-            grid.add_column(title, justify="left" if is_text(cells) else "right", overflow="fold")
+        columns = [*zip(titles, *rows, strict=True)]
+        widths = column_widths(columns, console.width - SPACE * (len(columns) - 1))
+        for (title, *cells), width in zip(columns, widths, strict=False):
+            grid.add_column(title, justify="left" if is_text(cells) else "right", width=width)
         for row in rows:
             grid.add_row(*map(Text, row))
-        if console.measure(grid, options=console.options.update(width=1000)).minimum > console.width:
-            console.print(*("\n".join(map(": ".join, zip(titles, row, strict=True))) for row in rows), sep="\n\n")
-        else:
+        if widths:
             console.print(grid)
+        else:
+            console.print(*("\n".join(map(": ".join, zip(titles, row, strict=True))) for row in rows), sep="\n\n")
         console.print(end="\n" if lines or table is not filled[-1] else "")
     for line in lines:
         console.print(fill(line, console.width, break_on_hyphens=False), soft_wrap=True)

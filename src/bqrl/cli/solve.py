@@ -57,6 +57,8 @@ class Solve(ProblemOptions):
             raise ArgumentError(f"--max-memory must be a number of GiB above 0, got {self.max_memory:g}")
         if (self.radius is None) != (self.attitude is None):
             raise ArgumentError("--radius needs --attitude and vice versa, e.g. --radius 0.1 --attitude robust")
+        if self.max_nodes is not None and self.randomized is not False:
+            raise ArgumentError("--max-nodes is a limit of --no-randomized; give both or neither of them")
         named = {name: getattr(self, name) for name in ("tau", "beta", "planner", *CHOICES)}
         settings = self.problem_settings() | named | {"max_bytes": limit}  # in the arguments of the library
         taus = sorted({check_levels(level, self.beta)[0] for level in self.tau})

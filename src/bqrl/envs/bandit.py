@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bqrl.checks import number
+from bqrl.checks import number, numbers, wrong_type
 from bqrl.mdp.model import MDP
 
 UNIT, STAGE = "dollars", "pull"
@@ -41,9 +41,12 @@ def bandit(
     MDP(H=1, S=1, A=5, start=0, 9 transitions, stationary)
     """
     sure, high, low = number(sure, "sure"), number(high, "high"), number(low, "low")
+    chances = numbers(probabilities, "probabilities").tolist()
+    if not isinstance(chances, list):
+        raise wrong_type("probabilities", probabilities, "be a list with one probability per arm")
     rows = [(0, 0, 0, 1.0, sure)]
-    for a, given in enumerate(probabilities, start=1):
+    for a, given in enumerate(chances, start=1):
         p = number(given, f"probabilities[{a - 1}]", 0.0, 1.0)
         rows += [(0, a, 0, p, high), (0, a, 0, 1.0 - p, low)]
-    names = ["Sure", *(f"Arm {a}" for a in range(1, len(probabilities) + 1))]
+    names = ["Sure", *(f"Arm {a}" for a in range(1, len(chances) + 1))]
     return MDP(rows, horizon=horizon, state_names=["playing"], action_names=names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bqrl.checks import number, wrong
+from bqrl.checks import number, numbers, wrong
 from bqrl.mdp.model import MDP
 from bqrl.mdp.step import from_step
 
@@ -47,21 +47,23 @@ def machine_replacement(
     >>> machine_replacement()
     MDP(H=15, S=6, A=3, start=0, 27 transitions, stationary)
     """
-    if len(output) < 2:
-        raise wrong("output", output, "have at least two entries", len(output))
-    profits = [number(value, f"output[{i}]") for i, value in enumerate(output)]
+    profits, chances = (numbers(given, name) for name, given in (("output", output), ("wear", wear)))
+    if profits.ndim != 1 or profits.size < 2:
+        raise wrong("output", output, "be a list of at least two numbers")
+    if chances.ndim != 1:
+        raise wrong("wear", wear, "be a list of probabilities")
     overhaul, replacement = number(overhaul, "overhaul"), number(replacement, "replacement")
-    worst = len(profits) - 1
+    worst = profits.size - 1
 
     def step(worn: int, action: str, added: int) -> tuple[int, float]:
         if action == "Run":
-            return min(worn + added, worst), profits[worn]
+            return min(worn + added, worst), float(profits[worn])
         return (0, -replacement) if action == "Replace" else (max(worn - 2, 0), -overhaul)
 
     mdp = from_step(
         step,
         ["Run", "Overhaul", "Replace"],
-        dict(enumerate(wear)),
+        dict(enumerate(chances.tolist())),
         horizon,
         0,
         state_name=lambda worn: "new" if worn == 0 else "worn out" if worn == worst else f"wear {worn}",

@@ -19,7 +19,7 @@ from bqrl.mdp.model import MDP
 from bqrl.results.charts import Curve, Selector, lines
 from bqrl.results.words import number
 from bqrl.study.problems import Problem
-from bqrl.study.settings import Level, Settings, Text
+from bqrl.study.settings import Different, Level, Settings, Text
 from bqrl.study.watch import Watch
 
 RHO = "\N{GREEK SMALL LETTER RHO}"
@@ -39,7 +39,7 @@ class Case(Settings):
     tau: Level
 
 
-Cases = Annotated[tuple[Case, ...], Field(min_length=1)]
+Cases = Annotated[tuple[Case, ...], Field(min_length=1), Different]
 
 
 class Context(NamedTuple):

@@ -21,7 +21,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.results.charts import GREY, Curve, learner_colours
 from bqrl.results.words import fixed, listed, number
 from bqrl.study.scores import Contender
-from bqrl.study.settings import Count, Level, Settings, Text, try_all
+from bqrl.study.settings import Count, Level, Settings, Text, different, try_all
 
 Exponent = tuple[float, float] | tuple[None, None]  # with its standard error; None if it cannot be fitted
 AtLeast2 = Annotated[int, Field(ge=2)]
@@ -58,6 +58,7 @@ class HardSettings(Settings):
     @model_validator(mode="after")
     def _check(self) -> HardSettings:
         """Build every problem and learner now, so that a mistake is reported before the first run."""
+        different([one.label for one in self.learners])
         for rho in (*self.rhos, self.growth_rho):
             mdp = theory.hard_instance(self.tau, rho, self.actions, self.horizon)
         try_all(

@@ -39,7 +39,7 @@ class TheoryTable(Settings):
     """The table [theory]."""
 
     name: Text = "theory"
-    title: str = ""
+    title: Text = ""
     seed: Seed
 
 

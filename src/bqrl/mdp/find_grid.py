@@ -136,10 +136,15 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     )  # fmt: skip
 
 
-def refitted(columns: Rounded, mdp: MDP) -> Rounded:
-    """Return the grid with the units of this problem, in which other states may be reachable than in the one it was made for."""
+def refitted(columns: Rounded, mdp: MDP) -> Rounded | None:
+    """Return the grid with the units of this problem, in which other states may be reachable than in the one it was made for.
+
+    None if the returns of this problem spread over so many steps that sums on the grid would be too many.
+    """
     reward = _discounted(mdp, every_stage=bool(np.ptp(columns.base)))
     units, bound = _rounded_units(mdp, reward, columns.base, columns.width, up=columns.up)
+    if _extent(mdp, units)[1].max() > max(MAX_POINTS, 4 * columns.size.max()):
+        return None
     return replace(columns, units=read_only(units), bound=bound)
 
 

@@ -90,10 +90,6 @@ class Grid(ABC):
         """Return, for each point of stage h + 1, the column of stage `h` for that point plus a reward of `unit`."""
 
     @abstractmethod
-    def units_of(self, reward: FloatArray) -> IntArray:
-        """Return the units of rewards that are given in the order of a problem's outcomes."""
-
-    @abstractmethod
     def arrays(self) -> dict[str, Any]:
         """Return the grid as plain arrays, without the rewards of the problem unless they are needed."""
 
@@ -170,10 +166,6 @@ class Lattice(Grid):
     def landing(self, h: int, unit: int) -> IntArray:
         """Return, for each point of stage h + 1, the column of stage `h` for that point plus `unit` steps."""
         return np.clip(np.arange(self.size[h + 1]) + unit - self.drop(h), 0, self.size[h] - 1)
-
-    def units_of(self, reward: FloatArray) -> IntArray:
-        """Return the rewards in steps above their base."""
-        return np.rint((reward - self.offset[-2]) / self.width).astype(np.int64)
 
     def same_columns(self, other: Grid) -> bool:
         """Return whether the other grid has the same columns at every stage."""
@@ -299,10 +291,6 @@ class ReturnSet(Grid):
         """Return, for each point of stage h + 1, the column of stage `h` for that point plus reward number `unit`."""
         total = self.discount**h * self.rewards[unit] + self.sets[h + 1]
         return np.minimum(np.searchsorted(self.sets[h], total - self.slack, side="left"), self.size[h] - 1)
-
-    def units_of(self, reward: FloatArray) -> IntArray:
-        """Return the indices of the nearest rewards."""
-        return np.abs(reward[..., None] - self.rewards).argmin(axis=-1)
 
     def arrays(self) -> dict[str, Any]:
         """Return the grid as plain arrays."""

@@ -75,10 +75,14 @@ def read_frame(
     headers = {role: listed[i][0] for role, i in place.items()}
     content = {role: listed[i][1] for role, i in place.items()}
     for role, column in content.items():
-        shape = (column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)).shape
-        if len(shape) != 1:
+        try:
+            shape = (column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)).shape
+            got = "" if len(shape) == 1 else f"shape {shape}"
+        except ValueError:  # some cells are lists
+            got = "cells of different shapes"
+        if got:
             header = headers[role]
-            raise ModelError(f"the column {shown(header)} must be a flat list, got shape {shape}", column=header)
+            raise ModelError(f"the column {shown(header)} must be a flat list, got {got}", column=header)
     cells = {role: cells_of(column) for role, column in content.items()}
     lengths = {len(column) for column in cells.values()}
     if len(lengths) > 1 or not lengths.pop():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import wrong
+from bqrl.checks import wrong, wrong_type
 from bqrl.errors import ModelError, SizeError
 from bqrl.mdp import files
 from bqrl.mdp.arrays import FloatArray
@@ -131,6 +131,8 @@ class MDP(FrozenMDP):
 
     def with_noise(self, noise: SharedNoise | None) -> MDP:
         """The same problem with these laws of events behind its rows; None: the rows share nothing."""
+        if not isinstance(noise, SharedNoise | None):
+            raise wrong_type("noise", noise, "be the SharedNoise of a model or None", type(noise).__name__)
         if noise is not None:
             noise.check(self.row_start, self.probability)
         twin = self.with_probability(self.probability)

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import random_seed, shown, wrong_type
+from bqrl.checks import flag, random_seed, shown, wrong_type
 from bqrl.display import Displayed, frame, views
 from bqrl.errors import PolicyError
 from bqrl.kernels.draws import draw
@@ -161,7 +161,7 @@ class Policy(Displayed, Acting):
         >>> bqrl.solve(mdp, 0.1).policy.table(mdp)[0]["action"]
         'Continue'
         """
-        if wide:
+        if flag(wide, "wide"):
             return views().wide_rows(self, mdp)
         return views().decision_rows(self, mdp, reachable=reachable, min_probability=min_probability)
 
@@ -430,8 +430,13 @@ class MixturePolicy(Policy):
     kind = "mixture"
 
     def __init__(self, policies: Sequence[Policy], weights: Any, seed: int | None = 0) -> None:
+        if not isinstance(policies, Sequence) or not all(isinstance(policy, Policy) for policy in policies):
+            raise wrong_type("policies", policies, "be a list of policies")
         self.policies = tuple(policies)
-        self.weights: FloatArray = read_only(np.array(weights, dtype=np.float64))
+        try:
+            self.weights: FloatArray = read_only(np.array(weights, dtype=np.float64))
+        except (TypeError, ValueError, OverflowError):
+            raise wrong_type("weights", weights, "hold one number per policy") from None
         if not self.policies or self.weights.shape != (len(self.policies),):
             rule = f"hold one number per policy ({len(self.policies)})"
             raise PolicyError(f"weights must {rule}, got {self.weights.shape}")
@@ -497,6 +502,8 @@ def check_fits(policy: Policy, mdp: MDP) -> None:
     if not isinstance(policy, Policy):
         remedy = "pass plan.policy" if type(policy).__name__ == "Plan" else ""
         raise wrong_type("policy", policy, "be a Policy", type(policy).__name__, remedy=remedy)
+    if not isinstance(mdp, MDP):
+        raise wrong_type("mdp", mdp, "be an MDP", type(mdp).__name__, remedy="pass the problem of the policy")
     if (policy.H or mdp.H, policy.S or mdp.S) != (mdp.H, mdp.S):
         got = f"H={policy.H} and S={policy.S}"
         raise PolicyError(

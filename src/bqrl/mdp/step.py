@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown, whole, wrong, wrong_type
+from bqrl.checks import flag, number, shown, whole, wrong, wrong_type
 from bqrl.errors import ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.build import check_horizon, from_columns
@@ -89,6 +89,10 @@ def from_step(
     """
     if not callable(step):
         raise wrong_type("step", step, "be a function (state, action, event)")
+    for name, given in (("state_name", state_name), ("action_name", action_name)):
+        if not callable(given):
+            raise wrong_type(name, given, "be a function that returns a name")
+    vectorized, events_observed = flag(vectorized, "vectorized"), flag(events_observed, "events_observed")
     H = check_horizon(horizon)
     laws, per_stage = event_laws(noise, H, mass)
     limit = whole(max_states, "max_states", 1)
@@ -318,7 +322,7 @@ def _model(found: Found, search: Search, events_observed: bool, **optional: Any)
         event,
         events=tuple(law.events for law in laws),
         probabilities=tuple(law.probabilities for law in laws),
-        events_observed=bool(events_observed),
+        events_observed=events_observed,
         cut=tuple(law.cut for law in laws),
         states=found.states,
         actions=found.actions,

@@ -8,7 +8,8 @@ rows of one policy can be followed without bqrl:
   `need_to` contains the need (or is nearest to it, which allows for rounding errors). After a reward r, subtract
   `worth` * r from the need (r itself where there is no column `worth`). Where the table has a column `reward_step`,
   subtract `reward_floor` + `reward_step` * floor((`worth` * r - `reward_floor`) / `reward_step` + 1e-9) instead.
-- Label policy: begin with the row of stage 1 and the first state; its `label` is in force. Play its action, find the row
+- Label policy, or a target policy of another problem if its needs do not follow from the sums of rewards in this one:
+  begin with the row of stage 1 and the first state; its `label` is in force. Play its action, find the row
   of the same label with the `next_state` and the (nearest) `reward`, and continue with its `next_label`.
 - Mixture: draw one `part` with probability `weight` before the first stage, then follow the rows of this part. Where
   the parts are of different kinds, cells of a column that a part does not have are None.
@@ -21,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, wrong
+from bqrl.checks import flag, number, wrong
 from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.unroll import reached_pairs
-from bqrl.planners.follow import play_shares, target_masses
+from bqrl.planners.follow import play_shares, stage_masses, sums_grid
 
 MAX_ROWS = 1_000_000
 COLUMNS = (  # beside that of the stage, in their order
@@ -45,6 +46,7 @@ def decision_rows(
     `stage` is the name of the column of stages.
     """
     check_fits(policy, mdp)
+    reachable = flag(reachable, "reachable")
     if stage in COLUMNS:
         raise wrong("stage", stage, "not be the name of another column", remedy="choose another word")
     smallest = number(min_probability, "min_probability", 0.0, 1.0)
@@ -115,13 +117,17 @@ def _runs(actions: Any) -> Iterator[tuple[int, int]]:
 
 
 def _target_rows(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
-    """One row per run of attainable sums with the same action."""
+    """One row per run of attainable sums with the same action; rows of labels if no sums determine the need."""
     columns, target = policy.grid, policy.target
     if isinstance(columns, Rounded) and columns.up:
         raise PolicyError(
             "a table requires a policy that rounds rewards down, got one that rounds them up; save it as .npz"
         )
-    for h, sums, mass in target_masses(mdp, policy):
+    found = sums_grid(mdp, policy)
+    if found is None:
+        yield from _label_rows(policy, mdp)
+        return
+    for h, (sums, mass) in zip(range(mdp.H), stage_masses(mdp, policy, found), strict=False):
         counting: Row = {} if mdp.discount == 1.0 and columns.exact else {"worth": mdp.discount**h}
         if isinstance(columns, Rounded):
             counting |= {"reward_floor": float(columns.base[h]), "reward_step": columns.width}

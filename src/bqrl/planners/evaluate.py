@@ -25,19 +25,18 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from bqrl.checks import flag, random_seed, whole
-from bqrl.errors import GridError, PolicyError, SizeError
+from bqrl.errors import GridError, SizeError
 from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Law, size_of
 from bqrl.mdp.arrays import FloatArray, read_only
-from bqrl.mdp.derived import per_model
-from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, distinct_rewards, grid, refitted, rounded
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, distinct_rewards, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
 from bqrl.mdp.unroll import check_played, reached_pairs
 from bqrl.planners.convert import bind
-from bqrl.planners.follow import push_forward, push_stage, sums_on
+from bqrl.planners.follow import push_forward, push_stage, sums_grid, sums_on
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # largest number of (state, memory, sum) triples per stage for which all returns are enumerated
@@ -136,15 +135,10 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
         if own is not None:
             return own, None
     if isinstance(policy, TargetPolicy) and isinstance(policy.grid, Rounded):
-        if policy.grid.units.shape[-1] != mdp.successor.size:
-            mdp = _staged(mdp)  # learners that count per stage plan on this form of the problem
-        if policy.grid.units.shape[-1] != mdp.successor.size:
-            raise PolicyError(
-                "a policy on a rounded grid fits only the problem it was planned for; plan on this problem"
-            )
-        columns = refitted(policy.grid, mdp)
-        law = _law_on(mdp, policy, columns)
-        return (law.shift(-columns.error), law) if columns.up else (law, law.shift(columns.error))
+        columns = sums_grid(mdp, policy)
+        if columns is not None:
+            law, error = _law_on(mdp, policy, columns), columns.error
+            return (law.shift(-error), law) if policy.grid.up else (law, law.shift(error))
     if isinstance(policy, MarkovPolicy):
         low, high = (_law_on(mdp, policy, rounded(mdp, limits.points, up=up)) for up in (False, True))
         return low, high
@@ -154,13 +148,9 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
     )
 
 
-@per_model
-def _staged(mdp: MDP) -> MDP:
-    """Return the staged form of a problem, made once."""
-    return mdp.staged()
-
-
 def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
+    if isinstance(policy, TargetPolicy) and policy.grid.discount != mdp.discount:
+        policy = policy.to_labels(mdp)  # no sum of rewards of this problem determines its need
     if isinstance(policy, (MarkovPolicy, TargetPolicy)):
         points, mass = push_forward(mdp, policy, columns)
         return Law(points, mass)

@@ -182,20 +182,25 @@ def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
         parts = zip(policy.weights, policy.policies, strict=True)
         return np.asarray(sum(w * play_shares(mdp, part) for w, part in parts))
     shares = np.zeros((mdp.H, mdp.S, mdp.A))
-    if isinstance(policy, TargetPolicy):
-        for h, sums, mass in target_masses(mdp, policy):
+    columns = sums_grid(mdp, policy) if isinstance(policy, TargetPolicy) else None
+    if isinstance(policy, TargetPolicy) and columns is not None:
+        for h, (sums, mass) in zip(range(mdp.H), stage_masses(mdp, policy, columns), strict=False):
             played = policy.actions[h][:, policy.column(h, policy.target - sums)]
             for a in range(mdp.A):
                 shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
     else:
-        for h, pairs in zip(range(mdp.H), reached_pairs(policy, mdp), strict=False):
+        followed = policy.to_labels(mdp) if isinstance(policy, TargetPolicy) else policy
+        for h, pairs in zip(range(mdp.H), reached_pairs(followed, mdp), strict=False):
             np.add.at(shares[h], (pairs.state, pairs.action), pairs.probability)
     return shares
 
 
-def target_masses(mdp: MDP, policy: TargetPolicy) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-    """Yield each stage, the possible sums of rewards before it, and the probability (S, sums) of each state and sum."""
-    columns = policy.grid  # its rewards are those of the problem that it was planned for
-    columns = refitted(columns, mdp) if isinstance(columns, Rounded) else grid(mdp) or columns
-    for h, (values, mass) in zip(range(mdp.H), stage_masses(mdp, policy, columns), strict=False):
-        yield h, values, mass
+def sums_grid(mdp: MDP, policy: TargetPolicy) -> Grid | None:
+    """Return a grid of the sums of rewards that determine the need of a target policy in `mdp`; None if there is none.
+
+    The policy may have been planned for another problem. If that problem has another discount, its needs do not follow from
+    the discounted sums of this one.
+    """
+    if policy.grid.discount != mdp.discount:
+        return None
+    return refitted(policy.grid, mdp) if isinstance(policy.grid, Rounded) else grid(mdp)

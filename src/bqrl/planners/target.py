@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, whole, wrong
+from bqrl.checks import number, numbers, whole, wrong
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin
@@ -82,7 +82,7 @@ class GuaranteeCurve(Charted):
 
     def __call__(self, tau: float | FloatArray) -> Any:
         """Best quantile at level(s) tau in (0, 1]; at level 1 the highest return that some policy can reach."""
-        levels = np.asarray(number(tau, "tau", 0.0, 1.0, "(]") if np.ndim(tau) == 0 else tau, dtype=np.float64)
+        levels = np.asarray(_level(tau) if np.isscalar(tau) else numbers(tau, "tau"))
         if not np.all((levels > 0.0) & (levels <= 1.0)):
             raise wrong("tau", tau, "be in (0, 1]")
         best = self.points[best_column(self.shortfall, levels)]
@@ -101,7 +101,7 @@ class GuaranteeCurve(Charted):
         float
             The bound; the value itself if the curve is exact and the value certain.
         """
-        points, shortfall = self.optimistic or (self.points, self.shortfall)
+        tau, (points, shortfall) = _level(tau), self.optimistic or (self.points, self.shortfall)
         open_still = np.flatnonzero(np.maximum.accumulate(shortfall) * (1.0 - self.error) < tau)
         return max(self.ceiling(tau), float(points[open_still[-1]]))
 
@@ -110,7 +110,7 @@ class GuaranteeCurve(Charted):
 
         Ties are decided by MASS_TOL, as everywhere else.
         """
-        points, shortfall = self.optimistic or (self.points, self.shortfall)
+        tau, (points, shortfall) = _level(tau), self.optimistic or (self.points, self.shortfall)
         return max(float(self(tau)), float(points[best_column(shortfall, tau)]))
 
     def margin(self, tau: float) -> Margin:
@@ -128,23 +128,24 @@ class GuaranteeCurve(Charted):
         Margin
             `below` = tau - W(x*) and `above` = W(x') - tau, or 1 - tau if x* is the highest return.
         """
-        tau = number(tau, "tau", 0.0, 1.0, "(]")
+        tau = _level(tau)
         i = int(best_column(self.shortfall, tau))
         following = self.shortfall[i + 1] if i + 1 < self.points.size else 1.0
         return Margin(tau - float(self.shortfall[i]), float(following) - tau)
 
     def certain(self, tau: float) -> bool:
         """True if rounding errors cannot have changed the answer at this level."""
+        tau = _level(tau)
         reached = bool(self.shortfall[best_column(self.shortfall, tau)] * (1.0 + self.error) < tau)
         return reached and self.upper(tau) == self.ceiling(tau)
 
     def policy(self, tau: float) -> TargetPolicy:
         """A policy that attains the best quantile at this level."""
-        return self.policy_for(float(self(tau)))
+        return self.policy_for(float(self(_level(tau))))
 
     def policy_for(self, target: float) -> TargetPolicy:
         """The policy with the smallest probability of a return below `target`; ties are broken by the mean."""
-        return self.sweep.policy(target)
+        return self.sweep.policy(number(target, "target"))
 
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
         """A policy of the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""
@@ -169,6 +170,11 @@ class GuaranteeCurve(Charted):
         levels, values = self.steps
         kind = "exact" if self.exact else "bracketed"
         return f"GuaranteeCurve({levels.size} steps from {values[0]:.6g} to {values[-1]:.6g}, {kind})"
+
+
+def _level(tau: Any) -> float:
+    """`tau` as a level in (0, 1]."""
+    return number(tau, "tau", 0.0, 1.0, "(]")
 
 
 def best_steps(points: FloatArray, shortfall: FloatArray) -> tuple[FloatArray, FloatArray]:

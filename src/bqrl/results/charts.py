@@ -297,7 +297,8 @@ def curves_chart(
     """Curves over episodes; `band` says what their bands are, `references` are dashed lines with a name and a value."""
     alt, drawn, layers = altair(), lines(curves, "episode", y_title, colours=colours, step=step), []
     if references:
-        rows = [[value, f"{name}: {number(value, 5)}"] for name, value in references]
+        names = {value: ", ".join(name for name, x in references if x == value) for _, value in references}
+        rows = [[value, f"{name}: {number(value, 5)}"] for value, name in names.items()]
         marks = chart_of(["y", "name"], rows).encode(y=drawn.y)
         text = marks.mark_text(align="right", dy=-6, color=GREY, fontWeight="bold")
         layers = [marks.mark_rule(strokeDash=[5, 3], color=GREY), text.encode(x=alt.value("width"), text="name:N")]

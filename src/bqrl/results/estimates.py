@@ -22,8 +22,9 @@ FILES = (  # that a folder may hold
     "policies.csv", "gains.csv", "limits.csv", "projection.csv", "rows.csv", "policy.csv", "policy.npz", "estimate.npz",
     *chart_files(["promise", "coverage"]),
 )  # fmt: skip
-PROMISE, CLAIM, LOGGED, LATER = "promise", "not a promise", "estimate with an interval", "projection"
-COLOURS = {PROMISE: charts.BLUE, CLAIM: charts.ORANGE, LOGGED: charts.GREY, LATER: charts.SKY}
+PROMISE, CLAIM, LATER = "promise", "not a promise", "projection"
+LOGGED, ALONE = "estimate with an interval", "estimate without an interval"
+COLOURS = {PROMISE: charts.BLUE, CLAIM: charts.ORANGE, LOGGED: charts.GREY, ALONE: charts.GREY, LATER: charts.SKY}
 LIMITING, OTHER = "limits the promise", "other rows"
 
 
@@ -31,11 +32,13 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
     """An estimate and its promise as JSON values: what `bqrl fit --json` prints."""
     levels = tau, beta = promise.tau, promise.beta
     none: dict[str, Any] = {"lower": None, "upper": None}
-    logged = estimate.logged(*levels) if estimate.returns.size else {"value": None, **none}
+    logged: dict[str, Any] = {"value": None, **none, "meaning": ALONE}
+    if estimate.returns.size:
+        logged |= {**estimate.logged(*levels), **({"meaning": LOGGED} if beta == 0.0 else none)}
     reason = estimate.reason(tau, words.stage, beta)
     return {
         "policies": [
-            {"policy": "logging policy", **logged, "meaning": LOGGED},
+            {"policy": "logging policy", **logged},
             {"policy": "plug-in plan", "value": estimate.plug_in(*levels).value, **none, "meaning": CLAIM},
             {"policy": "robust plan", "value": promise.value, **none, "meaning": PROMISE},
         ],
@@ -102,15 +105,17 @@ def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words
     """The tables of the folder by name."""
     quantile, stage = {"value": words.titled(promise.objective)}, {"stage": words.stage}
     ends = {"lower": words.titled("lower"), "upper": words.titled("upper")}
-    target = words.amount(f"{content['limits'][0]['target']:.6g}") if content["limits"] else ""
+    target = words.amount(number(content["limits"][0]["target"])) if content["limits"] else ""
+    adding = f"adds most to the probability of a return below {target}, the lowest that is not promised"
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
-    costs, radii = stage | {"cost": f"share of missing {target}"}, stage | {"radius": "l1 radius"}
+    costs, radii = stage | {"cost": "added probability"}, stage | {"radius": "l1 radius"}
     gained = {"without": words.titled("promise without it"), "value": words.titled("promise")}
-    policies = f"The logging policy, the plug-in plan and the robust plan. Lower and upper: {_interval(estimate)}."
+    policies = "The logging policy, the plug-in plan and the robust plan."
+    policies += "" if promise.beta else f" Lower and upper: {_interval(estimate)}."
     found = {
         "policies": Table(content["policies"], titles=quantile | ends, caption=policies),
         "gains": Table(content["gains"], titles=gained, caption="What each declaration adds to the promise."),
-        "limits": Table(limits, titles=costs, caption="The rows whose uncertainty costs most."),
+        "limits": Table(limits, titles=costs, caption=f"The rows whose uncertainty {adding}."),
         "projection": Table(content["projection"], titles=quantile, caption="A projection for more data, not a promise."),
         "rows": Table(estimate.rows(), titles=radii, caption="Visits and radii of the rows that the log shows."),
     }  # fmt: skip
@@ -146,20 +151,22 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
         value, ends = row["value"], (row["lower"], row["upper"])
         if value is not None and math.isfinite(value):
             both = "none" if row["lower"] is None else " to ".join(map(number, ends))
-            rows.append([row["policy"], row["meaning"], both, value, *(value if x is None else x for x in ends)])
-    drawn = [x for row in rows for x in row[3:] if math.isfinite(x)] or [0.0]
+            texts = [row["policy"], row["meaning"], both, number(value, 5)]
+            rows.append([*texts, value, *(value if x is None else x for x in ends)])
+    drawn = [x for row in rows for x in row[4:] if math.isfinite(x)] or [0.0]
     low, high = min(drawn), max(drawn)
     far = high - low + 1.0  # an infinite end is drawn as the end of the axis
-    rows = [[*row[:4], max(row[4], low - far), min(row[5], high + far)] for row in rows]
-    columns = ("policy", "meaning", "interval", "value", "low", "high")
+    rows = [[*row[:5], max(row[5], low - far), min(row[6], high + far)] for row in rows]
+    columns = ("policy", "meaning", "interval", "text", "value", "low", "high")
     base = chart_of(columns, rows).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
-    x = alt.X("value:Q", title=title, scale={"domain": [low, high], "clamp": True, "nice": False, "padding": 12})
-    colour = coloured("meaning:N", COLOURS)
+    scale = {"domain": [low, high], "clamp": True, "nice": False, "zero": False, "padding": 12}
+    x = alt.X("value:Q", title=title, scale=scale)
+    colour = coloured("meaning:N", {kind: COLOURS[kind] for kind in COLOURS if any(row[1] == kind for row in rows)})
     shown = tips("policy:N", ("value:Q", "value", ".6~g"), "interval:N", "meaning:N")
     chart = alt.layer(
         base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
         base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=shown),
-        base.mark_text(dy=-12, fontSize=11).encode(x=x, text=alt.Text("value:Q", format=".5~g")),
+        base.mark_text(dy=-12, fontSize=11).encode(x=x, text="text:N"),
     )
     said = "Only the promise holds with the stated confidence. The plug-in plan takes the frequencies as the truth."
     said += f" Line: {interval}." if any(low < high for *_, low, high in rows) else ""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.laws.atoms import size_of
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.convert import uniform
@@ -134,19 +135,19 @@ def _run(record: Record, tau: float) -> dict[str, Any]:
     final, gaps, best = evaluate(record.mdp, record.final_policy), record.gap(tau), record.optimum.quantile(tau)
     row |= {"quantile": final.quantile(tau), "mean": final.mean(), "gap": float(gaps.sum())}
     row["regret"] = float(record.expected_regret().sum())
-    row["settled"] = optimal_after(np.r_[gaps, best - row["quantile"]], best)
+    row["settled"] = optimal_after(np.r_[gaps, best - row["quantile"]], size_of(record.points))
     return row
 
 
 def optimal_after(gaps: FloatArray, size: float) -> int | None:
     """Number of episodes after which the policy is optimal to the end; None if it never is.
 
-    `gaps` are those of the episodes and, last, that of the final policy.
+    `gaps` are those of the episodes and, last, that of the final policy; `size` is that of the returns.
 
     >>> optimal_after(np.array([1.0, 0.0, 0.5, 0.0, 0.0]), 1.0), optimal_after(np.array([0.0, 0.1]), 1.0)
     (3, None)
     """
-    short = np.flatnonzero(gaps > GAP_TOL * max(1.0, abs(size)))
+    short = np.flatnonzero(gaps > GAP_TOL * size)
     first = int(short[-1]) + 1 if short.size else 0
     return first if first < gaps.size else None
 
@@ -176,9 +177,10 @@ def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Tab
         ideal = {"quantile": best["quantile"], "gap": 0.0, "regret": 0.0, "mean": best["mean"]}
         rows += [blank | {"learner": _best_name(document)} | ideal]
         rows += [blank | {"learner": "random play"} | document["random"]]
-    seeds = found.words.count("seed", len(found.experiment.seeds))
+    seeds = len(found.experiment.seeds)
+    caption = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
     return {
-        "learners": Table(rows, titles=titles, caption=f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds}."),
+        "learners": Table(rows, titles=titles, caption=caption),
         "seeds": Table(runs, titles=titles, caption="One row per run."),
     }
 

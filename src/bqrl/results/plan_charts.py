@@ -92,7 +92,7 @@ def curve_chart(
     colours = dict(zip([one.label for one in curves], (charts.BLUE, charts.GREY, charts.BROWN), strict=False))
     titles = LEVEL_TITLE, words.axis("guaranteed return")
     drawn = lines(curves, *titles, scales=scales, colours=colours, step=True, dashed=True)
-    mark = chart_of(["tau", "x", "y"], [[tau, tau, y] for tau, y in promises.items()])
+    mark = chart_of(["tau", "x", "y", "text"], [[tau, tau, y, number(y, 5)] for tau, y in promises.items()])
     mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
     side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
     text = mark.mark_text(**side, dy=14, fontWeight="bold", color=charts.RED, fontSize=12)
@@ -100,7 +100,7 @@ def curve_chart(
         *drawn.layers,
         mark.mark_rule(strokeDash=[2, 2], opacity=0.8, color=charts.RED),
         mark.mark_point(filled=True, size=110, color=charts.RED, opacity=1).encode(y=drawn.y),
-        text.encode(y=drawn.y, text=alt.Text("y:Q", format=".5~g")),
+        text.encode(y=drawn.y, text="text:N"),
     ]
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
     said += f" Red: {what} of the planned policy." if promises else ""

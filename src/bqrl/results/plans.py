@@ -97,8 +97,9 @@ def plan_result(solved: Solved) -> Result:
     files, left_out = dict[str, bytes](), list[str]()
     tables = {"levels": level_table(document, words), "return_laws": _laws(solved)}
     if solved.curve is not None:
-        titles = {"level_above": "for levels above", "value": words.titled("best quantile")}
-        said = "The best quantile of any policy, from each level to the next."
+        best = curve_value(solved.curve)
+        titles = {"level_above": "for levels above", "value": words.titled(best)}
+        said = f"The {best} of any policy, from each level to the next."
         tables["guarantee_curve"] = Table(solved.curve.rows(), titles=titles, caption=said)
     for plan in solved.plans:
         level = f"tau{level_name(plan.tau)}"
@@ -128,6 +129,11 @@ def plan_result(solved: Solved) -> Result:
         left_out=left_out,
     )
     return with_charts(result, charts)
+
+
+def curve_value(curve: GuaranteeCurve) -> str:
+    """What a guarantee curve tells for each level."""
+    return "best quantile" if curve.exact else "proven lower value of the best quantile"
 
 
 def policy_files(

@@ -24,7 +24,6 @@ POINTS = 80  # episodes of a curve that are drawn
 FIGURES = "figures/"
 SEED, HELD_OUT, PUBLISHED = "one seed", "held-out seed", "published value"  # marks of last values
 MARKS = {SEED: "circle", HELD_OUT: "diamond", PUBLISHED: "cross"}
-SYMLOG: dict[str, Any] = {"type": "symlog", "constant": 1}
 
 
 class StudyView(StudyWords):
@@ -101,7 +100,7 @@ class StudyView(StudyWords):
             shown = self.study.shown(tau, variant)
             for key, label in self.labels.items():
                 curves.append(charts.mean_curve(label, shown.values(key, measure), POINTS, (i, j, v)))
-        y_title, scales = self.words.axis("cumulative measure"), {"y": SYMLOG}
+        y_title, scales = self.words.axis("cumulative measure"), {"y": self.scale}
         drawn = lines(curves, "episode", y_title, selectors=selectors, scales=scales, colours=self.colours)
         band = band_name(len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
@@ -126,7 +125,7 @@ class StudyView(StudyWords):
         base = chart_of(columns, rows).transform_filter(chosen(selectors))
         base = base.transform_calculate(line=label, sway="sin(datum.seed)")  # that dots of equal values stay apart
         y = alt.Y("line:N", title=None, sort=labels, axis={"labelLimit": 170})
-        x = alt.X("value:Q", title=self.words.axis("cumulative measure at the end"), scale=SYMLOG)
+        x = alt.X("value:Q", title=self.words.axis("cumulative measure at the end"), scale=self.scale)
         shown = [kind for kind in MARKS if any(row[5] == kind for row in rows)]
         shapes = {"domain": shown, "range": [MARKS[kind] for kind in shown]}
         # One layer holds all kinds of marks: a layer of which a view has none has no extent, and Vega warns of that.
@@ -180,7 +179,7 @@ class StudyView(StudyWords):
             for r, rung in enumerate(tuned.rungs, start=1):
                 values, gaps = np.array([(trial.value, trial.gap) for trial in rung.trials]).T
                 curves.append(Curve(f"rung {r}: {rung.episodes} episodes", values, gaps, view=(s,)))
-        selectors, scales = [Selector("search", "learner", names)], {"x": {"type": "log"}, "y": SYMLOG}
+        selectors, scales = [Selector("search", "learner", names)], {"x": {"type": "log"}, "y": self.scale}
         y_title = self.words.axis(f"mean cumulative {self.measure_name(self.spec.measures[0])}")
         drawn = lines(curves, "tuned parameter", y_title, selectors=selectors, scales=scales, points=True)
         ring = chart_of(["search", "x", "y"], best).transform_filter(chosen(selectors))

@@ -19,6 +19,7 @@ from bqrl.study.runs import fingerprint
 from bqrl.study.scores import PROVEN, Experiment
 from bqrl.study.study import Study
 from bqrl.study.tables import level_name, shown_states
+from bqrl.theory import reward_spans
 
 QUICK = "Quick run: few episodes and seeds; these are not the numbers of the study."
 
@@ -36,6 +37,8 @@ class StudyWords:
         self.versions = versions() | {"code": fingerprint()}
         words, own = words_of(study.spec.problem, study.problem()), study.spec.study
         self.words = replace(words, unit=own.unit or words.unit, stage=own.stage or words.stage)
+        self.span = float(reward_spans(study.problem()).max()) or 1.0  # of the rewards of one stage
+        self.scale: dict[str, Any] = {"type": "symlog", "constant": self.span}  # of cumulative measures
         widest = max(study.experiments.values(), key=lambda one: one.error)
         self.measure_name = widest.measure_name
         self.optimum = PROVEN if widest.error else "exact optimum"  # what gaps are measured against
@@ -64,10 +67,10 @@ class StudyWords:
 
     def reached(self) -> str:
         """Whose final policies all reach the optimum at each level."""
-        parts = []
+        parts, least = [], 1e-9 * self.span
         for tau in self.spec.levels:
             best = self.study.reference(tau).optimum
-            reach = [label for key, label in self.labels.items() if min(self.promises_of(key, tau)) >= best - 1e-9]
+            reach = [label for key, label in self.labels.items() if min(self.promises_of(key, tau)) >= best - least]
             reaches = f"{listed(reach or ['no learner'])} reach{'' if len(reach) > 1 else 'es'}"
             parts.append(f"{reaches} it on every held-out seed at τ = {tau:g} ({self.words.amount(number(best))})")
         return f"The {self.optimum}: {'; '.join(parts)}"
@@ -85,14 +88,15 @@ class StudyWords:
         for tau in self.spec.levels:
             against = self.study.reference(tau)
             found.append(f"{self.order(tau, 'exact')}.")
-            if against.capped is not None and abs(against.capped - against.optimum) > 1e-9:
+            if against.capped is not None and abs(against.capped - against.optimum) > 1e-9 * self.span:
                 capped, exact = (self.words.amount(number(x)) for x in (against.capped, against.optimum))
                 found.append(f"τ = {tau:g}: the capped reference is {capped}, the {self.optimum} {exact}.")
         found += [self.bracket] if self.bracket else []
         flat = [tuned.edge[1] for tuned in self.study.tunings.values() if tuned.edge is not None]
         if flat:
+            lie = "lies" if len(flat) == 1 else "lie"
             found.append(
-                f"{len(flat)} of {len(self.study.tunings)} winners of the tuning lie on an edge of their grid,"
+                f"{len(flat)} of {len(self.study.tunings)} winners of the tuning {lie} on an edge of the grid,"
                 f" {len(flat) - flat.count(True)} of them where the criterion is not known to be flat."
             )
         return found
@@ -120,7 +124,8 @@ class StudyWords:
         for tau, measure in product(self.spec.levels, self.spec.measures):
             text = ""
             for row in self.study.ranked(tau).order(measure):
-                text += f"{self.labels[row['learner']]} {fixed(row['mean'])}"
+                mean = fixed(row["mean"]) if self.span > 0.1 else number(row["mean"])  # the decimals of small amounts
+                text += f"{self.labels[row['learner']]} {mean}"
                 text += {True: " < ", False: " ≈ ", None: ""}[row["clear"]]
             rows.append({"tau": tau, "measure": self.measure_name(measure), "order": text})
         on = self.seeds_of(self.study.ranked(self.spec.levels[0]))
@@ -135,7 +140,8 @@ class StudyWords:
             row: dict[str, Any] = {"measure": self.measure_name(measure), "learner": label}
             for tau in self.spec.levels:
                 name, values = f"tau{level_name(tau)}", part(tau, variant).ends(measure)[key]
-                row |= {f"{name}_mean": float(values.mean()), f"{name}_std": float(values.std(ddof=1))}
+                std = float(values.std(ddof=1)) if values.size > 1 else None
+                row |= {f"{name}_mean": float(values.mean()), f"{name}_std": std}
                 titles[f"{name}_mean"] = self.words.titled(f"τ = {tau:g}, mean")
                 titles[f"{name}_std"] = self.words.titled(f"τ = {tau:g}, standard deviation")
             rows.append(row)

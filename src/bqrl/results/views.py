@@ -28,7 +28,7 @@ from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, curves_chart
 from bqrl.results.estimates import estimate_view
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, curve_chart, law_chart, plan_charts, policy_chart
-from bqrl.results.plans import level_facts
+from bqrl.results.plans import curve_value, level_facts
 from bqrl.results.result import Table
 from bqrl.results.words import Words, displayed, order_of, runs, sentence
 from bqrl.study.scores import Contender, Experiment, evenly
@@ -175,7 +175,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
         "meaning": " ".join([level_facts(plan, Words.of(plan))["meaning"], *map(sentence, plan.notes)]),
     }),
     GuaranteeCurve: (lambda curve: curve_chart(curve, words=Words.of(curve.mdp)), lambda curve: [
-        {"level": tau, Words.of(curve.mdp).titled("best quantile"): curve(tau)} for tau in LEVELS
+        {"level": tau, Words.of(curve.mdp).titled(curve_value(curve)): curve(tau)} for tau in LEVELS
     ]),
     Comparison: (comparison_view, comparison_rows),
     Record: (record_view, _record_facts),

@@ -151,7 +151,8 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
         if f"{key}_std" not in row:
             return cell(row[key])
         spread = row[f"{key}_std"]
-        return number(row[key], SENTENCE_DIGITS) + (f" ± {number(spread, 2)}" if spread else "")
+        apart = bool(spread) and spread > GAP_TOL * abs(row[key])  # less is a rounding error
+        return number(row[key], SENTENCE_DIGITS) + (f" ± {number(spread, 2)}" if apart else "")
 
     keys = [key for key in table.columns if key.removesuffix("_std") not in table.columns or not key.endswith("_std")]
     return [table.titles.get(key, key) for key in keys], [[shown_cell(row, key) for key in keys] for row in table.rows]
@@ -180,7 +181,7 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
         parts.append(f"in the model as given the plan gives {'' if level['law_exact'] else 'at least '}{nominal}")
     elif upper is not None and attitude == "optimistic":
         parts.append(f"with the most favourable kernel in the ball no policy can {verb} more than {most}")
-    elif upper is not None and _equal(upper, value):
+    elif upper is not None and _equal(upper, value, level["mean"]):
         parts[0] += f", the best that any policy can {verb}"
     elif upper is not None and level["randomized_upper"]:
         parts[0] += f", the best that any deterministic policy can {verb}"
@@ -203,7 +204,8 @@ def order_of(experiment: Experiment, measure: str | None = None, words: Words = 
     if measure or experiment.known:
         best = "largest" if measure == "return" else "smallest"
         what, when = f"mean cumulative {experiment.measure_name(measure or 'gap')}", f"after {T}"
-    means = [words.amount(number(round(row["mean"], 9), SENTENCE_DIGITS)) for row in rows]
+    size = experiment.size
+    means = [words.amount(number(size * round(row["mean"] / size, 9), SENTENCE_DIGITS)) for row in rows]
     texts = [f"{row['learner']} {mean}" for row, mean in zip(rows, means, strict=True)]
     first = means.count(means[0])
     leaders = f"{listed([row['learner'] for row in rows[:first]])} {'has' if first == 1 else 'have'}"
@@ -225,7 +227,7 @@ def learned(document: Mapping[str, Any], order: str, words: Words) -> str:
         return f"{order}. {UNKNOWN}"
     learners, tau = document["learners"], document["tau"]
     most = max(one["mean"]["quantile"] for one in learners)
-    leaders = [one for one in learners if _equal(one["mean"]["quantile"], most)]
+    leaders = [one for one in learners if _equal(one["mean"]["quantile"], most, best["quantile"])]
     ends = [run["quantile"] for one in leaders for run in one["runs"]]
     numbers = apart(most, best["quantile"], document["random"]["quantile"], min(ends), max(ends))
     (own, top, chance), seeds = map(words.amount, numbers[:3]), len(learners[0]["runs"])
@@ -235,12 +237,14 @@ def learned(document: Mapping[str, Any], order: str, words: Words) -> str:
         least = "at least " if 0.0 < best["score_error"] < math.inf else ""
         said = f"The {tau:g}-quantile of the {whose} is {least}{own} on average over {seeds} seeds"
         said += "" if numbers[3] == numbers[4] else f" ({numbers[3]} to {numbers[4]})"
-    said += f"; the best policy reaches {'at least ' if best['error'] else ''}{top}, random play {chance}"
+    least = "at least " if best["error"] else ""
+    said += f"; the best policy reaches {least}{top}, random play {least}{chance}"
     return f"{said}. {order}. {words.bracket(best['error'], best['score_error'])}".rstrip()
 
 
-def _equal(x: float, y: float) -> bool:
-    return x == y or abs(x - y) <= GAP_TOL * max(1.0, abs(y)) < math.inf
+def _equal(x: float, y: float, size: float = 0.0) -> bool:
+    """Whether two values of returns of some `size` differ only by rounding."""
+    return x == y or abs(x - y) <= GAP_TOL * max(abs(x), abs(y), abs(size)) < math.inf
 
 
 def sentence(text: str) -> str:

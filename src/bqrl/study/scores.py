@@ -15,6 +15,7 @@ import numpy as np
 
 from bqrl.checks import choice, whole
 from bqrl.display import Charted, counted, views
+from bqrl.laws.atoms import smallest_scale
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray, IntArray
 
@@ -119,6 +120,12 @@ class Experiment(Charted):
         return all(record.mdp is not None for record in self._runs)
 
     @property
+    def size(self) -> float:
+        """The size of the returns, at most 1: a billionth of it is a rounding error."""
+        returns = [record.points if self.known else record.returns for record in self._runs]
+        return max(map(smallest_scale, returns), default=1.0)
+
+    @property
     def error(self) -> float:
         """How far the optimum may lie above the proven value that gaps are measured against; 0.0 if that is exact."""
         return max((record.optimum.error for record in self._runs if record.optimum is not None), default=0.0)
@@ -211,8 +218,8 @@ class Experiment(Charted):
         it is clear: more than two standard errors. One seed does not tell.
         """
         measure = measure or ("gap" if self.known else "late_return")
-        values, sign = self.ends(measure), -1.0 if "return" in measure else 1.0
-        order = sorted(values, key=lambda label: (round(sign * float(values[label].mean()), 9), label))
+        values, sign, size = self.ends(measure), -1.0 if "return" in measure else 1.0, self.size
+        order = sorted(values, key=lambda label: (round(sign * float(values[label].mean()) / size, 9), label))
         rows = []
         for label, after in zip_longest(order, order[1:]):
             to_next = error = clear = None
@@ -229,7 +236,7 @@ class Experiment(Charted):
     def beats(self) -> list[dict[str, Any]]:
         """For each pair of learners, the best first: the probability that a run of the first beats one of the other."""
         measure, sign = ("gap", 1.0) if self.known else ("late_return", -1.0)
-        losses = {label: sign * ends for label, ends in self.ends(measure).items()}
+        losses = {label: sign * ends / self.size for label, ends in self.ends(measure).items()}
         return [
             {"learner": mine, "other": other, "probability": beats(losses[mine], losses[other])}
             for mine, other in permutations([row["learner"] for row in self.order()], 2)

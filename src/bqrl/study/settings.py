@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -22,6 +22,18 @@ def _one_line(text: str) -> str:
     return text
 
 
+C = TypeVar("C", bound=Collection[Any])
+
+
+def different(given: C) -> C:
+    """Refuse a list with equal entries, or a table with names that some file systems do not tell apart."""
+    if len({str(entry).lower() for entry in given}) < len(given):
+        how = "names must differ in more than case" if isinstance(given, dict) else "entries must differ"
+        raise ValueError(f"{how}, got {', '.join(map(str, given))}")
+    return given
+
+
+Different = AfterValidator(different)
 Level = Annotated[float, Field(gt=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 Count = Annotated[int, Field(ge=1)]

@@ -11,11 +11,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
@@ -24,24 +23,23 @@ from bqrl.checks import choice
 from bqrl.learners.run import find_learner
 from bqrl.study.problems import Problem, ProblemField
 from bqrl.study.runs import RunSpec
-from bqrl.study.settings import Count, Level, Positive, Seed, Settings, Text, read_settings, try_all
+from bqrl.study.settings import (
+    Count,
+    Different,
+    Level,
+    Positive,
+    Seed,
+    Settings,
+    Text,
+    different,
+    read_settings,
+    try_all,
+)
 
-T = TypeVar("T", bound=Collection[Any])
-
-
-def _different(given: T) -> T:
-    """Refuse a list with equal entries, or a table with names that some file systems do not tell apart."""
-    if len({str(entry).lower() for entry in given}) < len(given):
-        how = "names must differ in more than case" if isinstance(given, dict) else "entries must differ"
-        raise ValueError(f"{how}, got {', '.join(map(str, given))}")
-    return given
-
-
-Different = AfterValidator(_different)
 Levels = Annotated[tuple[Level, ...], Field(min_length=1), Different]
 Seeds = Annotated[tuple[Seed, ...], Different]
 Measure = Literal["capped", "exact", "expected"]
-Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*$")]  # names columns and files
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]{0,59}$")]  # names columns and files
 
 
 class Tuning(Settings):
@@ -65,7 +63,7 @@ class Entry(Settings):
     """A learner of the study: what is fixed about it and the range of what is tuned."""
 
     learner: Text
-    label: str = ""
+    label: Text = ""
     per_level: bool = False  # trained for every level separately, or once for all
     params: dict[str, Any] = Field(default_factory=dict)
     grid: tuple[Positive, Positive] | None = None  # lowest and highest value of the tuned parameter; None: no tuning
@@ -101,7 +99,8 @@ class Entry(Settings):
 
 
 def _named(learners: dict[str, Entry]) -> dict[str, Entry]:
-    """The learners, each with its key and a label."""
+    """The learners, each with its key and a label of its own."""
+    different([one.label or key for key, one in learners.items()])
     return {key: one.model_copy(update={"key": key, "label": one.label or key}) for key, one in learners.items()}
 
 
@@ -109,7 +108,7 @@ class StudyTable(Settings):
     """The table [study]."""
 
     name: Text
-    title: str = ""
+    title: Text = ""
     unit: Text | None = None  # of returns, and the name of a stage; else those of the problem
     stage: Text | None = None
     levels: Levels
@@ -152,9 +151,10 @@ class Spec(Settings):
         study, tuning = self.study, self.tuning
         if self.final_policy is not None:
             choice(self.final_policy.learner, "final_policy.learner", self.learners)
-            mdp = self.problem.model
-            for state in self.final_policy.leave_out:
-                choice(state, "final_policy.leave_out", [mdp.state_label(s) for s in range(mdp.S)])
+            mdp, left_out = self.problem.model, self.final_policy.leave_out
+            states = [mdp.state_label(s) for s in range(mdp.S)]
+            if {choice(state, "final_policy.leave_out", states) for state in left_out} == set(states):
+                raise ValueError("final_policy.leave_out must leave some state, got all of them")
         if self.variants and len(study.variant_seeds) < 2:
             raise ValueError("study.variant_seeds must be a list of at least 2 seeds: the study has variants")
         seeds = {"study.seeds": study.seeds, "study.replication_seeds": study.replication_seeds}

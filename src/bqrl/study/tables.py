@@ -62,12 +62,12 @@ def shown_states(study: Study) -> list[int]:
 
 
 def file_name(text: str) -> str:
-    """A text as a part of file names.
+    """A text as a part of file names, of which it takes at most 60 characters.
 
     >>> file_name("two roads"), file_name("ICU-Sepsis")
     ('two_roads', 'ICU-Sepsis')
     """
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", text).strip("_.-") or "problem"
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", text)[:60].strip("_.-") or "problem"
 
 
 def level_name(tau: float) -> str:

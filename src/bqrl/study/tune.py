@@ -113,7 +113,7 @@ def halving(
         if done:
             ranked = done[-1].ranked()
             left = sorted(trial.place for trial in ranked[:count])
-            best = f"{parameter} = {ranked[0].value:g} with a gap of {ranked[0].gap:.2f}"
+            best = f"{parameter} = {ranked[0].value:g} with a gap of {ranked[0].gap:.4g}"
         asked = {place: runs(values[place], episodes) for place in left}
         yield Batch(f"tuning {len(left)} of {len(values)} over {episodes} episodes", list(chain(*asked.values())), best)
         trials = [Trial(place=i, value=values[i], scores=tuple(map(score, some))) for i, some in asked.items()]

@@ -17,7 +17,8 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -89,12 +90,12 @@ class LocalWorkers(Workers):
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Carry out a call in the process of this thread, and again in a new one if that dies."""
-        call = _Sender((function, arguments))
+        sent = cloudpickle.dumps((function, arguments))
         for attempt in range(MAX_DEATHS):
             if attempt:
                 self._notes.append("a worker process died; its run is repeated")
             try:
-                answer = self._process().submit(_carry_out, call.sent).result()
+                answer, text = self._process().submit(_carry_out, sent).result()
             except BrokenExecutor:
                 self._pools.pop(threading.get_ident(), None)
                 self._deaths_in_a_row += 1
@@ -102,7 +103,10 @@ class LocalWorkers(Workers):
                     raise
                 continue
             self._deaths_in_a_row = 0
-            result, error = _Receiver(answer, call.classes).load()
+            try:
+                result, error = pickle.loads(answer)
+            except Exception:  # an error may be no valid argument of its own class
+                raise RuntimeError(text) from None
             if error is not None:
                 raise error
             return result
@@ -179,54 +183,33 @@ def _begin(count: Any) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _carry_out(sent: bytes) -> bytes:
-    """Carry out a call in a worker process: its result and None, or None and the error that it raised."""
+def _carry_out(sent: bytes) -> tuple[bytes, str]:
+    """Carry out a call in a worker process: its result and None, or None and the error that it raised; and what failed."""
     function, arguments = pickle.loads(sent)
     try:
-        return _packed(function(*arguments), None)
+        return _packed(function(*arguments), None), "the result of a worker process cannot be read"
     except Exception as error:
         error.add_note(f"In a worker process:\n{traceback.format_exc()}")
-        try:
+        text, found = f"{type(error).__name__}: {error}", b""
+        with suppress(Exception):  # an error may hold what cannot be sent
             found = _packed(None, error)
-            pickle.loads(found)
-        except Exception:  # errors with a lock, or whose class takes other arguments than the message
-            stand_in = RuntimeError(f"{type(error).__name__}: {error}")
-            stand_in.add_note(error.__notes__[-1])
-            found = _packed(None, stand_in)
-        return found
+        return found, text
 
 
 def _packed(result: Any, error: Exception | None) -> bytes:
-    found: bytes = cloudpickle.dumps((result, error))
-    return found
+    content = io.BytesIO()
+    _Answer(content).dump((result, error))
+    return content.getvalue()
 
 
-class _Sender(cloudpickle.Pickler):  # type: ignore[misc]
-    """Writes a call and lists the classes whose code it contains."""
-
-    def __init__(self, call: Any) -> None:
-        self.classes: set[type] = set()
-        content = io.BytesIO()
-        super().__init__(content)
-        self.dump(call)
-        self.sent = content.getvalue()
+class _Answer(cloudpickle.Pickler):  # type: ignore[misc]
+    """Writes an answer. Classes of the main script go by name: the caller has them, and copies would replace their methods."""
 
     def reducer_override(self, obj: Any) -> Any:
-        found = super().reducer_override(obj)
-        if isinstance(obj, type) and found is not NotImplemented:
-            self.classes.add(obj)
-        return found
+        if isinstance(obj, type) and obj.__module__ == "__main__" and "<locals>" not in obj.__qualname__:
+            return _of_main, (obj.__qualname__,)
+        return super().reducer_override(obj)
 
 
-class _Receiver(pickle.Unpickler):
-    """Reads an answer; cloudpickle alone would fill the classes that were sent with copies of their methods."""
-
-    def __init__(self, answer: bytes, classes: set[type]) -> None:
-        super().__init__(io.BytesIO(answer))
-        self.classes = classes
-
-    def find_class(self, module: str, name: str) -> Any:
-        found = super().find_class(module, name)
-        if name != "_class_setstate":
-            return found
-        return lambda made, state: made if made in self.classes else found(made, state)
+def _of_main(name: str) -> Any:
+    return attrgetter(name)(sys.modules["__main__"])

@@ -25,6 +25,7 @@ from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier
 from bqrl.planners.frontier import MAX_LAWS, frontier
+from bqrl.planners.plan import LEVEL_SLACK
 from bqrl.planners.solve import solve
 from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve, exact_law
 
@@ -111,7 +112,7 @@ def one_sided_gap(mdp: MDP, tau: float, betas: Any = None) -> OneSidedGap:
     mdp, tau : see `bqrl.theory`
     betas : float or array_like, optional
         Buffers at which the buffered problem is solved; there the bracket is as wide as the gap of the planner. By
-        default eight buffers between rho* and tau.
+        default up to eight buffers between rho* and tau. Buffers below 1e-9 are too small to be solved and are left out.
 
     Returns
     -------
@@ -127,7 +128,7 @@ def one_sided_gap(mdp: MDP, tau: float, betas: Any = None) -> OneSidedGap:
     tau, curve = as_level(tau), exact_curve(mdp, "the one-sided gap")
     margin = curve.margin(tau).below
     chosen = np.geomspace(margin, tau, 9)[1:] if betas is None else np.unique(as_buffers(betas, tau, "betas"))
-    chosen = np.minimum(chosen[chosen > margin + MASS_TOL], tau)
+    chosen = np.minimum(chosen[(chosen > margin + MASS_TOL) & (chosen >= LEVEL_SLACK)], tau)
     optimal = exact_law(mdp, curve.policy(tau), "the one-sided gap")
     laws, bound = [optimal], []
     for beta in chosen.tolist():

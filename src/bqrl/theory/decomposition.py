@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers, wrong
+from bqrl.checks import numbers, wrong, wrong_type
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import BoolArray, FloatArray, read_only
 from bqrl.theory.inputs import as_buffers, as_level
@@ -78,6 +78,10 @@ def optimistic_decomposition(best: Law, laws: Sequence[Law], optimistic: Any, ta
     [0.0]
     """
     tau, V = as_level(tau), numbers(optimistic, "optimistic")
+    if not isinstance(best, Law):
+        raise wrong_type("best", best, "be a Law", type(best).__name__)
+    if not isinstance(laws, Sequence) or not all(isinstance(law, Law) for law in laws):
+        raise wrong_type("laws", laws, "be a list of laws")
     if V.ndim != 1 or len(laws) != V.size:
         raise wrong("optimistic", optimistic, f"have one entry per law ({len(laws)})", f"shape {V.shape}")
     beta = as_buffers(betas, tau, "betas")

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import wrong, wrong_type
+from bqrl.checks import number, whole, wrong, wrong_type
 from bqrl.errors import GridError
 from bqrl.kernels.layout import Rows
 from bqrl.mdp.arrays import FloatArray, read_only
@@ -49,6 +49,8 @@ class Levels:
 
     def __call__(self, h: int, s: int, need: float) -> float:
         """The level q_h(s, need)."""
+        h, s = whole(h, "h", 0, self.curve.mdp.H), whole(s, "s", 0, self.curve.mdp.S - 1)
+        need = number(need, "need")
         return float(self.table[h][s, self.curve.sweep.grid.column(h, need)])
 
     def path(self, states: Any, rewards: Any) -> FloatArray:

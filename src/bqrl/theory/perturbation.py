@@ -16,13 +16,13 @@ is the distance between the laws of outcomes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MixturePolicy, Policy, TargetPolicy
+from bqrl.mdp.policy import Policy
 from bqrl.planners.follow import play_shares
 from bqrl.planners.plan import check_mdp
 from bqrl.theory.inputs import exact_law, reachable_outcomes
@@ -153,20 +153,10 @@ def return_law_perturbation(mdp: MDP, other: MDP, policy: Policy) -> Perturbatio
     apart = total_variation(mdp, other)
     weights = np.maximum(mismatch_weights(mdp), mismatch_weights(other))  # equal unless one reaches more states
     first, second = (exact_law(kernel, policy, "the W_1 distance") for kernel in (mdp, other))
-    variation = np.einsum("hsa,hsa->h", play_shares(other, _with_outcomes_of(policy, other)), apart)
+    variation = np.einsum("hsa,hsa->h", play_shares(other, policy), apart)
     return Perturbation(
         bound=float(weights @ variation),
         distance=first.wasserstein(second),
         weights=read_only(weights),
         variation=read_only(variation),
     )
-
-
-def _with_outcomes_of(policy: Policy, mdp: MDP) -> Policy:
-    """The policy with its grid's rewards in the order in which `mdp` lists its outcomes."""
-    if isinstance(policy, MixturePolicy):
-        return MixturePolicy([_with_outcomes_of(part, mdp) for part in policy.policies], policy.weights)
-    if not isinstance(policy, TargetPolicy):
-        return policy
-    grid = replace(policy.grid, units=policy.grid.units_of(mdp.reward))
-    return TargetPolicy(grid, policy.actions, policy.target, policy.extra)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, numbers, whole, wrong
+from bqrl.checks import number, numbers, whole, wrong, wrong_type
 from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.confidence import Buffer, check_schedule, constant_buffer, log_buffer
@@ -87,7 +87,7 @@ def buffering_sum(
     -------
     float
         Exact up to 4,096 episodes. Later episodes are summed in blocks, each with its first and largest buffer: the
-        result is never too small, and too large by at most 1/128 of the tail.
+        result is never too small, and too large by at most one percent.
 
     Examples
     --------
@@ -96,6 +96,8 @@ def buffering_sum(
     """
     tau, T = as_level(tau), whole(T, "T", 1)
     beta = as_function(schedule, tau)
+    if not callable(gap):
+        raise wrong_type("gap", gap, "be a function of an array of buffers")
     if rho is not None and number(rho, "rho", 0.0) > 0.0:
         T = int(min(T, buffer_horizon(tau, rho, schedule)))
     if T == 0:
