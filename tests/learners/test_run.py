@@ -473,6 +473,12 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_episode(check
     assert not played
 
 
+def test_a_checkpoint_may_be_any_path_as_in_save_and_load(tmp_path):
+    place = type("Place", (), {"__fspath__": lambda self: str(tmp_path / "run.npz")})()
+    assert learn(SMALL, "sarsa", 0.5, 5, 1, checkpoint=place).returns.size == 5
+    assert (tmp_path / "run.npz").exists()
+
+
 def test_a_checkpoint_must_be_a_name_and_a_callback_a_function():
     with pytest.raises(ArgumentTypeError, match=r"^checkpoint must be the name of an \.npz file, got 5$"):
         learn(SMALL, episodes=5, checkpoint=5)

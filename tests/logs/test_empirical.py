@@ -140,6 +140,18 @@ def test_a_mark_of_the_horizon_is_no_early_end():
     assert fit(ending, support=both, reward_range=(-1, 0)).solve(0.5).value == -H
 
 
+def test_a_mark_at_the_last_stage_is_an_end_where_the_support_lists_one():
+    """The named state once counted instead, so that its transition had the rewards of both."""
+    log = {"episode": [0, 0, 1, 1, 2], "state": ["on"] * 5, "action": ["run"] * 5, "reward": [0.0, 0.0, 0.0, 5.0, 5.0]}
+    log |= {"next_state": ["on"] * 5, "terminated": [0, 0, 0, 1, 1]}
+    listed = [("on", "run", "on"), ("on", "run", "(end)")]
+    paid = [(*each, reward) for each, reward in zip(listed, (0.0, 5.0), strict=True)]
+    for support in ("states", listed, paid):
+        mdp = fit(log, support=support).mdp
+        row = slice(*mdp.row_start[mdp.S : mdp.S + 2])  # stage 1, state "on"
+        assert (mdp.successor[row].tolist(), mdp.probability[row].tolist()) == ([0, 1], [0.5, 0.5])
+
+
 def test_declarations_may_name_what_the_log_does_not_show():
     """A small log need not show every state and action; naming another was once refused with "did you mean"."""
     log = {"episode": range(300), "state": ["a"] * 300, "action": ["x"] * 300, "reward": [1.0] * 300}
@@ -153,6 +165,7 @@ def test_declarations_may_name_what_the_log_does_not_show():
     assert estimate.solve(0.01).value == 0.0  # "d" may be likely, and its reward is not known
     sold = fit(log, reward_range=(0, 5), known=iter([("a", "sell", "(end)", 1.0, 5.0)]))
     assert sold.solve(0.01).value == 5.0
+    assert "the problem has 'sell', which the log does not show" in sold.assumptions
     law = fit(log, reward_range=(0, 1), start={"a": 0.875, "z": 0.125})
     assert (law.solve(0.2).value, law.solve(0.125).value) == (1.0, 0.0)
     assert law.reason(0.125) == "no action was ever tried in state 'z', which has probability 0.12"

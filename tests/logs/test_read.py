@@ -208,6 +208,9 @@ def test_words_for_missing_values_are_no_next_states(tmp_path, word):
     found = read_columns(tmp_path / "log.csv")  # a state of that name
     assert found.codes["next_state"].code.tolist() == [1, 2, 2, 0]
     assert found.codes["state"].labels == ["a", "b", word]
+    rows = f"1,10,x,0,9\n1,9,x,0,{word}\n"
+    (tmp_path / "log.csv").write_text(f"episode,state,action,reward,next_state\n{rows}")
+    assert read_columns(tmp_path / "log.csv").codes["state"].labels == ["9", "10"]  # in numerical order all the same
 
 
 @pytest.mark.parametrize("header", ["truncated", "Timeouts", "truncation"])
@@ -276,3 +279,19 @@ def test_other_bytes_are_one_line(tmp_path, name, content, words):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FileFormatError, match=words):
         read_columns(tmp_path / name)
+
+
+def test_a_decimal_point_stays_in_labels_that_are_not_all_whole_numbers():
+    """Versions such as 1.0 and 1.1 are names; once 1.0 became 1, and the state 1.0 of `start` was another one."""
+    log = {"episode": [0, 0, 1, 1], "state": ["1.0", "1.1"] * 2, "action": ["2.0", "go"] * 2, "reward": [1.0] * 4}
+    found = read_columns(log)
+    assert (found.codes["state"].labels, found.codes["action"].labels) == (["1.0", "1.1"], ["2.0", "go"])
+    whole = log | {"state": ["1.0", "2.0"] * 2, "next_state": ["2", "NA"] * 2}
+    assert read_columns(whole).codes["state"].labels == ["1", "2"]
+    for start in ("1.0", {"1.0": 1.0}, {1.0: 1.0}, 1):
+        for rows in (log, whole):
+            estimate = bqrl.fit(rows, start=start, reward_range=(0, 1))
+            assert (estimate.mdp.S, estimate.mdp.mu[0]) == (4, 1.0)
+    for rows, names in ((whole, ("1.0", "2.0")), (log, ("1", "1.1"))):
+        model = bqrl.MDP([[[[0, 1]], [[0, 1]]]] * 2, [[[1], [1]]] * 2, state_names=names, action_names=("go",))
+        assert bqrl.fit(rows | {"action": ["go"] * 4}, model=model).solve(0.5).value == 2.0

@@ -98,18 +98,31 @@ def test_only_a_table_of_outcomes_is_a_table():
     assert not has_table(object())
 
 
+class Doubled(gym.Wrapper):
+    def step(self, action):
+        state, reward, *rest = super().step(action)
+        return state, 2 * reward, *rest
+
+
+class DoubledLimit(Doubled, gym.wrappers.TimeLimit):
+    pass
+
+
 @pytest.mark.parametrize(
     "wrap",
     [
         lambda env: gym.wrappers.TransformReward(env, lambda reward: 2.0 * reward),
         lambda env: gym.wrappers.StickyAction(env, 0.5),
         lambda env: gym.wrappers.TransformAction(env, lambda action: 3 - action, env.action_space),
+        lambda env: gym.wrappers.TransformObservation(env, lambda state: 15 - state, env.observation_space),
+        lambda env: Doubled(env),
+        lambda env: DoubledLimit(env, 30),
     ],
-    ids=["reward", "sticky", "action"],
+    ids=["reward", "sticky", "action", "observation", "own", "own limit"],
 )
 def test_wrappers_that_change_the_problem_are_refused(wrap):
     """The table below the wrapper was once read, which is another problem than the environment plays."""
     env = gym.wrappers.TimeLimit(wrap(gym.make("FrozenLake-v1")), 30)
-    with pytest.raises(ValueError, match="no wrapper that changes rewards or actions, got the wrapper"):
+    with pytest.raises(ValueError, match="no wrapper that may change states, actions or rewards, got the wrapper"):
         from_gymnasium(env, horizon=5)
     assert from_gymnasium(env.unwrapped, horizon=5).S == 16

@@ -16,14 +16,13 @@ from bqrl.cli.output import Command
 from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
-from bqrl.learners.task import HARMLESS, wrappers
 from bqrl.mdp.build import check_horizon
 from bqrl.mdp.files import ending
 from bqrl.mdp.files.csv import parse_start
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.load import load, states_horizon
 from bqrl.mdp.model import MDP
-from bqrl.mdp.toy_text import from_gymnasium
+from bqrl.mdp.toy_text import changing_wrapper, from_gymnasium
 from bqrl.planners.decisions import COLUMNS
 from bqrl.results.plans import sizes
 from bqrl.results.words import Words
@@ -161,7 +160,7 @@ def _from_gymnasium(asked: ProblemOptions) -> Problem:
             env: Any = gymnasium.make(given)
     except gymnasium.error.Error as fault:
         raise ArgumentError(str(fault)) from None
-    core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
+    core, plain = env.unwrapped, changing_wrapper(env) is None
     if plain and isinstance(core, MDPEnv):
         mdp = core.mdp.replace(horizon=asked.horizon, **asked.changes)
         return _model(mdp, asked.words(given, mdp.units or ""))

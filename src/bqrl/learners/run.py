@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -329,7 +330,7 @@ def _check_checkpoint(path: Any) -> None:
     """Raise an error, before any episode is played, unless checkpoints can be written to this path."""
     if path is None:
         return
-    if not isinstance(path, (str, Path)):
+    if not isinstance(path, (str, os.PathLike)):
         raise wrong_type("checkpoint", path, "be the name of an .npz file")
     check_place(Path(path))
     if Path(path).suffix.lower() != ".npz":

@@ -14,13 +14,12 @@ An environment with a wrapper that may change transitions or rewards is of the t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Discrete
-from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit
+from gymnasium.wrappers import TimeLimit
 
 from bqrl.checks import shown, wrong, wrong_type
 from bqrl.envs import make, names
@@ -32,9 +31,8 @@ from bqrl.mdp.build import check_horizon
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Structure
-from bqrl.mdp.toy_text import from_gymnasium, has_table
+from bqrl.mdp.toy_text import changing_wrapper, from_gymnasium, has_table, wrappers
 
-HARMLESS = (OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit)
 MOST = 100_000_000  # possible transitions of an environment without a table
 
 
@@ -56,7 +54,7 @@ def pose(
         mdp = _changed(problem, horizon, start, events_observed)
         return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
     env = _environment(problem)
-    core, plain = env.unwrapped, all(isinstance(layer, HARMLESS) for layer in wrappers(env))
+    core, plain = env.unwrapped, changing_wrapper(env) is None
     if plain and isinstance(core, MDPEnv):
         mdp = _changed(core.mdp, horizon, start, events_observed)
         _check_limit(env, mdp.H)
@@ -130,13 +128,6 @@ def _environment(env: Any) -> Any:
     if not isinstance(env, gym.Env):
         raise wrong_type("problem", env, "be an MDP or a Gymnasium environment", type(env).__name__)
     return env
-
-
-def wrappers(env: Any) -> Iterator[Any]:
-    """Yield the wrappers of an environment, outermost first."""
-    while isinstance(env, gym.Wrapper):
-        yield env
-        env = env.env
 
 
 def _check_spaces(env: Any) -> None:

@@ -14,7 +14,7 @@ from bqrl.errors import SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
-from bqrl.logs.read import near
+from bqrl.logs.read import near, speller
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import from_columns
 from bqrl.mdp.columns import label_text
@@ -68,6 +68,7 @@ class _Listed:
         self.known_rows = list(_tuples(declared.known, "known", (5, 6)))
         every = isinstance(declared.support, str)  # all states of the log
         self.possible_rows = None if every else list(_tuples(declared.support, "support", (3, 4)))
+        self._spelled = speller(log.states), speller(log.actions)
         self.states, self.actions = self._labels(declared.start)
         self.S, self.A = len(self.states) + 2, len(self.actions)
         self.end, self.unseen = self.S - 2, self.S - 1
@@ -100,9 +101,9 @@ class _Listed:
     def _labels(self, start: Any) -> tuple[list[str], list[str]]:
         """States and actions of the log, then those that only the declarations name."""
         listed = [item[-5:-2] for _, item in self.known_rows] + [item[:3] for _, item in self.possible_rows or ()]
-        states = [label_text(label) for s, _, s_next in listed for label in (s, s_next)]
-        states += map(label_text, start if isinstance(start, dict) else ())
-        actions = [label_text(a) for _, a, _ in listed]
+        states = [self._spelled[0](label_text(label)) for s, _, s_next in listed for label in (s, s_next)]
+        states += [self._spelled[0](label_text(label)) for label in (start if isinstance(start, dict) else ())]
+        actions = [self._spelled[1](label_text(a)) for _, a, _ in listed]
         added = [text for text in states if text not in ("", END)], [text for text in actions if text]
         return list(dict.fromkeys((*self.log.states, *added[0]))), list(dict.fromkeys((*self.log.actions, *added[1])))
 
@@ -110,7 +111,8 @@ class _Listed:
         """Successor of every step, UNKNOWN where the step does not count.
 
         A mark of the end at the last stage may mean the horizon, which is not an outcome. With pooled stages a column of
-        marks thus excludes the last stage, whatever it says there: a choice that depends on outcomes would be biased.
+        marks thus excludes the last stage, whatever it says there: a choice that depends on outcomes would be biased. Where
+        the listed transitions cannot end, the mark means the horizon, and the next state counts.
         """
         log, successor = self.log, self.log.next_state.copy()
         successor[successor == ENDED] = self.end
@@ -122,12 +124,11 @@ class _Listed:
         elif np.any(successor[final] == UNKNOWN):
             rule = "be given with next_state at the last stage or with reward_by"
             raise wrong("support", support, rule, "a log without them", remedy="add the column")
-        elif marked.size:
+        elif self.possible_rows and marked.size:  # which have a next_state
+            ends = {row for row, outcomes in self._possible().items() if any(s == self.end for s, _ in outcomes)}
             named = log.columns.codes["next_state"].code[log.row]
-            listed = self._possible()
-            for i in marked.tolist():
-                if any(s == named[i] for s, _ in listed.get((log.state[i], log.action[i]), ())):
-                    successor[i] = named[i]
+            at = [i for i in marked.tolist() if (log.state[i], log.action[i]) not in ends]
+            successor[at] = named[at]
         return successor
 
     def _check_size(self) -> None:
@@ -327,11 +328,11 @@ class _Listed:
         self._append(row, np.full(ks.size, s_next), np.ones(ks.size), np.full(ks.size, r))
 
     def _state(self, label: Any, name: str) -> int:
-        text = label_text(label)
+        text = self._spelled[0](label_text(label))
         return self.end if text == END and END not in self.states else _place(text, self.states, name, "states")
 
     def _action(self, label: Any, name: str) -> int:
-        return _place(label_text(label), self.actions, name, "actions")
+        return _place(self._spelled[1](label_text(label)), self.actions, name, "actions")
 
     def _stage(self, given: Any, name: str) -> int:
         if self.pooled:

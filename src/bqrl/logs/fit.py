@@ -114,7 +114,7 @@ def _estimated(steps: Episodes, confidence: float, discount: float, declared: De
         found = empirical(steps, declared, delta=delta / 2.0 if several else delta, discount=discount)
     return Estimate(
         mdp=found.mdp, balls=found.balls, confidence=confidence, returns=steps.returns(discount),
-        assumptions=_assumptions(steps, declared, pooled=found.mdp.stationary and found.mdp.H > 1),
+        assumptions=_assumptions(steps, declared, found.mdp),
         episodes=steps.T, steps=steps.state.size, counted=found.counted,
         start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
         floor=found.floor, lowest=found.lowest, added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
@@ -178,9 +178,9 @@ def _check_model(declared: Declared, discount: float) -> None:
         raise wrong(given[0], value, "not be given with model=, which determines it", remedy="drop one of them")
 
 
-def _assumptions(log: Episodes, declared: Declared, *, pooled: bool) -> tuple[str, ...]:
+def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]:
     """The assumptions of the promises, each as the end of a sentence that begins "assuming that"."""
-    found = [BY_STAGE.format("stage")]
+    found, pooled = [BY_STAGE.format("stage")], mdp.stationary and mdp.H > 1
     if pooled:
         found = ["the next state and the reward depend only on the state and action", POOLED.format("stage")]
     if log.truncated.any():
@@ -197,6 +197,11 @@ def _assumptions(log: Episodes, declared: Declared, *, pooled: bool) -> tuple[st
         found.append(f"every episode starts in state {log.states[int(log.first_states[0])]!r}")
     else:
         found.append("first states are drawn as in the log")
+    if declared.model is None:
+        names = (*(mdp.state_names or ())[len(log.states) : -2], *(mdp.action_names or ())[len(log.actions) :])
+        if names:
+            listed = ", ".join([*map(repr, names[:3]), *["..."] * (len(names) > 3)])
+            found.append(f"the problem has {listed}, which the log does not show")
     if declared.known is not None:
         found.append("the known rows are right")
     if declared.support is not None:

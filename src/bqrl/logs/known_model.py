@@ -16,7 +16,7 @@ from bqrl.checks import wrong
 from bqrl.logs.balls import Balls
 from bqrl.logs.empirical import Empirical
 from bqrl.logs.episodes import ENDED, Episodes
-from bqrl.logs.read import near
+from bqrl.logs.read import near, speller
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.columns import label_text
 from bqrl.mdp.model import MDP
@@ -77,15 +77,16 @@ def _rows(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> Int
 def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tuple[str, ...], role: str) -> IntArray:
     """Index in the model of every label of the log."""
     place = {name: i for i, name in enumerate(names or map(str, range(size)))}
+    meant = list(map(speller(place), labels))
     for i, label in enumerate(labels):
-        if label not in place:
+        if meant[i] not in place:
             code = log.state if role == "state" else log.action
             where = np.flatnonzero(code == i)
             column = role if where.size else "next_state"
             where = where if where.size else np.flatnonzero(log.next_state == i)
             problem = f"expected one of the model's {role}s, got {label!r}{near(label, place)}"
             raise log.error(where[0] if where.size else 0, problem, column)
-    return np.array([place[label] for label in labels], np.int64)
+    return np.array([place[name] for name in meant], np.int64)
 
 
 def _successors(log: Episodes, states: IntArray) -> IntArray:
@@ -155,7 +156,7 @@ def _named_events(log: Episodes, noise: SharedNoise, law: IntArray) -> IntArray:
     for i, known in enumerate(noise.events):
         names = [label_text(label) for label in known]
         place = {name: j for j, name in enumerate(names)}
-        of_label = np.array([*(place.get(label, -1) for label in labels), -1])
+        of_label = np.array([*(place.get(name, -1) for name in map(speller(names), labels)), -1])
         here = law == i
         event[here] = of_label[code[here]]
         bad = np.flatnonzero(here & (event < 0))

@@ -12,7 +12,7 @@ import gzip
 import importlib
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -54,7 +54,7 @@ SYNONYMS = {
 CUT_OFF = ("truncated", "truncation", "timeout")  # columns that say half of what `end` says
 MISSING = "NA N/A #N/A <NA> NaN nan NaT None none null NULL".split()  # as programs write no next_state
 BROKEN = (UnicodeDecodeError, EOFError, OSError, csv.Error, zlib.error)
-WHOLE = re.compile(r"^(-?\d+)\.0+$")  # pandas writes whole numbers so if a column has missing values
+WHOLE = re.compile(r"(-?\d+)(?:\.0+)?")  # pandas writes 3 as 3.0 if a column has missing values
 BLOCK = 10_000  # rows of a file that are held as text at once
 LONGEST = 300  # characters of a message; the labels of a damaged file may be long
 
@@ -342,12 +342,27 @@ def _numbered(book: Any, cells: Sequence[Any]) -> IntArray:
 
 def _merged(raw: list[Any]) -> tuple[list[str], IntArray]:
     """Distinct labels as text, numbers in numerical order, and the index of every raw label; -1 where it is missing."""
-    texts = [WHOLE.sub(r"\1", label_text(value)) for value in raw]
+    texts = [label_text(value) for value in raw]
+    if all(WHOLE.fullmatch(text) for text in texts if text and text not in MISSING):  # else 1.0 may be a version
+        texts = [_without_point(text) for text in texts]
     distinct = list(dict.fromkeys(text for text in texts if text))
     with suppress(ValueError):  # names keep the order in which they appear
-        distinct.sort(key=float)
+        distinct.sort(key=lambda text: np.inf if text in MISSING else float(text))
     place = {text: i for i, text in enumerate(distinct)} | {"": -1}
     return distinct, np.array([place[text] for text in texts], np.int64)
+
+
+def _without_point(text: str) -> str:
+    """A whole number without decimal point, and any other label as it is."""
+    found = WHOLE.fullmatch(text)
+    return found[1] if found else text
+
+
+def speller(labels: Iterable[str]) -> Callable[[str], str]:
+    """A function that returns the label that a text means: 3 and 3.0 agree unless both are labels."""
+    known = list(labels)
+    table = {_without_point(text): text for text in known} | {text: text for text in known}
+    return lambda text: table.get(text, table.get(_without_point(text), text))
 
 
 def _check_names(columns: Columns, role: str) -> None:

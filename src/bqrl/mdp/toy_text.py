@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import wrappers
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit
 
 from bqrl.checks import shown, wrong
 from bqrl.errors import ModelError
@@ -16,13 +16,7 @@ from bqrl.mdp.build import check_horizon
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 
-CHANGING = (
-    gym.RewardWrapper,
-    gym.ActionWrapper,
-    wrappers.NormalizeReward,
-    wrappers.StickyAction,
-    wrappers.RepeatAction,
-)
+HARMLESS = (OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit)
 DONE = "done"  # the absorbing state after an episode that ended early
 
 
@@ -84,12 +78,10 @@ def _table_of(env: Any) -> tuple[Any, Any]:
         except gym.error.Error as error:
             reason = " ".join(str(error).split())
             raise wrong("env", env, "be a known environment", f"{shown(env)} ({reason})") from None
-    layer = env
-    while isinstance(layer, gym.Wrapper):
-        if isinstance(layer, CHANGING):
-            got, remedy = f"the wrapper {type(layer).__name__}", "pass env.unwrapped for the environment below it"
-            raise wrong("env", env, "have no wrapper that changes rewards or actions", got, remedy=remedy)
-        layer = layer.env
+    layer = changing_wrapper(env)
+    if layer is not None:
+        got, remedy = f"the wrapper {type(layer).__name__}", "pass env.unwrapped for the environment below it"
+        raise wrong("env", env, "have no wrapper that may change states, actions or rewards", got, remedy=remedy)
     core = getattr(env, "unwrapped", env)
     name = type(core).__name__
     if isinstance(core, MDPEnv):
@@ -102,6 +94,18 @@ def _table_of(env: Any) -> tuple[Any, Any]:
         got, remedy = f"{name} with fickle_passenger", "make it without that option"
         raise wrong("env", env, "follow its table P", got, remedy=remedy)
     return core, table
+
+
+def wrappers(env: Any) -> Iterator[Any]:
+    """Yield the wrappers of an environment, outermost first."""
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
+
+
+def changing_wrapper(env: Any) -> Any:
+    """The outermost wrapper that may change states, actions or rewards; None if there is none."""
+    return next((layer for layer in wrappers(env) if type(layer) not in HARMLESS), None)
 
 
 def has_table(core: Any) -> bool:
