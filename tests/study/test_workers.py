@@ -100,6 +100,8 @@ def test_an_error_belongs_to_its_call(workers):
 
 
 OWN = """
+from collections import namedtuple
+
 from bqrl.study.workers import LocalWorkers
 
 class Mine(Exception):
@@ -110,8 +112,12 @@ def call(fails):
         raise Mine("odd")
     return Mine
 
+def made():
+    return namedtuple("Point", "x")(1)
+
 workers = LocalWorkers(1)
 error = workers.submit(call, True).exception()
+assert workers.submit(made).result().x == 1
 print(workers.submit(call, False).result() is type(error) is Mine, error, "in call" in error.__notes__[0])
 workers.close()
 """
@@ -166,6 +172,7 @@ def _fail(kind):
 def test_an_error_that_cannot_be_sent_is_reported_by_its_text(workers, kind):
     error = workers.submit(_fail, kind).exception()
     assert (type(error), str(error)) == (RuntimeError, "OddError: 1 and 2")
+    assert "in _fail" in error.__notes__[0]
 
 
 def test_processes_have_one_thread_and_ignore_ctrl_c(workers, monkeypatch):

@@ -235,8 +235,8 @@ class Experiment(Charted):
 
     def beats(self) -> list[dict[str, Any]]:
         """For each pair of learners, the best first: the probability that a run of the first beats one of the other."""
-        measure, sign = ("gap", 1.0) if self.known else ("late_return", -1.0)
-        losses = {label: sign * ends / self.size for label, ends in self.ends(measure).items()}
+        measure, scale = ("gap", 1.0 / self.size) if self.known else ("late_return", -1.0 / self.size)
+        losses = {label: scale * ends for label, ends in self.ends(measure).items()}
         return [
             {"learner": mine, "other": other, "probability": beats(losses[mine], losses[other])}
             for mine, other in permutations([row["learner"] for row in self.order()], 2)

@@ -18,7 +18,6 @@ import traceback
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,11 +90,12 @@ class LocalWorkers(Workers):
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Carry out a call in the process of this thread, and again in a new one if that dies."""
         sent = cloudpickle.dumps((function, arguments))
+        shared = {name for name, thing in list(vars(sys.modules["__main__"]).items()) if isinstance(thing, type)}
         for attempt in range(MAX_DEATHS):
             if attempt:
                 self._notes.append("a worker process died; its run is repeated")
             try:
-                answer, text = self._process().submit(_carry_out, sent).result()
+                answer, text, note = self._process().submit(_carry_out, sent, shared).result()
             except BrokenExecutor:
                 self._pools.pop(threading.get_ident(), None)
                 self._deaths_in_a_row += 1
@@ -106,7 +106,8 @@ class LocalWorkers(Workers):
             try:
                 result, error = pickle.loads(answer)
             except Exception:  # an error may be no valid argument of its own class
-                raise RuntimeError(text) from None
+                error = RuntimeError(text)
+                error.add_note(note)
             if error is not None:
                 raise error
             return result
@@ -183,33 +184,37 @@ def _begin(count: Any) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _carry_out(sent: bytes) -> tuple[bytes, str]:
+def _carry_out(sent: bytes, shared: set[str]) -> tuple[bytes, str, str]:
     """Carry out a call in a worker process: its result and None, or None and the error that it raised; and what failed."""
     function, arguments = pickle.loads(sent)
     try:
-        return _packed(function(*arguments), None), "the result of a worker process cannot be read"
+        return _packed(shared, function(*arguments), None), "the result of a worker process cannot be read", ""
     except Exception as error:
-        error.add_note(f"In a worker process:\n{traceback.format_exc()}")
-        text, found = f"{type(error).__name__}: {error}", b""
+        text, note, found = f"{type(error).__name__}: {error}", f"In a worker process:\n{traceback.format_exc()}", b""
+        error.add_note(note)
         with suppress(Exception):  # an error may hold what cannot be sent
-            found = _packed(None, error)
-        return found, text
+            found = _packed(shared, None, error)
+        return found, text, note
 
 
-def _packed(result: Any, error: Exception | None) -> bytes:
+def _packed(shared: set[str], result: Any, error: Exception | None) -> bytes:
     content = io.BytesIO()
-    _Answer(content).dump((result, error))
+    answer = _Answer(content)
+    answer.shared = shared
+    answer.dump((result, error))
     return content.getvalue()
 
 
 class _Answer(cloudpickle.Pickler):  # type: ignore[misc]
-    """Writes an answer. Classes of the main script go by name: the caller has them, and copies would replace their methods."""
+    """Writes an answer. Classes that the main script has go by name: copies would replace the methods of its own."""
+
+    shared: set[str]  # names of these classes
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, type) and obj.__module__ == "__main__" and "<locals>" not in obj.__qualname__:
+        if isinstance(obj, type) and obj.__module__ == "__main__" and obj.__qualname__ in self.shared:
             return _of_main, (obj.__qualname__,)
         return super().reducer_override(obj)
 
 
 def _of_main(name: str) -> Any:
-    return attrgetter(name)(sys.modules["__main__"])
+    return vars(sys.modules["__main__"])[name]
