@@ -98,6 +98,14 @@ def test_a_variant_of_a_file_cannot_have_parameters_that_a_file_does_not_have(tm
         spec_of(tables)
 
 
+def test_an_empty_title_and_an_empty_label_are_the_defaults():
+    tables = tomllib.loads(SMALL)
+    key = next(iter(tables["learners"]))
+    tables["study"]["title"] = tables["learners"][key]["label"] = ""
+    spec = spec_of(tables)
+    assert (spec.study.title, spec.learners[key].label) == ("", key)
+
+
 def test_all_mistakes_are_listed_with_their_values():
     tables = changed("episodes = 60", "episodes = -3")
     tables["tuning"]["points"] = "many"

@@ -27,7 +27,7 @@ from bqrl.experiments.possible_returns import KNAPSACK
 from bqrl.results.charts import with_charts
 from bqrl.results.result import Result, Table, plain, read, versions
 from bqrl.study.problems import ProblemField
-from bqrl.study.settings import Seed, Settings, Text
+from bqrl.study.settings import Line, Seed, Settings, Text
 from bqrl.study.watch import Watch
 
 EXPERIMENTS = {"coverage": COVERAGE, "bounds": BOUNDS, "hard": HARD, "buffer": BUFFER, "knapsack": KNAPSACK}
@@ -39,7 +39,7 @@ class TheoryTable(Settings):
     """The table [theory]."""
 
     name: Text = "theory"
-    title: Text = ""
+    title: Line = ""
     seed: Seed
 
 

@@ -38,7 +38,8 @@ Level = Annotated[float, Field(gt=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0)]
-Text = Annotated[str, Field(min_length=1), AfterValidator(_one_line)]
+Line = Annotated[str, AfterValidator(_one_line)]  # may be empty
+Text = Annotated[Line, Field(min_length=1)]
 
 
 class Settings(BaseModel):

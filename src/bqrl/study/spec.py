@@ -27,6 +27,7 @@ from bqrl.study.settings import (
     Count,
     Different,
     Level,
+    Line,
     Positive,
     Seed,
     Settings,
@@ -63,7 +64,7 @@ class Entry(Settings):
     """A learner of the study: what is fixed about it and the range of what is tuned."""
 
     learner: Text
-    label: Text = ""
+    label: Line = ""
     per_level: bool = False  # trained for every level separately, or once for all
     params: dict[str, Any] = Field(default_factory=dict)
     grid: tuple[Positive, Positive] | None = None  # lowest and highest value of the tuned parameter; None: no tuning
@@ -108,7 +109,7 @@ class StudyTable(Settings):
     """The table [study]."""
 
     name: Text
-    title: Text = ""
+    title: Line = ""
     unit: Text | None = None  # of returns, and the name of a stage; else those of the problem
     stage: Text | None = None
     levels: Levels
