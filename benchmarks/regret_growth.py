@@ -30,7 +30,7 @@ import numpy as np
 from _suite import ROWS
 
 import bqrl
-from bqrl.experiments.hard_family import growth_exponent
+from bqrl.papers.ucb_bqrl.theory.hard_family import growth_exponent
 from bqrl.results.charts import BROWN, GREY, Curve, altair, image, learner_colours, lines, with_title
 from bqrl.study.scores import Contender, band_name, bootstrap_band
 from bqrl.theory import hard_lower_bound

@@ -5,9 +5,9 @@ import hashlib
 import json
 from pathlib import Path
 
+from bqrl.papers.ucb_bqrl.view import Printed
 from bqrl.results.result import write
 from bqrl.results.study_view import StudyView
-from bqrl.study.papers import paper_view
 from bqrl.study.spec import read_spec
 from bqrl.study.study import run_study
 from bqrl.study.watch import Watch
@@ -72,7 +72,7 @@ RUNS = 2 * ((4 + 2) * 2 + 7) + (4 + 2) * 2 + 7 + 2 * 7  # greedy twice, Q-learni
 
 def printed(**number):
     """A printed number of the small study."""
-    return paper_view().Printed(**{"where": "Table 1", **number})
+    return Printed(**{"where": "Table 1", **number})
 
 
 PRINTED = [

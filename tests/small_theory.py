@@ -5,7 +5,7 @@ import csv
 import io
 from functools import cache
 
-from bqrl.experiments.suite import EXPERIMENTS, FILE, run_theory
+from bqrl.papers.ucb_bqrl.theory.suite import EXPERIMENTS, FILE, run_theory
 from bqrl.study.settings import settings_of
 
 SMALL = {

@@ -16,6 +16,11 @@ import bqrl
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+MODULES = {  # by their path within bqrl
+    path.relative_to(base): path
+    for base, folder in ((ROOT / "src" / "bqrl", "."), (ROOT, "papers"))
+    for path in sorted((base / folder).rglob("*.py"))
+}
 HEAVY = {"numba", "scipy", "altair", "vl_convert", "jinja2", "dask", "distributed", "stormpy", "torch"}
 
 
@@ -70,8 +75,7 @@ def test_all_is_plots_cluster_and_tensorboard():
 
 
 def test_every_module_has_its_test_file():
-    package = ROOT / "src" / "bqrl"
-    modules = [path.relative_to(package) for path in package.rglob("*.py") if not path.name.startswith("__")]
+    modules = [path for path in MODULES if not path.name.startswith("__")]
     missing = [str(each) for each in modules if not (ROOT / "tests" / each.parent / f"test_{each.name}").exists()]
     assert not missing
 
@@ -105,13 +109,16 @@ def test_hidden_imports_are_found():
 
 def test_our_modules_import_one_another_at_the_top():
     """Only the hook from objects to the code that shows them is lazy; everything else depends on what is below it."""
-    package = ROOT / "src" / "bqrl"
-    hidden = [
-        (str(path.relative_to(package)), where)
-        for path in package.rglob("*.py")
-        for where in hidden_imports(path.read_text())
-    ]
+    hidden = [(str(name), where) for name, path in MODULES.items() for where in hidden_imports(path.read_text())]
     assert hidden == [("display.py", "def views() -> ModuleType:")]
+
+
+def test_papers_do_not_import_the_command_line():
+    """The folder lies outside of the package, where import-linter does not see it."""
+    papers = [path for name, path in MODULES.items() if name.parts[0] == "papers"]
+    found = {name for path in papers for node in ast.walk(ast.parse(path.read_text())) for name in imported(node)}
+    assert {"bqrl", "bqrl.results.charts"} <= found
+    assert not [name for name in found if name.startswith("bqrl.cli")]
 
 
 POSITIONAL = {"Law", "Randomised"}  # built as Law(values, probabilities) and Randomised(probabilities)
@@ -135,8 +142,7 @@ def test_positional_records_are_found():
 
 
 def test_records_are_built_by_keyword():
-    package = ROOT / "src" / "bqrl"
-    assert {name for path in package.rglob("*.py") for name in positional_records(path.read_text())} == POSITIONAL
+    assert {name for path in MODULES.values() for name in positional_records(path.read_text())} == POSITIONAL
 
 
 DOCUMENTED = [path for path in sorted((ROOT / "src" / "bqrl").rglob("*.py")) if ">>> " in path.read_text()]

@@ -12,11 +12,11 @@ from helpers import TINY, Checked
 from small_study import PRINTED, SMALL, make, printed
 from small_theory import small_theory
 
-from bqrl.experiments.suite import EXPERIMENTS
+from bqrl.papers.ucb_bqrl.theory.suite import EXPERIMENTS
+from bqrl.papers.ucb_bqrl.view import View
 from bqrl.results.charts import STYLE
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Choice, Result, Sentence, Table, read
-from bqrl.study.papers import paper_view
 from bqrl.study.scores import band_name
 
 NASTY = '<script>alert("x")</script>'
@@ -376,7 +376,7 @@ def test_charts_on_logarithmic_axes_are_quiet_in_a_browser(browser, tmp_path):
 
 @pytest.mark.slow
 def test_published_values_in_some_views_are_quiet_in_a_browser(browser, study, tmp_path):
-    view = paper_view().View(study, [printed(**one) for one in PRINTED])
+    view = View(study, [printed(**one) for one in PRINTED])
     assert all(level != view.spec.levels[0] for level, *_ in view.published())  # the first view has none
     (tmp_path / PAGE).write_text(
         page(Result(kind="study", title="t", charts={"seeds": view.charts()["seeds"].to_dict()}))

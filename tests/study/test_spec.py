@@ -4,7 +4,7 @@ import pytest
 from small_study import RUNS, SMALL
 
 import bqrl
-from bqrl.study.papers import paper_file
+from bqrl.papers import paper_file
 from bqrl.study.settings import settings_of
 from bqrl.study.spec import Spec, read_spec
 

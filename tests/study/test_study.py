@@ -4,7 +4,7 @@ import pytest
 from small_study import RUNS, SMALL, Heard, details_of, make, read_table, results_of
 
 import bqrl
-from bqrl.study.papers import paper_file
+from bqrl.papers import paper_file
 from bqrl.study.runner import FailedRunsError
 from bqrl.study.runs import execute
 from bqrl.study.spec import read_spec

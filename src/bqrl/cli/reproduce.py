@@ -12,11 +12,12 @@ from typer import Option
 from bqrl.cli.output import StudyCommand, warn
 from bqrl.cli.progress import ProgressBar
 from bqrl.errors import ArgumentError
+from bqrl.papers import paper_file
+from bqrl.papers.ucb_bqrl.view import View
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Table, check_folder
 from bqrl.results.study_view import StudyView
 from bqrl.study.cluster import ClusterWorkers
-from bqrl.study.papers import paper_file, paper_view
 from bqrl.study.runner import FailedRunsError
 from bqrl.study.spec import read_spec
 from bqrl.study.store import LOG
@@ -46,7 +47,7 @@ class Reproduce(StudyCommand):
         settings = self.study or own
         spec = read_spec(settings, self.quick)
         folder = self.folder("ucb_bqrl" if self.study is None else settings.stem)
-        view = paper_view().View if settings.resolve() == own.resolve() else StudyView
+        view: type[StudyView] = View if settings.resolve() == own.resolve() else StudyView
         check_folder(folder, "study", [PAGE, *view.files(spec)])
         pool = LocalWorkers(self.workers) if self.cluster is None else ClusterWorkers(self.cluster)
         try:

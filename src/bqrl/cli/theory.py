@@ -10,9 +10,9 @@ from typer import Option
 
 from bqrl.cli.output import StudyCommand
 from bqrl.cli.progress import ProgressBar
-from bqrl.experiments.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
-from bqrl.results.result import chart_files, check_folder
-from bqrl.study.papers import paper_file
+from bqrl.papers import paper_file
+from bqrl.papers.ucb_bqrl.theory.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
+from bqrl.results.result import Result, chart_files, check_folder
 from bqrl.study.settings import read_settings
 
 ONLY = f"{', '.join(EXPERIMENTS)}; may be given several times."
@@ -36,6 +36,6 @@ class Theory(StudyCommand):
         with ProgressBar() as watch:
             found = run_theory(spec, names, watch)
             watch.phase("drawing")
-            result = theory_result(spec, {**stored, **found})
+            result: Result = theory_result(spec, {**stored, **found})
         document = {"title": result.title, "settings": result.settings, "sentences": result.sentences, **result.details}
         replace(self, out=folder).conclude(document, result, lines=[line.text for line in result.lines])

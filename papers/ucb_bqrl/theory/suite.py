@@ -18,17 +18,18 @@ from typing import Any
 from pydantic import Field, create_model, model_validator
 
 from bqrl.checks import choice
-from bqrl.experiments.bounds import BOUNDS
-from bqrl.experiments.buffer_cost import BUFFER
-from bqrl.experiments.coverage import COVERAGE
-from bqrl.experiments.experiment import RHO, Context, Found
-from bqrl.experiments.hard_family import HARD
-from bqrl.experiments.possible_returns import KNAPSACK
 from bqrl.results.charts import with_charts
 from bqrl.results.result import Result, Table, plain, read, versions
 from bqrl.study.problems import ProblemField
 from bqrl.study.settings import Line, Seed, Settings, Text
 from bqrl.study.watch import Watch
+
+from .bounds import BOUNDS
+from .buffer_cost import BUFFER
+from .coverage import COVERAGE
+from .experiment import RHO, Context, Found
+from .hard_family import HARD
+from .possible_returns import KNAPSACK
 
 EXPERIMENTS = {"coverage": COVERAGE, "bounds": BOUNDS, "hard": HARD, "buffer": BUFFER, "knapsack": KNAPSACK}
 QUICK = "Quick run: few and short runs; these are not the numbers of the full experiments."

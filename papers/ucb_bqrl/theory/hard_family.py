@@ -14,14 +14,15 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bqrl import theory
-from bqrl.experiments import experiment as base
-from bqrl.experiments.experiment import RHO
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.results.charts import GREY, Curve, learner_colours
 from bqrl.results.words import fixed, listed, number
 from bqrl.study.scores import Contender
 from bqrl.study.settings import Count, Level, Settings, Text, different, try_all
+
+from . import experiment as base
+from .experiment import RHO
 
 Exponent = tuple[float, float] | tuple[None, None]  # with its standard error; None if it cannot be fitted
 AtLeast2 = Annotated[int, Field(ge=2)]

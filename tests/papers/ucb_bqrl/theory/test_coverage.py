@@ -3,9 +3,9 @@ import pytest
 from small_theory import SMALL, datasets, small_theory, theory_of
 
 from bqrl import theory
-from bqrl.experiments.coverage import COVERAGE, worst_ratio
-from bqrl.experiments.suite import run_theory
 from bqrl.learners.run import Run
+from bqrl.papers.ucb_bqrl.theory.coverage import COVERAGE, worst_ratio
+from bqrl.papers.ucb_bqrl.theory.suite import run_theory
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_coverage_counts_the_runs_of_its_table(found):
 
 def test_known_ratios_give_known_shares(monkeypatch):
     ratios = iter(np.r_[np.arange(1, 101) / 97.0, np.full(80, 0.5), np.full(20, 2.0)])
-    monkeypatch.setattr("bqrl.experiments.coverage.worst_ratio", lambda *_: next(ratios))
+    monkeypatch.setattr("bqrl.papers.ucb_bqrl.theory.coverage.worst_ratio", lambda *_: next(ratios))
     spec = theory_of(SMALL | {"coverage": SMALL["coverage"] | {"runs": 100}})
     one, other = run_theory(spec, ["coverage"])["coverage"]["tables"]["coverage"]
     assert (one["held"], one["share"], one["refuted"]) == (97, 0.97, False)

@@ -5,8 +5,8 @@ import pytest
 from helpers import colours_of
 from small_theory import datasets, small_theory
 
-from bqrl.experiments.experiment import RHO
-from bqrl.experiments.hard_family import BOUNDS, HARD, average, growth_exponent, power_of_rho
+from bqrl.papers.ucb_bqrl.theory.experiment import RHO
+from bqrl.papers.ucb_bqrl.theory.hard_family import BOUNDS, HARD, average, growth_exponent, power_of_rho
 from bqrl.results.charts import learner_colours
 from bqrl.results.words import number
 from bqrl.study.scores import Contender

@@ -7,11 +7,11 @@ import pytest
 from small_theory import SMALL, small_theory, theory_of
 
 from bqrl.errors import ArgumentError
-from bqrl.experiments.experiment import RHO
-from bqrl.experiments.possible_returns import KNAPSACK
-from bqrl.experiments.suite import EXPERIMENTS, FILE, QUICK, run_theory, stored_experiments, theory_result
+from bqrl.papers import paper_file
+from bqrl.papers.ucb_bqrl.theory.experiment import RHO
+from bqrl.papers.ucb_bqrl.theory.possible_returns import KNAPSACK
+from bqrl.papers.ucb_bqrl.theory.suite import EXPERIMENTS, FILE, QUICK, run_theory, stored_experiments, theory_result
 from bqrl.results.result import read, write
-from bqrl.study.papers import paper_file
 from bqrl.study.settings import read_settings, settings_of
 from bqrl.study.watch import Watch
 

@@ -6,7 +6,7 @@ from helpers import colours_of
 from small_theory import SMALL, datasets, small_theory, theory_of, with_second_level
 
 from bqrl import theory
-from bqrl.experiments.bounds import BOUNDS
+from bqrl.papers.ucb_bqrl.theory.bounds import BOUNDS
 from bqrl.results.words import number
 
 

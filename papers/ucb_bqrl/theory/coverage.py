@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from bqrl import theory
-from bqrl.experiments import experiment as base
 from bqrl.learners.run import Run
 from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.mdp.model import MDP
 from bqrl.results.charts import GREY, PALETTE, Curve
 from bqrl.results.words import listed, number, percent
 from bqrl.study.settings import Count, Level, Settings
+
+from . import experiment as base
 
 ROUNDING = 1e-12
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from small_theory import datasets, small_theory, with_second_level
 
-from bqrl.experiments.buffer_cost import BUFFER
-from bqrl.experiments.experiment import RHO
+from bqrl.papers.ucb_bqrl.theory.buffer_cost import BUFFER
+from bqrl.papers.ucb_bqrl.theory.experiment import RHO
 
 
 @pytest.fixture

@@ -9,17 +9,18 @@ import pytest
 from helpers import not_announced
 from small_study import PRINTED, printed
 
+from bqrl.papers import paper_file
+from bqrl.papers.ucb_bqrl.view import View, read_printed
 from bqrl.planners.greedy import plan_greedy
 from bqrl.results.page import page
 from bqrl.results.result import read, write
-from bqrl.study.papers import paper_file, paper_view
 from bqrl.study.spec import read_spec
 from bqrl.study.study import reference
 
 
 @pytest.fixture(scope="module")
 def view(finished):
-    return paper_view().View(finished[0], [printed(**one) for one in PRINTED])
+    return View(finished[0], [printed(**one) for one in PRINTED])
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def test_every_file_of_the_paper_is_checked_for_before_the_work(view, folder):
 
 
 def test_the_printed_numbers_are_the_papers():
-    numbers = paper_view().read_printed()
+    numbers = read_printed()
     assert len(numbers) == 12
     assert [(one.level, one.value) for one in numbers if one.learners == ("ucb_bqrl",) and one.measure != "threshold"] == [
         (0.1, 229.0), (0.5, 1.15), (0.9, 0.79),
@@ -71,7 +72,7 @@ def test_printed_numbers_stand_beside_ours(view):
 
 def test_a_printed_number_equal_to_ours_is_called_equal(finished, view):
     ours = view.comparison[0]["ours"]
-    same = paper_view().View(finished[0], [printed(level=0.5, learners=("eps_q",), value=round(ours, 2))])
+    same = View(finished[0], [printed(level=0.5, learners=("eps_q",), value=round(ours, 2))])
     assert same.comparison[0]["verdict"] == "equal"
     assert same.comparison[0]["reason"].startswith("Equal in all printed digits.")
 

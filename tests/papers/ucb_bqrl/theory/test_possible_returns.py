@@ -1,7 +1,7 @@
 import pytest
 from small_theory import datasets, small_theory
 
-from bqrl.experiments.possible_returns import KNAPSACK
+from bqrl.papers.ucb_bqrl.theory.possible_returns import KNAPSACK
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bqrl.experiments.experiment import Context, between, by_case, curve, rough, rows_of
+from bqrl.papers.ucb_bqrl.theory.experiment import Context, between, by_case, curve, rough, rows_of
 from bqrl.study.watch import Watch
 
 

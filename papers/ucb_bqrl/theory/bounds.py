@@ -14,13 +14,14 @@ import numpy as np
 from pydantic import Field
 
 from bqrl import theory
-from bqrl.experiments import experiment as base
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.planners.solve import solve
 from bqrl.results.charts import BLUE, GREEN, GREY, ORANGE, RED
 from bqrl.results.words import listed
 from bqrl.study.settings import Count, Level, Settings
+
+from . import experiment as base
 
 STATEMENTS = {"theorem 1": "Theorem 1", "corollary 1": "Corollary 1", "ours": "our bound"}
 POINTS = 60  # episodes at which the bounds are drawn

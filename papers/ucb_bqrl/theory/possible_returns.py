@@ -10,9 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 from bqrl import theory
-from bqrl.experiments import experiment as base
 from bqrl.results.charts import GREY, PALETTE
 from bqrl.study.settings import Count, Settings
+
+from . import experiment as base
 
 
 class KnapsackSettings(Settings):

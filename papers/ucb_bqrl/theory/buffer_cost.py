@@ -8,11 +8,12 @@ import numpy as np
 
 from bqrl import theory
 from bqrl.errors import SizeError
-from bqrl.experiments import experiment as base
-from bqrl.experiments.experiment import RHO
 from bqrl.planners.confidence import log_buffer, power_buffer
 from bqrl.results.words import listed, number
 from bqrl.study.settings import Settings
+
+from . import experiment as base
+from .experiment import RHO
 
 LEAST_SHARE = 1e-3  # of tau: smaller buffers are not examined
 
