@@ -14,8 +14,6 @@ import numpy as np
 from pydantic import Field
 
 from bqrl import theory
-from bqrl.laws.law import Law
-from bqrl.learners.record import Record
 from bqrl.planners.solve import solve
 from bqrl.results.charts import BLUE, GREEN, GREY, ORANGE, RED
 from bqrl.results.words import listed
@@ -25,6 +23,7 @@ from . import experiment as base
 
 STATEMENTS = {"theorem 1": "Theorem 1", "corollary 1": "Corollary 1", "ours": "our bound"}
 POINTS = 60  # episodes at which the bounds are drawn
+NEVER = "at no number of episodes below 1e90"
 
 
 class BoundsSettings(Settings):
@@ -49,12 +48,16 @@ def _run(own: BoundsSettings, context: base.Context) -> dict[str, Any]:
         starts = {statement: float(proven.informative_from(statement)) for statement in STATEMENTS}
         context.watch.phase(f"bounds: {head['label']}", len(own.episodes) * own.runs)
         for k, T in enumerate(own.episodes):
-            records = context.records(own.runs, (2, i, k), mdp, "ucb-bqrl", tau, T, params)
-            regret, buffering, model, optimistic = np.array([_sums(one, best.law, tau) for one in records]).T
+            sums = []
+            for one in context.records(own.runs, (2, i, k), mdp, "ucb-bqrl", tau, T, params):
+                optimistic, beta = one.notes["optimistic"], one.notes["beta"]
+                parts = theory.optimistic_decomposition(best.law, one.laws, optimistic, tau, beta)
+                sums.append([one.gap(tau).sum(), parts.buffering.sum(), parts.model.sum(), parts.optimistic.mean()])
+            regret, buffering, model, share = np.array(sums).T
             most = regret.max()
             measured = {
                 "episodes": T, "runs": own.runs, "regret": regret.mean(), "regret_most": most, "model": model.mean(),
-                "model_most": model.max(), "optimistic": optimistic.min(), "buffering_of_the_optimum": buffering.mean(),
+                "model_most": model.max(), "optimistic": share.min(), "buffering_of_the_optimum": buffering.mean(),
             }  # fmt: skip
             for statement, start in starts.items():
                 bound = proven(T, statement)
@@ -73,13 +76,6 @@ def _run(own: BoundsSettings, context: base.Context) -> dict[str, Any]:
     return {"tables": {"bounds": points, "bounds_lines": lines}, "delta": own.delta, "cases": cases}
 
 
-def _sums(record: Record, best: Law, tau: float) -> list[float]:
-    """Regret, buffering and model error summed over the episodes of a run, and the share of optimistic episodes."""
-    optimistic, beta = record.notes["optimistic"], record.notes["beta"]
-    found = theory.optimistic_decomposition(best, record.laws, optimistic, tau, beta)
-    return [record.gap(tau).sum(), found.buffering.sum(), found.model.sum(), found.optimistic.mean()]
-
-
 def _headline(found: base.Found) -> str:
     cases = base.by_case(found["cases"], found["tables"]["bounds"])
     over = {f"{STATEMENTS[row['statement']]} on {name}" for name, rows in cases for row in rows if not row["holds"]}
@@ -89,9 +85,7 @@ def _headline(found: base.Found) -> str:
     ratios = [row["ratio"] for row in ours if row["ratio"] is not None]
     below = f", {base.between(ratios)} times below ours at T = {ours[0]['episodes']}" if ratios else ""
     starts = [row["informative_from"] for row in ours if row["informative_from"] is not None]
-    when = (
-        f"from {base.rough(min(starts))} episodes at the earliest" if starts else "at no number of episodes below 1e90"
-    )
+    when = f"from {base.rough(min(starts))} episodes at the earliest" if starts else NEVER
     return f"Regret stays under every bound{below}; ours is informative {when}"
 
 
@@ -106,8 +100,8 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
         positive = [row for row in runs if row["statement"] == "ours" and row["regret"] > 0.0]
         curves.append(base.curve("measured", positive, "episodes", "regret", "regret", "regret_most", view=(i,)))
     note = "Band: from the mean to the largest regret of the runs. A bound is informative where it is below the trivial one."
-    look: dict[str, Any] = {"scales": {"x": base.LOG, "y": base.LOG}, "colours": colours}
-    return {"bounds": base.chart(title, note, curves, "episodes T", "regret", cases=measured, **look)}
+    axes = "episodes T", "regret"
+    return {"bounds": base.chart(title, note, curves, *axes, log="xy", cases=measured, colours=colours)}
 
 
 CAPTIONS = {

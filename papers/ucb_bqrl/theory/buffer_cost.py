@@ -72,8 +72,8 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
         if rows[0]["two_sided"] is not None:
             curves.append(base.curve("any policy", rows, "beta", "two_sided", view=(i,)))
     note = f"The best policy loses nothing up to the margin {RHO}*, any policy up to the plateau {RHO}τ. Band: proven ends."
-    axes, scales = ("buffer β", "return lost to the buffer"), {"x": base.LOG}
-    return {"buffer": base.chart(title, note, curves, *axes, cases=cases, scales=scales)}
+    axes = "buffer β", "return lost to the buffer"
+    return {"buffer": base.chart(title, note, curves, *axes, log="x", cases=cases)}
 
 
 CAPTIONS = {

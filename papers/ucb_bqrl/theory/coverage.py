@@ -61,20 +61,16 @@ def worst_ratio(mdp: MDP, tau: float, episodes: int, delta: float, seed: int, pa
     learner = run.learner
     assert isinstance(learner, UCBBQRL)
     counts, task = learner.counts, learner.task
-    truth = mdp.probability if counts.M == mdp.available.shape[0] else mdp.staged().probability
-    rows = np.repeat(np.arange(counts.row_start.size - 1), np.diff(counts.row_start))
-    support = np.maximum(counts.support_size.reshape(-1), 1)
-    open_rows = ~counts.known.reshape(-1) & (support > 1)
-    worst = 0.0
+    rows = counts.units()  # those that are learned
+    truth = rows.collect((mdp if counts.M == mdp.available.shape[0] else mdp.staged()).probability)
+    row_of, worst = np.repeat(np.arange(rows.sizes.size), rows.sizes), 0.0
     while run.t < run.total:
-        visits = counts.visits.reshape(-1)
-        seen = open_rows & (visits > 0)  # before its first visit a row's set is the whole simplex
-        if seen.any():
-            error = np.bincount(rows, np.abs(counts.probability - truth), support.size)
-            reach = theory.radius(visits, task.S, task.A, task.episodes, task.H, delta, support)
-            worst = max(worst, float((error[seen] / reach[seen]).max()))
+        visits = rows.visits()
+        error = np.bincount(row_of, np.abs(rows.collect(counts.probability) - truth))
+        ratio = error / theory.radius(visits, task.S, task.A, task.episodes, task.H, delta, rows.sizes)
+        worst = ratio.max(initial=worst, where=visits > 0)  # before its first visit a row's set is the whole simplex
         run.step()
-    return worst
+    return float(worst)
 
 
 def _headline(found: base.Found) -> str:

@@ -23,7 +23,6 @@ from bqrl.study.settings import Different, Level, Settings, Text
 from bqrl.study.watch import Watch
 
 RHO = "\N{GREEK SMALL LETTER RHO}"
-LOG = {"type": "log"}  # scale of an axis
 
 Rows = list[dict[str, Any]]
 Found = Mapping[str, Any]
@@ -87,25 +86,21 @@ def rows_of(head: Mapping[str, Any], **columns: Iterable[Any]) -> Rows:
 
 def by_case(cases: Sequence[Found], rows: Sequence[Found]) -> list[tuple[str, list[Found]]]:
     """The cases, named by problem and level, each with its rows."""
-    return [
-        (
-            f"{case['label']}, τ = {number(case['tau'])}",
-            [row for row in rows if (row["problem"], row["tau"]) == (case["problem"], case["tau"])],
-        )
-        for case in cases
-    ]
+    named = [(f"{case['label']}, τ = {number(case['tau'])}", (case["problem"], case["tau"])) for case in cases]
+    return [(name, [row for row in rows if (row["problem"], row["tau"]) == key]) for name, key in named]
 
 
 def curve(label: str, rows: Sequence[Found], *columns: str, view: tuple[int, ...] = ()) -> Curve:
     """A line through rows; `columns` are those of x, of y and, for a band, of its low and high ends."""
-    arrays = [np.array([row[name] for row in rows], dtype=np.float64) for name in columns]
-    return Curve(label=label, view=view, **dict(zip(("x", "y", "low", "high"), arrays, strict=False)))
+    arrays = [np.array([row[name] for row in rows], np.float64) for name in columns]
+    return Curve(label, view=view, **dict(zip(("x", "y", "low", "high"), arrays, strict=False)))
 
 
 def chart(
-    title: str, note: str, curves: Sequence[Curve], *axes: str, cases: Sequence[tuple[str, Any]] = (), **look: Any
-) -> Any:
-    """A chart of lines; with `cases`, of one at a time: the view of a curve is then the index of its case."""
+    title: str, note: str, curves: Sequence[Curve], *axes: str, log: str = "", cases: Sequence[tuple[str, Any]] = (), **look: Any
+) -> Any:  # fmt: skip
+    """A chart of lines, the axes in `log` logarithmic; with `cases`, of one at a time, by the index in the view of a curve."""
+    look = {"scales": {axis: {"type": "log"} for axis in log}, **look}
     selectors = [Selector("which", "problem", [name for name, _ in cases])] if cases else []
     return lines(curves, *axes, selectors=selectors, **look).chart([title] * len(cases) if cases else title, note)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from pydantic import Field, model_validator
 from bqrl import theory
 from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.results.charts import GREY, Curve, learner_colours
+from bqrl.results.charts import GREY, learner_colours
 from bqrl.results.words import fixed, listed, number
 from bqrl.study.scores import Contender
 from bqrl.study.settings import Count, Level, Settings, Text, different, try_all
@@ -80,8 +82,8 @@ def _run(own: HardSettings, context: base.Context) -> dict[str, Any]:
         for k, rho in enumerate(own.rhos):
             here += _measured(own, context, one, rho, own.runs, (3, k), np.array([round(A / rho**2)]))[0]
         rows, regrets = _measured(own, context, one, own.growth_rho, own.growth_runs, (4,), at)
-        points += [_without(row, "ucb1_upper_bound") for row in here]
-        growth += [_without(row, "rho", "lower_rate") for row in rows]
+        points += [{key: row[key] for key in row if key != "ucb1_upper_bound"} for row in here]
+        growth += [{key: row[key] for key in row if key not in ("rho", "lower_rate")} for row in rows]
         exponents = *power_of_rho(here), *growth_exponent(at, regrets, scale)
         names = (f"exponent_of_{x}{y}" for x in ("inverse_rho", "episodes") for y in ("", "_error"))
         slopes.append({"learner": one.label, **dict(zip(names, exponents, strict=True))})
@@ -109,10 +111,6 @@ def _measured(
             "lower_rate": below.rate, "ucb1_upper_bound": above, "most": (H - 1.0) * n,
         })  # fmt: skip
     return rows, np.array(regrets)
-
-
-def _without(row: base.Found, *names: str) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key not in names}
 
 
 def average(regrets: FloatArray) -> tuple[float, float]:
@@ -188,26 +186,18 @@ def _charts(found: base.Found, _: str) -> dict[str, Any]:
     }
     colours = learner_colours(Contender(**one) for one in found.get("learners", ()))  # earlier versions stored none
     colours |= dict(BOUNDS.values()) if colours else {}
-    scales, titles = {"x": base.LOG, "y": base.LOG}, _titles(found)
     averaged = "mean over runs with each action the best one; band: one standard error."
-    return {
-        stem: base.chart(titles[stem], f"{head}; {averaged}", _curves(rows, x), *axes, scales=scales, colours=colours)
-        for stem, (head, rows, x, *axes) in parts.items()
-    }
-
-
-def _curves(rows: base.Rows, x: str) -> list[Curve]:
-    """Regret of every learner by the column x with a band of one standard error, and the bounds."""
-    curves = []
-    for learner in dict.fromkeys(row["learner"] for row in rows):
-        own = [
-            row | {"low": max(row["regret"] - row["error"], 0.1 * row["regret"]), "high": row["regret"] + row["error"]}
-            for row in rows
-            if row["learner"] == learner and row["regret"] > 0.0
-        ]
-        curves.append(base.curve(learner, own, x, "regret", "low", "high"))
-    first = [row for row in rows if row["learner"] == rows[0]["learner"]]
-    return curves + [base.curve(label, first, x, name) for name, (label, _) in BOUNDS.items() if name in first[0]]
+    titles, charts = _titles(found), {}
+    for stem, (head, rows, x, *axes) in parts.items():
+        curves = []
+        for learner, own in groupby(rows, itemgetter("learner")):
+            positive = [(row, row["regret"], row["error"]) for row in own if row["regret"] > 0.0]
+            band = [row | {"low": max(y - error, 0.1 * y), "high": y + error} for row, y, error in positive]
+            curves.append(base.curve(learner, band, x, "regret", "low", "high"))
+        first = [row for row in rows if row["learner"] == rows[0]["learner"]]
+        curves += [base.curve(label, first, x, name) for name, (label, _) in BOUNDS.items() if name in first[0]]
+        charts[stem] = base.chart(titles[stem], f"{head}; {averaged}", curves, *axes, log="xy", colours=colours)
+    return charts
 
 
 CAPTIONS = {

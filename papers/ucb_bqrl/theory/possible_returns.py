@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import asdict
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from bqrl import theory
@@ -55,17 +57,14 @@ def _headline(found: base.Found) -> str:
 
 def _charts(found: base.Found, title: str) -> dict[str, Any]:
     """Possible returns by horizon: histories, full support, lattice."""
-    families: dict[str, base.Rows] = {}
-    for row in found["tables"]["knapsack"]:
-        families.setdefault(row["weights"], []).append(row)
+    families = {name: [*rows] for name, rows in groupby(found["tables"]["knapsack"], itemgetter("weights"))}
     curves = [base.curve("histories", next(iter(families.values())), "horizon", "histories")]
     for name, rows in families.items():
         listed = [row for row in rows if row["support"] is not None]
         curves.append(base.curve(name, listed, "horizon", "support", "support", "lattice"))
     colours = dict(zip(("histories", *families), (GREY, *PALETTE), strict=False))
     note = "Lines: returns that can occur with knapsack-like rewards; bands: up to the points of their lattice."
-    look: dict[str, Any] = {"scales": {"y": base.LOG}, "colours": colours}
-    return {"knapsack": base.chart(title, note, curves, "horizon", "number of points", **look)}
+    return {"knapsack": base.chart(title, note, curves, "horizon", "number of points", log="y", colours=colours)}
 
 
 CAPTIONS = {"knapsack": "Possible returns by horizon: histories, full support, lattice."}

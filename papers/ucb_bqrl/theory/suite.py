@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,25 +102,21 @@ def stored_experiments(folder: Path, quick: bool) -> dict[str, Found]:
 def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> Result:
     """What was found as a Result."""
     data = {name: found[name] for name in EXPERIMENTS if name in found}
-    headlines = {name: EXPERIMENTS[name].headline(one) for name, one in data.items()}
-    tables, sentences = {}, [QUICK] * spec.quick
+    tables, sentences, draw = {}, [QUICK] * spec.quick, []
     for name, one in data.items():
-        sentences += [f"{name.capitalize()}. {headlines[name]}.", *EXPERIMENTS[name].notes]
-        for stem, caption in EXPERIMENTS[name].captions.items():
+        own = EXPERIMENTS[name]
+        headline = own.headline(one)
+        sentences += [f"{name.capitalize()}. {headline}.", *own.notes]
+        draw.append(partial(own.charts, one, headline))
+        for stem, caption in own.captions.items():
             tables[stem] = Table(one["tables"][stem], titles=TITLES, caption=caption.format(**one))
+    seconds = sum(one["seconds"] for one in data.values())
     result = Result(
         kind="theory",
         title=(spec.theory.title or spec.theory.name) + (" (quick run)" if spec.quick else ""),
         settings=spec.theory.model_dump(exclude={"title"}) | {"quick": spec.quick, "experiments": list(data)},
         tables=tables,
-        charts={},
         sentences=sentences,
-        details={
-            "experiments": data, "seconds": sum(one["seconds"] for one in data.values()), "versions": versions(),
-        },
-    )  # fmt: skip
-    return with_charts(result, lambda: {
-        stem: chart
-        for name, one in data.items()
-        for stem, chart in EXPERIMENTS[name].charts(one, headlines[name]).items()
-    })  # fmt: skip
+        details={"experiments": data, "seconds": seconds, "versions": versions()},
+    )
+    return with_charts(result, lambda: {stem: chart for charts in draw for stem, chart in charts().items()})
