@@ -1,3 +1,4 @@
+import os
 import runpy
 import shutil
 import subprocess
@@ -55,9 +56,12 @@ def test_a_wheel_holds_the_papers(tmp_path):
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         files = {name.removeprefix("bqrl/") for name in wheel.namelist() if name.startswith("bqrl/papers/")}
         wheel.extractall(tmp_path / "site")
-    kept = [path for path in (ROOT / "papers").rglob("*.*") if "__pycache__" not in path.parts]
-    assert files == {"papers/__init__.py", *(path.relative_to(ROOT).as_posix() for path in kept)}
+    ours = {
+        path.relative_to(ROOT).as_posix() for kind in ("py", "toml") for path in (ROOT / "papers").rglob(f"*.{kind}")
+    }
+    assert {"papers/__init__.py", *ours} <= files
+    assert not [name for name in files if name.endswith(".pyc")]
     code = "import bqrl.papers.ucb_bqrl.theory.suite as suite; print(suite.__file__)"
-    environment = {"PYTHONPATH": str(tmp_path / "site")}
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert Path(done.stdout.strip()).is_relative_to(tmp_path / "site"), done.stderr
