@@ -6,8 +6,10 @@ is asked for, so that models and plans do not depend on the code that shows them
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from types import ModuleType
 from typing import Any
 
@@ -33,6 +35,28 @@ def counted(noun: str, number: int | None) -> str:
     if noun.endswith("s"):
         return f"{number} \N{MULTIPLICATION SIGN} {noun}"
     return f"{number} {noun if number == 1 else plural(noun)}"
+
+
+def number(x: float | None, digits: int = 6, direction: int = 0) -> str:
+    """`x` with about `digits` significant digits, commas between thousands, and no exponent where it can be read without.
+
+    It is rounded down if `direction` is negative and up if it is positive, so that a bound stays one; errors of floating-point
+    arithmetic do not count.
+
+    >>> number(15_000_000.0), number(2 / 3, 3), number(2 / 3, 3, -1), number(3.0 - 4e-16, 3, -1)
+    ('15,000,000', '0.667', '0.666', '3')
+    """
+    if x is None or math.isnan(x):
+        return "\N{EN DASH}"
+    plain = 1e-4 <= abs(x) < 1e15
+    if direction and 0.0 < abs(x) < math.inf:
+        kept = max(digits, math.floor(math.log10(abs(x))) + 1 if plain else 0)
+        context = Context(prec=kept, rounding=ROUND_FLOOR if direction < 0 else ROUND_CEILING)
+        x = float(context.create_decimal(f"{x:.12g}")) if kept < 12 else x
+    if not plain:
+        return f"{x + 0.0:.{digits}g}".replace("inf", "∞")
+    text = f"{x:,.{max(0, digits - 1 - math.floor(math.log10(abs(x))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> Any:

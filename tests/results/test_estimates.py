@@ -145,7 +145,7 @@ def test_large_amounts_have_no_exponent_on_the_chart_of_promises():
     row = {"policy": "robust plan", "value": 1_234_567.0, "lower": None, "upper": None, "meaning": "promise"}
     spec = promise_chart({"policies": [row], "projection": []}, "0.1-quantile", "an interval").to_dict()
     assert spec["layer"][2]["encoding"]["text"]["field"] == "text"
-    assert chart_values(spec, 2)[0]["text"] == "1234567"
+    assert chart_values(spec, 2)[0]["text"] == "1,234,567"
 
 
 def test_the_chart_of_rows_marks_those_that_limit_the_promise(estimate):

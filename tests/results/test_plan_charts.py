@@ -40,7 +40,7 @@ def test_the_mark_of_a_large_promise_has_no_exponent():
     mdp = bqrl.MDP(np.ones((1, 1, 1)), np.array([[125_000.0]]), horizon=1)
     spec = curve_chart(bqrl.guarantee_curve(mdp), [bqrl.solve(mdp, 0.1)]).to_dict()
     assert spec["layer"][-1]["encoding"]["text"]["field"] == "text"
-    assert [row["text"] for row in chart_values(spec, -1)] == ["125000"]
+    assert [row["text"] for row in chart_values(spec, -1)] == ["125,000"]
 
 
 def test_a_bracket_is_drawn_as_a_band_and_said():

@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from bqrl.checks import choice
 from bqrl.cli.output import Command, at_terminal
+from bqrl.display import number
 from bqrl.envs import about, make, names
 from bqrl.planners.plan import GAP_TOL
 from bqrl.planners.target import guarantee_curve, plan_from_curve
@@ -83,4 +84,4 @@ def _row(problem: dict[str, Any], value: Callable[[dict[str, Any]], Any]) -> dic
 def marked(level: dict[str, Any]) -> str:
     """The optimum, marked where it is only a lower value or where it ties with the level."""
     exact = level["upper"] is not None and level["upper"] <= level["value"] + GAP_TOL * max(1.0, abs(level["value"]))
-    return f"{'' if exact else '>= '}{level['value']:.4g}{'' if level['certain'] else ' ?'}"
+    return f"{'' if exact else '>= '}{number(level['value'], 4)}{'' if level['certain'] else ' ?'}"

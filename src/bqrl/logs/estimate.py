@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from bqrl.checks import whole, wrong
-from bqrl.display import Charted, counted, views
+from bqrl.display import Charted, counted, number, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
 from bqrl.logs.archive import StoredEstimate, fields, stored
@@ -193,8 +193,8 @@ class Estimate(StoredEstimate, Charted):
             if self.start_error() >= tau:
                 remedy = "; declare start (--start), as the law of the first state is not known well enough"
             return f"No promise is possible at level {tau:g} with these {self.episodes} episodes{remedy}."
-        number = f"{value:.6g}"
-        least = f"{number} {self.mdp.units or ''}".rstrip() if amount is None else amount(number)
+        promised = number(value, direction=-1)
+        least = f"{promised} {self.mdp.units or ''}".rstrip() if amount is None else amount(promised)
         if beta > 0.0:
             what = f"the {objective_name(tau, beta)} of the return is at least {least}"
         else:

@@ -97,7 +97,7 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
     name, ends = gain["declaration"], [gain["value"], gain["without"]]
     if gain["without"] is None:
         return f"Without the declaration {name} this log cannot be fitted: {gain['note']}."
-    value, without = ("none" if x == -math.inf else words.amount(number(x)) for x in ends)
+    value, without = ("none" if x == -math.inf else words.amount(number(x, direction=-1)) for x in ends)
     return f"The promise is {value} with the declaration {name} and {without} without it."
 
 
@@ -151,7 +151,7 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
         value, ends = row["value"], (row["lower"], row["upper"])
         if value is not None and math.isfinite(value):
             both = "none" if row["lower"] is None else " to ".join(map(number, ends))
-            texts = [row["policy"], row["meaning"], both, number(value, 5)]
+            texts = [row["policy"], row["meaning"], both, number(value, 5, -1)]
             rows.append([*texts, value, *(value if x is None else x for x in ends)])
     drawn = [x for row in rows for x in row[4:] if math.isfinite(x)] or [0.0]
     low, high = min(drawn), max(drawn)

@@ -92,7 +92,7 @@ def curve_chart(
     colours = dict(zip([one.label for one in curves], (charts.BLUE, charts.GREY, charts.BROWN), strict=False))
     titles = LEVEL_TITLE, words.axis("guaranteed return")
     drawn = lines(curves, *titles, scales=scales, colours=colours, step=True, dashed=True)
-    mark = chart_of(["tau", "x", "y", "text"], [[tau, tau, y, number(y, 5)] for tau, y in promises.items()])
+    mark = chart_of(["tau", "x", "y", "text"], [[tau, tau, y, number(y, 5, -1)] for tau, y in promises.items()])
     mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
     side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
     text = mark.mark_text(**side, dy=14, fontWeight="bold", color=charts.RED, fontSize=12)

@@ -17,13 +17,13 @@ import numpy as np
 
 from bqrl.checks import is_one_line, shown
 from bqrl.display import counted, plural
+from bqrl.display import number as number
 from bqrl.errors import ArgumentError
 from bqrl.planners.plan import GAP_TOL
 from bqrl.results.result import Table
 from bqrl.study.scores import PROVEN, Experiment
 
 SENTENCE_DIGITS, TABLE_DIGITS = 4, 6
-DASH = "\N{EN DASH}"
 UNKNOWN = "The environment does not expose its kernel, so no exact promises and no gaps are known."
 WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "under every kernel in the ball, "}
 CLEAR = {True: " (more than two standard errors away)", False: " (within two standard errors)", None: ""}
@@ -70,7 +70,7 @@ class Words:
 
     def bracket(self, error: float, score_error: float = 0.0) -> str:
         """How far the optimum, and the quantiles of policies if that is more, may lie above what is stated; "" if exact."""
-        most, more = (self.amount(number(1.005 * x, 3)) for x in (error, score_error))
+        most, more = (self.amount(number(x, 3, 1)) for x in (error, score_error))
         said = f"The {PROVEN} is at most {most} below the optimum." if error else ""
         if score_error == math.inf:
             said += " Quantiles of some policies are estimated from simulated episodes."
@@ -82,23 +82,16 @@ class Words:
 PLAIN = Words(title="")  # of a problem without a title
 
 
-def number(x: float | None, digits: int = TABLE_DIGITS) -> str:
-    """`x` with about `digits` significant digits, without an exponent where it can be read without."""
-    if x is None or math.isnan(x):
-        return DASH
-    if x == 0.0 or not 1e-4 <= abs(x) < 1e15:
-        return f"{x + 0.0:.{digits}g}".replace("inf", "∞")
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(x))))
-    text = f"{x:.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def apart(*values: float, directions: Sequence[int] = ()) -> list[str]:
+    """The values with the fewest digits, but at least SENTENCE_DIGITS, that keep different values different.
 
-
-def apart(*values: float) -> list[str]:
-    """The values with the fewest digits, but at least SENTENCE_DIGITS, that keep different values different."""
+    They are rounded in the given directions, as in `number`.
+    """
     for digits in range(SENTENCE_DIGITS, 10):
-        texts = [number(x, digits) for x in values]
-        pairs = combinations(zip(texts, values, strict=True), 2)
-        if all(a != b or _equal(x, y) for (a, x), (b, y) in pairs):
+        nearest = [number(x, digits) for x in values]
+        texts = [number(x, digits, way) for x, way in zip(values, directions, strict=True)] if directions else nearest
+        pairs = combinations(zip(values, texts, nearest, strict=True), 2)
+        if all(_equal(one[0], two[0]) or (one[1] != two[1] and one[2] != two[2]) for one, two in pairs):
             break
     return texts
 
@@ -165,7 +158,8 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
     """
     tau, beta, attitude, value = (level[key] for key in ("tau", "beta", "attitude", "value"))
     upper, neutral = level["upper"], level["risk_neutral"]
-    amounts = apart(value, value if upper is None else upper, level["nominal"], neutral["value"] if neutral else value)
+    beside = (value if upper is None else upper, level["nominal"], neutral["value"] if neutral else value)
+    amounts = apart(value, *beside, directions=(-1, 1, -1, -1))
     own, most, nominal, other = map(words.amount, amounts)
     promise, verb = f"in {runs(tau)} you get at least {own}", "promise"
     if value == -math.inf:
@@ -229,7 +223,7 @@ def learned(document: Mapping[str, Any], order: str, words: Words) -> str:
     most = max(one["mean"]["quantile"] for one in learners)
     leaders = [one for one in learners if _equal(one["mean"]["quantile"], most, best["quantile"])]
     ends = [run["quantile"] for one in leaders for run in one["runs"]]
-    numbers = apart(most, best["quantile"], document["random"]["quantile"], min(ends), max(ends))
+    numbers = apart(most, best["quantile"], document["random"]["quantile"], min(ends), max(ends), directions=[-1] * 5)
     (own, top, chance), seeds = map(words.amount, numbers[:3]), len(learners[0]["runs"])
     whose = f"final {'policy' if len(ends) == 1 else 'policies'} of {listed([one['label'] for one in leaders])}"
     said = f"In {runs(tau, 'episodes')} you get at least {own} from the {whose}"
