@@ -21,9 +21,9 @@ from bqrl.results.result import Result, Table, check_folder
 
 @dataclass(frozen=True, kw_only=True)
 class Bench(Command):
-    """Run the benchmarks of a checkout: they time and print, and assert nothing."""
+    """Run the benchmarks of a clone and print what they measure."""
 
-    names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Scripts to run; all unless given.")] = None
+    names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Scripts to run; by default all.")] = None
 
     def run(self) -> None:
         """Run the scripts one after the other; their lines are shown as they come, unless JSON is asked for."""
