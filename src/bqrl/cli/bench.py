@@ -1,4 +1,4 @@
-"""`bqrl bench`: the benchmark scripts of a checkout."""
+"""`bqrl bench`: the benchmark scripts of a clone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Bench(Command):
         root, runs = Path(__file__).resolve().parents[3], list[dict[str, Any]]()
         scripts = {path.stem: path for path in sorted((root / "benchmarks").glob("[!_]*.py"))}
         if not scripts or not (root / "pyproject.toml").is_file():
-            raise ArgumentError("there are no benchmarks here; they come with a checkout of the source")
+            raise ArgumentError("there are no benchmarks here; run bqrl bench in a clone of the source")
         chosen = [choice(name.removesuffix(".py"), "NAME", scripts) for name in self.names or scripts]
         check_folder(self.out, "benchmarks", ["times.csv", *(f"{name}.txt" for name in chosen)])
         screen = io.StringIO() if self.as_json else None

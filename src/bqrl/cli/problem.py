@@ -117,7 +117,9 @@ def read_problem(asked: ProblemOptions) -> Problem:
     if ending(path) is not None or path.is_file():
         return _from_file(path, asked)
     if asked.columns is not None:
-        raise ArgumentError("columns must be omitted; only .csv files have columns", name="columns")
+        raise ArgumentError(
+            f"columns must be given for .csv files only, got {asked.problem[:80]!r}; omit it", name="columns"
+        )
     if short in names():
         known, mdp = about(short), make(short).replace(horizon=asked.horizon, **asked.changes)
         return _model(mdp, asked.words(short, known.unit, known.stage))

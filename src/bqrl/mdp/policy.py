@@ -220,7 +220,9 @@ class MarkovPolicy(Policy):
     def __init__(self, actions: Any) -> None:
         table = np.asarray(actions)
         if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iu" or table.min() < 0:
-            raise PolicyError(f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} {table.dtype}")
+            raise PolicyError(
+                f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} of {table.dtype}"
+            )
         small = table.dtype == np.int16  # as compiled loops write it
         self.actions: ActionArray = read_only(table.astype(np.int16 if small else action_dtype(int(table.max()) + 1)))
         self.H, self.S = table.shape
@@ -515,7 +517,7 @@ class MixturePolicy(Policy):
             raise wrong_type("weights", weights, "hold one number per policy") from None
         if not self.policies or self.weights.shape != (len(self.policies),):
             rule = f"hold one number per policy ({len(self.policies)})"
-            raise PolicyError(f"weights must {rule}, got {self.weights.shape}")
+            raise PolicyError(f"weights must {rule}, got shape {self.weights.shape}")
         if np.any(self.weights < 0) or not abs(self.weights.sum() - 1.0) <= SUM_TOL:
             raise PolicyError(f"weights must be probabilities that sum to 1, got {shown(self.weights.tolist())}")
         sizes = sorted({(policy.H, policy.S) for policy in self.policies} - {(0, 0)})

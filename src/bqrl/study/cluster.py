@@ -31,7 +31,7 @@ class ClusterWorkers(Workers):
             from distributed import Client
             from distributed.comm.addressing import get_address_host_port
         except ImportError:
-            raise ValueError("a cluster needs Dask; install it with: pip install 'bqrl[cluster]'") from None
+            raise ValueError('a cluster needs Dask; install it with: pip install "bqrl[cluster]"') from None
         for name in logging.root.manager.loggerDict:  # our own messages say what matters
             if name.split(".")[0] == "distributed":
                 logging.getLogger(name).setLevel(logging.CRITICAL)
