@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
+from bqrl.display import counted
 from bqrl.study.workers import LostWorkersError, Workers
 
 CONNECT_SECONDS = 10
@@ -71,7 +72,8 @@ class ClusterWorkers(Workers):
         self.size = max(1, self._reported)
         self.capacity = 4 * self.size  # no worker waits for the machine of the study
         add = "" if threads else f"; add one with `dask worker {self.address} --nthreads 1`"
-        return [f"the cluster at {self.address} has {self._reported or 'no'} workers{add}"]
+        number = counted("worker", self._reported) if threads else "no workers"
+        return [f"the cluster at {self.address} has {number}{add}"]
 
     def close(self) -> None:
         """Drop unfinished calls and disconnect; the cluster keeps running."""
