@@ -1,4 +1,4 @@
-"""`bqrl compare`: several learners on one problem with common noise."""
+"""`bqrl compare`: several learners on one problem with common random numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEARNER = "A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. 
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(RunOptions):
-    """Compare learners on common noise: the randomness of a run depends on its seed, not on the learner.
+    """Compare learners on common random numbers: the noise of a run depends on its seed, not on the learner.
 
     Seeds count from --seed; in Python, bqrl.compare(seeds=20) counts from 0.
     """
