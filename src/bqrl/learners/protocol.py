@@ -23,12 +23,24 @@ UPDATE_DISCOUNT = 0.99  # of the updates of model-free learners, as in the paper
 
 
 class Episode(NamedTuple):
-    """One episode that was played. `events` is empty where events are not reported, and -1 in rows without shared noise."""
+    """One episode that was played, as `Learner.observe` receives it.
 
-    states: IntArray  # (H + 1,)
-    actions: IntArray  # (H,)
-    rewards: FloatArray  # (H,) not discounted
-    events: IntArray = np.zeros(0, np.int64)  # (H,) the index of each event in its law
+    Attributes
+    ----------
+    states : ndarray of shape (H + 1,)
+        Indices of the states.
+    actions : ndarray of shape (H,)
+        Indices of the actions.
+    rewards : ndarray of shape (H,)
+        Rewards, not discounted.
+    events : ndarray of shape (H,) or (0,)
+        Index of each event in its law, -1 in rows without shared noise; empty where events are not reported.
+    """
+
+    states: IntArray
+    actions: IntArray
+    rewards: FloatArray
+    events: IntArray = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

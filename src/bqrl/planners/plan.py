@@ -306,7 +306,7 @@ def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
 def check_mdp(given: Any, name: str = "mdp") -> MDP:
     """Return `given` if it is an MDP; raise ArgumentTypeError otherwise."""
     if not isinstance(given, MDP):
-        remedy = "build one with bqrl.MDP, bqrl.load or bqrl.from_gymnasium"
+        remedy = "build one with bqrl.MDP, bqrl.load, bqrl.envs.make or bqrl.from_gymnasium"
         raise wrong_type(name, given, "be an MDP", type(given).__name__, remedy=remedy)
     return given
 
