@@ -64,7 +64,7 @@ def compare(
         Stores every finished run, so that a later call with the same folder repeats none of them. Requires learners by name
         and a model or registered environment, so that runs can be identified.
     watch
-        Who is informed of the progress; nobody by default.
+        Receives reports of the progress; by default nothing does.
 
     Returns
     -------
