@@ -68,5 +68,5 @@ lock: setup  ## renew requirements.lock with the newest versions
 	@$(PY) tools/lock.py
 
 clean:  ## remove the virtual environment and every cache
-	@rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src papers tests benchmarks examples tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
+TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "papers").glob("*/README.md"))]
+LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)")
 NAME = re.compile(r"(?<![\w/.])bqrl(?:\.[A-Za-z_]\w*)+(?!\w|/)")
 REMEDY = "run: python docs/refresh.py"
 
@@ -60,13 +61,21 @@ def test_a_drifted_page_is_noticed(refresh):
     assert refresh.refreshed(page, "page") == page.replace("3", "2")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def anchors(page):
+    """The names by which links address the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_links_lead_somewhere(page):
-    for target in LINK.findall(page.read_text()):
-        assert (page.parent / target).exists(), target
+    for target, anchor in LINK.findall(page.read_text()):
+        place = page.parent / target if target else page
+        assert place.exists(), target
+        assert not anchor or anchor in anchors(place), f"{target}#{anchor}"
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", TEXTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_names_of_the_library_exist(page):
     for name in set(NAME.findall(page.read_text())):
         try:
@@ -76,5 +85,5 @@ def test_names_of_the_library_exist(page):
 
 
 def test_every_page_is_in_the_index():
-    linked = set(LINK.findall((ROOT / "docs" / "index.md").read_text()))
+    linked = {target for target, _ in LINK.findall((ROOT / "docs" / "index.md").read_text())}
     assert {page.name for page in PAGES[1:] if page.name != "index.md"} <= linked

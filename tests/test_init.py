@@ -1,7 +1,10 @@
 """The public names of the package."""
 
 import ast
+import inspect
 from pathlib import Path
+
+import pytest
 
 import bqrl
 
@@ -18,3 +21,10 @@ def test_the_stub_imports_every_public_name_from_its_module():
     stub = {alias.asname: (line.module, alias.name) for line in lines for alias in line.names}
     modules = {name: ("bqrl", name) for name in bqrl._MODULES}
     assert stub == {name: (module, name) for name, module in bqrl._HOME.items()} | modules
+
+
+@pytest.mark.parametrize("name", sorted(set(bqrl._HOME) - {"load_policy"}))  # which is deprecated
+def test_help_of_every_public_name_shows_an_example_and_describes_arguments_or_attributes(name):
+    text = inspect.getdoc(getattr(bqrl, name)) or ""
+    assert "Examples\n--------\n>>> " in text
+    assert "Parameters\n" in text or "Attributes\n" in text

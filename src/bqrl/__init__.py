@@ -1,5 +1,14 @@
 """Planning and learning for quantiles of the total return.
 
+    models      MDP, load, from_step, from_gymnasium, envs.make
+    plans       solve, guarantee_curve, evaluate, simulate
+    learning    learn, compare, Learner
+    logs        fit
+    files       load, save
+    theory      bounds and hard instances
+
+`help(bqrl.solve)` and the like describe each with an example.
+
 Names are imported on first use, which keeps `import bqrl` fast: Numba, SciPy and the plotting libraries are imported only
 when needed. `__init__.pyi` lists the same names for type checkers and editors. Importing also registers our problems with
 Gymnasium, e.g. `gymnasium.make("bqrl/AssetSelling-v0")`.

@@ -49,4 +49,4 @@ def test_an_installed_package_has_no_benchmarks(cli, tmp_path, monkeypatch):
     code, out, err = cli("bench")
     assert (code, out) == (2, "")
     assert one_line(err)
-    assert "checkout" in err
+    assert "run bqrl bench in a clone" in err

@@ -11,7 +11,7 @@ from helpers import one_line
 
 import bqrl
 from bqrl.cli import main
-from bqrl.cli.commands import command_of, message_of
+from bqrl.cli.commands import COMMANDS, command_of, message_of
 from bqrl.cli.output import Command
 from bqrl.errors import ArgumentError, SizeError
 
@@ -99,6 +99,14 @@ def test_version_and_help(cli):
         assert code == 0
         assert all(name in out for name in ("solve", "envs", "report"))
     assert "--attitude" in cli("solve", "--help")[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_whole_on_a_terminal_of_80_columns(cli, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = cli(command, "--help")
+    assert code == 0
+    assert "\N{HORIZONTAL ELLIPSIS}" not in out  # a word that does not fit its column is cut
 
 
 def test_nothing_heavy_is_imported_before_a_command_runs():

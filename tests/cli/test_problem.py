@@ -81,7 +81,7 @@ BAD = {
     "table.csv --start Well=80,Sick=20": "sum 100: percentages?",
     "table.csv --discount-rate 3 --discount 0.9": "exclude each other",
     "tiny.json --columns state=from": "columns must be given for .csv files only, got",
-    "AssetSelling --columns state=from": "only .csv files have columns",
+    "AssetSelling --columns state=from": "columns must be given for .csv files only, got 'AssetSelling'; omit it",
 }
 
 

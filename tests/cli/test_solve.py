@@ -117,7 +117,7 @@ def test_options_reach_the_planner(cli, tiny):
 OFF_GRID = {
     "--planner greedy": "use planner='target', which brackets the optimum (--planner)",
     "--arithmetic rational": "got a problem without one; use arithmetic='float' (--arithmetic)",
-    "--beta 0.1 --no-randomized": "requires returns on a lattice; this problem has none of a suitable size (--randomized)",
+    "--beta 0.1 --no-randomized": "got a problem without one of a suitable size; omit randomized (--randomized)",
     "--beta 0.1 --radius 0.1 --attitude robust": "use beta=0 or round the rewards (--beta)",
 }
 

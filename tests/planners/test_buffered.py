@@ -137,3 +137,10 @@ def test_brackets_without_a_lattice():
     assert fine.gap < coarse.gap
     assert solve(mdp, 0.1, beta=0.05, points=100, gap=0.003).gap <= 0.003
     assert max(coarse.value, fine.value) <= min(coarse.upper, fine.upper) + 1e-12
+
+
+def test_randomized_with_points_names_the_points():
+    mdp = bqrl.envs.make("SafeOrRisky")
+    for randomized in (True, False):
+        with pytest.raises(ValueError, match=r"on a lattice, got points=50, which rounds them; omit points$"):
+            solve(mdp, 0.1, beta=0.05, randomized=randomized, points=50)

@@ -1,4 +1,4 @@
-"""`bqrl bench`: the benchmark scripts of a checkout."""
+"""`bqrl bench`: the benchmark scripts of a clone."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from bqrl.results.result import Result, Table, check_folder
 
 @dataclass(frozen=True, kw_only=True)
 class Bench(Command):
-    """Run the benchmarks of a checkout: they time and print, and assert nothing."""
+    """Run the benchmarks of a clone and print what they measure."""
 
-    names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Scripts to run; all unless given.")] = None
+    names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Scripts to run; by default all.")] = None
 
     def run(self) -> None:
         """Run the scripts one after the other; their lines are shown as they come, unless JSON is asked for."""
         root, runs = Path(__file__).resolve().parents[3], list[dict[str, Any]]()
         scripts = {path.stem: path for path in sorted((root / "benchmarks").glob("[!_]*.py"))}
         if not scripts or not (root / "pyproject.toml").is_file():
-            raise ArgumentError("there are no benchmarks here; they come with a checkout of the source")
+            raise ArgumentError("there are no benchmarks here; run bqrl bench in a clone of the source")
         chosen = [choice(name.removesuffix(".py"), "NAME", scripts) for name in self.names or scripts]
         check_folder(self.out, "benchmarks", ["times.csv", *(f"{name}.txt" for name in chosen)])
         screen = io.StringIO() if self.as_json else None

@@ -1,4 +1,4 @@
-"""`bqrl compare`: several learners on one problem with common noise."""
+"""`bqrl compare`: several learners on one problem with common random numbers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bqrl.errors import ArgumentError
 EVERYONE = (
     "psrl", "ucb-bqrl", "ucb-bqrl:planner=greedy", "ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo",
 )  # fmt: skip
-LEARNER = "A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. All of them unless given."
+LEARNER = "A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. By default all of them."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(RunOptions):
-    """Compare learners on common noise: the randomness of a run depends on its seed, not on the learner.
+    """Compare learners on common random numbers: the noise of a run depends on its seed, not on the learner.
 
-    Seeds count from --seed, here 42; bqrl.compare(seeds=20) of the Python library counts from 0.
+    Seeds count from --seed; in Python, bqrl.compare(seeds=20) counts from 0.
     """
 
     learner: Annotated[list[str] | None, Option(metavar="NAME[:PARAM=VALUE,...]", help=LEARNER)] = None

@@ -10,13 +10,14 @@ from typer import Argument, Option
 
 from bqrl.checks import number
 from bqrl.cli.params import column_names, read_value
-from bqrl.cli.problem import SharedOptions
+from bqrl.cli.problem import COLUMN_NAMES, SharedOptions
 from bqrl.logs.fit import fit
 from bqrl.planners.plan import check_levels
 from bqrl.results.estimates import FILES, fit_document, fit_result
 from bqrl.results.result import check_folder
 
 ARGUMENTS = ("columns", "horizon", "discount", "start", "stationary", "support", "reward_range", "ends", "reward_by")
+ENDS = "Episodes with fewer steps than the horizon: terminal (complete, the default) or truncated (cut off)."
 SHOWN = ("policies", "limits", "projection")  # tables printed
 
 
@@ -28,14 +29,14 @@ class Fit(SharedOptions):
     tau: Annotated[float, Option(help="Quantile level in (0, 1).")]
     beta: Annotated[float, Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0
     confidence: Annotated[float, Option(help="Probability with which the promise holds.")] = 0.95
-    columns: Annotated[str | None, Option(help="Headers with other names: state=condition,action=drug.")] = None
-    stationary: Annotated[bool, Option("--stationary", help="The kernel is the same at every stage.")] = False
-    horizon: Annotated[int | None, Option(help="Number of stages; by default the longest episode.")] = None
-    start: Annotated[str | None, Option(help="Known first state.")] = None
-    reward_range: Annotated[str | None, Option(help="Lowest and highest reward of one step: LO,HI.")] = None
-    reward_by: Annotated[str | None, Option(help="state-action: rewards depend on these alone.")] = None
+    columns: Annotated[str | None, Option(help=COLUMN_NAMES)] = None
+    stationary: Annotated[bool, Option("--stationary", help="Kernel and rewards are the same at every stage.")] = False
+    horizon: Annotated[int | None, Option(help="Number of stages; by default those of the longest episode.")] = None
+    start: Annotated[str | None, Option(help="First state by its id or name, if it is known.")] = None
+    reward_range: Annotated[str | None, Option(help="Lowest and highest possible reward of one step: LO,HI.")] = None
+    reward_by: Annotated[str | None, Option(help="state-action: the reward depends on these two alone.")] = None
     support: Annotated[str | None, Option(help="states: the log shows every state that can occur.")] = None
-    ends: Annotated[str | None, Option(help="What shorter episodes are: terminal or truncated.")] = None
+    ends: Annotated[str | None, Option(help=ENDS)] = None
 
     def run(self) -> None:
         """Fit, plan, and show three policies, the promise and what limits it."""

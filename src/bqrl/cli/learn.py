@@ -33,11 +33,12 @@ from bqrl.study.problems import source_of
 
 MAX_SEEDS = 1_000_000
 LINES = "episodes_{}.jsonl"  # the files of --log
+LEARNER = "psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo, trpo or sb3 (with the extra sb3)."
 PLANNER = "Planner of ucb-bqrl: target, greedy (the paper's) or frontier (tiny problems)."
 SETTINGS = "A parameter of the learner; may be given several times."
 Entry = tuple[str, dict[str, Any]]  # a learner and its parameters
-Seeds = Annotated[int, Option(help="Number of runs: with the seeds --seed, --seed + 1, and so on.")]
-Processes = Annotated[int, Option(help="Processes; the results do not depend on it.")]
+Seeds = Annotated[int, Option(help="Number of runs, with the seeds --seed, --seed + 1, and so on.")]
+Processes = Annotated[int, Option(help="Number of processes; the results do not depend on it.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +46,13 @@ class RunOptions(ProblemOptions):
     """The options of runs, and how runs are carried out."""
 
     tau: Annotated[float, Option(help="Quantile level in (0, 1).")] = 0.1
-    episodes: Annotated[int, Option(help="Episodes per run.")] = 2000
+    episodes: Annotated[int, Option(help="Number of episodes per run.")] = 2000
     seeds: Seeds = 3
     seed: Annotated[int, Option(help="Seed of the first run.")] = 42
     workers: Processes = 1
     delta: Annotated[float, Option(help="Error probability of the confidence radii.")] = 0.05
     log: Annotated[bool, Option("--log", help="Write one JSON line per episode into the folder of --out.")] = False
-    tensorboard: Annotated[bool, Option("--tensorboard", help="Write scalars for TensorBoard there, too.")] = False
+    tensorboard: Annotated[bool, Option("--tensorboard", help="The same as scalars for TensorBoard.")] = False
 
     def run_learners(self, entries: Sequence[Entry], chosen: Mapping[str, Any], *, alone: bool = False) -> None:
         """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
@@ -118,9 +119,9 @@ class RunOptions(ProblemOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class Learn(RunOptions):
-    """Let a learner learn a problem's kernel by playing it, and measure what its policies promise."""
+    """Run a learner on a problem whose kernel it does not know, and score the policy of every episode."""
 
-    learner: Annotated[str, Option(help="psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo or trpo.")] = "psrl"
+    learner: Annotated[str, Option(help=LEARNER)] = "psrl"
     planner: Annotated[str | None, Option(help=PLANNER)] = None
     settings: Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help=SETTINGS)] = None
 

@@ -29,6 +29,7 @@ from bqrl.results.words import Words
 
 HORIZON = 100  # stages where neither the problem nor the command line says how many
 ASSUMED = "{} states no horizon; assuming {} stages (set --horizon)"
+COLUMN_NAMES = "Headers of columns with other names, e.g. state=from; several are separated by commas."
 SOURCES = "A .csv, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
 
 
@@ -39,8 +40,8 @@ class SharedOptions(Command):
     title: Annotated[str | None, Option(help="Title of tables, charts and the page.")] = None
     unit: Annotated[str | None, Option(help="Unit of the returns, such as EUR or QALY.")] = None
     stage_name: Annotated[str | None, Option(help="What one stage is called, such as year.")] = None
-    discount: Annotated[float | None, Option(help="Factor per stage in (0, 1].")] = None
-    discount_rate: Annotated[str | None, Option(help="Rate per stage, e.g. 3%: the factor is 1 / 1.03.")] = None
+    discount: Annotated[float | None, Option(help="Discount factor per stage, in (0, 1].")] = None
+    discount_rate: Annotated[str | None, Option(help="Discount rate per stage: 3% is the factor 1 / 1.03.")] = None
 
     def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
         """The words that were given, else the problem's own."""
@@ -70,9 +71,9 @@ class ProblemOptions(SharedOptions):
     """The argument PROBLEM and the options that describe it: the same for every command that takes a problem."""
 
     problem: Annotated[str, Argument(metavar="PROBLEM", help=SOURCES)]
-    horizon: Annotated[int | None, Option(help="Number of stages; default for a .csv file without one: 100.")] = None
-    start: Annotated[str | None, Option(help="First state by its id or name, or a law: Well=0.8,Sick=0.2.")] = None
-    columns: Annotated[str | None, Option(help="Columns of a .csv file, e.g. state=from,next_state=to.")] = None
+    horizon: Annotated[int | None, Option(help="Number of stages; by default as the problem states, else 100.")] = None
+    start: Annotated[str | None, Option(help="First state by its id or name, or its law: Well=0.8,Sick=0.2.")] = None
+    columns: Annotated[str | None, Option(help=COLUMN_NAMES)] = None
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -116,7 +117,9 @@ def read_problem(asked: ProblemOptions) -> Problem:
     if ending(path) is not None or path.is_file():
         return _from_file(path, asked)
     if asked.columns is not None:
-        raise ArgumentError("columns must be omitted; only .csv files have columns", name="columns")
+        raise ArgumentError(
+            f"columns must be given for .csv files only, got {asked.problem[:80]!r}; omit it", name="columns"
+        )
     if short in names():
         known, mdp = about(short), make(short).replace(horizon=asked.horizon, **asked.changes)
         return _model(mdp, asked.words(short, known.unit, known.stage))

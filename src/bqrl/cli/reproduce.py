@@ -35,7 +35,7 @@ SHOWN = {
 class Reproduce(StudyCommand):
     """Run the paper's study: tuning, held-out runs, further seeds, tables, charts, a page. Continues where it stopped."""
 
-    workers: Annotated[int | None, Option(help="Processes on this machine; all cores unless given.")] = None
+    workers: Annotated[int | None, Option(help="Number of processes on this machine; by default one per core.")] = None
     cluster: Annotated[str | None, Option(metavar="ADDRESS", help=CLUSTER)] = None
     study: Annotated[Path | None, Option(metavar="FILE", help="Settings (.toml) of another study.")] = None
 

@@ -28,7 +28,7 @@ LIMITS = ("points", "max_bytes")  # on a sweep
 SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
 SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns of the further levels: five seconds on two cores of 2024
 RANDOMIZED = "With a buffer: allow one random draw at the start, or prove the best deterministic policy."
-GAP = "Refine such a grid until the gap is this small; with --no-randomized: the gap to prove."
+GAP = "Refine that grid until the gap is this small; with --no-randomized: the gap to prove."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,18 +36,19 @@ class Solve(ProblemOptions):
     """Plan for the tau-quantile of the total return: the best result that is reached with certainty 1 - tau."""
 
     tau: Annotated[
-        list[float], Option(help="Quantile level in (0, 1], below 1 without --beta; may be given several times.")
+        list[float],
+        Option(metavar="<float>", help="Quantile level in (0, 1], below 1 without --beta; may be given several times."),
     ]
     beta: Annotated[float, Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0
     planner: Annotated[str, Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target"
     radius: Annotated[float | None, Option(help="l1 radius of the ball around every uncertain row.")] = None
-    attitude: Annotated[str | None, Option(help="robust or optimistic, with --radius.")] = None
+    attitude: Annotated[str | None, Option(help="With --radius: robust or optimistic.")] = None
     randomized: Annotated[bool | None, Option("--randomized/--no-randomized", help=RANDOMIZED)] = None
     secondary: Annotated[str | None, Option(help="mean: the best mean among the optimal policies.")] = None
     arithmetic: Annotated[str, Option(help="float, or rational to settle ties on small problems.")] = "float"
-    points: Annotated[int | None, Option(help="Grid size where no exact grid of returns fits.")] = None
+    points: Annotated[int | None, Option(help="Size of the grid where no exact grid of returns fits.")] = None
     gap: Annotated[float | None, Option(help=GAP)] = None
-    max_nodes: Annotated[int | None, Option(help="Limit on the search of --no-randomized.")] = None
+    max_nodes: Annotated[int | None, Option(help="Limit on the number of nodes that --no-randomized searches.")] = None
     max_memory: Annotated[float | None, Option(help="Limit on the memory of a sweep, in GiB.")] = None
 
     def run(self) -> None:

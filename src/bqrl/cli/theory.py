@@ -15,7 +15,7 @@ from bqrl.papers.ucb_bqrl.theory.suite import EXPERIMENTS, FILE, run_theory, sto
 from bqrl.results.result import Result, chart_files, check_folder
 from bqrl.study.settings import read_settings
 
-ONLY = f"{', '.join(EXPERIMENTS)}; may be given several times."
+ONLY = f"Experiment to run: {', '.join(EXPERIMENTS)}; may be given several times."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Theory(StudyCommand):
     """Compare the theory with runs: coverage, regret and its bounds, the hard family, buffers, possible returns."""
 
     only: Annotated[list[str] | None, Option(metavar="NAME", help=ONLY)] = None
-    settings: Annotated[Path | None, Option(metavar="FILE", help="Settings (.toml) of your own.")] = None
+    settings: Annotated[Path | None, Option(metavar="FILE", help="Settings (.toml) in place of the paper's.")] = None
 
     def run(self) -> None:
         """Run the experiments, and keep those that the folder already holds."""

@@ -49,6 +49,8 @@ def american_put(
     -------
     MDP
 
+    Examples
+    --------
     >>> american_put(steps=3)
     MDP(H=4, S=10, A=2, start=0, 22 transitions, stationary, discount=0.983471)
     """

@@ -57,6 +57,8 @@ def asset_selling(
     -------
     MDP
 
+    Examples
+    --------
     >>> asset_selling()
     MDP(H=10, S=26, A=2, start=5, 652 transitions, stationary)
     """

@@ -37,6 +37,8 @@ def bandit(
     -------
     MDP
 
+    Examples
+    --------
     >>> bandit()
     MDP(H=1, S=1, A=5, start=0, 9 transitions, stationary)
     """

@@ -37,6 +37,8 @@ def betting_game(
     -------
     MDP
 
+    Examples
+    --------
     >>> betting_game(bets=3, start=2, cap=8)
     MDP(H=3, S=9, A=5, start=2, 41 transitions, stationary)
     """

@@ -35,6 +35,8 @@ def deep_sea(
     -------
     MDP
 
+    Examples
+    --------
     >>> deep_sea()
     MDP(H=8, S=8, A=2, start=0, 24 transitions, stationary)
     """

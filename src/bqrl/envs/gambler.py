@@ -36,6 +36,8 @@ def gambler(
     -------
     MDP
 
+    Examples
+    --------
     >>> gambler()
     MDP(H=8, S=11, A=6, start=5, 61 transitions, stationary)
     """

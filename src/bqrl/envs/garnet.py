@@ -36,6 +36,8 @@ def garnet(
     -------
     MDP
 
+    Examples
+    --------
     >>> garnet()
     MDP(H=10, S=12, A=4, start=0, 144 transitions, stationary)
     """

@@ -50,6 +50,8 @@ def inventory(
     -------
     MDP
 
+    Examples
+    --------
     >>> inventory()
     MDP(H=10, S=9, A=9, start=0, 285 transitions, stationary)
     """

@@ -42,6 +42,8 @@ def liquidation(
     -------
     MDP
 
+    Examples
+    --------
     >>> liquidation()
     MDP(H=6, S=105, A=5, start=98, 1035 transitions, stationary)
     """

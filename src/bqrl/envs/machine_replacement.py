@@ -44,6 +44,8 @@ def machine_replacement(
     -------
     MDP
 
+    Examples
+    --------
     >>> machine_replacement()
     MDP(H=15, S=6, A=3, start=0, 27 transitions, stationary)
     """

@@ -47,6 +47,8 @@ def perishable_inventory(
     -------
     MDP
 
+    Examples
+    --------
     >>> perishable_inventory()
     MDP(H=7, S=36, A=6, start=0, 1943 transitions, stationary)
     """

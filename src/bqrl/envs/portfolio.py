@@ -43,6 +43,8 @@ def portfolio(
     -------
     MDP
 
+    Examples
+    --------
     >>> portfolio(horizon=2)
     MDP(H=2, S=39, A=5, start=14, 90 transitions, stationary)
     """

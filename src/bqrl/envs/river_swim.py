@@ -29,6 +29,8 @@ def river_swim(positions: int = 6, horizon: int = 20, small: float = 1.0, large:
     -------
     MDP
 
+    Examples
+    --------
     >>> river_swim()
     MDP(H=20, S=6, A=2, start=0, 22 transitions, stationary)
     """

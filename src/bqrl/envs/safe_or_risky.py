@@ -33,6 +33,8 @@ def safe_or_risky(
     -------
     MDP
 
+    Examples
+    --------
     >>> safe_or_risky()
     MDP(H=10, S=1, A=2, start=0, 3 transitions, stationary)
     """

@@ -40,6 +40,8 @@ def slippery_cliff(
     -------
     MDP
 
+    Examples
+    --------
     >>> slippery_cliff()
     MDP(H=25, S=20, A=4, start=18, 226 transitions, stationary)
     """

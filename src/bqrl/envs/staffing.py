@@ -48,6 +48,8 @@ def staffing(
     -------
     MDP
 
+    Examples
+    --------
     >>> staffing()
     MDP(H=8, S=11, A=6, start=0, 977 transitions, stationary)
     """

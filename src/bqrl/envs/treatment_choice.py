@@ -38,6 +38,8 @@ def treatment_choice(horizon: int = 18, start: str = "Severe", burden: float = 1
     -------
     MDP
 
+    Examples
+    --------
     >>> treatment_choice()
     MDP(H=18, S=5, A=3, start=2, 43 transitions, stationary)
     """

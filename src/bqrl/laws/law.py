@@ -69,7 +69,7 @@ def check_level(tau: Any, name: str = "tau") -> float:
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Law(Charted):
-    """A finite probability law with increasing values and positive probabilities.
+    """A probability law on finitely many values, such as the law of the return: `plan.law`, `evaluate(mdp, policy)`.
 
     Values that are equal, or closer than VALUE_TOL * max(min(1, size), |value|), are merged into the smaller one, where
     the size is the largest absolute value. Atoms of zero mass are dropped. Probabilities that sum to 1 only up to SUM_TOL
@@ -82,6 +82,15 @@ class Law(Charted):
     probabilities : array_like of shape (m,)
         One probability per value.
 
+    Attributes
+    ----------
+    values : ndarray of shape (m,)
+        The distinct values with positive probability, increasing, in the unit of the rewards.
+    probabilities : ndarray of shape (m,)
+        Their probabilities, all positive.
+    running : ndarray of shape (m,)
+        P(G <= values[j]); the last entry is exactly 1.
+
     Examples
     --------
     >>> law = Law([0, 1, 2], [0.25, 0.25, 0.5])
@@ -89,9 +98,9 @@ class Law(Charted):
     (1.0, 0.5, 1.25)
     """
 
-    values: FloatArray  # (m,) increasing
-    probabilities: FloatArray  # (m,) positive
-    running: FloatArray  # (m,) P(G <= values[j]); the last is exactly 1
+    values: FloatArray
+    probabilities: FloatArray
+    running: FloatArray
 
     __array_ufunc__ = None  # array + law is an error, not an array of laws
 

@@ -23,28 +23,53 @@ UPDATE_DISCOUNT = 0.99  # of the updates of model-free learners, as in the paper
 
 
 class Episode(NamedTuple):
-    """One episode that was played. `events` is empty where events are not reported, and -1 in rows without shared noise."""
+    """One episode that was played, as `Learner.observe` receives it.
 
-    states: IntArray  # (H + 1,)
-    actions: IntArray  # (H,)
-    rewards: FloatArray  # (H,) not discounted
-    events: IntArray = np.zeros(0, np.int64)  # (H,) the index of each event in its law
+    Attributes
+    ----------
+    states : ndarray of shape (H + 1,)
+        Indices of the states.
+    actions : ndarray of shape (H,)
+        Indices of the actions.
+    rewards : ndarray of shape (H,)
+        Rewards, not discounted.
+    events : ndarray of shape (H,) or (0,)
+        Index of each event in its law, -1 in rows without shared noise; empty where events are not reported.
+    """
+
+    states: IntArray
+    actions: IntArray
+    rewards: FloatArray
+    events: IntArray = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Task:
-    """What a learner knows of a problem: its structure, never the kernel.
+    """What a learner knows of a problem: its structure, never the kernel; `learn` passes it to the learner.
 
-    `model` is the problem with its rewards and, in place of the kernel, uniform rows over the known support; rows that are
-    known exactly keep their probabilities. It is None where the reward function is not granted or not known.
+    Attributes
+    ----------
+    structure : Structure
+        Law of the first state, possible outcomes of each row, and the rows that are known exactly.
+    model : MDP or None
+        The problem with its rewards and, in place of the kernel, uniform rows over the known support; known rows keep their
+        probabilities. None unless the learner has `needs_rewards` and the rewards are known.
+    discount : float
+        Discount factor of the problem.
+    tau : float
+        Quantile level.
+    episodes : int
+        Number of episodes of the run, T.
+    delta : float
+        Probability with which confidence radii may fail.
     """
 
     structure: Structure
     model: MDP | None
     discount: float
     tau: float
-    episodes: int  # T, the length of the run
-    delta: float  # probability that the confidence radii may fail
+    episodes: int
+    delta: float
 
     @property
     def H(self) -> int:
@@ -90,15 +115,27 @@ class Randomised:
 class Learner(ABC):
     """A learner: `plan()` returns the policy of the next episode, `observe(episode)` learns from it.
 
-    Only these two methods are compulsory. All randomness comes from `rng`, which belongs to the learner: the random stream
-    of the problem does not depend on it.
+    Write a subclass with these two methods and pass it to `learn` or `compare`; the other methods are optional. All randomness
+    comes from `rng`, which belongs to the learner: the random stream of the problem does not depend on it.
 
     Parameters
     ----------
-    task
-        What the learner knows of the problem.
-    rng
+    task : Task
+        What the learner knows of the problem: the sizes H, S and A, `tau`, the number of `episodes`, the `structure` and, if
+        `needs_rewards`, a `model` with the rewards.
+    rng : numpy.random.Generator
         The learner's own random stream.
+
+    Attributes
+    ----------
+    name : str
+        Name of the learner in records.
+    needs_rewards : bool
+        Whether the learner plans on a model, so that it is granted the reward function.
+    tuned : str or None
+        The one parameter that a study tunes.
+    stored : tuple of str
+        Attributes, arrays and whole numbers, that hold all that was learned; checkpoints store them.
 
     Examples
     --------
@@ -113,9 +150,9 @@ class Learner(ABC):
     """
 
     name: ClassVar[str] = ""
-    needs_rewards: ClassVar[bool] = False  # plans on a model, so it is granted the reward function
-    tuned: ClassVar[str | None] = None  # the one parameter that a study tunes
-    stored: ClassVar[tuple[str, ...]] = ()  # the arrays and whole numbers that hold all that was learned
+    needs_rewards: ClassVar[bool] = False
+    tuned: ClassVar[str | None] = None
+    stored: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, task: Task, rng: np.random.Generator) -> None:
         self.task, self.rng = task, rng

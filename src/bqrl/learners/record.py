@@ -70,19 +70,55 @@ class DistinctLaws:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Record(Charted):
-    """One run of one learner. Arrays have one entry per episode unless noted otherwise, and are read-only."""
+    """One run of one learner over T episodes; made by `learn`, one per seed by `compare`.
 
-    settings: dict[str, Any]  # learner, tau, episodes, seed, parameters, digest of the problem: all that fixes the run
-    returns: FloatArray  # (T,) realised returns
-    law_of: IntArray  # (T,) which row of `pmf` is the law of the evaluated policy; -1 where it is not known
-    points: FloatArray  # (m,) returns; if they are rounded, only those that some law can reach
-    pmf: FloatArray  # (n, m) distinct laws in the order in which they appeared
-    optimum: Optimum | None  # None where the problem's kernel is not known
-    law_error: float = 0.0  # how far rounding may put quantiles and means of `pmf` below the true ones
-    simulated: int = 0  # episodes behind each law that was simulated, because it cannot be computed; 0: none was
-    notes: dict[str, FloatArray] = field(default_factory=dict)  # the learner's own numbers: optimistic value, beta, ...
-    final_policy: Policy | None = None  # in a file, a custom policy is a LabelPolicy, or None if it has no such form
-    mdp: MDP | None = None  # the problem, unless the record was loaded from a file
+    `gap()`, `quantile(tau)`, `means()` and `expected_regret()` score the policy of every episode, shape (T,), in the unit of the
+    rewards; `laws` are the laws of its return. The arrays are read-only.
+
+    Attributes
+    ----------
+    settings : dict
+        Learner, tau, episodes, seed, parameters and a digest of the problem: all that determines the run.
+    returns : ndarray of shape (T,)
+        Realised returns.
+    law_of : ndarray of shape (T,)
+        Which row of `pmf` is the law of the evaluated policy; -1 if it is not known.
+    points : ndarray of shape (m,)
+        The returns on which the laws lie; if they are rounded, only those that some law can reach.
+    pmf : ndarray of shape (n, m)
+        The distinct laws, in the order in which they appeared.
+    optimum : Optimum or None
+        Best quantile at every level and best mean; None if the kernel of the problem is not known.
+    law_error : float
+        How far rounding may put quantiles and means of `pmf` below the true ones.
+    simulated : int
+        Number of episodes behind each law that was simulated because it cannot be computed; 0 if none was.
+    notes : dict of str to ndarray of shape (T,)
+        The learner's own numbers, such as its optimistic value.
+    final_policy : Policy or None
+        The policy of the last episode. A file holds a custom policy as a `LabelPolicy`, or not at all if it has no such form.
+    mdp : MDP or None
+        The problem; None if the record was loaded from a file.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> record = bqrl.learn("SafeOrRisky", tau=0.1, episodes=20, seed=1)
+    >>> record.scores, record.gap().shape, bool((record.gap() >= 0.0).all())
+    ('exact', (20,), True)
+    """
+
+    settings: dict[str, Any]
+    returns: FloatArray
+    law_of: IntArray
+    points: FloatArray
+    pmf: FloatArray
+    optimum: Optimum | None
+    law_error: float = 0.0
+    simulated: int = 0
+    notes: dict[str, FloatArray] = field(default_factory=dict)
+    final_policy: Policy | None = None
+    mdp: MDP | None = None
 
     def __post_init__(self) -> None:
         for array in (self.returns, self.law_of, self.points, self.pmf, *self.notes.values()):

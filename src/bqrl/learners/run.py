@@ -106,6 +106,8 @@ def learn(
     --------
     >>> import bqrl
     >>> record = bqrl.learn("AssetSelling", "ucbvi", tau=0.1, episodes=20, seed=1)
+    >>> record.gap().shape
+    (20,)
     """
     every = whole(checkpoint_every, "checkpoint_every", 1)
     if callback is not None and not callable(callback):

@@ -173,7 +173,7 @@ class _Driven(Policy):
             message = self._learner.take()
         if message is FINISHED:
             raise PolicyError(
-                "expected an action of the sb3 algorithm, got the end of its training; leave its budget to the run",
+                "expected an action of the sb3 algorithm, got the end of its training; leave the number of its steps to the run",
                 stage=h,
                 state=s,
             )
@@ -211,7 +211,7 @@ def find_algorithm(name: str) -> Any:
         if hasattr(module, name):
             return getattr(module, name)
     if not installed:
-        raise ImportError("the learner 'sb3' needs Stable-Baselines3; install it with: pip install 'bqrl[sb3]'")
+        raise ImportError("the learner 'sb3' needs Stable-Baselines3; install it with: pip install \"bqrl[sb3]\"")
     raise wrong("algorithm", name, f"be a class of {' or '.join(LIBRARIES)}")
 
 

@@ -38,7 +38,10 @@ POOLED = "their law is the same in every {}"
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Estimate(StoredEstimate, Charted):
-    """An empirical model with confidence balls; made by `fit`.
+    """A model estimated from logged episodes, with confidence balls; made by `fit`.
+
+    `estimate.solve(tau)` returns a plan whose value is promised with the stated confidence. `limits`, `reason` and `projection`
+    show what limits the promise, `gains` what each declaration adds, and `rows()` the visits and radii.
 
     Attributes
     ----------
@@ -52,12 +55,26 @@ class Estimate(StoredEstimate, Charted):
         Probability with which all promises hold.
     assumptions : tuple of str
         The assumptions on which the promises rest.
-    returns : ndarray
-        Returns of the logged episodes that were not cut off.
+    returns : ndarray of shape (n,)
+        Discounted returns of the n logged episodes that were not cut off.
     episodes, steps, counted : int
         Episodes and steps of the log, and the steps that count towards a row: a step without a known successor does not.
+    start_atoms : int
+        Number of first states if their law is estimated; 0 if it is known.
+    floor, lowest : float
+        The lowest possible return, -inf if unseen outcomes count as a return below all others; the lowest of the others.
+    added : tuple of int
+        Indices of the states "(end)" and "(unseen)"; empty if a model was given.
     refits : mapping of str to callable
         For each declaration, a function that fits the log again without it; empty if the estimate comes from a file.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> log = {"episode": range(200), "state": [0] * 200, "action": [0] * 200, "reward": [1.0] * 200}
+    >>> estimate = bqrl.fit(log, reward_range=(0, 1))
+    >>> estimate.episodes, estimate.solve(tau=0.5).value
+    (200, 1.0)
     """
 
     refits: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from bqrl.mdp.validation import check_table, checked, normalised
 
 
 class MDP(FrozenMDP):
-    """A finite-horizon MDP with known rewards.
+    """A finite-horizon MDP with known rewards: checked once, then frozen.
 
     Parameters
     ----------
@@ -53,6 +53,19 @@ class MDP(FrozenMDP):
         Headers of a table by role, e.g. {"state": "from", "next_state": "to"}.
     units
         Unit of the rewards, for display.
+
+    Attributes
+    ----------
+    H, S, A : int
+        Numbers of stages, states and actions. K below is 1 if all stages share one kernel (`stationary`), else H.
+    mu : ndarray of shape (S,)
+        Law of the first state.
+    row_start : ndarray of shape (K*S*A + 1,)
+        Row (k, s, a) has the index q = (k*S + s)*A + a; its outcomes are row_start[q] to row_start[q + 1] - 1.
+    successor, probability : ndarray of shape (n,)
+        Next state and probability of every outcome; `outcomes(h, s, a)` returns those of one row with their rewards.
+    noise : SharedNoise or None
+        The laws of events that rows share.
 
     Examples
     --------

@@ -193,6 +193,8 @@ class SharedNoise:
         -------
         array of shape (nnz,), aligned with `MDP.probability`
 
+        Examples
+        --------
         >>> import bqrl
         >>> noise = bqrl.envs.make("SafeOrRisky", shared=True).noise
         >>> noise.image([[0.25, 0.75]]).tolist()  # Safe, then Risky: loses, wins

@@ -43,20 +43,30 @@ def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
 
 
 class Policy(Displayed, Acting):
-    """The protocol of every policy; `H` stages, `S` states.
+    """The protocol of every policy: an action for each stage, state and memory.
 
-    A custom policy needs `act` and, if it has a memory, `start` and `next`. If it states `H` and `S`, they must be those of
-    the problem. Files hold the five kinds of this module only: `policy.to_labels(mdp).save(path)` saves a custom policy.
+    Planners make policies: `plan.policy` and `curve.policy(tau)`. A policy of your own needs `act` and, if it has a memory,
+    `start` and `next`. Files hold the five kinds of this module only: `policy.to_labels(mdp).save(path)` saves another one.
+
+    Attributes
+    ----------
+    H, S : int
+        Numbers of stages and states, which must be those of the problem; 0 if the policy does not state them.
+    kind : str
+        "markov", "target", "label", "quantile-level" or "mixture"; "custom" for a policy of your own.
 
     Examples
     --------
-    >>> class First(Policy):
+    >>> import bqrl
+    >>> class First(bqrl.Policy):
     ...     def act(self, h, s, memory):
     ...         return 0
+    >>> bqrl.evaluate(bqrl.envs.make("SafeOrRisky"), First()).quantile(0.1)
+    10.0
     """
 
     kind: ClassVar[str] = "custom"
-    H: int = 0  # 0: not stated
+    H: int = 0
     S: int = 0
 
     def start(self, u: float | None = None) -> Any:
@@ -185,12 +195,19 @@ class Policy(Displayed, Acting):
 
 
 class MarkovPolicy(Policy):
-    """Action by stage and state.
+    """Action by stage and state; the policy has no memory.
+
+    The planners "expected" and "greedy" return one, and `policy.to_markov(mdp)` does if the memory is never used.
 
     Parameters
     ----------
-    actions
-        Indices of actions, shape (H, S).
+    actions : array_like of int, shape (H, S)
+        Indices of actions.
+
+    Attributes
+    ----------
+    actions : ndarray of shape (H, S)
+        The same, read-only.
 
     Examples
     --------
@@ -203,7 +220,9 @@ class MarkovPolicy(Policy):
     def __init__(self, actions: Any) -> None:
         table = np.asarray(actions)
         if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iu" or table.min() < 0:
-            raise PolicyError(f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} {table.dtype}")
+            raise PolicyError(
+                f"actions must be whole numbers from 0 in shape (H, S), got {table.shape} of {table.dtype}"
+            )
         small = table.dtype == np.int16  # as compiled loops write it
         self.actions: ActionArray = read_only(table.astype(np.int16 if small else action_dtype(int(table.max()) + 1)))
         self.H, self.S = table.shape
@@ -234,10 +253,30 @@ class MarkovPolicy(Policy):
 
 
 class TargetPolicy(Policy):
-    """Action by stage, state and the amount still needed to reach `target`.
+    """Action by stage, state and the amount still needed to reach a target; made by the planner "target".
 
     The memory is the remaining need, discounted to stage 0: target minus the discounted rewards so far. On a rounded
     grid the rounded rewards are subtracted, so that the return law of the policy can be bracketed.
+
+    Attributes
+    ----------
+    target : float
+        The return that the policy tries to reach, in the unit of the rewards; the first memory.
+    grid : Grid
+        The amounts that can be needed at each stage.
+    actions : tuple of H ndarrays of shape (S, columns)
+        The action for each state and amount; `column(h, need)` is the column of an amount.
+    extra : int
+        Number of columns for amounts above the highest return.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> policy = bqrl.solve(bqrl.envs.make("SafeOrRisky"), tau=0.1).policy
+    >>> need = policy.start()
+    >>> action = policy.act(0, 0, need)
+    >>> need, policy.next(need, 0, 0, action, reward=3.0, s_next=0)
+    (12.0, 9.0)
     """
 
     kind = "target"
@@ -307,10 +346,28 @@ class TargetPolicy(Policy):
 
 
 class LabelPolicy(Policy):
-    """The paper's recursive label as a graph: node -> action, and for each outcome the next node.
+    """The paper's recursive label as a graph of n nodes: each has an action, and each outcome leads to the next node.
 
-    Node arrays: `action` (n,); the children of node v are child_start[v] .. child_start[v + 1] in `successor`, `reward`
-    and `child` (-1 after the last stage). `root` (S,) gives the first node of every first state, -1 elsewhere.
+    The planners "frontier" and "capped-frontier" return one, and `policy.to_labels(mdp)` converts any policy without a random
+    draw. The memory is the current node, -1 before the first stage.
+
+    Attributes
+    ----------
+    root : ndarray of shape (S,)
+        First node of every first state; -1 for other states.
+    action : ndarray of shape (n,)
+        Action of every node.
+    child_start : ndarray of shape (n + 1,)
+        The outcomes of node v are the entries child_start[v] to child_start[v + 1] - 1 of the next three arrays.
+    successor, reward, child : ndarrays
+        Next state and reward of every outcome, and the node that follows; -1 after the last stage.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> mdp = bqrl.envs.make("SafeOrRisky")
+    >>> bqrl.solve(mdp, tau=0.1).policy.to_labels(mdp).kind
+    'label'
     """
 
     kind = "label"
@@ -361,11 +418,28 @@ class LabelPolicy(Policy):
 class QuantileLevelPolicy(Policy):
     """The paper's pi[mu, Gamma]: the memory is a quantile level q that starts at tau and is a martingale.
 
-    It is built from a sweep: the level of need n is q = W_h(s, n) + margin, where W is the smallest probability of missing
-    the need and margin = tau - W_0(start, x). mu acts for the largest need whose level is at most q; Gamma is the level of
-    the need that remains. If several needs share a level, the largest one is followed, and a need whose level would exceed 1
-    is abandoned although it may still be met. In these cases the policy may differ from the target policy on which it is
-    based and fall short more often, but never so often that its quantile decreases.
+    `curve.level_policy(tau)` makes it from a sweep: the level of need n is q = W_h(s, n) + margin, where W is the
+    smallest probability of missing the need and margin = tau - W_0(start, x). mu acts for the largest need whose level
+    is at most q; Gamma is the level of the need that remains. If several needs share a level, the largest one is
+    followed, and a need whose level would exceed 1 is abandoned although it may still be met. In these cases the policy
+    may differ from the target policy on which it is based and fall short more often, but never so often that its
+    quantile decreases.
+
+    Attributes
+    ----------
+    tau, margin : float
+        The level, and its distance above the shortfall of the target.
+    targets : TargetPolicy
+        The target policy on which it is based.
+    shortfall : tuple of H + 1 ndarrays of shape (S, columns)
+        W for each state and amount still needed.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> policy = bqrl.guarantee_curve(bqrl.envs.make("SafeOrRisky"), keep=True).level_policy(0.1)
+    >>> policy.start()
+    0.1
     """
 
     kind = "quantile-level"
@@ -411,13 +485,17 @@ class QuantileLevelPolicy(Policy):
 
 
 class MixturePolicy(Policy):
-    """One of several policies, drawn once before the first stage.
+    """One of several policies, drawn once before the first stage; `solve(..., randomized=True)` may return one.
+
+    The memory is the index of the policy that was drawn, with the memory of that policy.
 
     Parameters
     ----------
-    policies, weights
-        The policies and their probabilities.
-    seed
+    policies : sequence of Policy
+        The policies.
+    weights : array_like of float
+        Their probabilities, which sum to 1; the attributes `policies` and `weights` hold both.
+    seed : int or None
         Seed of the draws of `start()`; None draws fresh entropy. `start(u)` draws by the uniform number u.
 
     Examples
@@ -439,7 +517,7 @@ class MixturePolicy(Policy):
             raise wrong_type("weights", weights, "hold one number per policy") from None
         if not self.policies or self.weights.shape != (len(self.policies),):
             rule = f"hold one number per policy ({len(self.policies)})"
-            raise PolicyError(f"weights must {rule}, got {self.weights.shape}")
+            raise PolicyError(f"weights must {rule}, got shape {self.weights.shape}")
         if np.any(self.weights < 0) or not abs(self.weights.sum() - 1.0) <= SUM_TOL:
             raise PolicyError(f"weights must be probabilities that sum to 1, got {shown(self.weights.tolist())}")
         sizes = sorted({(policy.H, policy.S) for policy in self.policies} - {(0, 0)})

@@ -81,6 +81,8 @@ def from_step(
         The model. `mdp.state_values[s]` and `mdp.noise.actions[a]` are the objects that `step` receives (rows of an
         array as tuples); states are in increasing order if they can be sorted, else in the order in which they were found.
 
+    Examples
+    --------
     >>> def step(stock, order, demand):
     ...     sold = min(stock + order, demand)
     ...     return stock + order - sold, 5 * sold - 2 * order

@@ -90,7 +90,7 @@ def mask_of(given: Any, shape: tuple[int, int, int], what: str) -> BoolArray | N
         raise wrong(what, given, f"have shape {shape[1:]} if the kernel is stored once", mask.shape, remedy=remedy)
     if mask.dtype != np.bool_ or mask.shape not in (shape, shape[1:]):
         rule = f"be a boolean array of shape {shape[1:]}, or one per stage"
-        raise wrong(what, given, rule, f"{mask.shape} {mask.dtype}")
+        raise wrong(what, given, rule, f"{mask.shape} of {mask.dtype}")
     return np.array(np.broadcast_to(mask, shape))
 
 

@@ -10,7 +10,7 @@ all targets z, so F(z, d) = beta z + (tau - beta) d - J_d(z) bounds the term in 
     U = max_z min_d F(z, d) / beta
 
 is an upper bound on the optimum for any set of widths; widths.py searches for the decisive ones. If d runs over all real
-widths, U is exactly the optimum over randomized policies (minimax theorem). It is attained by one coin toss at the start,
+widths, U is exactly the optimum over randomized policies (minimax theorem). It is attained by one random draw at the start,
 between at most two target policies with the same z.
 
 L is the exact buffered quantile of the best deterministic policy found in the search. At width 0 the sweep is identically
@@ -71,7 +71,7 @@ def plan_buffered(
 
     With `randomized=True` the plan is the mixture of at most two policies that attains the upper bound. With
     `randomized=False` the policy is proven to be the best deterministic one, up to `gap` if given: if the policy found is
-    below the bound, the randomness of the problem replaces the coin; if that is not enough, a search branches over
+    below the bound, the randomness of the problem replaces the draw; if that is not enough, a search branches over
     histories, with at most `max_nodes` nodes. Without a lattice the plan is a bracket, on `points` points or of width `gap`.
     """
     tau, beta = check_levels(tau, beta)
@@ -80,10 +80,10 @@ def plan_buffered(
         columns = None
     if columns is None or points is not None:
         if randomized is not None:
-            raise GridError(
-                f"randomized={randomized} requires returns on a lattice; this problem has none of a suitable size",
-                name="randomized",
-            )
+            got = f"points={points}, which rounds them; omit points"
+            if columns is None:
+                got = "a problem without one of a suitable size; omit randomized"
+            raise GridError(f"randomized={randomized} requires returns on a lattice, got {got}", name="randomized")
         return _narrow_bracket(mdp, tau, beta, points or BRACKET_POINTS, gap, max_bytes, columns is not None)
     curve = guarantee_curve(mdp, max_bytes=max_bytes, tick=tick)
     if curve.exact and beta <= curve.margin(tau).below - MASS_TOL and curve.certain(tau):

@@ -89,7 +89,7 @@ def evaluate(
     bracket : bool
         Return both ends of the bracket instead of the lower law.
     labels : bool
-        Pass states to a function or to `predict` as their own values (see `bind`), not their indices.
+        Pass states to a function or to `predict` as their own values (`mdp.state_values`, else their names), not as indices.
     points : int
         Size of the rounded grid; the width of the bracket is inversely proportional to it.
     max_points, max_set : int
@@ -208,7 +208,7 @@ def simulate(
     seed : int, Generator or None
         Source of randomness; None draws fresh entropy. The same int gives the same bits.
     labels : bool
-        Pass states to a function or to `predict` as their own values (see `bind`), not their indices.
+        Pass states to a function or to `predict` as their own values (`mdp.state_values`, else their names), not as indices.
 
     Returns
     -------

@@ -27,7 +27,10 @@ GAP_TOL = 1e-9  # objective values this close, relative to the size of the retur
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Plan(Charted):
-    """A policy for the (buffered) tau-quantile and what is proven about it.
+    """A policy for the (buffered) tau-quantile and what is proven about it; made by `solve` and `Estimate.solve`.
+
+    `print(plan)` shows the numbers, `plan.chart()` the law of the return, and `plan.compare(other)` two plans side by side.
+    Values have the unit of the rewards.
 
     Attributes
     ----------
@@ -62,6 +65,13 @@ class Plan(Charted):
         Remarks on the result.
     details : dict
         Further results that depend on the planner, such as the number of sweeps, the guarantee curve or the frontier.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> plan = bqrl.solve(bqrl.envs.make("SafeOrRisky"), tau=0.1)
+    >>> plan.value, plan.upper, plan.certain
+    (12.0, 12.0, True)
     """
 
     tau: float
@@ -296,7 +306,7 @@ def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
 def check_mdp(given: Any, name: str = "mdp") -> MDP:
     """Return `given` if it is an MDP; raise ArgumentTypeError otherwise."""
     if not isinstance(given, MDP):
-        remedy = "build one with bqrl.MDP, bqrl.load or bqrl.from_gymnasium"
+        remedy = "build one with bqrl.MDP, bqrl.load, bqrl.envs.make or bqrl.from_gymnasium"
         raise wrong_type(name, given, "be an MDP", type(given).__name__, remedy=remedy)
     return given
 

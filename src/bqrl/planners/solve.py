@@ -75,7 +75,7 @@ def solve(
     attitude : str, optional
         "robust" or "optimistic"; required with `radius`.
     randomized : bool, optional
-        For buffered quantiles. True: a coin tossed before the first stage may choose between two policies, which
+        For buffered quantiles. True: one random draw before the first stage may choose between two policies, which
         attains the upper bound. False: find the best deterministic policy and prove that it is the best. None: return
         the best deterministic policy found. At beta = 0 a deterministic policy is optimal: False has no effect, nor has
         True with the planner "target".

@@ -40,10 +40,11 @@ NEUTRAL_WINS = "on this grid no policy is proven better than the risk-neutral on
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class GuaranteeCurve(Charted):
-    """The best achievable tau-quantile for every tau, from one sweep; call it with a level.
+    """The best achievable tau-quantile for every tau; made by `guarantee_curve`.
 
-    If the problem has no exact grid of returns, the values are proven lower bounds and `upper` gives proven upper bounds.
-    The arrays are read-only.
+    `curve(tau)` is the value at a level or at an array of levels, in the unit of the rewards, and `curve.policy(tau)` a policy
+    that attains it. If the problem has no exact grid of returns (`curve.exact` is False), values are proven lower bounds and
+    `curve.upper(tau)` gives proven upper bounds. The arrays are read-only.
 
     Attributes
     ----------
@@ -61,6 +62,13 @@ class GuaranteeCurve(Charted):
         Points and shortfalls of the sweep on returns rounded up; None if the curve is exact.
     by_choice : bool
         Whether the curve is bracketed because `points` was given although an exact grid fits.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> curve = bqrl.guarantee_curve(bqrl.envs.make("SafeOrRisky"))
+    >>> curve(0.1), curve([0.05, 0.5]).tolist(), curve.policy(0.1).target
+    (12.0, [11.0, 18.0], 12.0)
     """
 
     mdp: MDP

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
+from bqrl.display import counted
 from bqrl.study.workers import LostWorkersError, Workers
 
 CONNECT_SECONDS = 10
@@ -31,7 +32,7 @@ class ClusterWorkers(Workers):
             from distributed import Client
             from distributed.comm.addressing import get_address_host_port
         except ImportError:
-            raise ValueError("a cluster needs Dask; install it with: pip install 'bqrl[cluster]'") from None
+            raise ValueError('a cluster needs Dask; install it with: pip install "bqrl[cluster]"') from None
         for name in logging.root.manager.loggerDict:  # our own messages say what matters
             if name.split(".")[0] == "distributed":
                 logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -71,7 +72,8 @@ class ClusterWorkers(Workers):
         self.size = max(1, self._reported)
         self.capacity = 4 * self.size  # no worker waits for the machine of the study
         add = "" if threads else f"; add one with `dask worker {self.address} --nthreads 1`"
-        return [f"the cluster at {self.address} has {self._reported or 'no'} workers{add}"]
+        number = counted("worker", self._reported) if threads else "no workers"
+        return [f"the cluster at {self.address} has {number}{add}"]
 
     def close(self) -> None:
         """Drop unfinished calls and disconnect; the cluster keeps running."""

@@ -64,7 +64,7 @@ def compare(
         Stores every finished run, so that a later call with the same folder repeats none of them. Requires learners by name
         and a model or registered environment, so that runs can be identified.
     watch
-        Who is informed of the progress; nobody by default.
+        Receives reports of the progress; by default nothing does.
 
     Returns
     -------
@@ -139,7 +139,8 @@ def _seeds(given: Any) -> tuple[int, ...]:
 def _contenders(given: Any) -> list[Contender]:
     """The learners with their parameters and different labels."""
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise ArgumentError(f"learners must be a list of learners, got {shown(given)}", name="learners", value=given)
+        text = f"learners must be a list of learners, got {shown(given)}; write e.g. ['psrl', 'ucbvi']"
+        raise ArgumentError(text, name="learners", value=given)
     found: dict[str, Contender] = {}
     for one in given:
         parts = one if isinstance(one, tuple | list) else (one, {})

@@ -95,14 +95,42 @@ class Contender:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Experiment(Charted):
-    """Runs of several learners on one problem, with the same seeds for each."""
+    """Runs of several learners on one problem, with the same seeds for each; made by `compare`.
+
+    `rows()` and `to_frame()` list the final scores of each learner with their bands, `curves()` and `chart()` the learning
+    curves, `beats()` the probability that one learner beats another. Scores have the unit of the rewards.
+
+    Attributes
+    ----------
+    problem
+        The problem as it was given: a model, a name or an environment.
+    tau : float
+        Quantile level.
+    episodes : int
+        Episodes per run.
+    seeds : tuple of int
+        Seeds of the runs.
+    learners : tuple of Contender
+        Label, learner and parameters of each learner.
+    records : mapping of str to tuple of Record
+        For each label one record per seed.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> experiment = bqrl.compare("SafeOrRisky", ["sarsa", "q-learning"], tau=0.1, episodes=20, seeds=2, workers=1)
+    >>> experiment
+    Experiment(sarsa, q-learning; tau 0.1, 20 episodes, 2 seeds)
+    >>> experiment.values("sarsa", "gap").shape
+    (2, 20)
+    """
 
     problem: Any
     tau: float
     episodes: int
     seeds: tuple[int, ...]
     learners: tuple[Contender, ...]
-    records: Mapping[str, tuple[Record, ...]]  # by label, one per seed
+    records: Mapping[str, tuple[Record, ...]]
     _cumulative: dict[tuple[Record, str], FloatArray] = field(default_factory=dict, repr=False)  # shared with parts
 
     @property
