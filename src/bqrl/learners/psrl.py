@@ -24,8 +24,9 @@ it would gain under P is at least what it would cost under M,
     (V(d; P) - V(m; P)) (1 + (w / PATIENCE)^2)  >=  V(m; M) - V(d; M),
 
 where w is the number of episodes since a plan with a positive cost was played; otherwise m is played. The accepted cost
-grows until another plan is tried, so no alternative is given up for good. To save time, m is recomputed only when it is
-older than an eighth of the episodes so far; its values are always those under the present kernels.
+grows until another plan is tried, however little that plan costs: where cheap alternatives are tried often, w stays small and an
+expensive one may wait for the whole run. To save time, m is recomputed only when it is older than an eighth of the episodes so
+far; its values are always those under the present kernels.
 
 No regret bound is claimed.
 """
