@@ -240,10 +240,15 @@ def test_facts_survive_an_editor_or_a_spreadsheet(tmp_path, head):
 
 
 def test_text_that_is_not_utf8_says_what_to_do(tmp_path):
-    for encoding in ("utf-16", "latin-1"):
+    for encoding in ("utf-16-le", "latin-1"):
         text = BODY.replace("Sick", "Grün").encode(encoding)
-        with pytest.raises(FileFormatError, match=r"line [13]: expected text in UTF-8, got other bytes"):
+        with pytest.raises(FileFormatError, match=r"line 3: expected text in UTF-8, got other bytes"):
             read(tmp_path, text)
+
+
+def test_text_in_utf16_as_spreadsheets_write_it(tmp_path):
+    text = BODY.replace("Sick", "Grün")
+    assert_same(read(tmp_path, text.encode("utf-16")), read(tmp_path, text))
 
 
 EVENTS = """# horizon: 3
@@ -418,6 +423,9 @@ def test_events_without_a_name_of_their_own_are_refused(tmp_path, events, what):
     [
         ('"x" ,go,x,1,0', "line 2: expected closed quotes, got an open one or text after a quote"),
         ('x,go,x,1,"1,000"', "line 2: expected a number, got '1,000' (column r); write it as 1234.5"),
+        ("x,go,x,1/3,0", "line 2: expected a number, got '1/3' (column p); give a number from 0 to 1"),
+        ("x,go,x,x%,0", "line 2: expected a number, got 'x%' (column p); give a number from 0 to 1"),
+        ("x,go,x,1,5%", "line 2: expected a number, got '5%' (column r); write it as 1234.5"),
         ("x,go,x,1,2 \u20ac", "line 2: expected a number, got '2 \u20ac' (column r); write it as 1234.5"),
         ("x\0,go,x,1,2", "line 2: expected a printable name, got 'x\\x00' (column s); remove control characters"),
     ],
@@ -444,3 +452,17 @@ def test_rounded_probabilities_name_the_remedy(tmp_path):
         FileFormatError, match=r"must sum to 1, got 0\.999; if they are rounded, divide them by their sum"
     ):
         read(tmp_path, "s,a,to,p,r\n" + "".join(f"0,0,{i},0.333,0\n" for i in range(3)))
+
+
+@pytest.mark.parametrize("cells", [("12.3%", "87.7 %"), ("12,3%", "87,7%"), ("0.123", "87.7%")])
+def test_probabilities_in_percent(tmp_path, cells):
+    text = "s;a;to;p;r\n" + "".join(f"x;go;{to};{p};0\n" for to, p in zip("xy", cells, strict=True)) + "y;go;y;100%;0\n"
+    assert read(tmp_path, text).probability.tolist() == [0.123, 0.877, 1.0]
+
+
+def test_codes_with_leading_zeros_are_names(tmp_path):
+    """The ids 01 and 1 were once one state, and 01 lost its zero."""
+    text = "s,a,to,p,r\n01,go,1,1,5\n1,stay,02,1,0\n02,stay,02,1,0\n"
+    mdp = read(tmp_path, text, start="01")
+    assert (mdp.state_names, mdp.start) == (("01", "1", "02"), 0)
+    assert mdp.successor.tolist() == [1, 2, 2]

@@ -33,7 +33,8 @@ from bqrl.checks import is_one_line, shown
 from bqrl.errors import ArgumentError, FileFormatError, ModelError, ModelWarning
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import check_gaps
-from bqrl.mdp.columns import EVENT, EXPECTED, LAW, ROLES, STAGE, TEXT, Codes, match_columns, numbering
+from bqrl.mdp.columns import EVENT, EXPECTED, LAW, ROLES, STAGE, TEXT, Codes, match_columns, numbering, without_percent
+from bqrl.mdp.files.regular import decoded
 from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.listing import Listing, to_table
 from bqrl.mdp.noise import SharedNoise
@@ -78,7 +79,7 @@ def read_facts(content: bytes) -> dict[str, Any]:
 def _lines(content: bytes) -> list[str]:
     """The physical lines of a text file."""
     try:
-        text = content.decode("utf-8-sig")
+        text = decoded(content)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         message = f"line {line}: expected text in UTF-8, got other bytes; save the file as CSV UTF-8"
@@ -183,7 +184,9 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
                     codes = map(index[role].__getitem__, map(str.strip, cells[j]))
                     parts[role].append(np.fromiter(codes, np.int64, len(cells[j])))
                 else:
-                    numbers, decimal = floats(cells[j], sign, decimal)
+                    percent = role == "probability" and "%" in "".join(cells[j])
+                    column = list(map(without_percent, cells[j])) if percent else cells[j]
+                    numbers, decimal = floats(column, sign, decimal)
                     parts[role].append(numbers)
     except (ValueError, csv.Error):
         raise _fault(filled, body, header, place, sign) from None
@@ -284,7 +287,7 @@ def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[s
             message = f"line {n}: expected {len(header)} columns as in the header, got {len(cells)}{cut}"
             return FileFormatError(message, line=n)
         for role, j in numeric:
-            cell, name = cells[j], header[j]
+            name, cell = header[j], without_percent(cells[j]) if role == "probability" else cells[j]
             comma = sign != "," and cell.count(",") == 1 and "." not in cell
             written = "," if comma else "." if "." in cell else style
             rule = hint = ""
@@ -292,11 +295,11 @@ def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[s
                 rule = "a number"
                 hint = "; is the file truncated?" if n == numbers[-1] and not cell else ""
                 hint = "; write it as 1234.5" if any(map(str.isdecimal, cell)) else hint
-                hint = "; give a number from 0 to 1" if cell.endswith("%") and role == "probability" else hint
+                hint = "; give a number from 0 to 1" if hint and role == "probability" else hint
             elif style not in (None, written):
                 rule = f"the decimal sign {style!r} as above"
             if rule:
-                message = f"line {n}: expected {rule}, got {shown(cell[:40])} (column {name}){hint}"
+                message = f"line {n}: expected {rule}, got {shown(cells[j][:40])} (column {name}){hint}"
                 return FileFormatError(message, line=n, column=name)
             style = written
     return FileFormatError("expected numbers, got text that cannot be read")

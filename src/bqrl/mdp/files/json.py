@@ -41,6 +41,7 @@ from bqrl.errors import FileFormatError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import MAX_ID, Table, check_horizon, from_columns, row_place
+from bqrl.mdp.files.regular import decoded
 from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.noise import SharedNoise, shared_noise
 from bqrl.mdp.validation import sum_hint
@@ -107,7 +108,8 @@ def _check_sums(row: IntArray, p: FloatArray, items: _Items) -> None:
         states, actions = (None if each is None else list(each) for each in items.names.values())
         shape = items.count["state"], items.count["action"]
         place, text = row_place(int(row[i]), shape, items.staged, (states, actions))
-        message = f"transitions[{i}]: row {text} must sum to 1, got {sums[row[i]]:.12g}{sum_hint(sums[row[i]])}"
+        hint = sum_hint(sums[row[i]], p[row == row[i]])
+        message = f"transitions[{i}]: row {text} must sum to 1, got {sums[row[i]]:.12g}{hint}"
         raise FileFormatError(message, column="transitions", row=place)
 
 
@@ -180,9 +182,7 @@ def _dumps(value: Any) -> str:
 def _parse(content: bytes) -> dict[str, Any]:
     """The object that a file holds, with its keys checked."""
     try:
-        data = json.loads(
-            content.decode("utf-8-sig"), parse_constant=_no_constant, parse_int=_whole, object_pairs_hook=_distinct
-        )
+        data = json.loads(decoded(content), parse_constant=_no_constant, parse_int=_whole, object_pairs_hook=_distinct)
     except json.JSONDecodeError as error:
         message = f"line {error.lineno}: expected JSON, got other text ({error.msg})"
         raise FileFormatError(message, line=error.lineno) from None
