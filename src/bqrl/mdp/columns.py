@@ -142,6 +142,17 @@ def is_frame(thing: Any) -> bool:
     return hasattr(thing, "columns") and hasattr(thing, "__getitem__") and not isinstance(thing, np.ndarray)
 
 
+def check_flat(table: Any) -> None:
+    """Raise ModelError if a dict holds matrices or dicts in place of columns."""
+    cells = list(table.values()) if isinstance(table, Mapping) else []
+    if cells and all(isinstance(cell, Mapping) for cell in cells):
+        remedy = "list its outcomes as dicts, or read {state: {action: [(p, s_next, r, ended)]}} with from_gymnasium"
+        raise ModelError(f"transitions must be a dict of columns, got a dict of dicts; {remedy}", name="transitions")
+    if cells and all(getattr(cell, "ndim", 0) == 2 for cell in cells):
+        remedy = "for one matrix (S,S) per action pass np.stack(list(P.values()), axis=1) and rewards"
+        raise ModelError(f"transitions must be a dict of columns, got a dict of matrices; {remedy}", name="transitions")
+
+
 def frame_columns(frame: Any) -> list[tuple[str, Any]]:
     """Headers and columns of a frame; a list of dicts is transposed, a lazy frame collected, a named index reset."""
     if isinstance(frame, (list, tuple)):

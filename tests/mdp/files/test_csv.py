@@ -443,6 +443,10 @@ def test_facts_at_the_edge_survive(tmp_path):
     for ending in ("csv", "json", "npz"):
         save(mdp, tmp_path / f"model.{ending}")
         assert load(tmp_path / f"model.{ending}").mu.tolist() == mdp.mu.tolist() != [1.0]
+    mdp = MDP([(0, 0, 1, 1.0, 1.0), (1, 0, 1, 1.0, 1.0)], horizon=2, start=[1.0, 1e-290])  # once only its first state
+    for ending in ("csv", "json", "npz"):
+        save(mdp, tmp_path / f"model.{ending}")
+        assert load(tmp_path / f"model.{ending}").mu.tolist() == [1.0, 1e-290]
     with pytest.raises(ValueError, match="units with a separator at an end"):
         save(MDP([(0, 0, 0, 1.0, 1.0)], horizon=2, units="kg;"), tmp_path / "model.csv")
 

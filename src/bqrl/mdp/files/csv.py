@@ -395,8 +395,8 @@ def _stated(mdp: FrozenMDP, noise: SharedNoise | None, used: Used) -> list[tuple
     if mdp.discount != 1.0:
         facts.append(("discount", repr(mdp.discount)))
     law = {mdp.state_label(s): mdp.mu[s].item() for s in np.flatnonzero(mdp.mu).tolist()}
-    if mdp.mu[0] != 1.0:
-        one = mdp.mu.max() == 1.0
+    if law != {mdp.state_label(0): 1.0}:
+        one = list(law.values()) == [1.0]
         short = next(iter(law)) if one else ", ".join(f"{name}={share!r}" for name, share in law.items())
         facts.append(("start", short if all(map(_simple, law)) else json.dumps(law, ensure_ascii=False)))
     for key, names, count, (low, high) in (
