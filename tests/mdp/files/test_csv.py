@@ -239,6 +239,25 @@ def test_facts_survive_an_editor_or_a_spreadsheet(tmp_path, head):
     assert (mdp.H, mdp.discount, mdp.mu.tolist()) == (7, 0.97, [0.8, 0.2])
 
 
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("# gamma: 0.9", "discount"),
+        ("# time horizon = 20", "horizon"),
+        ("# discount_factor: 0.9", "discount"),
+        ("# Initial state: Sick", "start"),
+        ("# H: 20", "horizon"),
+    ],
+)
+def test_a_comment_that_may_be_a_fact_is_not_ignored_in_silence(tmp_path, line, meant):
+    """Each was once read as a comment, so that the model had another discount, horizon or start than its author meant."""
+    with pytest.warns(
+        ModelWarning, match=rf"^line 1: '{line}' is read as a comment; did you mean # {meant}: \.\.\.\?$"
+    ):
+        read(tmp_path, f"{line}\n{BODY}")
+    read(tmp_path, f"# author: A. Nonymous\n# The start of the season: spring\n# state: a health state\n{BODY}")
+
+
 def test_text_that_is_not_utf8_says_what_to_do(tmp_path):
     for encoding in ("utf-16-le", "latin-1"):
         text = BODY.replace("Sick", "Grün").encode(encoding)

@@ -70,7 +70,7 @@ def read_csv(
 
 def read_facts(content: bytes) -> dict[str, Any]:
     """What the `# key: value` lines at the head of a CSV file state."""
-    return _facts(_lines(content))[0]
+    return _facts(_lines(content), quiet=True)[0]
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------------
@@ -91,8 +91,8 @@ def _lines(content: bytes) -> list[str]:
     return text.split("\n")
 
 
-def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
-    """Facts stated above the header, and the index of the header's line."""
+def _facts(lines: list[str], *, quiet: bool = False) -> tuple[dict[str, Any], int]:
+    """Facts stated above the header, and the index of the header's line; warns of comments that may be meant as facts."""
     facts: dict[str, Any] = {}
     for i, line in enumerate(lines):
         text = line.strip()
@@ -110,6 +110,10 @@ def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
             if near and key not in ROLES:  # "# state: ..." may explain a column
                 message = f"line {i + 1}: expected a known key, got {shown(key)}; did you mean {near[0]!r}?"
                 raise FileFormatError(message, line=i + 1, column=key)
+            meant = _meant(key)
+            if meant is not None and not quiet:
+                notice = f"line {i + 1}: {shown(text)} is read as a comment; did you mean # {meant}: ...?"
+                warnings.warn(notice, ModelWarning, stacklevel=2)
             continue  # a comment
         if key in facts:
             raise FileFormatError(f"line {i + 1}: expected each key once, got {key!r} twice", line=i + 1, column=key)
@@ -120,6 +124,13 @@ def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
             message = f"line {i + 1}: {key} must be {wanted}, got {shown(value)}"
             raise FileFormatError(message, line=i + 1, column=key) from None
     raise FileFormatError(f"line {len(lines)}: {EXPECTED}, got comments only", line=len(lines))
+
+
+def _meant(key: str) -> str | None:
+    """The fact that a comment of one or two words may mean: "gamma", "time horizon", "initial state"."""
+    words = re.split("[ _]+", key)
+    meant = (SPELLINGS.get(word, word) for word in words)
+    return next((word for word in meant if word in FACTS), None) if len(words) <= 2 else None
 
 
 def parse_start(text: str) -> str | dict[str, float]:
@@ -158,6 +169,7 @@ FACTS: dict[str, tuple[str, Callable[[str], Any]]] = {  # key -> (what its value
     "events_observed": ("yes or no", lambda value: {"yes": True, "no": False}[value.lower()]),
     "cut": ("numbers separated by commas", lambda value: tuple(float(part) for part in value.split(","))),
 }
+SPELLINGS = {"gamma": "discount", "h": "horizon", "stages": "horizon", "periods": "horizon", "initial": "start"}
 
 
 def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> Listing:
