@@ -489,3 +489,13 @@ def test_codes_with_leading_zeros_are_names(tmp_path):
     mdp = read(tmp_path, text, start="01")
     assert (mdp.state_names, mdp.start) == (("01", "1", "02"), 0)
     assert mdp.successor.tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "text", [",Well,Sick\nWell,0.9,0.1\nSick,0,1\n", '"";"Well";"Sick"\n"Well";0,9;0,1\n"Sick";0;1\n']
+)
+def test_a_transition_matrix_is_not_taken_for_a_bad_header(tmp_path, text):
+    with pytest.raises(
+        FileFormatError, match=r"line 1: expected one line per outcome, got a transition matrix; pass one"
+    ):
+        read(tmp_path, text)

@@ -179,6 +179,10 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
         place = match_columns(header, columns)
     except ModelError as error:
         message = f"line {head + 1}: {error}"
+        states = [(_cells(line, sign) or [""])[0] for line in lines[head + 1 : head + len(header)]]
+        if len(header) > 2 and states == header[1:]:
+            remedy = "pass one matrix per action to bqrl.MDP: np.stack(matrices, axis=1)"
+            message = f"line {head + 1}: expected one line per outcome, got a transition matrix; {remedy}"
         raise FileFormatError(message, line=head + 1, column=error.column, name=error.name) from None
     filled = [n for n, line in enumerate(lines[head + 1 :], head + 2) if line.strip(BLANK)]
     if not filled:
