@@ -7,7 +7,7 @@ from mdp_strategies import P, R, assert_same, dense_models
 from scipy import sparse
 
 from bqrl import MDP
-from bqrl.errors import ArgumentError
+from bqrl.errors import ArgumentError, ModelError
 
 
 def listed(P, R):
@@ -107,3 +107,64 @@ def test_names_may_hold_the_spaces_and_joiners_of_other_scripts():
     for bad in ("a\nb", "a\x00b", "a\u202eb", "a\u2028b", "a\ud800b"):
         with pytest.raises(ArgumentError, match=r"printable on one line, got .*; remove line breaks"):
             MDP(rows, horizon=2, state_names=[*names[:3], bad])
+
+
+def test_kernels_of_other_tools_name_the_call_that_turns_them():
+    """(A,S,S) as toolboxes for Python store them, (S,S,A) as those for MATLAB and R, (S',S,A) as a conditional law."""
+    usual = MDP(P, R, horizon=4)
+    for kernel, remedy in (
+        (np.moveaxis(P, 1, 0), "for (A,S,S) pass np.moveaxis(P, 0, 1)"),
+        (np.moveaxis(P, 2, 1), "they sum to 1 over axis 1: pass np.moveaxis(P, 1, -1)"),
+        (np.moveaxis(P, 2, 0), "they sum to 1 over axis 0: pass np.moveaxis(P, 0, -1)"),
+    ):
+        with pytest.raises(ModelError) as caught:
+            MDP(kernel, R, horizon=4)
+        assert str(caught.value).endswith(f"; {remedy}")
+        assert_same(usual, MDP(eval(remedy.split("pass ")[1], {"np": np, "P": kernel}), R, horizon=4))
+    square = np.array([[[0.25, 0.75], [0.5, 0.5]], [[1.0, 0.0], [0.1, 0.9]]])  # as many actions as states
+    with pytest.raises(
+        ModelError, match=r"sum to 1 over the last axis, got other sums; they sum to 1 over axis 1: pass"
+    ):
+        MDP(np.moveaxis(square, 2, 1), np.zeros((2, 2)), horizon=2)
+    MDP([[[1.0], [0.0]]], [[1.0, 0.0]], horizon=2, available=[[True, False]])  # sums to 1 over both axes
+
+
+def test_rewards_of_other_tools_name_the_call_that_turns_them():
+    full = np.arange(18.0).reshape(3, 2, 3)
+    for rewards, same in (
+        (R[:, 0], np.repeat(R[:, :1], 2, axis=1)),
+        (R.T, R),
+        (full[:, 0], np.repeat(full[:, :1], 2, axis=1)),
+        (np.moveaxis(full, 1, 0), full),
+        (np.moveaxis(full, 2, 1), full),
+    ):
+        with pytest.raises(ModelError, match=r"rewards must have shape \(3, 2\), .*; for .* pass np\.") as caught:
+            MDP(P, rewards, horizon=4)
+        turned = eval(str(caught.value).rpartition(" pass ")[2], {"np": np, "R": rewards})
+        assert_same(MDP(P, same, horizon=4), MDP(P, turned, horizon=4))
+    with pytest.raises(TypeError, match=r"^rewards must be given with an array of transitions, as \(S,A\)"):
+        MDP(P, horizon=4)
+
+
+def test_one_sparse_matrix_per_action_is_not_read_as_one_per_stage():
+    """Two matrices (S,S) and two of rewards were once read as two stages with one action."""
+    matrices = [sparse.csr_array(P[:, a]) for a in range(2)]
+    rewards = [sparse.csr_array(np.ones((3, 3)))] * 2
+    with pytest.raises(ArgumentError, match="horizon must be 2 if each of 2 square matrices is a stage") as caught:
+        MDP(matrices, rewards)
+    remedy = str(caught.value).rpartition(" pass ")[2]
+    stacked = eval(remedy, {"np": np, "sparse": sparse, "P": matrices, "A": 2, "S": 3})
+    assert_same(MDP(P, R, horizon=4), MDP(stacked, R, horizon=4))
+    assert (MDP(matrices, rewards, horizon=2).H, MDP(matrices, rewards, horizon=2).A) == (2, 1)
+
+
+def test_dicts_that_are_no_tables_name_the_remedy():
+    matrices = {"go": P[:, 0], "stay": P[:, 1]}
+    with pytest.raises(ModelError, match=r"got a dict of matrices; for one matrix \(S,S\) per action pass") as caught:
+        MDP(matrices, R, horizon=4)
+    call = str(caught.value).partition(" pass ")[2].partition(" and rewards")[0]
+    assert_same(MDP(P, R, horizon=4), MDP(eval(call, {"np": np, "P": matrices}), R, horizon=4))
+    with pytest.raises(
+        ModelError, match=r"got a dict of dicts; list its outcomes as dicts, or read .* with from_gymnasium"
+    ):
+        MDP({0: {0: [(1.0, 0, 0.0, False)]}}, horizon=4)

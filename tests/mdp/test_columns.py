@@ -19,6 +19,9 @@ USUAL = list(ROLES)
         "From,Action,To,Prob.,Reward",
         "s,a,next,p,rewards",
         "Current State,Decision,Next-State,Chance,Payoff",
+        "start.state,action,end.state,probability,reward",
+        "source,action,target,p,r",
+        "s,a,sp,p,r",
     ],
 )
 def test_usual_names_are_recognised(header):
@@ -44,6 +47,13 @@ def test_other_columns_are_ignored_with_one_notice():
         match_columns([*USUAL, "", " "], None)  # cells without a header are no columns
 
 
+def test_a_column_that_ends_episodes_is_not_ignored_in_silence():
+    with pytest.warns(
+        ModelWarning, match="columns ignored: 'Done'; an episode ends in a state that leads back to itself"
+    ):
+        match_columns([*USUAL, "Done"], None)
+
+
 def test_a_column_of_laws_means_nothing_without_events():
     with pytest.warns(ModelWarning, match=r"^columns ignored: 'law'$"):
         assert "law" not in match_columns([*USUAL, "law"], None)
@@ -61,6 +71,12 @@ FAULTS = [
     ([*USUAL[:4], "rewrd"], "expected a column for the reward, got 'rewrd'", "reward"),
     ([*USUAL[:4], "x", "y"], "expected a column for the reward, got 'x', 'y'", "reward"),
     (["A", "x", "A", "1", "0"], ",probability,reward, got 'A', 'x', 'A', '1', '0'; add this line, or name", None),
+    (
+        [*USUAL[:4], "cost", "qaly"],
+        "got 'cost', 'qaly'; map reward to a header with columns, and negate costs",
+        "reward",
+    ),
+    (["s a sp p r"], "got 's a sp p r'; separate the columns by commas, semicolons or tabs", None),
     (USUAL[1:], "for the state, got none; add it", "state"),  # next_state is taken and not the nearest header
     (["s", "source", *USUAL[1:]], "expected one column for the state, got 's' and 'source'", "state"),
     ([*USUAL, "reward"], "expected distinct headers, got 'reward' twice; rename one of them", "reward"),

@@ -57,6 +57,12 @@ def test_repr_tells_the_size():
     )
 
 
+def test_repr_shows_ids_from_one_as_the_file_writes_them():
+    """load(path, start=1) is the id 2 of such a file, but it looked like the id 1."""
+    mdp = MDP(P, R, horizon=7, start=1, state_names=["1", "2", "3"])
+    assert repr(mdp) == "MDP(H=7, S=3, A=2, start='2', 10 transitions, stationary)"
+
+
 def test_the_views_of_all_stages_are_of_one_kind():
     """Compiled loops have one version per kind of array, and a writeable one beside a read-only one would be two."""
     mdp = asset_selling().staged()

@@ -8,7 +8,7 @@ from helpers import assert_one_line
 from mdp_strategies import assert_same
 
 from bqrl import MDP
-from bqrl.errors import ArgumentError, ModelError
+from bqrl.errors import ArgumentError, ModelError, ModelWarning
 
 TABLE = {
     "state": ["Well", "Well", "Sick"],
@@ -37,15 +37,31 @@ def test_stages_in_a_column():
     assert (mdp.H, mdp.reward.tolist()) == (2, [[3.0, 4.0]])
 
 
+def test_probabilities_in_percent():
+    assert_same(MDP(table(probability=["25%", 0.75, "100 %"]), horizon=2), MDP(TABLE, horizon=2))
+
+
+def test_a_column_of_costs_is_maximised_with_a_notice():
+    costs = {**table(reward=None), "Cost": [5, 5, 2]}
+    with pytest.warns(ModelWarning, match="the column 'Cost' is read as rewards, which are maximised; negate costs"):
+        MDP(costs, horizon=2, columns={"reward": "Cost"})
+    MDP(costs | {"Cost": [-5, -5, 0]}, horizon=2, columns={"reward": "Cost"})  # negated: no notice
+
+
 FAULTS = [
     ("mixed ids", lambda: MDP(table(state=["Well", "1", "Sick"]), horizon=2), "row 0: expected a number as for other states, got the name 'Well'", "state"),
     ("an empty id", lambda: MDP(table(next_state=["Sick", "", "Well"]), horizon=2), "row 1: expected the state, got an empty cell", "next_state"),
     ("an unknown name", lambda: MDP(TABLE, horizon=2, state_names=["Well", "Sik"]), "row 2: expected one of the named states, got 'Sick'; did you mean 'Sik'?", "state"),
-    ("ids from 2", lambda: MDP(table(state=[2, 2, 3], next_state=[3, 2, 2]), horizon=2), "row 0: expected state ids from 0 or 1 on, got 2", "state"),
+    ("ids from 2", lambda: MDP(table(state=[2, 2, 3], next_state=[3, 2, 2]), horizon=2), "row 0: expected state ids from 0 or 1 on, got 2; renumber them, or list them as names with state_names", "state"),
     ("a name in another case", lambda: MDP(table(state=["Well", "Well", "sick"]), horizon=2), "state Sick, reachable at stage 2, must have an action, got none; is it the state sick?", None),
-    ("half an id", lambda: MDP(table(action=[0.5, 0.5, 1]), horizon=2), "row 0: expected a name or a whole number from 0 or 1, got '0.5'", "action"),
-    ("a NaN id", lambda: MDP(table(action=[0.0, 0.0, np.nan]), horizon=2), "row 2: expected the action, got an empty cell", "action"),
+    ("half an id", lambda: MDP(table(action=[0.5, 0.5, 1]), horizon=2), "row 0: expected a name or a whole number from 0 or 1, got '0.5'; list them as names with action_names", "action"),
+    ("a NaN id", lambda: MDP(table(action=[0.0, 0.0, np.nan]), horizon=2), "row 2: expected the action, got an empty cell; is the line complete? states without a choice need an action, too", "action"),
     ("percentages", lambda: MDP(table(probability=[25, 75, 100]), horizon=2), "the row sums to 100: percentages? divide them by 100", "probability"),
+    ("counts", lambda: MDP(table(probability=[30, 90, 7]), horizon=2), "row 0: expected a probability in [0, 1], got 30; the row sums to 120: counts? divide them by their sum", "probability"),
+    ("a decimal comma", lambda: MDP(table(probability=["0,25", "0,75", "1"]), horizon=2), "row 0: expected a number, got '0,25' (column probability); write it as 1234.5", "probability"),
+    ("stages from 5", lambda: MDP(table(stage=[5, 5, 5])), "row 0: expected stages as whole numbers from 0 or 1 on, got 5; subtract 5", "stage"),
+    ("a column of stages without its role", lambda: MDP({k: v * 2 for k, v in TABLE.items()}, horizon=2), "the row sums to 2; if the model differs by stage, name the column of the stages with columns", None),
+    ("a reward of minus infinity", lambda: MDP(table(reward=[5, 5, -np.inf]), horizon=2), "row 2: expected a finite reward, got -inf; leave out actions that do not exist", "reward"),
     ("a negative probability", lambda: MDP(table(probability=[-0.25, 1.25, 1]), horizon=2), "row 0: expected a probability in [0, 1], got -0.25", "probability"),
     ("a row below 1", lambda: MDP(table(probability=[0.25, 0.5, 1]), horizon=2), "row 0: row (s=Well, a=wait) must sum to 1, got 0.75", "probability"),
     ("a row twice", lambda: MDP({k: [*v, v[2]] for k, v in TABLE.items()}, horizon=2), "rows 2 and 3: expected distinct outcomes, got (s=Sick, a=cure, s'=Well) with reward -2 twice", None),

@@ -3,8 +3,10 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from mdp_strategies import assert_same
 
 from bqrl import from_gymnasium
+from bqrl.errors import ModelError
 from bqrl.mdp.toy_text import has_table
 
 
@@ -72,6 +74,48 @@ def test_any_object_with_a_table_will_do():
     assert mdp.outcomes(0, 0, 0)[0].tolist() == [0, 2]
     with pytest.raises(ValueError, match=r"^start must be given for Coin, which .*, got None$"):
         from_gymnasium(Coin(), horizon=3)
+
+
+def test_a_table_itself_will_do_with_names_or_numbers():
+    plain = {0: {0: [(0.5, 0, 1.0, False), (0.5, 1, 0.0, True)]}, 1: {0: [(1.0, 0, 5.0, False)]}}
+    mdp = from_gymnasium(plain, horizon=3, start=0)
+    assert mdp.state_names == ("0", "1", "done")
+    read_back = {"0": {"0": [[0.5, 0, 1.0, False], [0.5, 1, 0.0, True]]}, "1": {"0": [[1.0, 0, 5.0, False]]}}  # of JSON
+    for other in (read_back, list(plain.values()), {s: list(rows.values()) for s, rows in plain.items()}):
+        assert_same(mdp, from_gymnasium(other, horizon=3, start=0))
+    named = {"on": {"go": [(0.5, "on", 1.0, False), (0.5, (0, 1), 0.0, True)]}, (0, 1): {"go": [(1.0, "on", 5.0)]}}
+    mdp = from_gymnasium(named, horizon=3, start="on")
+    assert (mdp.state_names, mdp.action_names) == (("on", "(0, 1)", "done"), ("go",))
+    assert mdp.outcomes(0, 0, 0)[0].tolist() == [0, 2]
+    with pytest.raises(ValueError, match=r"^start must be given for a table, which does not expose its first state"):
+        from_gymnasium(plain, horizon=3)
+    ends = from_gymnasium({"on": {"go": [(1.0, "done", 2.0, True)]}}, horizon=3, start="on")
+    assert (ends.state_names, ends.outcomes(0, 0, 0)[0].tolist()) == (("on", "done", "(done)"), [2])
+
+
+def test_older_environments_name_their_first_states_isd():
+    class Older:
+        P = {0: {0: [(1.0, 1, 1.0, False)]}, 1: {0: [(1.0, 1, 0.0, True)]}}  # noqa: RUF012
+        isd = np.array([0.25, 0.75])
+
+    assert from_gymnasium(Older(), horizon=3).mu.tolist() == [0.25, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("table", "got"),
+    [
+        (
+            {0: {0: [(1.0, 0, True, 0.0)]}},
+            r"\(1\.0, 0, True, 0\.0\)",
+        ),  # reward and end in the other order, once read as 1
+        ({0: {0: [(1.0, 0)]}}, r"\(1\.0, 0\)"),
+        ({0: {0: []}}, r"\{0: \{0: \[\]\}\}"),
+        ({0: 0.3}, r"\{0: 0\.3\}"),
+    ],
+)
+def test_a_bad_table_shows_its_entry(table, got):
+    with pytest.raises(ModelError, match=rf"^a table must hold \(probability, next state, .* action, got {got}$"):
+        from_gymnasium(table, horizon=3, start=0)
 
 
 def test_only_a_table_of_outcomes_is_a_table():

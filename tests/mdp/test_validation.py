@@ -110,3 +110,13 @@ def test_errors_carry_the_row():
 def test_numbers_of_thousands_of_digits_get_one_line(option):
     with pytest.raises((ValueError, TypeError), match=rf"^{option}[^\n]*$"):
         MDP(P, R, **{"horizon": 2} | {option: 10**5000})
+
+
+def test_counts_and_actions_that_do_not_exist_name_the_remedy():
+    with pytest.raises(
+        ModelError, match=r"must sum to 1 \(tolerance 1e-09\), got 155: counts\? divide them by their sum"
+    ):
+        MDP([[[120, 35]], [[0, 1]]], [[0.0], [0.0]], horizon=1)
+    with pytest.raises(ModelError, match=r"must be finite, got -inf; mask actions that do not exist with available="):
+        MDP(P, np.where(R == -2.0, -np.inf, R), horizon=1)
+    assert MDP(P, np.where(R == -2.0, -np.inf, R), horizon=1, available=R != -2.0).reward.min() == 0.0

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bqrl.checks import is_one_line, shown, whole, wrong, wrong_type
 from bqrl.errors import ModelError, SizeError
+from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
 MAX_ID = 2**31 - 1  # successors are stored in 32 bits
@@ -102,16 +103,16 @@ def _numbers(array: Any, what: str, remedy: str = "") -> FloatArray:
 def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
     P = _numbers(transitions, "transitions")
     if P.ndim not in (3, 4) or P.shape[-1] != P.shape[-3]:
-        raise ModelError(
-            f"transitions must have shape (H,S,A,S), or (S,A,S) with horizon, got {P.shape}"
-            + ("; for (A,S,S) pass np.moveaxis(P, 0, 1)" if P.ndim == 3 and P.shape[1] == P.shape[2] else ""),
-            name="transitions",
-        )
+        rule = "transitions must have shape (H,S,A,S), or (S,A,S) with horizon"
+        raise ModelError(f"{rule}, got {P.shape}{_kernel_remedy(P)}", name="transitions")
     if 0 in P.shape:
         raise ModelError(
             f"transitions must have at least one stage, state and action, got {P.shape}", name="transitions"
         )
     H = _settle_horizon(P.shape[0] if P.ndim == 4 else None, horizon, "transitions")
+    sums = P.sum(axis=-1)
+    if np.any((sums != 0.0) & (np.abs(sums - 1.0) > SUM_TOL)) and (remedy := _summed_remedy(P)):
+        raise ModelError(f"transitions must sum to 1 over the last axis, got other sums{remedy}", name="transitions")
     if P.ndim == 3:
         P = P[None]
     K, S, A, _ = P.shape
@@ -136,6 +137,23 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
     return table, H
 
 
+def _kernel_remedy(P: FloatArray) -> str:
+    """The end of a message: how to turn a kernel of another shape into (S,A,S) or (H,S,A,S)."""
+    if P.ndim in (3, 4) and P.shape[-1] == P.shape[-2]:
+        return f"; for {'(H,A,S,S)' if P.ndim == 4 else '(A,S,S)'} pass np.moveaxis(P, {P.ndim - 3}, {P.ndim - 2})"
+    if P.ndim == 2 and P.shape[0] == P.shape[1]:
+        return "; for a matrix (S,S) of one action pass P[:, None]"
+    if P.ndim == 2:
+        return "; list (s, a, s_next, probability, reward) without rewards, or pass a table"
+    return _summed_remedy(P) if P.ndim in (3, 4) else ""
+
+
+def _summed_remedy(P: FloatArray) -> str:
+    """The same for a kernel whose successors are not on the last axis: the axis over which it sums to 1."""
+    axis = next((axis for axis in (P.ndim - 2, P.ndim - 3) if np.allclose(P.sum(axis=axis), 1.0)), None)
+    return "" if axis is None else f"; they sum to 1 over axis {axis}: pass np.moveaxis(P, {axis}, -1)"
+
+
 def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
     from scipy import sparse
 
@@ -144,8 +162,15 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
     if not all(_is_sparse(m) and not np.iscomplexobj(m) for m in given):
         raise wrong_type("transitions", transitions, "be real SciPy matrices at every stage")
     matrices = [sparse.csr_array(m, copy=True) for m in given]  # modified below
-    H = _settle_horizon(len(matrices) if per_stage else None, horizon, "transitions")
     rows, S = matrices[0].shape
+    square = len(matrices) > 1 and all(m.shape == (S, S) for m in matrices)
+    if square and horizon != len(matrices):  # one per action, or one per stage with one action
+        rule = f"be {len(matrices)} if each of {len(matrices)} square matrices is a stage with one action"
+        remedy = (
+            "for one matrix (S,S) per action pass sparse.vstack(P, 'csr')[np.arange(A * S).reshape(A, S).T.ravel()]"
+        )
+        raise wrong("horizon", horizon, rule, remedy=remedy)
+    H = _settle_horizon(len(matrices) if per_stage else None, horizon, "transitions")
     if S < 1 or rows < S or rows % S:
         raise ModelError(
             f"a sparse kernel must have shape (S*A, S), row s*A + a, got {matrices[0].shape}", name="transitions"
@@ -203,6 +228,8 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
 def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:
     """Table of listed transitions (s, a, s_next, probability, reward), or the same with the stage in front."""
     columns = _numbers(transitions, "transitions without rewards (a list of transitions)", NAMED)
+    if columns.ndim > 2:
+        raise wrong_type("rewards", None, "be given with an array of transitions, as (S,A), (H,S,A) or (S,A,S)")
     if columns.ndim != 2 or columns.shape[0] == 0 or columns.shape[1] not in (5, 6):
         rule = "without rewards, transitions must list (s, a, s_next, probability, reward), or the same with the stage in front"
         raise ModelError(f"{rule}, got shape {columns.shape}", name="transitions")
@@ -324,7 +351,15 @@ def _attach_rewards(table: Table, rewards: Any, H: int, *, four_dimensional: boo
         _rewards_by_row(table)
     else:
         rule = f"{(S, A)}, {(H, S, A)}, or one of these with a trailing successor axis"
-        raise ModelError(f"rewards must have shape {rule}, got {R.shape}", name="rewards")
+        remedies = {
+            (S,): f"for one reward per state pass np.repeat(np.c_[R], {A}, axis=1)",
+            (A, S): "for (A,S) pass np.transpose(R)",
+            (S, S): f"for (S,S) pass np.repeat(np.expand_dims(R, 1), {A}, axis=1)",
+            (A, S, S): "for (A,S,S) pass np.moveaxis(R, 0, 1)",
+            (S, S, A): "for (S,S,A) pass np.moveaxis(R, 2, 1)",
+        }
+        remedy = f"; {remedies[R.shape]}" if R.shape in remedies else ""
+        raise ModelError(f"rewards must have shape {rule}, got {R.shape}{remedy}", name="rewards")
 
 
 def _rewards_by_row(table: Table) -> None:

@@ -20,15 +20,21 @@ ROLES = ("state", "action", "next_state", "probability", "reward")
 STAGE, EVENT, LAW = "stage", "event", "law"
 OPTIONAL = (STAGE, EVENT, LAW)
 SYNONYMS = {
-    "state": ("s", "from", "idstatefrom", "statefrom", "fromstate", "currentstate", "source", "stateid", "idstate"),
+    "state": (
+        "s", "from", "idstatefrom", "statefrom", "fromstate", "currentstate", "startstate", "source", "stateid", "idstate",
+    ),
     "action": ("a", "idaction", "actionid", "decision", "choice"),
-    "next_state": ("s'", "next", "to", "idstateto", "stateto", "tostate", "snext", "sprime", "newstate", "successor"),
+    "next_state": (
+        "s'", "next", "to", "idstateto", "stateto", "tostate", "endstate", "target", "sp", "snext", "sprime", "newstate",
+        "successor",
+    ),
     "probability": ("p", "prob", "proba", "pr", "chance", "transitionprobability"),
     "reward": ("r", "rewards", "payoff"),
     "stage": ("h", "idstage", "stageid"),  # not time or step: such columns often mean a duration
     "event": ("idevent", "eventid"),
     "law": ("idlaw", "lawid"),
-}
+}  # fmt: skip
+ENDS = ("done", "terminal", "isterminal", "terminated", "truncated", "ended")  # headers of columns that end an episode
 IDS = {"state": "state", "next_state": "state", "action": "action"}  # which roles share their ids
 TEXT = (*IDS, EVENT, LAW)  # columns of ids; the others hold numbers
 HEADERS = {name for role, names in SYNONYMS.items() for name in (role.replace("_", ""), *names)}
@@ -44,7 +50,10 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
     names = [str(name).strip() for name in header]
     if columns is None and len(HEADERS & set(map(plain, names))) < 2:
         got = ", ".join(map(shown, names[:8]))
-        raise ModelError(f"{EXPECTED}, got {got}; add this line, or name the columns with columns", name="columns")
+        remedy = "add this line, or name the columns with columns"
+        if len(names) == 1:
+            remedy = "separate the columns by commas, semicolons or tabs"
+        raise ModelError(f"{EXPECTED}, got {got}; {remedy}", name="columns")
     twice = repeated(names)
     if twice is not None:
         raise ModelError(f"expected distinct headers, got {shown(twice)} twice; rename one of them", column=twice)
@@ -69,6 +78,8 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
             raise ModelError(_missing(role, extra), column=role, name="columns" if extra else None)
     if extra:
         listed = ", ".join(shown(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
+        if any(plain(name) in ENDS for name in extra):
+            listed += "; an episode ends in a state that leads back to itself with reward 0"
         warnings.warn(f"columns ignored: {listed}", ModelWarning, stacklevel=2)
     return found
 
@@ -109,7 +120,14 @@ def _missing(role: str, unused: list[str]) -> str:
     if not unused:
         return f"expected a column for the {role}, got none; add it"
     header = shown(words[near[0]]) if near else "a header"
-    return f"expected a column for the {role}, got {', '.join(map(shown, unused[:8]))}; map {role} to {header} with columns"
+    signs = ", and negate costs" if role == "reward" and any(map(is_cost, unused)) else ""
+    got = ", ".join(map(shown, unused[:8]))
+    return f"expected a column for the {role}, got {got}; map {role} to {header} with columns{signs}"
+
+
+def is_cost(header: str) -> bool:
+    """Whether a header speaks of costs, which are negative rewards."""
+    return "cost" in header.lower()
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------
@@ -122,6 +140,17 @@ def is_frame(thing: Any) -> bool:
     if isinstance(thing, Mapping) or hasattr(thing, "collect_schema"):  # a lazy frame warns if its columns are read
         return True
     return hasattr(thing, "columns") and hasattr(thing, "__getitem__") and not isinstance(thing, np.ndarray)
+
+
+def check_flat(table: Any) -> None:
+    """Raise ModelError if a dict holds matrices or dicts in place of columns."""
+    cells = list(table.values()) if isinstance(table, Mapping) else []
+    if cells and all(isinstance(cell, Mapping) for cell in cells):
+        remedy = "list its outcomes as dicts, or read {state: {action: [(p, s_next, r, ended)]}} with from_gymnasium"
+        raise ModelError(f"transitions must be a dict of columns, got a dict of dicts; {remedy}", name="transitions")
+    if cells and all(getattr(cell, "ndim", 0) == 2 for cell in cells):
+        remedy = "for one matrix (S,S) per action pass np.stack(list(P.values()), axis=1) and rewards"
+        raise ModelError(f"transitions must be a dict of columns, got a dict of matrices; {remedy}", name="transitions")
 
 
 def frame_columns(frame: Any) -> list[tuple[str, Any]]:
@@ -171,6 +200,13 @@ def coded(cells: Sequence[Any]) -> Codes:
     place = [text[label_text(cell)] for cell in raw]
     first = dict(zip(reversed(place), reversed(raw), strict=True))
     return Codes(code=np.array(place, np.int64)[code], labels=list(text), values=[first[i] for i in range(len(text))])
+
+
+def without_percent(cell: Any) -> Any:
+    """A percentage as a number: "12.5 %" becomes "12.5e-2"; other cells stay as they are."""
+    if isinstance(cell, str) and cell.rstrip().endswith("%"):
+        return f"{cell.rstrip()[:-1].rstrip()}e-2"
+    return cell
 
 
 def label_text(cell: Any) -> str:

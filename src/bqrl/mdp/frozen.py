@@ -87,7 +87,13 @@ class FrozenMDP(Tabular):
 
     def __repr__(self) -> str:
         possible = np.flatnonzero(self.mu)
-        start = possible[0] if possible.size == 1 else f"law over {possible.size} states"
+        start = str(possible[0]) if possible.size == 1 else f"law over {possible.size} states"
+        if (
+            possible.size == 1
+            and self.state_names
+            and (self.state_names[0], self.state_names[-1]) == ("1", str(self.S))
+        ):
+            start = repr(self.state_label(int(possible[0])))  # ids from 1: the number would look like the id
         extras = ", stationary" if self.stationary else ""
         extras += f", discount={self.discount:g}" if self.discount < 1 else ""
         return f"MDP(H={self.H}, S={self.S}, A={self.A}, start={start}, {self.successor.size} transitions{extras})"

@@ -7,6 +7,8 @@ distinguishes several laws of events.
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +16,28 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import nearest, shown
-from bqrl.errors import ModelError, SizeError
+from bqrl.errors import ModelError, ModelWarning, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import Table, are_ids, check_gaps, from_columns, row_place
-from bqrl.mdp.columns import EVENT, IDS, LAW, STAGE, TEXT, Codes, cells_of, coded, frame_columns, match_columns
+from bqrl.mdp.columns import (
+    EVENT,
+    IDS,
+    LAW,
+    STAGE,
+    TEXT,
+    Codes,
+    cells_of,
+    coded,
+    frame_columns,
+    is_cost,
+    match_columns,
+    without_percent,
+)
 from bqrl.mdp.noise import SharedNoise, shared_noise
 from bqrl.mdp.validation import sum_hint
+
+PADDED = re.compile(r"[+-]?0\d")  # codes such as 007, which are names
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,6 +101,7 @@ def read_frame(
             header = headers[role]
             raise ModelError(f"the column {shown(header)} must be a flat list, got {got}", column=header)
     cells = {role: cells_of(column) for role, column in content.items()}
+    cells["probability"] = [without_percent(cell) for cell in cells["probability"]]
     lengths = {len(column) for column in cells.values()}
     if len(lengths) > 1 or not lengths.pop():
         message = "the columns of a table must have one length of at least 1"
@@ -107,7 +125,8 @@ def _floats(cells: list[Any], header: str) -> FloatArray:
         return np.array(cells, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         bad = next((i for i, cell in enumerate(cells) if not _is_number(cell)), 0)
-        message = f"row {bad}: expected a number, got {shown(cells[bad])} (column {header})"
+        hint = "; write it as 1234.5" if isinstance(cells[bad], str) and any(map(str.isdecimal, cells[bad])) else ""
+        message = f"row {bad}: expected a number, got {shown(cells[bad])} (column {header}){hint}"
         raise ModelError(message, column=header) from None
 
 
@@ -150,6 +169,9 @@ def to_table(
         first_stage=first_stage,
     )
     _check_numbers(listing, rows)
+    if is_cost(listing.headers["reward"]) and np.any(listing.reward > 0):
+        notice = f"the column {shown(listing.headers['reward'])} is read as rewards, which are maximised; negate costs"
+        warnings.warn(notice, ModelWarning, stacklevel=2)
     table, H = from_columns(
         stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared
     )
@@ -169,7 +191,8 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
     """Indices of the id columns, the number of ids, and their names. `given` is a list of names, their number, or None."""
     columns, kind = [listing.ids[role] for role in roles], IDS[roles[0]]
     labels = list(dict.fromkeys(label for column in columns for label in column.labels))
-    numbers = np.array([_number(label) for label in labels])
+    coded_names = any(map(PADDED.match, labels))
+    numbers = np.array([np.nan if coded_names else _number(label) for label in labels])
     words = np.isnan(numbers)
     names = None if given is None or isinstance(given, int) else [str(name) for name in given]
     total = given if isinstance(given, int) else None if names is None else len(names)
@@ -180,8 +203,12 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
         role, column = next((r, c) for r, c in zip(roles, columns, strict=True) if label in c.labels)
         return listing.error(int((column.code == column.labels.index(label)).argmax()), message, role)
 
+    by_name = (
+        f"list them as names with {kind}_names" if listing.lines is None else f"name them in a line # {kind}s: ..."
+    )
     if "" in labels and "" not in (names or ()):
-        raise about("", f"expected the {kind}, got an empty cell; is the line complete?")
+        hint = " states without a choice need an action, too" if kind == "action" else ""
+        raise about("", f"expected the {kind}, got an empty cell; is the line complete?{hint}")
     if words.all() and names is None and total in (None, len(labels)):
         names, listed = labels, True
     if names is not None and listed:
@@ -195,11 +222,11 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
     else:  # numbers that count from 0 or from 1
         if not are_ids(numbers).all():
             label = labels[int((~are_ids(numbers)).argmax())]
-            raise about(label, f"expected a name or a whole number from 0 or 1, got {shown(label)}")
+            raise about(label, f"expected a name or a whole number from 0 or 1, got {shown(label)}; {by_name}")
         low, high = int(numbers.min()), int(numbers.max())
         if total is None and low > 1:
             label = labels[int(numbers.argmin())]
-            raise about(label, f"expected {kind} ids from 0 or 1 on, got {low}; renumber them")
+            raise about(label, f"expected {kind} ids from 0 or 1 on, got {low}; renumber them, or {by_name}")
         first = low if total is None else int(low > 0 and high == total)
         if total is not None and high - first >= total:
             label = labels[int(numbers.argmax())]
@@ -239,7 +266,8 @@ def _first_stage(listing: Listing, stages: FloatArray) -> int:
     proper = are_ids(stages)
     i = int(stages.argmin() if proper.all() else proper.argmin())
     if not proper[i] or stages[i] > 1:
-        raise listing.error(i, f"expected stages as whole numbers from 0 or 1 on, got {stages[i]:.15g}", STAGE)
+        hint = f"; subtract {stages[i]:.15g}" if proper[i] else ""
+        raise listing.error(i, f"expected stages as whole numbers from 0 or 1 on, got {stages[i]:.15g}{hint}", STAGE)
     return int(stages[i])
 
 
@@ -251,12 +279,13 @@ def _check_numbers(listing: Listing, rows: _Rows) -> None:
     p, reward, row = listing.probability, listing.reward, rows.row
     bad = np.flatnonzero(~np.isfinite(reward))
     if bad.size:
-        raise listing.error(int(bad[0]), f"expected a finite reward, got {reward[bad[0]]:.15g}", "reward")
+        hint = "; leave out actions that do not exist" if reward[bad[0]] == -np.inf else ""
+        raise listing.error(int(bad[0]), f"expected a finite reward, got {reward[bad[0]]:.15g}{hint}", "reward")
     sums = np.bincount(row, weights=np.clip(np.nan_to_num(p), 0.0, 1e6))
     outside = np.flatnonzero(~((p >= 0) & (p <= 1 + SUM_TOL)))
     if outside.size:
         i = int(outside[0])
-        hint = sum_hint(sums[row[i]])
+        hint = sum_hint(sums[row[i]], p[row == row[i]])
         more = f"; the row sums to {sums[row[i]]:.12g}{hint}" if hint else ""
         raise listing.error(i, f"expected a probability in [0, 1], got {p[i]:.15g}{more}", "probability")
     off = np.flatnonzero(np.abs(sums[row] - 1.0) > SUM_TOL)
@@ -269,6 +298,8 @@ def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
     where, text = rows.place(q)
     members = np.flatnonzero(rows.row == q)
     total = listing.probability[members].sum()
+    twice = total > 1.5 and abs(total - round(total)) <= SUM_TOL and listing.stage is None
+    staged = "; if the model differs by stage, name the column of the stages with columns" if twice else ""
     seen: dict[tuple[int, float], int] = {}
     for i in members.tolist():
         outcome = int(rows.s_next[i]), float(listing.reward[i])
@@ -278,12 +309,13 @@ def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
             after = outcome[0] if rows.states is None else str(rows.states[outcome[0]])[:40]
             got = f"({text[1:-1]}, s'={after}) with reward {outcome[1]:.15g} twice"
             message = (
-                f"{unit} {first} and {second}: expected distinct outcomes, got {got}; the row sums to {total:.12g}"
+                f"{unit} {first} and {second}: expected distinct outcomes, got {got};"
+                f" the row sums to {total:.12g}{staged}"
             )
             return ModelError(message, row=where, line=None if listing.lines is None else int(second))
         seen.setdefault(outcome, i)
     last = listing.lines is not None and total < 1 and members[-1] == len(rows.row) - 1
-    cut = sum_hint(total) or ("; is the file truncated?" if last else "")
+    cut = sum_hint(total) or ("; is the file truncated?" if last else staged)
     return listing.error(int(members[0]), f"row {text} must sum to 1, got {total:.12g}{cut}", "probability", row=where)
 
 

@@ -60,7 +60,7 @@ def states_horizon(path: str | Path) -> bool:
 
 def _content(place: Path, max_bytes: int | None) -> Any:
     """The arrays of an .npz file, or the bytes of a text file."""
-    kind = checked_ending(place)
+    kind = checked_ending(place, "read other tables with pandas and pass them to bqrl.MDP")
     if kind == ".npz":
         return read_arrays(place, max_bytes=max_bytes)
     limit = size_limit(max_bytes, LIMITS[kind])

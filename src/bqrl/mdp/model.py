@@ -14,7 +14,7 @@ from bqrl.errors import ModelError, SizeError
 from bqrl.mdp import files
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import MAX_ID, Table, read
-from bqrl.mdp.columns import is_frame
+from bqrl.mdp.columns import check_flat, is_frame
 from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.listing import read_frame
@@ -93,9 +93,11 @@ class MDP(FrozenMDP):
         units: str | None = None,
     ) -> None:
         if is_frame(transitions):
+            check_flat(transitions)
             for name, value in (("rewards", rewards), ("support", support)):
                 if value is not None:
-                    raise wrong(name, value, "not be given with a table, which has its own columns")
+                    remedy = "add a column reward, or pass arrays" if name == "rewards" else ""
+                    raise wrong(name, value, "not be given with a table, which has its own columns", remedy=remedy)
             table, H, facts = read_frame(transitions, columns, horizon, state_names, action_names)
         elif columns is not None:
             raise wrong("columns", columns, "be given with a table of transitions (a frame) only", remedy="omit it")

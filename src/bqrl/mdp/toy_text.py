@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -13,11 +13,13 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeS
 from bqrl.checks import shown, wrong
 from bqrl.errors import ModelError
 from bqrl.mdp.build import check_horizon
+from bqrl.mdp.columns import coded
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 
 HARMLESS = (OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit)
 DONE = "done"  # the absorbing state after an episode that ended early
+Row = tuple[Any, Any, Any, float, float, bool]  # state, action, next state, probability, reward, ended
 
 
 def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: float = 1.0) -> MDP:
@@ -26,7 +28,8 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
     Parameters
     ----------
     env
-        An environment, or an id for gymnasium.make.
+        An environment, an id for gymnasium.make, or a table {state: {action: [(probability, next state, reward, ended)]}}
+        itself, whose states and actions may be names and whose `ended` may be left out.
     horizon
         Number of stages; time limits of the environment are not read.
     start
@@ -44,11 +47,16 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
     --------
     >>> from_gymnasium("FrozenLake-v1", horizon=20)
     MDP(H=20, S=16, A=4, start=0, 148 transitions, stationary)
+    >>> from_gymnasium({"low": {"wait": [(0.5, "low", 0), (0.5, "high", 1)]}, "high": {"stop": [(1, "high", 0)]}}, start="low")
+    MDP(H=100, S=2, A=2, start=0, 3 transitions, stationary)
     """
     horizon = check_horizon(horizon)
-    core, table = _table_of(env)
-    name = type(core).__name__
-    rows = _rows(table, name)
+    bare = isinstance(env, (Mapping, list))
+    core, table = (None, env) if bare else _table_of(env)
+    name = "a table" if bare else type(core).__name__
+    rows, states, actions = _rows(table, name, named=bare), None, None
+    if bare:
+        rows, states, actions = _numbered(rows, table)
     S = max(len(table), 1 + max((max(s, s_next) for s, _, s_next, *_ in rows), default=0))
     leaving = {s for s, _, s_next, p, r, _ in rows if p > 0 and (s_next != s or r != 0)}
     acting = {s for s, *_ in rows}
@@ -56,18 +64,17 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
         (s, a, S if ended and (s_next in leaving or s_next not in acting) else s_next, p, r)
         for s, a, s_next, p, r, ended in rows
     ]
-    names = None
     if any(s_next == S for _, _, s_next, _, _ in listed):
-        actions = 1 + max(a for _, a, *_ in rows)
-        listed += [(S, a, S, 1.0, 0.0) for a in range(actions)]
-        names = [*map(str, range(S)), DONE]
+        listed += [(S, a, S, 1.0, 0.0) for a in range(1 + max(a for _, a, *_ in rows))]
+        states = [*(states or map(str, range(S)))]
+        states.append(next(end for end in (DONE, f"({DONE})") if end not in states))
     if start is None:
-        start = getattr(core, "initial_state_distrib", None)
+        start = getattr(core, "initial_state_distrib", getattr(core, "isd", None))  # isd: its name in older versions
         if start is None:
             raise wrong("start", None, f"be given for {name}, which does not expose its first state")
-    if names is not None and np.shape(start) == (S,):
+    if np.shape(start) == (S,) and any(s == S for s, *_ in listed):
         start = np.append(start, 0.0)  # no episode starts in the added state
-    return MDP(listed, start=start, horizon=horizon, discount=discount, state_names=names)
+    return MDP(listed, start=start, horizon=horizon, discount=discount, state_names=states, action_names=actions)
 
 
 def _table_of(env: Any) -> tuple[Any, Any]:
@@ -112,24 +119,50 @@ def has_table(core: Any) -> bool:
     """Return whether an environment has a toy-text table; its attribute P may be anything else."""
     table = getattr(core, "P", None)
     try:
-        return isinstance(table, (Mapping, list)) and len(_rows(table, "")) > 0
+        return isinstance(table, (Mapping, list)) and len(_rows(table)) > 0
     except ModelError:
         return False
 
 
-def _rows(table: Any, name: str) -> list[tuple[int, int, int, float, float, bool]]:
-    """Entries (s, a, s_next, probability, reward, ended) of a toy-text table."""
-
-    def entries(given: Any) -> Any:
-        return given.items() if isinstance(given, Mapping) else enumerate(given)
-
+def _rows(table: Any, name: str = "", *, named: bool = False) -> list[Row]:
+    """Entries of a toy-text table; states and actions are whole numbers unless they may be `named`."""
+    rows: list[Row] = []
+    place: Any = table
     try:
-        return [
-            (operator.index(s), operator.index(a), operator.index(s_next), float(p), float(r), bool(ended))
-            for s, actions in entries(table)
-            for a, outcomes in entries(actions)
-            for p, s_next, r, ended in outcomes
-        ]
+        for s, actions in _entries(table):
+            for a, outcomes in _entries(actions):
+                for place in outcomes:
+                    p, s_next, r, *ended = place
+                    if isinstance(r, (bool, np.bool_)) or len(ended) > 1 or not (ended or named):
+                        raise TypeError
+                    ids = (s, a, s_next) if named else map(operator.index, (s, a, s_next))
+                    rows.append((*ids, float(p), float(r), bool(ended and ended[0])))
+        if not rows:
+            raise ValueError
     except (TypeError, ValueError):
-        rule = "hold (probability, next state, reward, ended) per state and action"
-        raise ModelError(f"the table P of {name} must {rule}, got other entries", name="env") from None
+        rule = "must hold (probability, next state, reward, ended) per state and action"
+        what, remedy = (name, "") if named else (f"the table P of {name}", "; pass P itself if its states have names")
+        raise ModelError(f"{what} {rule}, got {shown(place)}{remedy}", name="env") from None
+    return rows
+
+
+def _entries(given: Any) -> Iterable[tuple[Any, Any]]:
+    return given.items() if isinstance(given, Mapping) else enumerate(given)
+
+
+def _numbered(rows: list[Row], table: Any) -> tuple[list[Row], list[str] | None, list[str] | None]:
+    """Rows with whole numbers for states and actions, and their names unless these are the numbers."""
+    keys = [s for s, _ in _entries(table)]
+    states, s_names = _numbers([*keys, *(row[0] for row in rows), *(row[2] for row in rows)])
+    actions, a_names = _numbers([row[1] for row in rows])
+    s, s_next = states[len(keys) : len(keys) + len(rows)], states[len(keys) + len(rows) :]
+    numbered = [(i, a, j, *row[3:]) for i, a, j, row in zip(s, actions, s_next, rows, strict=True)]
+    return cast(list[Row], numbered), s_names, a_names
+
+
+def _numbers(labels: list[Any]) -> tuple[list[int], list[str] | None]:
+    """Labels as numbers; those that are no whole numbers are counted in order of appearance and keep their names."""
+    codes = coded(labels)
+    if all(label.isascii() and label.isdecimal() for label in codes.labels):
+        return [int(codes.labels[code]) for code in codes.code.tolist()], None
+    return codes.code.tolist(), codes.labels

@@ -142,7 +142,8 @@ def check_table(table: Table, H: int) -> None:
     at = f" at stage {where[0] + 1}" if len(rewards) > 1 else ""
     value = rewards[tuple(where)]
     rule = f"be at most {allowed:g} in size over {H} stages" if np.isfinite(value) else "be finite"
-    raise ModelError(f"the reward of row {text}{at} must {rule}, got {value}", row=row)
+    hint = "; mask actions that do not exist with available=" if value == -np.inf else ""
+    raise ModelError(f"the reward of row {text}{at} must {rule}, got {value}{hint}", row=row)
 
 
 def normalised(table: Table) -> FloatArray:
@@ -156,7 +157,7 @@ def normalised(table: Table) -> FloatArray:
     if np.any(off > SUM_TOL):
         q = int(np.flatnonzero(off > SUM_TOL)[0])
         row, text = place(rows[q], table)
-        got = f"{sums[q]:.12g}{sum_hint(sums[q])}"
+        got = f"{sums[q]:.12g}{sum_hint(sums[q], p[slice(*table.row_start[rows[q] : rows[q] + 2])])}"
         raise ModelError(f"row {text} must sum to 1 (tolerance {SUM_TOL:g}), got {got}", row=row)
     loose = off > sizes[rows] * 2.0**-52
     if not loose.any():
@@ -164,10 +165,12 @@ def normalised(table: Table) -> FloatArray:
     return p / np.repeat(np.where(loose, sums, 1.0), sizes[rows])
 
 
-def sum_hint(total: float) -> str:
-    """A hint for the message if probabilities sum to 100 or nearly to 1, else an empty string."""
+def sum_hint(total: float, parts: Any = ()) -> str:
+    """A hint for the message if probabilities sum to 100 or nearly to 1, or if the `parts` are counts; else empty."""
     if abs(total - 100.0) <= 0.1:
         return ": percentages? divide them by 100"
+    if total > 1.5 and np.size(parts) and np.max(parts) > 1 and np.array_equal(parts, np.rint(parts)):
+        return ": counts? divide them by their sum"
     return "; if they are rounded, divide them by their sum" if 0.0 < abs(total - 1.0) <= 0.01 else ""
 
 

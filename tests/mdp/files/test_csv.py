@@ -239,11 +239,35 @@ def test_facts_survive_an_editor_or_a_spreadsheet(tmp_path, head):
     assert (mdp.H, mdp.discount, mdp.mu.tolist()) == (7, 0.97, [0.8, 0.2])
 
 
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("# gamma: 0.9", "discount"),
+        ("# time horizon = 20", "horizon"),
+        ("# discount_factor: 0.9", "discount"),
+        ("# Initial state: Sick", "start"),
+        ("# H: 20", "horizon"),
+    ],
+)
+def test_a_comment_that_may_be_a_fact_is_not_ignored_in_silence(tmp_path, line, meant):
+    """Each was once read as a comment, so that the model had another discount, horizon or start than its author meant."""
+    with pytest.warns(
+        ModelWarning, match=rf"^line 1: '{line}' is read as a comment; did you mean # {meant}: \.\.\.\?$"
+    ):
+        read(tmp_path, f"{line}\n{BODY}")
+    read(tmp_path, f"# author: A. Nonymous\n# The start of the season: spring\n# state: a health state\n{BODY}")
+
+
 def test_text_that_is_not_utf8_says_what_to_do(tmp_path):
-    for encoding in ("utf-16", "latin-1"):
+    for encoding in ("utf-16-le", "latin-1"):
         text = BODY.replace("Sick", "Grün").encode(encoding)
-        with pytest.raises(FileFormatError, match=r"line [13]: expected text in UTF-8, got other bytes"):
+        with pytest.raises(FileFormatError, match=r"line 3: expected text in UTF-8, got other bytes"):
             read(tmp_path, text)
+
+
+def test_text_in_utf16_as_spreadsheets_write_it(tmp_path):
+    text = BODY.replace("Sick", "Grün")
+    assert_same(read(tmp_path, text.encode("utf-16")), read(tmp_path, text))
 
 
 EVENTS = """# horizon: 3
@@ -418,6 +442,9 @@ def test_events_without_a_name_of_their_own_are_refused(tmp_path, events, what):
     [
         ('"x" ,go,x,1,0', "line 2: expected closed quotes, got an open one or text after a quote"),
         ('x,go,x,1,"1,000"', "line 2: expected a number, got '1,000' (column r); write it as 1234.5"),
+        ("x,go,x,1/3,0", "line 2: expected a number, got '1/3' (column p); give a number from 0 to 1"),
+        ("x,go,x,x%,0", "line 2: expected a number, got 'x%' (column p); give a number from 0 to 1"),
+        ("x,go,x,1,5%", "line 2: expected a number, got '5%' (column r); write it as 1234.5"),
         ("x,go,x,1,2 \u20ac", "line 2: expected a number, got '2 \u20ac' (column r); write it as 1234.5"),
         ("x\0,go,x,1,2", "line 2: expected a printable name, got 'x\\x00' (column s); remove control characters"),
     ],
@@ -435,6 +462,10 @@ def test_facts_at_the_edge_survive(tmp_path):
     for ending in ("csv", "json", "npz"):
         save(mdp, tmp_path / f"model.{ending}")
         assert load(tmp_path / f"model.{ending}").mu.tolist() == mdp.mu.tolist() != [1.0]
+    mdp = MDP([(0, 0, 1, 1.0, 1.0), (1, 0, 1, 1.0, 1.0)], horizon=2, start=[1.0, 1e-290])  # once only its first state
+    for ending in ("csv", "json", "npz"):
+        save(mdp, tmp_path / f"model.{ending}")
+        assert load(tmp_path / f"model.{ending}").mu.tolist() == [1.0, 1e-290]
     with pytest.raises(ValueError, match="units with a separator at an end"):
         save(MDP([(0, 0, 0, 1.0, 1.0)], horizon=2, units="kg;"), tmp_path / "model.csv")
 
@@ -444,3 +475,27 @@ def test_rounded_probabilities_name_the_remedy(tmp_path):
         FileFormatError, match=r"must sum to 1, got 0\.999; if they are rounded, divide them by their sum"
     ):
         read(tmp_path, "s,a,to,p,r\n" + "".join(f"0,0,{i},0.333,0\n" for i in range(3)))
+
+
+@pytest.mark.parametrize("cells", [("12.3%", "87.7 %"), ("12,3%", "87,7%"), ("0.123", "87.7%")])
+def test_probabilities_in_percent(tmp_path, cells):
+    text = "s;a;to;p;r\n" + "".join(f"x;go;{to};{p};0\n" for to, p in zip("xy", cells, strict=True)) + "y;go;y;100%;0\n"
+    assert read(tmp_path, text).probability.tolist() == [0.123, 0.877, 1.0]
+
+
+def test_codes_with_leading_zeros_are_names(tmp_path):
+    """The ids 01 and 1 were once one state, and 01 lost its zero."""
+    text = "s,a,to,p,r\n01,go,1,1,5\n1,stay,02,1,0\n02,stay,02,1,0\n"
+    mdp = read(tmp_path, text, start="01")
+    assert (mdp.state_names, mdp.start) == (("01", "1", "02"), 0)
+    assert mdp.successor.tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "text", [",Well,Sick\nWell,0.9,0.1\nSick,0,1\n", '"";"Well";"Sick"\n"Well";0,9;0,1\n"Sick";0;1\n']
+)
+def test_a_transition_matrix_is_not_taken_for_a_bad_header(tmp_path, text):
+    with pytest.raises(
+        FileFormatError, match=r"line 1: expected one line per outcome, got a transition matrix; pass one"
+    ):
+        read(tmp_path, text)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from mdp_strategies import assert_same, assert_same_noise, step_models
 
-from bqrl import from_step, load, save
+from bqrl import MDP, from_step, load, save
 from bqrl.errors import FileFormatError, SizeError
 
 
@@ -213,3 +213,27 @@ def test_faults_name_states_as_the_file_does(tmp_path, row, words):
     with pytest.raises(FileFormatError) as fault:
         load(tmp_path / "m.json")
     assert words in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ([{"state": 0, "action": 0}], "got a list; pass a list of dicts to bqrl.MDP"),
+        ({"0": {"0": [[1.0, 0, 0.0, True]]}}, "got a dict of dicts; pass {state: {action: [[probability, next state, "),
+        ({"P": [[[1.0]]], "R": [[0.0]]}, "expected a known key, got 'P'; pass arrays to bqrl.MDP"),
+        ({"states": 1, "actions": 1, "gamma": 0.9}, "expected a known key, got 'gamma'; did you mean 'discount'?"),
+    ],
+)
+def test_json_of_other_programs_names_the_call_that_reads_it(tmp_path, data, words):
+    (tmp_path / "m.json").write_text(json.dumps(data))
+    with pytest.raises(FileFormatError) as fault:
+        load(tmp_path / "m.json")
+    assert words in str(fault.value)
+
+
+def test_json_in_utf16(tmp_path):
+    mdp = MDP([(0, 0, 0, 1.0, 1.0)], horizon=2, state_names=["Grün"])
+    save(mdp, tmp_path / "m.json")
+    text = (tmp_path / "m.json").read_text(encoding="utf-8")
+    (tmp_path / "m.json").write_text(text, encoding="utf-16")
+    assert_same(load(tmp_path / "m.json"), mdp)

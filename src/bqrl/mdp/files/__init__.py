@@ -31,11 +31,11 @@ def ending(path: str | Path) -> str | None:
     return next((known for known in ENDINGS if name.endswith(known)), None)
 
 
-def checked_ending(path: Path) -> str:
+def checked_ending(path: Path, remedy: str = "") -> str:
     """The ending; raises ArgumentError if it is not that of a model file."""
     kind = ending(path)
     if kind is None:
-        raise wrong("path", path, "end in .csv, .csv.gz, .npz or .json", repr(path.name))
+        raise wrong("path", path, "end in .csv, .csv.gz, .npz or .json", repr(path.name), remedy=remedy)
     return kind
 
 

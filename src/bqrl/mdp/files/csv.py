@@ -33,7 +33,8 @@ from bqrl.checks import is_one_line, shown
 from bqrl.errors import ArgumentError, FileFormatError, ModelError, ModelWarning
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import check_gaps
-from bqrl.mdp.columns import EVENT, EXPECTED, LAW, ROLES, STAGE, TEXT, Codes, match_columns, numbering
+from bqrl.mdp.columns import EVENT, EXPECTED, LAW, ROLES, STAGE, TEXT, Codes, match_columns, numbering, without_percent
+from bqrl.mdp.files.regular import decoded
 from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.listing import Listing, to_table
 from bqrl.mdp.noise import SharedNoise
@@ -69,7 +70,7 @@ def read_csv(
 
 def read_facts(content: bytes) -> dict[str, Any]:
     """What the `# key: value` lines at the head of a CSV file state."""
-    return _facts(_lines(content))[0]
+    return _facts(_lines(content), quiet=True)[0]
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------------
@@ -78,7 +79,7 @@ def read_facts(content: bytes) -> dict[str, Any]:
 def _lines(content: bytes) -> list[str]:
     """The physical lines of a text file."""
     try:
-        text = content.decode("utf-8-sig")
+        text = decoded(content)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         message = f"line {line}: expected text in UTF-8, got other bytes; save the file as CSV UTF-8"
@@ -90,8 +91,8 @@ def _lines(content: bytes) -> list[str]:
     return text.split("\n")
 
 
-def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
-    """Facts stated above the header, and the index of the header's line."""
+def _facts(lines: list[str], *, quiet: bool = False) -> tuple[dict[str, Any], int]:
+    """Facts stated above the header, and the index of the header's line; warns of comments that may be meant as facts."""
     facts: dict[str, Any] = {}
     for i, line in enumerate(lines):
         text = line.strip()
@@ -109,6 +110,10 @@ def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
             if near and key not in ROLES:  # "# state: ..." may explain a column
                 message = f"line {i + 1}: expected a known key, got {shown(key)}; did you mean {near[0]!r}?"
                 raise FileFormatError(message, line=i + 1, column=key)
+            meant = _meant(key)
+            if meant is not None and not quiet:
+                notice = f"line {i + 1}: {shown(text)} is read as a comment; did you mean # {meant}: ...?"
+                warnings.warn(notice, ModelWarning, stacklevel=2)
             continue  # a comment
         if key in facts:
             raise FileFormatError(f"line {i + 1}: expected each key once, got {key!r} twice", line=i + 1, column=key)
@@ -119,6 +124,13 @@ def _facts(lines: list[str]) -> tuple[dict[str, Any], int]:
             message = f"line {i + 1}: {key} must be {wanted}, got {shown(value)}"
             raise FileFormatError(message, line=i + 1, column=key) from None
     raise FileFormatError(f"line {len(lines)}: {EXPECTED}, got comments only", line=len(lines))
+
+
+def _meant(key: str) -> str | None:
+    """The fact that a comment of one or two words may mean: "gamma", "time horizon", "initial state"."""
+    words = re.split("[ _]+", key)
+    meant = (SPELLINGS.get(word, word) for word in words)
+    return next((word for word in meant if word in FACTS), None) if len(words) <= 2 else None
 
 
 def parse_start(text: str) -> str | dict[str, float]:
@@ -157,6 +169,7 @@ FACTS: dict[str, tuple[str, Callable[[str], Any]]] = {  # key -> (what its value
     "events_observed": ("yes or no", lambda value: {"yes": True, "no": False}[value.lower()]),
     "cut": ("numbers separated by commas", lambda value: tuple(float(part) for part in value.split(","))),
 }
+SPELLINGS = {"gamma": "discount", "h": "horizon", "stages": "horizon", "periods": "horizon", "initial": "start"}
 
 
 def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> Listing:
@@ -166,6 +179,10 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
         place = match_columns(header, columns)
     except ModelError as error:
         message = f"line {head + 1}: {error}"
+        states = [(_cells(line, sign) or [""])[0] for line in lines[head + 1 : head + len(header)]]
+        if len(header) > 2 and states == header[1:]:
+            remedy = "pass one matrix per action to bqrl.MDP: np.stack(matrices, axis=1)"
+            message = f"line {head + 1}: expected one line per outcome, got a transition matrix; {remedy}"
         raise FileFormatError(message, line=head + 1, column=error.column, name=error.name) from None
     filled = [n for n, line in enumerate(lines[head + 1 :], head + 2) if line.strip(BLANK)]
     if not filled:
@@ -183,7 +200,9 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
                     codes = map(index[role].__getitem__, map(str.strip, cells[j]))
                     parts[role].append(np.fromiter(codes, np.int64, len(cells[j])))
                 else:
-                    numbers, decimal = floats(cells[j], sign, decimal)
+                    percent = role == "probability" and "%" in "".join(cells[j])
+                    column = list(map(without_percent, cells[j])) if percent else cells[j]
+                    numbers, decimal = floats(column, sign, decimal)
                     parts[role].append(numbers)
     except (ValueError, csv.Error):
         raise _fault(filled, body, header, place, sign) from None
@@ -284,7 +303,7 @@ def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[s
             message = f"line {n}: expected {len(header)} columns as in the header, got {len(cells)}{cut}"
             return FileFormatError(message, line=n)
         for role, j in numeric:
-            cell, name = cells[j], header[j]
+            name, cell = header[j], without_percent(cells[j]) if role == "probability" else cells[j]
             comma = sign != "," and cell.count(",") == 1 and "." not in cell
             written = "," if comma else "." if "." in cell else style
             rule = hint = ""
@@ -292,11 +311,11 @@ def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[s
                 rule = "a number"
                 hint = "; is the file truncated?" if n == numbers[-1] and not cell else ""
                 hint = "; write it as 1234.5" if any(map(str.isdecimal, cell)) else hint
-                hint = "; give a number from 0 to 1" if cell.endswith("%") and role == "probability" else hint
+                hint = "; give a number from 0 to 1" if hint and role == "probability" else hint
             elif style not in (None, written):
                 rule = f"the decimal sign {style!r} as above"
             if rule:
-                message = f"line {n}: expected {rule}, got {shown(cell[:40])} (column {name}){hint}"
+                message = f"line {n}: expected {rule}, got {shown(cells[j][:40])} (column {name}){hint}"
                 return FileFormatError(message, line=n, column=name)
             style = written
     return FileFormatError("expected numbers, got text that cannot be read")
@@ -392,8 +411,8 @@ def _stated(mdp: FrozenMDP, noise: SharedNoise | None, used: Used) -> list[tuple
     if mdp.discount != 1.0:
         facts.append(("discount", repr(mdp.discount)))
     law = {mdp.state_label(s): mdp.mu[s].item() for s in np.flatnonzero(mdp.mu).tolist()}
-    if mdp.mu[0] != 1.0:
-        one = mdp.mu.max() == 1.0
+    if law != {mdp.state_label(0): 1.0}:
+        one = list(law.values()) == [1.0]
         short = next(iter(law)) if one else ", ".join(f"{name}={share!r}" for name, share in law.items())
         facts.append(("start", short if all(map(_simple, law)) else json.dumps(law, ensure_ascii=False)))
     for key, names, count, (low, high) in (

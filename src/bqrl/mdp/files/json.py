@@ -41,10 +41,12 @@ from bqrl.errors import FileFormatError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.build import MAX_ID, Table, check_horizon, from_columns, row_place
+from bqrl.mdp.files.regular import decoded
 from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.noise import SharedNoise, shared_noise
 from bqrl.mdp.validation import sum_hint
 
+HINTS = {"gamma": "; did you mean 'discount'?"} | dict.fromkeys(("P", "R", "rewards"), "; pass arrays to bqrl.MDP")
 KEYS = ("horizon", "discount", "start", "states", "actions", "known", "units", "transitions", "noise", "comment")
 
 
@@ -107,7 +109,8 @@ def _check_sums(row: IntArray, p: FloatArray, items: _Items) -> None:
         states, actions = (None if each is None else list(each) for each in items.names.values())
         shape = items.count["state"], items.count["action"]
         place, text = row_place(int(row[i]), shape, items.staged, (states, actions))
-        message = f"transitions[{i}]: row {text} must sum to 1, got {sums[row[i]]:.12g}{sum_hint(sums[row[i]])}"
+        hint = sum_hint(sums[row[i]], p[row == row[i]])
+        message = f"transitions[{i}]: row {text} must sum to 1, got {sums[row[i]]:.12g}{hint}"
         raise FileFormatError(message, column="transitions", row=place)
 
 
@@ -138,7 +141,7 @@ def write_json(mdp: FrozenMDP) -> bytes:
     head = {
         "horizon": mdp.H,
         "discount": mdp.discount,
-        "start": state[int(mdp.mu.argmax())] if mdp.mu.max() == 1.0 else mdp.mu.tolist(),
+        "start": mdp.mu.tolist() if np.count_nonzero(mdp.mu) > 1 or mdp.mu.max() < 1.0 else state[int(mdp.mu.argmax())],
         "states": state if mdp.state_names else S,
         "actions": action if mdp.action_names else A,
         "known": [place[q] for q in extra],
@@ -180,9 +183,7 @@ def _dumps(value: Any) -> str:
 def _parse(content: bytes) -> dict[str, Any]:
     """The object that a file holds, with its keys checked."""
     try:
-        data = json.loads(
-            content.decode("utf-8-sig"), parse_constant=_no_constant, parse_int=_whole, object_pairs_hook=_distinct
-        )
+        data = json.loads(decoded(content), parse_constant=_no_constant, parse_int=_whole, object_pairs_hook=_distinct)
     except json.JSONDecodeError as error:
         message = f"line {error.lineno}: expected JSON, got other text ({error.msg})"
         raise FileFormatError(message, line=error.lineno) from None
@@ -192,10 +193,15 @@ def _parse(content: bytes) -> dict[str, Any]:
         raise FileFormatError("expected a flat JSON object, got one that is nested too deeply") from None
     if not isinstance(data, dict):
         message = f"expected a JSON object with the keys {', '.join(KEYS)}"
-        raise FileFormatError(f"{message}, got a {type(data).__name__}")
+        remedy = "; pass a list of dicts to bqrl.MDP" if isinstance(data, list) else ""
+        raise FileFormatError(f"{message}, got a {type(data).__name__}{remedy}")
+    if data and all(isinstance(value, dict) for value in data.values()):
+        remedy = "pass {state: {action: [[probability, next state, reward, ended]]}} to bqrl.from_gymnasium"
+        raise FileFormatError(f"expected the key 'transitions', got a dict of dicts; {remedy}", column="transitions")
     for key in data:
         if key not in KEYS:
-            raise FileFormatError(f"expected a known key, got {shown(key)}{nearest(key, KEYS)}", column=key)
+            hint = HINTS.get(key) or nearest(key, KEYS)
+            raise FileFormatError(f"expected a known key, got {shown(key)}{hint}", column=key)
     for key in ("states", "actions", "transitions"):
         if key not in data:
             raise FileFormatError(f"expected the key {key!r}, got only {', '.join(data)}", column=key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -62,6 +63,12 @@ def regular_size(path: str | Path) -> int:
     if not stat.S_ISREG(found.st_mode):
         raise OSError(f"{place} is not a regular file but a pipe, socket or device; copy its content to a file")
     return found.st_size
+
+
+def decoded(content: bytes) -> str:
+    """The text of a file in UTF-8, or in UTF-16 where its first two bytes say so; raises UnicodeDecodeError."""
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if wide else "utf-8-sig")
 
 
 def gunzip(content: bytes, limit: int) -> bytes:
