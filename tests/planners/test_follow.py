@@ -8,12 +8,12 @@ from oracles import small_mdps
 
 import bqrl
 from bqrl.errors import PolicyError
-from bqrl.mdp.find_grid import grid, lattice
+from bqrl.mdp.find_grid import grid, lattice, rounded
 from bqrl.mdp.policy import MixturePolicy
 from bqrl.mdp.unroll import check_played
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower, law_on_points, play_shares, push_forward
-from bqrl.planners.sweep import Layout
+from bqrl.planners.sweep import Layout, sweep
 
 
 def follower(mdp):
@@ -217,3 +217,15 @@ def test_a_policy_on_a_grid_of_tiny_steps_is_followed_in_a_problem_of_large_retu
     np.testing.assert_allclose(play_shares(other, policy), shares)
     np.testing.assert_allclose(table_shares(other, policy), shares)
     assert bqrl.evaluate(other, policy).equals(law)
+
+
+def test_a_grid_that_rounds_up_does_not_fit_one_that_rounds_down():
+    rows = [(0, 0, 0, 0.5, 0.35), (0, 0, 0, 0.5, 0.0), (0, 1, 0, 0.7, 0.0), (0, 1, 0, 0.3, 1.0)]
+    mdp = bqrl.MDP(rows, horizon=3)
+    down, up = (rounded(mdp, 12, up=up) for up in (False, True))
+    assert np.array_equal(down.size, up.size)
+    here, policies = Follower(Layout(mdp, down)), [sweep(mdp, columns).policy(0.5) for columns in (down, up)]
+    laws = [bqrl.Law(down.points(0), here.law(policy)) for policy in policies]
+    off = [law.wasserstein(followed(mdp, policy)[0]) for law, policy in zip(laws, policies, strict=True)]
+    assert off[0] <= down.error < off[1]  # needs that are rounded up do not follow from sums rounded down
+    assert [here.fits(policy) for policy in policies] == [True, False]
