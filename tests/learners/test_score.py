@@ -12,6 +12,7 @@ from bqrl.errors import FileFormatError
 from bqrl.learners import score
 from bqrl.learners.replan import Replanner
 from bqrl.learners.score import SIMULATED_EPISODES, Optimum, Scorer, optimum
+from bqrl.mdp import unroll
 from bqrl.mdp.find_grid import grid, rounded
 from bqrl.planners.expected import best_mean
 from bqrl.planners.sweep import sweep
@@ -185,6 +186,17 @@ def test_a_law_that_cannot_be_bracketed_is_simulated():
     again.law(Parity(16, 3))  # no policy changes the draws of another
     np.testing.assert_array_equal(again.law(markov.to_labels(mdp)), law)
     assert np.any(Scorer(mdp, 6).law(markov.to_labels(mdp)) != law)
+
+
+def test_a_law_with_too_many_needs_is_simulated(monkeypatch):
+    mdp = MDP([(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 2.0), (0, 1, 0, 1.0, 1.0)], horizon=6)
+    policy, scorer = bqrl.solve(mdp.replace(discount=0.9), 0.5).policy, Scorer(mdp)
+    scorer.law(policy)
+    assert scorer.simulated == 0
+    monkeypatch.setattr(unroll, "MAX_LABELS", 2)
+    scorer = Scorer(mdp)
+    scorer.law(policy)
+    assert scorer.simulated == SIMULATED_EPISODES
 
 
 def test_memory_of_other_kinds_is_scored_exactly_on_an_exact_grid():

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from oracles import small_mdps
 
 import bqrl
-from bqrl.errors import PolicyError
+from bqrl.errors import PolicyError, SizeError
+from bqrl.mdp import unroll
 from bqrl.mdp.find_grid import grid, lattice, rounded
 from bqrl.mdp.policy import MixturePolicy
 from bqrl.mdp.unroll import check_played
@@ -229,3 +230,15 @@ def test_a_grid_that_rounds_up_does_not_fit_one_that_rounds_down():
     off = [law.wasserstein(followed(mdp, policy)[0]) for law, policy in zip(laws, policies, strict=True)]
     assert off[0] <= down.error < off[1]  # needs that are rounded up do not follow from sums rounded down
     assert [here.fits(policy) for policy in policies] == [True, False]
+
+
+def test_occupancies_with_too_many_needs_are_refused_with_a_remedy(monkeypatch):
+    rng = np.random.default_rng(1)
+    P, R = rng.dirichlet(np.ones(2), (2, 2)), rng.random((9, 2, 2, 2))
+    mdp, coarse = bqrl.MDP(P, R, horizon=9), bqrl.MDP(P, R.round(1), horizon=9)
+    policy = bqrl.solve(coarse, 0.1).policy
+    monkeypatch.setattr(unroll, "MAX_LABELS", 20)
+    with pytest.raises(
+        SizeError, match=r"at most 20 labels, got \d+ by stage \d; plan on this problem or use simulate"
+    ):
+        play_shares(mdp, policy)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number
-from bqrl.errors import GridError
+from bqrl.errors import GridError, SizeError
 from bqrl.laws.law import Law, check_level, size_of
 from bqrl.mdp.arrays import FloatArray, require
 from bqrl.mdp.derived import per_model, per_structure
@@ -116,7 +116,7 @@ class Scorer:
         try:
             found, upper = evaluate(self.mdp, policy, bracket=True)
             rounding = 0.0 if upper is found else self._rounding(policy)
-        except GridError:
+        except (GridError, SizeError):
             self.simulated, rounding = SIMULATED_EPISODES, 0.0
             returns = simulate(self.mdp, policy, SIMULATED_EPISODES, np.random.default_rng(self.seed))
             found = Law(returns, np.full(returns.size, 1.0 / returns.size))

@@ -139,7 +139,8 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
 def refitted(columns: Rounded, mdp: MDP) -> Rounded | None:
     """Return the grid with the units of this problem, in which other states may be reachable than in the one it was made for.
 
-    None if the returns of this problem spread over so many steps that sums on the grid would be too many.
+    None if the returns of this problem spread over so many steps that sums on the grid would be too many. The limit holds
+    for remaining sums; the sums before a stage are a return less what remains, so there are at most twice as many.
     """
     reward = _discounted(mdp, every_stage=bool(np.ptp(columns.base)))
     units, bound = _rounded_units(mdp, reward, columns.base, columns.width, up=columns.up)
