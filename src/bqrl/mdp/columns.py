@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown, wrong, wrong_type
-from bqrl.errors import ModelError, ModelWarning
+from bqrl.checks import nearest, shown, warn_caller, wrong, wrong_type
+from bqrl.errors import ModelError
 from bqrl.mdp.arrays import IntArray
 
 ROLES = ("state", "action", "next_state", "probability", "reward")
@@ -69,7 +68,7 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
             raise ModelError(_missing(role, extra), column=role, name="columns" if extra else None)
     if extra:
         listed = ", ".join(shown(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
-        warnings.warn(f"columns ignored: {listed}", ModelWarning, stacklevel=2)
+        warn_caller(f"columns ignored: {listed}")
     return found
 
 

@@ -24,7 +24,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from bqrl.checks import flag, random_seed, whole
+from bqrl.checks import flag, random_seed, shown, whole
 from bqrl.errors import GridError, SizeError
 from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import draw_many
@@ -230,8 +230,8 @@ def simulate(
     needed = 8 * episodes * (mdp.H + 2)
     if needed > MAX_DRAWS:
         raise SizeError(
-            f"the draws of the episodes must take at most {MAX_DRAWS:.1e} bytes, got {needed:.1e} for {episodes} episodes; "
-            "simulate fewer, in several calls with different seeds", needed=needed, limit=MAX_DRAWS, name="episodes",
+            f"the draws of the episodes must take at most {MAX_DRAWS:.1e} bytes, got {needed:.1e} for {shown(episodes)} "
+            "episodes; simulate fewer, in several calls with different seeds", needed=needed, limit=MAX_DRAWS, name="episodes",
         )  # fmt: skip
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
     u = rng.random((episodes, mdp.H + 2))  # the policy's coin, the first state, then one draw per transition
