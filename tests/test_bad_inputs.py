@@ -17,6 +17,7 @@ from scipy import sparse
 import bqrl
 from bqrl import MDP
 
+HUGE = 10**400  # beyond all floats
 LOOP = np.ones((1, 1, 1))
 P = np.array([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.25, 0.75]]])  # (S, A, S)
 R = np.array([[0.0, 1.0], [2.0, 3.0]])
@@ -65,6 +66,11 @@ MODELS = [
     ("a start between states", lambda: MDP(P, R, start=0.5, horizon=2), ValueError, "start must be a state"),
     ("a start of nothing", lambda: MDP(P, R, start={}, horizon=2), ValueError, "2 probabilities that sum to 1, got the sum 0"),
     ("discount 0", lambda: MDP(P, R, horizon=2, discount=0.0), ValueError, "discount must be a number in (0, 1], got 0"),
+    ("a rate of interest as a discount", lambda: MDP(P, R, horizon=2, discount=1.03), ValueError, "discount must be a number in (0, 1], got 1.03; for interest of 3 % per stage give 1 / 1.03"),
+    ("a percentage of interest as a discount", lambda: MDP(P, R, horizon=2, discount=3), ValueError, "discount must be a number in (0, 1], got 3; for interest of 3 % per stage give 1 / 1.03"),
+    ("a percentage as a discount", lambda: MDP(P, R, horizon=2, discount=97), ValueError, "discount must be a number in (0, 1], got 97; write 0.97 for 97 %"),
+    ("a huge horizon", lambda: MDP(P, R, horizon=HUGE), ValueError, "horizon must be at most 1000000, got 1000"),
+    ("a huge reward of a step", lambda: bqrl.from_step(lambda s, a, e: (s, HUGE), [0], {0: 1.0}, 2, 0), ValueError, "must return a finite reward, got 1000"),
     ("discount above 1", lambda: MDP(P, R, horizon=2, discount=1.01), ValueError, "discount must be a number in (0, 1], got 1.01"),
     ("NaN discount", lambda: MDP(P, R, horizon=2, discount=np.nan), ValueError, "discount must be a number in (0, 1], got nan"),
     ("a discount in words", lambda: MDP(P, R, horizon=2, discount="0.9"), TypeError, "discount must be a number in (0, 1], got '0.9'"),
@@ -268,6 +274,17 @@ ENVIRONMENTS = [
 CURVE = bqrl.guarantee_curve(GOOD, keep=True)
 POLICY = CURVE.policy(0.3)
 PLANS = [
+    ("huge points", lambda: bqrl.solve(GOOD, 0.3, points=HUGE), ValueError, "points must be at most 1e+300, got 1000"),
+    ("points beyond floats", lambda: bqrl.solve(GOOD, 0.3, points=10**30), ValueError, "points must be at most 4503599627370496, got 1000"),
+    ("huge points of a curve", lambda: bqrl.guarantee_curve(GOOD, points=HUGE), ValueError, "points must be at most 1e+300, got 1000"),
+    ("huge max_nodes", lambda: bqrl.solve(GOOD, 0.3, beta=0.1, randomized=False, max_nodes=HUGE), ValueError, "max_nodes must be at most 1e+300, got 1000"),
+    ("huge decimals", lambda: bqrl.solve(GOOD, 0.3, planner="capped-frontier", decimals=HUGE), ValueError, "decimals must be at most 100, got 1000"),
+    ("huge points of a bracket", lambda: bqrl.evaluate(GOOD, [0, 0], points=HUGE), ValueError, "points must be at most 1e+300, got 1000"),
+    ("huge episodes", lambda: bqrl.simulate(GOOD, [0, 0], HUGE), ValueError, "episodes must be at most 1e+300, got 1000"),
+    ("huge episodes to learn", lambda: bqrl.learn(GOOD, "psrl", 0.3, HUGE, 0), ValueError, "episodes must be at most 1000000000, got 1000"),
+    ("episodes beyond memory", lambda: bqrl.learn(GOOD, "psrl", 0.3, 10**12, 0), ValueError, "episodes must be at most 1000000000, got 1000000000000"),
+    ("a huge batch", lambda: bqrl.learn(GOOD, "ppo", 0.3, 3, 0, batch=HUGE), ValueError, "batch must be at most 1000000, got 1000"),
+    ("huge epochs", lambda: bqrl.learn(GOOD, "ppo", 0.3, 3, 0, epochs=10**13), ValueError, "epochs must be at most 1000000, got 1000"),
     *((f"{name} at no level", lambda f=f: f("low"), TypeError, "tau must be a number in (0, 1], got 'low'") for name, f in (("a value", CURVE), ("an upper bound", CURVE.upper), ("a ceiling", CURVE.ceiling), ("a certainty", CURVE.certain), ("a policy", CURVE.policy), ("a margin", CURVE.margin), ("a level policy", CURVE.level_policy))),
     *((f"{name} at level -1", lambda f=f: f(-1), ValueError, "tau must be a number in (0, 1], got -1") for name, f in (("a value", CURVE), ("an upper bound", CURVE.upper), ("a ceiling", CURVE.ceiling), ("a certainty", CURVE.certain), ("a policy", CURVE.policy), ("a margin", CURVE.margin), ("a level policy", CURVE.level_policy))),
     ("an upper bound at several levels", lambda: CURVE.upper([0.1, 0.2]), TypeError, "tau must be a number in (0, 1], got [0.1, 0.2]"),

@@ -77,6 +77,13 @@ def test_whole_numbers_outside_their_range_are_refused(value, error):
     assert caught.value.name == "episodes"
 
 
+def test_whole_numbers_beyond_floats_are_refused_unless_they_are_seeds():
+    with pytest.raises(ArgumentError, match=r"episodes must be at most 1e\+300, got 1000"):
+        whole(10**400, "episodes", 1)
+    assert whole(10**300, "episodes", 1) == 10**300
+    assert random_seed(10**400) == 10**400
+
+
 def test_a_choice_names_the_nearest_option():
     assert choice("target", "planner", ["target", "greedy"]) == "target"
     with pytest.raises(ArgumentError, match="did you mean 'target'"):

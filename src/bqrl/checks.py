@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 import unicodedata
+import warnings
 from collections.abc import Iterable
 from numbers import Real
 from reprlib import repr as short_repr
@@ -16,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.errors import ArgumentError, ArgumentTypeError, ModelWarning
 
 MAX_LISTED = 24  # options in one message
+LARGEST = 10**300  # whole numbers up to here can be floats
 JOINERS = "\u00ad\u200c\u200d"  # soft hyphen, and the joiners of Persian, Hindi and emoji
 
 
@@ -107,13 +110,15 @@ def numbers(value: Any, name: str, low: float = -math.inf) -> NDArray[np.float64
     return found
 
 
-def whole(value: Any, name: str, low: int = 0, high: int | None = None) -> int:
-    """`value` as an int from `low` to `high`."""
+def whole(value: Any, name: str, low: int = 0, high: int | None = None, *, most: float = LARGEST) -> int:
+    """`value` as an int from `low` to `high`; without `high`, `most` is a limit of the implementation."""
     rule = f"be a whole number {f'at least {low}' if high is None else f'from {low} to {high}'}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise wrong_type(name, value, rule)
     if value < low or (high is not None and value > high):
         raise wrong(name, value, rule)
+    if value > most:
+        raise wrong(name, value, f"be at most {most if most < LARGEST else f'{LARGEST:.0e}'}")
     return int(value)
 
 
@@ -139,7 +144,15 @@ def random_seed(value: Any, name: str = "seed") -> int:
     """A seed as an int; None draws fresh entropy, which the caller records."""
     if value is None:
         return int(np.random.SeedSequence().entropy % 2**63)  # type: ignore[operator]
-    return whole(value, name, 0)
+    return whole(value, name, 0, most=math.inf)
+
+
+def warn_caller(message: str) -> None:
+    """Issue a ModelWarning that points at the line outside of this library from which the call came."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "bqrl":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ModelWarning, stacklevel=level + 1)
 
 
 def _interval(low: float, high: float, ends: str) -> str:

@@ -9,6 +9,7 @@ from helpers import TINY_CSV, assert_refused
 SOLVE = {
     "AssetSeling --tau 0.1": "did you mean 'AssetSelling'?",
     "zzz --tau 0.1": "choose from AmericanPut, AssetSelling",
+    "Nope --tau 0.1": "Staffing, TreatmentChoice\n",  # no names of Gymnasium, which are not near
     "tiny.jsn --tau 0.1": "neither a model file",
     "tinny.json --tau 0.1": "there is no file tinny.json; did you mean 'tiny.json'?",
     "empty.csv --tau 0.1": "empty.csv: expected a header such as state,action,next_state",

@@ -228,3 +228,20 @@ def test_the_centred_window_is_cut_at_0_and_1(tau):
         assert level == pytest.approx(min(1.0, tau + b))
         assert level - buffer == pytest.approx(max(0.0, tau - b))
         assert 0.0 < buffer <= level <= 1.0
+
+
+@pytest.mark.parametrize("tau", [5e-324, 1e-300, 1e-12, 1.0 - 2.0**-53])
+@pytest.mark.parametrize(("learner", "params"), [("psrl", {}), ("psrl", {"window": "lower"}), ("ucb-bqrl", {})])
+def test_learners_accept_levels_next_to_zero_and_one(learner, params, tau):
+    mdp = bqrl.envs.make("AssetSelling", offers=5, start=1, horizon=3)
+    record = bqrl.learn(mdp, learner, tau, 3, 1, progress=False, **params)
+    assert np.all(record.gap() >= 0.0)
+
+
+def test_a_buffer_that_rounding_decides_is_none():
+    mdp = bqrl.envs.make("AssetSelling", offers=5, start=1, horizon=3)
+    planner, kernel = Replanner(mdp), np.array(mdp.probability)
+    plain = planner.point(kernel, 0.3)
+    found = planner.window(kernel, 0.3, 1e-12)
+    assert (found.policy.target, found.nominal, found.bound) == (plain.policy.target, plain.nominal, plain.bound)
+    assert planner.score(plain.policy, kernel, 0.3, 1e-12) == plain.nominal

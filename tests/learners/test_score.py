@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,9 +9,13 @@ from oracles import random_mdp, small_mdps
 import bqrl
 from bqrl import MDP, evaluate
 from bqrl.errors import FileFormatError
+from bqrl.learners import score
 from bqrl.learners.replan import Replanner
 from bqrl.learners.score import SIMULATED_EPISODES, Optimum, Scorer, optimum
+from bqrl.mdp import unroll
+from bqrl.mdp.find_grid import grid, rounded
 from bqrl.planners.expected import best_mean
+from bqrl.planners.sweep import sweep
 
 
 @settings(max_examples=30)
@@ -111,6 +117,29 @@ def test_scores_of_a_rounded_policy_are_not_exact_where_an_exact_grid_fits(seed)
     assert scorer.error == policy.grid.error > 0.0
 
 
+def sparse(rng, rewards, discount):
+    """A problem with these rewards (H, S, A, S) in which some successors are impossible."""
+    H, S, A, _ = rewards.shape
+    P = np.where(rng.random((S, A, S)) < 0.4, 0.0, rng.dirichlet(np.ones(S), (S, A)))
+    P[..., 0] += P.sum(axis=2) == 0.0
+    return MDP(P / P.sum(axis=2, keepdims=True), rewards, horizon=H, discount=discount, start=int(rng.integers(S)))
+
+
+@pytest.mark.parametrize("up", [False, True])
+@pytest.mark.parametrize("exact", [False, True])  # whether scores have an exact grid
+def test_the_error_covers_the_rounding_of_policies_planned_for_another_problem(up, exact, monkeypatch):
+    monkeypatch.setattr(score, "evaluate", partial(evaluate, max_points=0, max_set=0, max_atoms=0))
+    monkeypatch.setattr(score, "scoring_grid", lambda mdp: grid(mdp) if exact else rounded(mdp, 20))
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        discount, R = float(rng.choice([1.0, 0.9, 0.5])), rng.integers(-3, 4, (3, 3, 2, 3)) * 0.7
+        mdp = sparse(rng, R, discount)
+        columns = rounded(mdp, int(rng.integers(2, 12)), up=up)
+        policy = sweep(mdp, columns).policy(float(rng.choice(columns.points(0))))
+        other = sparse(rng, R * rng.choice([1.0, 3.0, 0.3]) + rng.choice([0.0, 1.7]), discount)
+        assert_within_the_error(Scorer(other), other, policy)
+
+
 def test_a_policy_planned_on_the_staged_form_is_scored():
     mdp = discounted(np.random.default_rng(2), 3, 2, 11)
     staged = mdp.staged()
@@ -157,6 +186,17 @@ def test_a_law_that_cannot_be_bracketed_is_simulated():
     again.law(Parity(16, 3))  # no policy changes the draws of another
     np.testing.assert_array_equal(again.law(markov.to_labels(mdp)), law)
     assert np.any(Scorer(mdp, 6).law(markov.to_labels(mdp)) != law)
+
+
+def test_a_law_with_too_many_needs_is_simulated(monkeypatch):
+    mdp = MDP([(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 2.0), (0, 1, 0, 1.0, 1.0)], horizon=6)
+    policy, scorer = bqrl.solve(mdp.replace(discount=0.9), 0.5).policy, Scorer(mdp)
+    scorer.law(policy)
+    assert scorer.simulated == 0
+    monkeypatch.setattr(unroll, "MAX_LABELS", 2)
+    scorer = Scorer(mdp)
+    scorer.law(policy)
+    assert scorer.simulated == SIMULATED_EPISODES
 
 
 def test_memory_of_other_kinds_is_scored_exactly_on_an_exact_grid():

@@ -25,3 +25,11 @@ def test_every_sum_of_every_path_is_a_column_and_moves_with_the_rewards(mdp):
                     assert after[target] == pytest.approx(values[column] + mdp.discount**h * stage.reward[i], abs=1e-9)
                     found.add((int(stage.successor[i]), int(target)))
             reached = found
+
+
+@given(small_mdps())
+def test_sums_before_a_stage_are_at_most_twice_as_many_as_those_that_remain(mdp):
+    """The limit on a refitted grid counts remaining sums."""
+    columns = lattice(mdp)
+    before = sums_of(mdp, columns).size
+    assert np.all(before <= columns.size[0] + columns.size - 1)

@@ -135,3 +135,11 @@ def test_memories_that_cannot_be_hashed_are_refused_in_one_line():
     mdp = bqrl.MDP([(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 2.0)], horizon=2)
     with pytest.raises(PolicyError, match=r"^the memory of a policy must be hashable, got .*'list'; return a tuple$"):
         bqrl.evaluate(mdp, Diary())
+
+
+def test_pairs_with_numbers_as_memory_are_listed_as_those_with_other_memories():
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        s, memory = rng.integers(0, 3, 1 + seed % 30), rng.choice([0.0, -0.0, 1.5, -3.0], 1 + seed % 30)
+        for quick, general in zip(unroll._distinct(s, memory), unroll._distinct(s, memory.tolist()), strict=True):
+            np.testing.assert_array_equal(quick, general)

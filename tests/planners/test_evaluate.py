@@ -8,11 +8,13 @@ from oracles import exact_outcomes, fraction, random_mdp, small_mdps, to_law
 
 import bqrl
 from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, evaluate, simulate, solve
-from bqrl.errors import ArgumentTypeError, SizeError
+from bqrl.errors import ArgumentTypeError, GridError, SizeError
 from bqrl.mdp.find_grid import grid, lattice, return_set, rounded
 from bqrl.mdp.unroll import reached_pairs
+from bqrl.planners import follow
 from bqrl.planners.evaluate import Limits, _law_on, law_bracket
 from bqrl.planners.follow import play_shares
+from bqrl.planners.sweep import sweep
 from bqrl.planners.target import guarantee_curve
 
 
@@ -345,3 +347,47 @@ def test_a_policy_on_a_rounded_grid_is_bracketed_in_a_problem_with_other_outcome
     other = bqrl.MDP(P, R, horizon=8, start=0)
     assert other.successor.size != mdp.successor.size
     assert_bracketed(other, policy)
+
+
+def with_other_discounts():
+    """A problem without discount, which has an exact grid, and the same with one, which has none."""
+    rng = np.random.default_rng(0)
+    P, R = rng.dirichlet(np.ones(3), (3, 2)), rng.integers(0, 9, (3, 2, 3)).astype(float)
+    mdp = bqrl.MDP(P, R, horizon=12)
+    return mdp, mdp.replace(discount=0.9)
+
+
+@pytest.mark.parametrize(("planned", "why"), [
+    (0, "this problem has none within max_points=2000000 and max_set=50000; raise these limits or max_atoms=20000, plan on"),
+    (1, "this one was planned on a rounded grid with another discount; raise max_atoms=20000, plan on this problem or use"),
+])  # fmt: skip
+def test_the_message_on_a_policy_without_a_grid_says_which_grid_is_missing(planned, why):
+    models = with_other_discounts()
+    assert [grid(mdp) is not None for mdp in models] == [True, False]
+    policy, other = solve(models[planned], 0.3).policy, models[1 - planned]
+    with pytest.raises(GridError, match="a target policy requires an exact grid of returns, and ") as caught:
+        evaluate(other, policy)
+    assert why in str(caught.value)
+    if planned == 0:
+        assert evaluate(other, policy, max_atoms=10**6).mean() == pytest.approx(
+            simulate(other, policy, 20_000, 0).mean(), abs=0.2
+        )
+
+
+def test_steps_too_small_for_a_problem_are_named():
+    mdp = bqrl.MDP([[[1.0, 0.0]], [[0.5, 0.5]]], [[0.0], [100.0]], horizon=3, start=0)  # every return from state 0 is 0
+    policy = sweep(mdp, rounded(mdp, 50)).policy(0.0)
+    with pytest.raises(
+        GridError, match="planned on a rounded grid with steps too small for this problem; raise max_atoms=1,"
+    ):
+        evaluate(mdp.replace(start=1), policy, max_atoms=1)
+
+
+def test_a_forward_pass_that_does_not_fit_into_memory_is_refused(monkeypatch):
+    mdp = with_other_discounts()[0]
+    monkeypatch.setattr(follow, "MAX_MASSES", 1000)
+    with pytest.raises(
+        SizeError, match=r"must fit into .* GiB, got .* GiB; lower max_points or points, or use sim"
+    ) as caught:
+        evaluate(mdp, np.zeros((12, 3), int))
+    assert caught.value.needed > caught.value.limit == 1000

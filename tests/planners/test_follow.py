@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 from oracles import small_mdps
 
 import bqrl
-from bqrl.errors import PolicyError
-from bqrl.mdp.find_grid import grid, lattice
+from bqrl.errors import PolicyError, SizeError
+from bqrl.mdp import unroll
+from bqrl.mdp.find_grid import grid, lattice, rounded
 from bqrl.mdp.policy import MixturePolicy
 from bqrl.mdp.unroll import check_played
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower, law_on_points, play_shares, push_forward
-from bqrl.planners.sweep import Layout
+from bqrl.planners.sweep import Layout, sweep
 
 
 def follower(mdp):
@@ -217,3 +218,27 @@ def test_a_policy_on_a_grid_of_tiny_steps_is_followed_in_a_problem_of_large_retu
     np.testing.assert_allclose(play_shares(other, policy), shares)
     np.testing.assert_allclose(table_shares(other, policy), shares)
     assert bqrl.evaluate(other, policy).equals(law)
+
+
+def test_a_grid_that_rounds_up_does_not_fit_one_that_rounds_down():
+    rows = [(0, 0, 0, 0.5, 0.35), (0, 0, 0, 0.5, 0.0), (0, 1, 0, 0.7, 0.0), (0, 1, 0, 0.3, 1.0)]
+    mdp = bqrl.MDP(rows, horizon=3)
+    down, up = (rounded(mdp, 12, up=up) for up in (False, True))
+    assert np.array_equal(down.size, up.size)
+    here, policies = Follower(Layout(mdp, down)), [sweep(mdp, columns).policy(0.5) for columns in (down, up)]
+    laws = [bqrl.Law(down.points(0), here.law(policy)) for policy in policies]
+    off = [law.wasserstein(followed(mdp, policy)[0]) for law, policy in zip(laws, policies, strict=True)]
+    assert off[0] <= down.error < off[1]  # needs that are rounded up do not follow from sums rounded down
+    assert [here.fits(policy) for policy in policies] == [True, False]
+
+
+def test_occupancies_with_too_many_needs_are_refused_with_a_remedy(monkeypatch):
+    rng = np.random.default_rng(1)
+    P, R = rng.dirichlet(np.ones(2), (2, 2)), rng.random((9, 2, 2, 2))
+    mdp, coarse = bqrl.MDP(P, R, horizon=9), bqrl.MDP(P, R.round(1), horizon=9)
+    policy = bqrl.solve(coarse, 0.1).policy
+    monkeypatch.setattr(unroll, "MAX_LABELS", 20)
+    with pytest.raises(
+        SizeError, match=r"at most 20 labels, got \d+ by stage \d; plan on this problem or use simulate"
+    ):
+        play_shares(mdp, policy)

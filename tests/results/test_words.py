@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bqrl
+from bqrl import Law
 from bqrl.errors import ArgumentError
 from bqrl.results.result import Table
 from bqrl.results.words import (
@@ -274,6 +275,15 @@ def test_an_order_carries_the_unit_of_the_problem():
 
 PROVEN = "the proven lower value of the optimum"
 BRACKET = "The proven lower value of the optimum is at most 0.0187 EUR below the optimum."
+
+
+def test_a_value_that_differs_from_the_bound_by_rounding_is_the_best_where_the_mean_is_zero():
+    law, level = (
+        Law([-1.0, 0.0, 1.0], [0.25, 0.5, 0.25]),
+        LEVEL | {"mean": 0.0, "nominal": 0.0, "value": 1e-17, "upper": 3e-17},
+    )
+    assert "the best that any policy can promise" in meaning(level, law=law)
+    assert "the best that any policy can promise" not in meaning(level | {"upper": 1e-9}, law=law)
 
 
 def test_small_amounts_that_differ_are_not_called_equal():

@@ -12,6 +12,7 @@ import time
 
 import pytest
 from small_study import RUNS, results_of
+from worker_calls import assert_classes_are_kept
 
 from bqrl.cli.commands import run
 from bqrl.study import cluster
@@ -107,6 +108,22 @@ def test_without_workers_it_waits_and_a_lost_scheduler_is_one_line(scheduler, st
     assert study.returncode == 2, said
     assert said.splitlines()[-1].endswith("was lost; finished runs are kept")
     assert "Traceback" not in said
+
+
+def test_an_answer_does_not_change_the_classes_of_the_main_script(scheduler, workers):
+    assert_classes_are_kept(f"ClusterWorkers({scheduler[0]!r})")
+
+
+def test_an_error_on_the_cluster_belongs_to_its_call(scheduler, workers):
+    found = ClusterWorkers(scheduler[0])
+    try:
+        calls = [found.submit(int, text) for text in ("7", "seven")]
+        assert calls[0].result(60) == 7
+        error = calls[1].exception(60)
+        assert "invalid literal for int() with base 10: 'seven'" in str(error)
+        assert error.__notes__[0].startswith("In a worker process:")
+    finally:
+        found.close()
 
 
 def test_a_cluster_out_of_reach_is_one_line(monkeypatch):

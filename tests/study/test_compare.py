@@ -9,6 +9,7 @@ from helpers import Corridor
 
 import bqrl
 import bqrl.learners.run
+from bqrl.errors import ArgumentError
 from bqrl.study.compare import compare
 from bqrl.study.scores import band_name
 
@@ -97,6 +98,8 @@ def test_values_are_cumulative_measures_of_all_or_some_seeds(experiment):
         np.testing.assert_array_equal(found, np.cumsum(values, axis=1))
         found[:] = -1.0  # the caller's own array
         np.testing.assert_allclose(part.ends(measure)["TWIN"], np.sum(values, axis=1), rtol=1e-12)
+    with pytest.raises(ArgumentError, match=r"seeds must be among those of the experiment, \(0, 1, 2\), got 7"):
+        experiment.part((0, 7))
     assert experiment.part(()).records["twin"] == ()
 
 
@@ -171,6 +174,11 @@ def test_a_script_needs_no_guard(tmp_path, place):
         ({"learners": [("sarsa", 3)]}, r"learners must hold names, \(learner, parameters\) or .* got \(.sarsa., 3\)"),
         ({"seeds": [1, 1]}, "seeds must be different whole numbers"),
         ({"seeds": 0}, "seeds must be a whole number at least 1, got 0"),
+        ({"seeds": 10**12}, "seeds must be at most 1000000, got 1000000000000"),
+        ({"seeds": 10**400}, "seeds must be at most 1000000, got 1000"),
+        ({"workers": 10**400}, r"workers must be at most 1e\+300, got 1000"),
+        ({"folder": ""}, "folder must be the path of a folder, got ''; '.' is the current one"),
+        ({"folder": 3}, "folder must be the path of a folder, got 3"),
         ({"tau": 1.5}, "tau must be a number in"),
         ({"workers": 0}, "workers must be a whole number at least 1"),
         ({"episodes": 0}, "episodes must be a whole number"),

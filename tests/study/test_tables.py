@@ -7,7 +7,8 @@ import pytest
 from small_study import details_of, read_table
 
 from bqrl.study.store import Store
-from bqrl.study.tables import file_name, level_name
+from bqrl.study.tables import _rungs, file_name, level_name
+from bqrl.study.tune import Rung, Trial, Tuned
 
 MAIN = "AssetSelling_tau0p2_plot.csv"
 
@@ -83,3 +84,10 @@ def test_no_table_holds_a_clock_time(made):
 def test_long_names_of_problems_are_cut_in_file_names():
     """Once the names were refused after all runs."""
     assert file_name("a" * 200) == "a" * 60
+
+
+@pytest.mark.parametrize(("gaps", "error"), [((3.0,), None), ((3.0, 5.0), 1.0)])
+def test_the_error_of_a_tuning_with_one_seed_is_empty(gaps, error):
+    trial = Trial(place=0, value=1.0, scores=tuple((gap, 0.5) for gap in gaps))
+    header, row = _rungs(Tuned(parameter="x", values=(1.0,), rungs=(Rung(episodes=5, trials=(trial,)),)))
+    assert dict(zip(header, row, strict=True))["gap_error"] == (error if error is None else pytest.approx(error))

@@ -6,7 +6,7 @@ VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 RUNGS = ((8, 10), (4, 20), (2, 40))
 
 
-def drive(values, rungs, gap, tail=lambda value, episodes, seed: 0.0, seeds=(0, 1)):
+def drive(values, rungs, gap, tail=lambda value, episodes, seed: 0.0, seeds=(0, 1), size=1.0):
     """The trace, and what was asked for in every rung."""
     asked = []
     search = halving(
@@ -15,6 +15,7 @@ def drive(values, rungs, gap, tail=lambda value, episodes, seed: 0.0, seeds=(0, 
         rungs,
         lambda value, episodes: [(value, episodes, seed) for seed in seeds],
         lambda run: (gap(*run), tail(*run)),
+        size,
     )
     while True:
         try:
@@ -56,6 +57,18 @@ def test_ties_go_to_the_higher_tail_then_to_the_smaller_value():
 
     tuned, _ = drive((1.0, 2.0, 4.0), ((3, 5),), noisy, lambda v, T, s: 1.0 if v == 4.0 else 0.5)
     assert [trial.value for trial in tuned.rungs[0].ranked()] == [4.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-9, 1.0, 1e9])
+def test_ties_are_relative_to_the_size_of_the_returns(size):
+    def gap(v, T, s):
+        return size * (0.3 if v == 2.0 else 0.1 + 0.2 if v == 1.0 else 0.31)  # 1 and 2 are equal but for rounding
+
+    tuned, _ = drive((1.0, 2.0, 4.0), ((3, 5),), gap, lambda v, T, s: size * v, size=size)
+    assert [trial.value for trial in tuned.rungs[0].ranked()] == [2.0, 1.0, 4.0]
+    flat, _ = drive((2.0, 1.0, 4.0), ((3, 5),), gap, lambda v, T, s: size * v, size=size)
+    steep, _ = drive((2.0, 4.0), ((2, 5),), gap, size=size)
+    assert (flat.edge, steep.edge) == (("lowest", True), ("lowest", False))
 
 
 @pytest.mark.parametrize(("best", "edge"), [(1.0, "lowest"), (128.0, "highest"), (16.0, None)])

@@ -6,14 +6,13 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import BrokenExecutor, CancelledError
 from pathlib import Path
 
 import pytest
 from small_study import RUNS, make, results_of
-from worker_calls import die, die_once, double, environment, fail
+from worker_calls import assert_classes_are_kept, die, die_once, double, environment, fail, fail_oddly
 
 from bqrl.study.problems import problem_of
 from bqrl.study.runs import RunSpec, execute
@@ -128,51 +127,16 @@ def test_classes_of_the_main_script_come_back_as_they_are():
     assert (found.stdout, found.stderr) == ("True odd True\n", "")
 
 
-CHANGED = """
-from bqrl.study.workers import LocalWorkers
-
-SCALE = 2
-
-class Mine:
-    calls = 0
-
-    def scaled(self):
-        Mine.calls += 1
-        return SCALE
-
-def call():
-    mine = Mine()
-    return mine, mine.scaled()
-
-workers = LocalWorkers(1)
-answers = [workers.submit(call).result()]
-SCALE = 3
-answers.append(workers.submit(call).result())
-print([(type(mine) is Mine, mine.scaled(), scale) for mine, scale in answers], Mine.calls)
-workers.close()
-"""
-
-
 def test_an_answer_does_not_change_the_classes_of_the_main_script():
     """Once their methods became copies with the globals of the worker: a constant that changed later had no effect."""
-    found = subprocess.run([sys.executable, "-"], input=CHANGED, capture_output=True, text=True, check=False)
-    assert (found.stdout, found.stderr) == ("[(True, 3, 2), (True, 3, 3)] 2\n", "")
-
-
-def _fail(kind):
-    class OddError(Exception):
-        def __init__(self, first, second):
-            super().__init__(f"{first} and {second}")
-            self.held = threading.Lock() if kind == "lock" else None
-
-    raise OddError(1, 2)
+    assert_classes_are_kept("LocalWorkers(1)")
 
 
 @pytest.mark.parametrize("kind", ["lock", "arguments"])
 def test_an_error_that_cannot_be_sent_is_reported_by_its_text(workers, kind):
-    error = workers.submit(_fail, kind).exception()
+    error = workers.submit(fail_oddly, kind).exception()
     assert (type(error), str(error)) == (RuntimeError, "OddError: 1 and 2")
-    assert "in _fail" in error.__notes__[0]
+    assert "in fail_oddly" in error.__notes__[0]
 
 
 def test_processes_have_one_thread_and_ignore_ctrl_c(workers, monkeypatch):

@@ -29,9 +29,9 @@ from bqrl.results import learning
 from bqrl.results.plans import in_one_line
 from bqrl.results.result import check_folder
 from bqrl.results.words import apart
+from bqrl.study.compare import MAX_SEEDS
 from bqrl.study.problems import source_of
 
-MAX_SEEDS = 1_000_000
 LINES = "episodes_{}.jsonl"  # the files of --log
 LEARNER = "psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo, trpo or sb3 (with the extra sb3)."
 PLANNER = "Planner of ucb-bqrl: target, greedy (the paper's) or frontier (tiny problems)."

@@ -156,7 +156,8 @@ def _from_gymnasium(asked: ProblemOptions) -> Problem:
     if given not in gymnasium.registry and ":" not in given:
         known = [*names(), *(name for name in gymnasium.registry if not name.startswith("bqrl/"))]
         kinds = "a model file (.csv, .npz, .json) nor a named problem nor a Gymnasium id"
-        raise ArgumentError(f"{given[:80]!r} is neither {kinds}{nearest(given, known)}")
+        near = nearest(given, known, listed=False) or nearest(given, names())
+        raise ArgumentError(f"{given[:80]!r} is neither {kinds}{near}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about versions and the like; what matters is an error

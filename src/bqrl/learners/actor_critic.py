@@ -26,6 +26,8 @@ from bqrl.learners.actor_critic_loops import Batch, add_parts, advantages, fit_v
 from bqrl.learners.protocol import Episode, Learner, Randomised, Task
 from bqrl.mdp.policy import MarkovPolicy
 
+MAX_BATCH = 1_000_000  # episodes of a batch; also epochs, steps of a minibatch and iterations
+
 
 class ActorCritic(Learner):
     """A learner that improves a randomised policy after each batch of episodes."""
@@ -38,7 +40,7 @@ class ActorCritic(Learner):
     ) -> None:  # fmt: skip
         super().__init__(task, rng)
         H, S, A = task.H, task.S, task.A
-        self.batch = whole(batch, "batch", 1)
+        self.batch = whole(batch, "batch", 1, most=MAX_BATCH)
         self.trace = number(trace, "trace", 0.0, 1.0)
         self.value_rate = number(value_rate, "value_rate", 0.0, 1.0, "(]")
         self.sharing = number(sharing, "sharing", 0.0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from bqrl.checks import number, whole
-from bqrl.learners.actor_critic import ActorCritic
+from bqrl.learners.actor_critic import MAX_BATCH, ActorCritic
 from bqrl.learners.actor_critic_loops import Batch
 from bqrl.learners.ppo_loops import Adam, Rule, ppo_epochs
 from bqrl.learners.protocol import Task
@@ -33,7 +33,8 @@ class PPO(ActorCritic):
     ) -> None:  # fmt: skip
         super().__init__(task, rng, batch, trace, value_rate, sharing, discount)
         rate = number(learning_rate, "learning_rate", 0.0, ends="()")
-        self.epochs, size = whole(epochs, "epochs", 1), whole(minibatch, "minibatch", 1)
+        self.epochs = whole(epochs, "epochs", 1, most=MAX_BATCH)
+        size = whole(minibatch, "minibatch", 1, most=MAX_BATCH)
         clip, entropy = number(clip, "clip", 0.0, ends="()"), number(entropy, "entropy", 0.0)
         self.rule = Rule(sharing=self.sharing, minibatch=size, clip=clip, entropy=entropy, rate=rate)
         self.mean, self.square, self.steps = np.zeros(self.parts.size), np.zeros(self.parts.size), 0

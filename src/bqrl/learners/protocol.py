@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
@@ -11,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bqrl.checks import number, wrong
-from bqrl.errors import ArgumentError, FileFormatError, ModelWarning
+from bqrl.checks import number, warn_caller, wrong
+from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, file_arrays, storable
@@ -223,7 +222,7 @@ def policy_arrays(policy: Policy | None, mdp: MDP | None = None) -> dict[str, An
 def stored_policy(arrays: dict[str, Any]) -> Policy | None:
     """Return the policy that `policy_arrays` stored; None, and a warning with the reason, if it could not be stored."""
     if "missing" in arrays:
-        warnings.warn(f"the file holds no final policy: {arrays['missing']}", ModelWarning, stacklevel=2)
+        warn_caller(f"the file holds no final policy: {arrays['missing']}")
         return None
     return policy_from_arrays(arrays) if arrays else None
 

@@ -20,6 +20,7 @@ from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.follow import Follower
+from bqrl.planners.plan import LEVEL_SLACK
 from bqrl.planners.sweep import Layout, rounding_error, sweep
 from bqrl.planners.target import best_column
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic
@@ -84,7 +85,8 @@ class Replanner:
         self.width: float | None = None  # where the last search ended, in steps
 
     def score(self, policy: TargetPolicy, probability: FloatArray, tau: float, beta: float) -> float:
-        """Return the buffered quantile of a policy of this planner under the given kernel."""
+        """Return the buffered quantile of a policy of this planner under a kernel; the plain one if the buffer is too small."""
+        beta = beta if beta >= LEVEL_SLACK else 0.0
         return float(buffered_rows(self.points, self.follower.law(policy, probability)[None], tau, beta)[0])
 
     def point(self, probability: FloatArray, tau: float, half: FloatArray | None = None) -> Choice:
@@ -103,7 +105,12 @@ class Replanner:
         return Choice(policy=policy, bound=bound, nominal=nominal, sweeps=1, margin=margin)
 
     def window(self, probability: FloatArray, tau: float, beta: float, half: FloatArray | None = None) -> Choice:
-        """Return the (optimistic) plan for the buffered quantile, with the bound that the search certifies."""
+        """Return the (optimistic) plan for the buffered quantile, with the bound that the search certifies.
+
+        Rounding errors decide for buffers below LEVEL_SLACK, which levels near 0 and 1 have: the plan is then `point`.
+        """
+        if beta < LEVEL_SLACK:
+            return self.point(probability, tau, half)
         search = WidthSearch(
             mdp=self.model, grid=self.grid, tau=tau, beta=beta, half=half, probability=probability,
             layout=self.layout, follower=self.follower, begin=self.width, refine=False,

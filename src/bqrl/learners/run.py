@@ -44,6 +44,7 @@ LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner for learner in (PSRL, UCBBQRL, UCBVI, QLearning, Sarsa, Thompson, PPO, TRPO)
 }
 ADAPTERS: dict[str, type[Learner]] = {SB3.name: SB3}  # they need an extra
+MAX_EPISODES = 1_000_000_000  # a record holds several numbers for each
 
 Maker = Callable[..., Learner]  # a learner class, or a function (task, rng) -> Learner
 
@@ -153,7 +154,7 @@ class Run:
         **params: Any,
     ) -> None:
         tau = number(tau, "tau", 0.0, 1.0, "()")
-        self.total, self.t = whole(episodes, "episodes", 1), 0
+        self.total, self.t = whole(episodes, "episodes", 1, most=MAX_EPISODES), 0
         seed, delta = random_seed(seed), number(delta, "delta", 0.0, 1.0, "()")
         maker = find_learner(learner)
         check_params(maker, params)

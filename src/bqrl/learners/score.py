@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number
-from bqrl.errors import GridError
+from bqrl.errors import GridError, SizeError
 from bqrl.laws.law import Law, check_level, size_of
 from bqrl.mdp.arrays import FloatArray, require
 from bqrl.mdp.derived import per_model, per_structure
@@ -23,7 +23,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import STORED, MarkovPolicy, MixturePolicy, Policy, TargetPolicy
 from bqrl.planners.evaluate import evaluate, simulate
 from bqrl.planners.expected import best_mean
-from bqrl.planners.follow import Follower
+from bqrl.planners.follow import Follower, sums_grid
 from bqrl.planners.sweep import Layout, sweep
 from bqrl.planners.target import best_column
 
@@ -115,8 +115,8 @@ class Scorer:
         placing = 0.0 if self.grid.exact else max(self.grid.error, self.grid.step)
         try:
             found, upper = evaluate(self.mdp, policy, bracket=True)
-            rounding = 0.0 if upper is found else _rounding(policy, self.grid)
-        except GridError:
+            rounding = 0.0 if upper is found else self._rounding(policy)
+        except (GridError, SizeError):
             self.simulated, rounding = SIMULATED_EPISODES, 0.0
             returns = simulate(self.mdp, policy, SIMULATED_EPISODES, np.random.default_rng(self.seed))
             found = Law(returns, np.full(returns.size, 1.0 / returns.size))
@@ -132,9 +132,9 @@ class Scorer:
         np.add.at(mass, place, found.probabilities)
         return mass
 
-
-def _rounding(policy: Policy, columns: Grid) -> float:
-    """Return the width of the bracket of a policy's law: that of its own grid, if it has one, or of `columns`."""
-    if isinstance(policy, MixturePolicy):
-        return max(_rounding(part, columns) for part in policy.policies)
-    return policy.grid.error if isinstance(policy, TargetPolicy) else columns.error
+    def _rounding(self, policy: Policy) -> float:
+        """Return the width of the bracket of a policy's law: that of the grid on which its sums were computed."""
+        if isinstance(policy, MixturePolicy):
+            return max(map(self._rounding, policy.policies))
+        columns = sums_grid(self.mdp, policy) if isinstance(policy, TargetPolicy) else self.grid
+        return 0.0 if columns is None else columns.error  # without a grid of sums the law is exact

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from bqrl.checks import number, whole
-from bqrl.learners.actor_critic import ActorCritic
+from bqrl.learners.actor_critic import MAX_BATCH, ActorCritic
 from bqrl.learners.actor_critic_loops import Batch
 from bqrl.learners.protocol import Task
 from bqrl.learners.trpo_loops import Region, trust_region_step
@@ -36,7 +36,7 @@ class TRPO(ActorCritic):
             sharing=self.sharing,
             radius=radius,
             damping=damping,
-            iterations=whole(iterations, "iterations", 1),
+            iterations=whole(iterations, "iterations", 1, most=MAX_BATCH),
             shrink=SHRINK,
             tries=TRIES,
         )

@@ -10,6 +10,7 @@ A kernel that is the same at every stage is stored once (K = 1) and never copied
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -63,7 +64,7 @@ def read(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> t
 
 def check_horizon(horizon: Any) -> int:
     """The horizon as an int from 1 to MAX_STAGES."""
-    stages = whole(horizon, "horizon", 1)
+    stages = whole(horizon, "horizon", 1, most=math.inf)
     if stages > MAX_STAGES:
         raise SizeError(
             f"horizon must be at most {MAX_STAGES}, got {shown(stages)}",

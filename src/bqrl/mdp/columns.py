@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown, wrong, wrong_type
-from bqrl.errors import ModelError, ModelWarning
+from bqrl.checks import nearest, shown, warn_caller, wrong, wrong_type
+from bqrl.errors import ModelError
 from bqrl.mdp.arrays import IntArray
 
 ROLES = ("state", "action", "next_state", "probability", "reward")
@@ -80,7 +79,7 @@ def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> d
         listed = ", ".join(shown(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
         if any(plain(name) in ENDS for name in extra):
             listed += "; an episode ends in a state that leads back to itself with reward 0"
-        warnings.warn(f"columns ignored: {listed}", ModelWarning, stacklevel=2)
+        warn_caller(f"columns ignored: {listed}")
     return found
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from bqrl.checks import wrong
+from bqrl.checks import whole
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.grid import EMPTY, NOISE, Lattice, ReturnSet, Rounded, apart, distinct_moves, merged, whole_steps
@@ -123,8 +123,7 @@ def _backward_sets(
 
 def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     """Return a uniform grid of about `points` points at stage 0 on which each discounted reward is rounded down (or up)."""
-    if points < 2:
-        raise wrong("points", points, "be at least 2", points)
+    whole(points, "points", 2, most=MAX_STEPS)
     reward = _discounted(mdp, every_stage=False)
     floor_of = np.array([part.min() for part in _stage_slices(mdp, reward)])
     step = max(_spread(mdp, reward - _by_outcome(mdp, floor_of, len(reward))), _noise(distinct_rewards(mdp))) / points
@@ -139,7 +138,8 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
 def refitted(columns: Rounded, mdp: MDP) -> Rounded | None:
     """Return the grid with the units of this problem, in which other states may be reachable than in the one it was made for.
 
-    None if the returns of this problem spread over so many steps that sums on the grid would be too many.
+    None if the returns of this problem spread over so many steps that sums on the grid would be too many. The limit holds
+    for remaining sums; the sums before a stage are a return less what remains, so there are at most twice as many.
     """
     reward = _discounted(mdp, every_stage=bool(np.ptp(columns.base)))
     units, bound = _rounded_units(mdp, reward, columns.base, columns.width, up=columns.up)

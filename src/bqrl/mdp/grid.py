@@ -176,6 +176,7 @@ class Lattice(Grid):
             and np.array_equal(other.size, self.size)
             and np.array_equal(other.lowest, self.lowest)
             and np.array_equal(other.offset, self.offset)
+            and other.discount == self.discount
         )
 
     def arrays(self) -> dict[str, Any]:
@@ -224,6 +225,10 @@ class Rounded(Lattice):
     @property
     def _snap(self) -> float:
         return SNAP
+
+    def same_columns(self, other: Grid) -> bool:
+        """Return whether the other grid has the same columns at every stage and rounds rewards in the same direction."""
+        return super().same_columns(other) and isinstance(other, Rounded) and other.up == self.up
 
     def reduced(self, need: Any, h: int, reward: Any) -> Any:
         """Return the need that is left after the reward, rounded as on the grid, so that the policy's law is computable."""

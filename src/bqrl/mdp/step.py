@@ -169,7 +169,7 @@ class _Stepper:
         s_next, reward = result
         try:
             paid = float(reward) + 0.0  # turns -0.0 into 0.0
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             paid = math.nan
         if not math.isfinite(paid):
             raise step_error(_call(state, action, event), "return a finite reward", shown(reward))

@@ -117,6 +117,15 @@ def _distinct(s: IntArray, memory: Any) -> tuple[IntArray, IntArray]:
         place = np.full(s.max() + 1, -1)
         place[s] = np.arange(s.size)
         return place[place >= 0], (np.cumsum(place >= 0) - 1)[s]
+    if isinstance(memory, np.ndarray) and memory.ndim == 1 and memory.dtype.kind in "fiu":
+        order = np.lexsort((memory, s))  # stable: the first of equal pairs is the first found
+        new = np.r_[True, (np.diff(s[order]) != 0) | (np.diff(memory[order]) != 0.0)]
+        first = order[new]
+        rank = np.empty(first.size, np.int64)
+        rank[np.argsort(first)] = np.arange(first.size)
+        number = np.empty(s.size, np.int64)
+        number[order] = rank[np.cumsum(new) - 1]
+        return np.sort(first), number
     found: dict[tuple[int, Any], int] = {}
     pairs = zip(s.tolist(), memory.tolist() if isinstance(memory, np.ndarray) else memory, strict=True)
     try:
@@ -139,7 +148,7 @@ def _apart(s: IntArray, total: FloatArray, memory: Any, unit: float) -> tuple[In
 def markov_actions(policy: Acting, mdp: MDP) -> IntArray:
     """Action by stage and state; raises PolicyError if an action depends on the memory."""
     actions = np.full((mdp.H, mdp.S), -1, np.int64)
-    for h, pairs in zip(range(mdp.H), _limited(policy, mdp), strict=False):
+    for h, pairs in zip(range(mdp.H), limited_pairs(policy, mdp), strict=False):
         actions[h, pairs.state] = pairs.action
         other = actions[h, pairs.state] != pairs.action
         if other.any():
@@ -158,7 +167,7 @@ def graph_arrays(policy: Acting, mdp: MDP, max_moves: float = np.inf) -> dict[st
     root = np.full(mdp.S, -1, np.int64)
     action, moves, successor, reward, child = [], [], [], [], []
     nodes = 0
-    for h, pairs in zip(range(mdp.H), _limited(policy, mdp, max_moves), strict=False):
+    for h, pairs in zip(range(mdp.H), limited_pairs(policy, mdp, max_moves=max_moves), strict=False):
         if h == 0:
             root[pairs.state] = np.arange(pairs.state.size)
         stage, nodes = mdp.stage(h), nodes + pairs.state.size
@@ -173,15 +182,17 @@ def graph_arrays(policy: Acting, mdp: MDP, max_moves: float = np.inf) -> dict[st
     }  # fmt: skip
 
 
-def _limited(policy: Acting, mdp: MDP, max_moves: float = np.inf) -> Iterator[Pairs]:
-    """Yield the reachable pairs; SizeError if they are too many for a label graph."""
+def limited_pairs(
+    policy: Acting, mdp: MDP, remedy: str = "keep it in its own form", max_moves: float = np.inf
+) -> Iterator[Pairs]:
+    """Yield the reachable pairs; SizeError if all stages together have more than MAX_LABELS of them."""
     total = 0
     for h, pairs in enumerate(reached_pairs(policy, mdp, max_moves=max_moves)):
         yield pairs
         total += pairs.onward if h < mdp.H - 1 else 0
         if total > MAX_LABELS:
             raise SizeError(
-                f"the policy must have at most {MAX_LABELS} labels, got {total} by stage {h + 1}; keep it in its own form",
+                f"the policy must have at most {MAX_LABELS} labels, got {total} by stage {h + 1}; {remedy}",
                 needed=total,
                 limit=MAX_LABELS,
             )

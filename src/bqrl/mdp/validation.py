@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import is_one_line, nearest, number, shown, whole, wrong, wrong_type
-from bqrl.errors import ModelError, SizeError
+from bqrl.checks import is_one_line, nearest, number, short, shown, whole, wrong, wrong_type
+from bqrl.errors import ArgumentError, ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.build import MAX_STAGES, Table, check_horizon, names, row_place
@@ -55,7 +55,7 @@ def checked(
         "H": H,
         "S": S,
         "A": A,
-        "discount": number(discount, "discount", 0.0, 1.0, "(]"),
+        "discount": check_discount(discount),
         "mu": first_state(start, S, labels),
         "state_names": labels,
         "state_values": state_values,
@@ -196,6 +196,18 @@ def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArra
             found = f"shape {mu.shape}, values from {mu.min():.3g} to {mu.max():.3g}"
         raise wrong("start", start, f"be a state, its name, or {S} probabilities that sum to 1", found)
     return mu if abs(mu.sum() - 1.0) <= S * 2.0**-52 else mu / mu.sum()
+
+
+def check_discount(given: Any) -> float:
+    """A discount as a float in (0, 1]; a rate of interest is refused with the factor that it means."""
+    try:
+        return number(given, "discount", 0.0, 1.0, "(]")
+    except ArgumentError:
+        growth = float(given) if given < 2.0 else 1.0 + float(given) / 100.0  # 1.03, or 3 for 3 %
+        if not 1.0 < growth < 1.5:
+            raise
+        remedy = f"for interest of {100.0 * (growth - 1.0):.6g} % per stage give 1 / {growth:.9g}"
+        raise wrong("discount", given, "be a number in (0, 1]", short(float(given)), remedy=remedy) from None
 
 
 def _state(given: Any, S: int, labels: tuple[str, ...] | None) -> int:

@@ -24,7 +24,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from bqrl.checks import flag, random_seed, whole
+from bqrl.checks import flag, random_seed, shown, whole
 from bqrl.errors import GridError, SizeError
 from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import draw_many
@@ -36,7 +36,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
 from bqrl.mdp.unroll import check_played, reached_pairs
 from bqrl.planners.convert import bind
-from bqrl.planners.follow import push_forward, push_stage, sums_grid, sums_on
+from bqrl.planners.follow import empty_masses, pairs_of, push_forward, push_stage, sums_grid, sums_on
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # largest number of (state, memory, sum) triples per stage for which all returns are enumerated
@@ -142,16 +142,20 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
     if isinstance(policy, MarkovPolicy):
         low, high = (_law_on(mdp, policy, rounded(mdp, limits.points, up=up)) for up in (False, True))
         return low, high
+    if isinstance(policy, TargetPolicy) and rounds:
+        other = "another discount" if policy.grid.discount != mdp.discount else "steps too small for this problem"
+        why = f"this one was planned on a rounded grid with {other}; raise max_atoms={limits.max_atoms}"
+    else:
+        why = f"this problem has none within max_points={limits.max_points} and max_set={limits.max_set}; raise these limits"
+        why += f" or max_atoms={limits.max_atoms}" if isinstance(policy, TargetPolicy) else ""
     raise GridError(
-        f"a {policy.kind} policy requires an exact grid of returns, and this problem has none within "
-        f"max_points={limits.max_points} and max_set={limits.max_set}; raise these limits, plan on this problem or use simulate"
+        f"a {policy.kind} policy requires an exact grid of returns, and {why}, plan on this problem or use simulate"
     )
 
 
 def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
-    if isinstance(policy, TargetPolicy) and policy.grid.discount != mdp.discount:
-        policy = policy.to_labels(mdp)  # no sum of rewards of this problem determines its need
-    if isinstance(policy, (MarkovPolicy, TargetPolicy)):
+    other = isinstance(policy, TargetPolicy) and policy.grid.discount != mdp.discount  # no sums determine its need
+    if isinstance(policy, (MarkovPolicy, TargetPolicy)) and not other:
         points, mass = push_forward(mdp, policy, columns)
         return Law(points, mass)
     return _law_of_pairs(mdp, policy, columns)
@@ -174,14 +178,14 @@ def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) 
 def _law_of_pairs(mdp: MDP, policy: Policy, columns: Grid) -> Law:
     """Return the law under any deterministic policy: the masses of sums move over its (state, memory) pairs."""
     sums, mass = sums_on(mdp, columns), mdp.mu[mdp.mu > 0.0][:, None]
-    for h, pairs in zip(range(mdp.H), reached_pairs(policy, mdp), strict=False):
+    for h, pairs in zip(range(mdp.H), pairs_of(mdp, policy), strict=False):
         moves, n = sums.moves(h), pairs.state.size
         rows = Rows(
             np.searchsorted(pairs.source, np.arange(n + 1)), pairs.child.astype(np.int32),
             mdp.stage(h).probability[pairs.outcome],
         )  # fmt: skip
         no_choice = read_only(np.zeros((n, 1), np.int16)), np.zeros(sums.count(h), np.int64)
-        out = np.zeros((pairs.onward, sums.count(h + 1)))
+        out = empty_masses(pairs.onward, sums.count(h + 1))
         push_stage(rows, moves._replace(shift=moves.shift[pairs.outcome]), *no_choice, mass, out)
         mass = out
     return Law(sums.values(mdp.H), mass.sum(axis=0))
@@ -226,8 +230,8 @@ def simulate(
     needed = 8 * episodes * (mdp.H + 2)
     if needed > MAX_DRAWS:
         raise SizeError(
-            f"the draws of the episodes must take at most {MAX_DRAWS:.1e} bytes, got {needed:.1e} for {episodes} episodes; "
-            "simulate fewer, in several calls with different seeds", needed=needed, limit=MAX_DRAWS, name="episodes",
+            f"the draws of the episodes must take at most {MAX_DRAWS:.1e} bytes, got {needed:.1e} for {shown(episodes)} "
+            "episodes; simulate fewer, in several calls with different seeds", needed=needed, limit=MAX_DRAWS, name="episodes",
         )  # fmt: skip
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
     u = rng.random((episodes, mdp.H + 2))  # the policy's coin, the first state, then one draw per transition

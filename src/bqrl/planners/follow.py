@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from numba import get_num_threads
 
+from bqrl.errors import SizeError
 from bqrl.kernels.layout import Dynamics, Moves, Rows, Tables
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
@@ -25,9 +26,11 @@ from bqrl.mdp.grid import Grid, Lattice, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.sums import SumRange, Sums, sums_of
-from bqrl.mdp.unroll import check_played, reached_pairs
+from bqrl.mdp.unroll import Pairs, check_played, limited_pairs, reached_pairs
 from bqrl.planners.ball_loops import possible_sums, push_optimistic
 from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, Sweep, by_products, row_shift
+
+MAX_MASSES = 2**34  # bytes of the masses of one stage
 
 
 class Follower:
@@ -119,7 +122,7 @@ def stage_masses(
         if action.max() >= mdp.A or not stage.available.all():
             met = np.repeat(np.flatnonzero(mdp.reachable[h]), action.shape[1])
             check_played(mdp, h, met, action[mdp.reachable[h]].ravel())
-        out = np.zeros((mdp.S, sums.count(h + 1)))
+        out = empty_masses(mdp.S, sums.count(h + 1))
         if by_products(mdp, columns, stage):
             _push_products(mdp.dense(h), row_shift(mdp, sums.moves(h), h), action, column, mass, out)
         else:
@@ -127,6 +130,18 @@ def stage_masses(
             push_stage(rows, sums.moves(h), action, column, mass, out)
         mass = out
     yield sums.values(mdp.H), mass
+
+
+def empty_masses(rows: int, sums: int) -> FloatArray:
+    """Return masses of 0, one row per state or pair and one column per sum; SizeError if they are too many."""
+    needed = 8 * rows * sums
+    if needed > MAX_MASSES:
+        got, limit = (f"{size / 2**30:.3g} GiB" for size in (needed, MAX_MASSES))
+        raise SizeError(
+            f"the masses of {rows} states and {sums} sums of rewards must fit into {limit}, got {got}; lower max_points or "
+            "points, or use simulate", needed=needed, limit=MAX_MASSES, name="max_points",
+        )  # fmt: skip
+    return np.zeros((rows, sums))
 
 
 def push_stage(
@@ -189,10 +204,15 @@ def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
             for a in range(mdp.A):
                 shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
     else:
-        followed = policy.to_labels(mdp) if isinstance(policy, TargetPolicy) else policy
-        for h, pairs in zip(range(mdp.H), reached_pairs(followed, mdp), strict=False):
+        for h, pairs in zip(range(mdp.H), pairs_of(mdp, policy), strict=False):
             np.add.at(shares[h], (pairs.state, pairs.action), pairs.probability)
     return shares
+
+
+def pairs_of(mdp: MDP, policy: Policy) -> Iterator[Pairs]:
+    """Yield the pairs (state, memory) that a policy can reach; SizeError if a target policy has too many of them."""
+    remedy = "plan on this problem or use simulate"
+    return limited_pairs(policy, mdp, remedy) if isinstance(policy, TargetPolicy) else reached_pairs(policy, mdp)
 
 
 def sums_grid(mdp: MDP, policy: TargetPolicy) -> Grid | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, flag, number, numbers, unknown_argument, whole, wrong, wrong_type
+from bqrl.checks import LARGEST, choice, flag, number, numbers, unknown_argument, whole, wrong, wrong_type
 from bqrl.errors import ArgumentError
 from bqrl.mdp.model import MDP
 from bqrl.planners.buffered import plan_buffered
@@ -41,6 +41,7 @@ VARIANTS: dict[str, Callable[..., Plan]] = {  # of the planner "target"
     "arithmetic='rational'": plan_rational,
 }
 WHOLE_OPTIONS = {"points": 2, "max_nodes": 1, "max_laws": 1, "max_combinations": 1, "decimals": 0}  # smallest values
+MAX_DECIMALS = 100
 POSITIVE_OPTIONS = ("gap", "max_bytes")
 
 
@@ -166,7 +167,7 @@ def _check_options(mdp: MDP, function: Callable[..., Plan], planner: str, option
         if value is None and defaults[name] is None:
             continue
         if name in WHOLE_OPTIONS:
-            whole(value, name, WHOLE_OPTIONS[name])
+            whole(value, name, WHOLE_OPTIONS[name], most=MAX_DECIMALS if name == "decimals" else LARGEST)
         elif name in POSITIVE_OPTIONS:
             number(value, name, 0.0, ends="(]")
         elif name in ("kernels", "missing"):

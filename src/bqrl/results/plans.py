@@ -164,7 +164,7 @@ def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, La
     if neutral is not None:
         low, high = (objective_value(law, plan.tau, plan.beta) for law in neutral[1:])
         level["risk_neutral"] = {"value": low, "upper": high, "mean": neutral[1].mean()}
-    return level | {"meaning": meaning(level, words)}
+    return level | {"meaning": meaning(level, words, plan.law)}
 
 
 def level_table(document: Mapping[str, Any], words: Words) -> Table:

@@ -19,7 +19,8 @@ from bqrl.checks import is_one_line, shown
 from bqrl.display import counted, plural
 from bqrl.display import number as number
 from bqrl.errors import ArgumentError
-from bqrl.planners.plan import GAP_TOL
+from bqrl.laws.law import Law
+from bqrl.planners.plan import GAP_TOL, equal_values
 from bqrl.results.result import Table
 from bqrl.study.scores import PROVEN, Experiment
 
@@ -151,10 +152,11 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
     return [table.titles.get(key, key) for key in keys], [[shown_cell(row, key) for key in keys] for row in table.rows]
 
 
-def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
+def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = None) -> str:
     """One sentence on one level of a plan: what the policy gives, and what any policy could give.
 
-    `level` is the plan's `summary()` with `law_exact`, `risk_neutral` (value and upper, or None) and `randomized_upper`.
+    `level` is the plan's `summary()` with `law_exact`, `risk_neutral` (value and upper, or None) and `randomized_upper`;
+    `law` is the plan's law, which tells the size of rounding errors where value and mean are near 0.
     """
     tau, beta, attitude, value = (level[key] for key in ("tau", "beta", "attitude", "value"))
     upper, neutral = level["upper"], level["risk_neutral"]
@@ -175,7 +177,9 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN) -> str:
         parts.append(f"in the model as given the plan gives {'' if level['law_exact'] else 'at least '}{nominal}")
     elif upper is not None and attitude == "optimistic":
         parts.append(f"with the most favourable kernel in the ball no policy can {verb} more than {most}")
-    elif upper is not None and _equal(upper, value, level["mean"]):
+    elif upper is not None and (
+        _equal(upper, value, level["mean"]) or (law is not None and equal_values(value, upper, law))
+    ):
         parts[0] += f", the best that any policy can {verb}"
     elif upper is not None and level["randomized_upper"]:
         parts[0] += f", the best that any deterministic policy can {verb}"

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from bqrl.display import counted
-from bqrl.study.workers import LostWorkersError, Workers
+from bqrl.study.workers import LostWorkersError, Workers, carry_out, packed_call, received
 
 CONNECT_SECONDS = 10
 LOOK_SECONDS = 5.0  # between two counts of the workers
@@ -52,7 +52,15 @@ class ClusterWorkers(Workers):
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Put a call into the scheduler's queue."""
-        future: Future[Any] = self._executor.submit(function, *arguments)
+        future: Future[Any] = Future()
+
+        def deliver(answer: Future[Any]) -> None:
+            try:
+                future.set_result(received(*answer.result()))
+            except BaseException as error:  # a worker that was killed or a call that was cancelled is one, too
+                future.set_exception(error)
+
+        self._executor.submit(carry_out, *packed_call(function, *arguments)).add_done_callback(deliver)
         return future
 
     def notes(self) -> list[str]:

@@ -5,6 +5,8 @@ The noise of a run depends on its seed and not on the learner, so learners meet 
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from itertools import chain
@@ -14,7 +16,7 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from bqrl.checks import number, shown, whole
+from bqrl.checks import number, shown, whole, wrong_type
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.learners.run import Run
 from bqrl.study.problems import source_of
@@ -25,6 +27,8 @@ from bqrl.study.store import Store
 from bqrl.study.time_left import Job
 from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
+
+MAX_SEEDS = 1_000_000
 
 
 def compare(
@@ -77,6 +81,8 @@ def compare(
     ['q-learning', 'sarsa']
     """
     tau = number(tau, "tau", 0.0, 1.0, "()")
+    if folder is not None and not (isinstance(folder, (str, os.PathLike)) and os.fspath(folder)):
+        raise wrong_type("folder", folder, "be the path of a folder", remedy="'.' is the current one")
     chosen, contenders, source = _seeds(seeds), _contenders(learners), source_of(problem)
     if not isinstance(workers, Workers):
         workers = Workers() if whole(workers, "workers", 1) == 1 else LocalWorkers(workers)
@@ -129,8 +135,8 @@ def _check(label: str, run: RunSpec, workers: Workers) -> None:
 def _seeds(given: Any) -> tuple[int, ...]:
     """The seeds: so many from 0, or those given."""
     if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str):
-        return tuple(range(whole(given, "seeds", 1)))
-    found = tuple(whole(seed, "seeds", 0) for seed in given)
+        return tuple(range(whole(given, "seeds", 1, most=MAX_SEEDS)))
+    found = tuple(whole(seed, "seeds", 0, most=math.inf) for seed in given)
     if not found or len(set(found)) < len(found):
         raise ArgumentError(f"seeds must be different whole numbers, got {shown(given)}", name="seeds", value=given)
     return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, whole
+from bqrl.checks import choice, shown, whole, wrong
 from bqrl.display import Charted, counted, views
 from bqrl.laws.atoms import smallest_scale
 from bqrl.learners.record import Record
@@ -187,6 +187,9 @@ class Experiment(Charted):
         An experiment that shares the records.
         """
         names = {one.label: one.label for one in self.learners} if names is None else names
+        unknown = [seed for seed in seeds if seed not in self.seeds]
+        if unknown:
+            raise wrong("seeds", unknown[0], f"be among those of the experiment, {shown(self.seeds)}")
         places = [self.seeds.index(seed) for seed in seeds]
         return replace(
             self,

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.laws.atoms import size_of
 from bqrl.learners.record import Record, capped_reference
+from bqrl.learners.score import scoring_grid
 from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.model import MDP
@@ -163,7 +165,8 @@ def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batc
             record = store.load(run)
             return float(record.gap(tau, spec.measures[0]).sum()), late_return(record, tail)
 
-        tuned = yield from halving(entry.tuned, entry.values(plan.points), plan.rungs, runs, score)
+        size = size_of(scoring_grid(spec.problem.model).points(0))
+        tuned = yield from halving(entry.tuned, entry.values(plan.points), plan.rungs, runs, score, size)
         value = tuned.winner.value
         best = f"{tuned.parameter} = {value:g}"
         for rung in tuned.rungs:

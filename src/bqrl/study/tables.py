@@ -130,6 +130,6 @@ def _rungs(tuned: Tuned) -> Sheet:
     went_on = [*({trial.place for trial in rung.trials} for rung in tuned.rungs[1:]), {tuned.winner.place}]
     for number, (rung, kept) in enumerate(zip(tuned.rungs, went_on, strict=True), start=1):
         for trial in rung.trials:
-            criterion = (trial.gap, standard_error(trial.gaps), trial.tail)
+            criterion = (trial.gap, standard_error(trial.gaps) if len(trial.scores) > 1 else None, trial.tail)
             rows.append([number, rung.episodes, trial.value, *criterion, int(trial.place in kept)])
     return rows

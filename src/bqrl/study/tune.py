@@ -17,7 +17,7 @@ from bqrl.study.runner import Batch
 from bqrl.study.runs import RunSpec
 from bqrl.study.scores import standard_error
 
-TIE = 1e-9  # sums of gaps that differ by less are equal up to rounding
+TIE = 1e-9  # sums of gaps that differ by less, relative to the size of the returns, are equal up to rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +50,17 @@ class Rung:
 
     episodes: int
     trials: tuple[Trial, ...]
+    size: float = 1.0  # of the returns
+
+    @property
+    def tie(self) -> float:
+        """Scores that differ by less are equal up to rounding."""
+        return TIE * self.size
 
     def ranked(self) -> list[Trial]:
         """The best first."""
-        return sorted(self.trials, key=lambda trial: (round(trial.gap / TIE), -round(trial.tail / TIE), trial.place))
+        tie = self.tie
+        return sorted(self.trials, key=lambda trial: (round(trial.gap / tie), -round(trial.tail / tie), trial.place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +92,7 @@ class Tuned:
             if neighbour in gaps:
                 difference = gaps[place] - gaps[neighbour]
                 error = np.nan_to_num(standard_error(difference))
-                return which, bool(abs(difference.mean()) <= max(2.0 * error, TIE))
+                return which, bool(abs(difference.mean()) <= max(2.0 * error, rung.tie))
         return which, None
 
     def verdict(self) -> str:
@@ -104,9 +111,12 @@ class Tuned:
 
 def halving(
     parameter: str, values: Sequence[float], rungs: Sequence[tuple[int, int]],
-    runs: Callable[[float, int], list[RunSpec]], score: Callable[[RunSpec], tuple[float, float]],
+    runs: Callable[[float, int], list[RunSpec]], score: Callable[[RunSpec], tuple[float, float]], size: float = 1.0,
 ) -> Generator[Batch, None, Tuned]:  # fmt: skip
-    """Yield the batch of each rung (configurations, episodes) and return the trace; runs(value, episodes) are scored after it."""
+    """Yield the batch of each rung (configurations, episodes) and return the trace; runs(value, episodes) are scored after it.
+
+    `size` is the size of the returns.
+    """
     done: list[Rung] = []
     left, best = list(range(len(values))), ""
     for count, episodes in rungs:
@@ -117,5 +127,5 @@ def halving(
         asked = {place: runs(values[place], episodes) for place in left}
         yield Batch(f"tuning {len(left)} of {len(values)} over {episodes} episodes", list(chain(*asked.values())), best)
         trials = [Trial(place=i, value=values[i], scores=tuple(map(score, some))) for i, some in asked.items()]
-        done.append(Rung(episodes=episodes, trials=tuple(trials)))
+        done.append(Rung(episodes=episodes, trials=tuple(trials), size=size))
     return Tuned(parameter=parameter, values=tuple(values), rungs=tuple(done))

@@ -89,13 +89,12 @@ class LocalWorkers(Workers):
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Carry out a call in the process of this thread, and again in a new one if that dies."""
-        sent = cloudpickle.dumps((function, arguments))
-        shared = {name for name, thing in list(vars(sys.modules["__main__"]).items()) if isinstance(thing, type)}
+        sent = packed_call(function, *arguments)
         for attempt in range(MAX_DEATHS):
             if attempt:
                 self._notes.append("a worker process died; its run is repeated")
             try:
-                answer, text, note = self._process().submit(_carry_out, sent, shared).result()
+                answer = self._process().submit(carry_out, *sent).result()
             except BrokenExecutor:
                 self._pools.pop(threading.get_ident(), None)
                 self._deaths_in_a_row += 1
@@ -103,14 +102,7 @@ class LocalWorkers(Workers):
                     raise
                 continue
             self._deaths_in_a_row = 0
-            try:
-                result, error = pickle.loads(answer)
-            except Exception:  # an error may be no valid argument of its own class
-                error = RuntimeError(text)
-                error.add_note(note)
-            if error is not None:
-                raise error
-            return result
+            return received(*answer)
         raise ChildProcessError(f"its worker process died {MAX_DEATHS} times")
 
     def _process(self) -> ProcessPoolExecutor:
@@ -184,7 +176,25 @@ def _begin(count: Any) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _carry_out(sent: bytes, shared: set[str]) -> tuple[bytes, str, str]:
+def packed_call(function: Callable[..., Any], *arguments: Any) -> tuple[bytes, set[str]]:
+    """A call as `carry_out` takes it, with the names of the classes of the main script."""
+    shared = {name for name, thing in list(vars(sys.modules["__main__"]).items()) if isinstance(thing, type)}
+    return cloudpickle.dumps((function, arguments)), shared
+
+
+def received(answer: bytes, text: str, note: str) -> Any:
+    """The result in an answer of `carry_out`; raises the error if the call did."""
+    try:
+        result, error = pickle.loads(answer)
+    except Exception:  # an error may be no valid argument of its own class
+        error = RuntimeError(text)
+        error.add_note(note)
+    if error is not None:
+        raise error
+    return result
+
+
+def carry_out(sent: bytes, shared: set[str]) -> tuple[bytes, str, str]:
     """Carry out a call in a worker process: its result and None, or None and the error that it raised; and what failed."""
     function, arguments = pickle.loads(sent)
     try:

@@ -193,6 +193,17 @@ def test_extra_columns_are_ignored_with_a_notice(tmp_path):
     text = "note,state,action,next_state,probability,reward,source\nx,0,0,0,1,5,y\n"
     with pytest.warns(ModelWarning, match="^columns ignored: 'note', 'source'$"):
         assert read(tmp_path, text).reward.tolist() == [[5.0]]
+    with pytest.warns(ModelWarning) as caught:
+        load(tmp_path / "model.csv", horizon=2)
+    assert caught[0].filename == __file__  # the caller's line, and none of the library
+
+
+@pytest.mark.parametrize("share", ["3%", "97 %"])
+def test_a_discount_in_percent_is_refused_with_a_remedy(tmp_path, share):
+    with pytest.raises(
+        FileFormatError, match=r"line 1: discount must be a factor such as 0\.97, or 1 / 1\.03 for interest"
+    ):
+        read(tmp_path, f"# discount: {share}\n" + NAMED)
 
 
 def test_gzip_is_read_and_written(tmp_path):

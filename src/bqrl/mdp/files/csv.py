@@ -22,15 +22,14 @@ import csv
 import io
 import json
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from bqrl.checks import is_one_line, shown
-from bqrl.errors import ArgumentError, FileFormatError, ModelError, ModelWarning
+from bqrl.checks import is_one_line, shown, warn_caller
+from bqrl.errors import ArgumentError, FileFormatError, ModelError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import check_gaps
 from bqrl.mdp.columns import EVENT, EXPECTED, LAW, ROLES, STAGE, TEXT, Codes, match_columns, numbering, without_percent
@@ -161,7 +160,10 @@ def _names(value: str) -> Any:
 
 FACTS: dict[str, tuple[str, Callable[[str], Any]]] = {  # key -> (what its value must be, reader)
     "horizon": ("a whole number", int),
-    "discount": ("a number", lambda value: float(value.replace(",", "."))),
+    "discount": (
+        "a factor such as 0.97, or 1 / 1.03 for interest of 3 % per stage",
+        lambda value: float(value.replace(",", ".")),
+    ),
     "start": ("names separated by commas", lambda value: _names(value) if value[:1] in "[{" else parse_start(value)),
     "states": ("names separated by commas", _names),
     "actions": ("names separated by commas", _names),
@@ -341,7 +343,7 @@ def write_csv(mdp: FrozenMDP, *, plain: bool = False) -> bytes:
     noise = None if plain or mdp.noise is None or np.all(mdp.noise.row_law < 0) else mdp.noise
     if noise is not None and not noise.known:
         notice = "the .csv file does not keep the noise, whose laws are not known; save to .json or .npz"
-        warnings.warn(notice, ModelWarning, stacklevel=4)
+        warn_caller(notice)
         noise = None
     row = np.repeat(np.arange(K * S * A), np.diff(mdp.row_start))
     outcome, event, probability = np.arange(row.size), np.full(row.size, -1), mdp.probability
