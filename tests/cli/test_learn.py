@@ -18,7 +18,7 @@ from helpers import SHORT, Corridor, one_line, strict
 import bqrl
 from bqrl.planners.convert import uniform
 from bqrl.results.result import read
-from bqrl.study.runs import complete
+from bqrl.study.runs import execute
 from bqrl.study.store import Store
 
 gym.register("bqrl-test/Corridor-v0", Corridor, max_episode_steps=6)
@@ -223,20 +223,20 @@ def test_finished_runs_are_not_repeated(cli, tiny, tmp_path, monkeypatch):
     asked = ("learn", tiny, "--tau", 0.4, "--episodes", 30, "--log")
     assert cli(*asked, "--seeds", 4, "--out", tmp_path / "whole")[0] == 0
     played = []
-    monkeypatch.setattr("bqrl.study.runs.complete", lambda run, *rest: played.append(run) or complete(run, *rest))
+    monkeypatch.setattr("bqrl.study.runner.execute", lambda run: played.append(run) or execute(run))
     assert cli(*asked, "--seeds", 2, "--out", tmp_path / "parts")[0] == 0
     assert cli(*asked, "--seeds", 4, "--out", tmp_path / "parts")[0] == 0
-    assert [run.settings["seed"] for run in played] == [42, 43, 44, 45]
+    assert [run.seed for run in played] == [42, 43, 44, 45]
     assert written(tmp_path / "parts") == written(tmp_path / "whole")
     next((tmp_path / "parts" / "runs").glob("*_43_*")).write_bytes(b"damaged")
     assert cli(*asked, "--seeds", 4, "--out", tmp_path / "parts")[0] == 0
-    assert [run.settings["seed"] for run in played[4:]] == [43]
+    assert [run.seed for run in played[4:]] == [43]
     assert written(tmp_path / "parts") == written(tmp_path / "whole")
 
 
 def test_other_parameters_or_problems_take_no_stored_run(cli, tiny, tmp_path, monkeypatch):
     played = []
-    monkeypatch.setattr("bqrl.study.runs.complete", lambda run, *rest: played.append(run) or complete(run, *rest))
+    monkeypatch.setattr("bqrl.study.runner.execute", lambda run: played.append(run) or execute(run))
     asked = ("learn", tiny, "--episodes", 5, "--seeds", 1, "--learner", "q-learning", "--out", tmp_path / "o")
     more = ([], ["--set", "learning_rate=0.2"], ["--horizon", 3], ["--tau", 0.3], ["--delta", 0.1], ["--discount", 0.9])
     for one in more:
@@ -285,7 +285,7 @@ def test_an_error_within_a_run_is_one_line(cli, tiny, tmp_path, monkeypatch):
     def fail(run):
         raise ValueError("the environment has gone")
 
-    monkeypatch.setattr("bqrl.study.runs.complete", fail)
+    monkeypatch.setattr("bqrl.study.runner.execute", fail)
     code, out, err = cli("learn", tiny, "--episodes", 5, "--out", tmp_path / "o")
     assert (code, out, err) == (2, "", "bqrl: the environment has gone\n")
 
@@ -336,7 +336,7 @@ def test_an_interrupted_run_says_that_finished_ones_are_kept(cli, tiny, tmp_path
     def stop(run):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bqrl.study.runs.complete", stop)
+    monkeypatch.setattr("bqrl.study.runner.execute", stop)
     code, out, err = cli("learn", tiny, "--episodes", 5, "--out", tmp_path / "o")
     kept = f"bqrl: stopped; finished runs are kept in {tmp_path / 'o'}, and the same command continues\n"
     assert (code, out, err) == (130, "", f"{kept}bqrl: interrupted\n")

@@ -1,6 +1,6 @@
 """`bqrl report`: the page of a result folder."""
 
-from helpers import SHORT, one_line
+from helpers import SHORT, assert_refused, one_line
 
 from bqrl.results.result import read
 
@@ -28,10 +28,12 @@ def test_report_can_write_elsewhere(cli, tiny, tmp_path):
     assert cli("report", tmp_path / "out", "--out", tmp_path / "page")[0] == 0
     assert (tmp_path / "page" / "report.html").stat().st_size > 10_000
     assert cli("report", tmp_path / "out", "--out", tmp_path / "page")[0] == 0  # a page of ours is replaced
-    (tmp_path / "page" / "report.html").write_text("mine")
-    code, _, err = cli("report", tmp_path / "out", "--out", tmp_path / "page")
-    assert code == 2
-    assert "report.html was not written by bqrl" in err
+    (tmp_path / "page" / "report.html").write_text("edited by hand")
+    assert_refused(cli("report", tmp_path / "out", "--out", tmp_path / "page"), "report.html is not as it was written")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "report.html").write_text("mine")
+    assert_refused(cli("report", tmp_path / "out", "--out", tmp_path / "mine"), "report.html was not written by bqrl")
+    assert (tmp_path / "mine" / "report.html").read_text() == "mine"
 
 
 def test_report_makes_a_page_of_a_learner(cli, tiny, tmp_path):

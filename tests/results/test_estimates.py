@@ -43,20 +43,20 @@ def test_the_document_has_three_policies_the_reason_and_the_gains(estimate):
 
 def test_a_result_writes_the_files_that_were_announced(estimate):
     plan = estimate.solve(0.1)
-    result = fit_result(fit_document(estimate, plan), Words(title="title"), {"tau": 0.1, "start": None}, estimate, plan)
+    result = fit_result(estimate, plan, Words(title="title"), {"tau": 0.1, "start": None})
     assert result.left_out == []
     assert set(result.charts) == {"promise", "coverage"}
     assert set(contents(result)) - {"result.json"} == set(FILES)
     assert result.details["versions"]["bqrl"]  # the footer of the page
     assert "start" not in result.settings
     assert any("with the declaration stationary and" in str(line) for line in result.sentences)
-    plain = fit_result(fit_document(estimate, plan), Words(title="title"), {}, estimate, plan, draw=False)
+    plain = fit_result(estimate, plan, Words(title="title"), {}, draw=False)
     assert plain.charts == {}
 
 
 def test_amounts_and_stages_of_a_fit_are_in_the_words_of_the_problem(estimate):
     words, plan = Words(title="Machine", unit="EUR", stage="week"), estimate.solve(0.1)
-    result = fit_result(fit_document(estimate, plan, words), words, {}, estimate, plan)
+    result = fit_result(estimate, plan, words, {})
     said = " ".join(line.text for line in result.lines)
     assert f"you get at least {plan.value:.6g} EUR, assuming" in said
     assert re.search(r"is [-.\d]+ EUR with the declaration \S+ and (none|[-.\d]+ EUR) without", said)
@@ -71,7 +71,7 @@ def test_amounts_and_stages_of_a_fit_are_in_the_words_of_the_problem(estimate):
 
 def test_the_interval_of_the_logging_policy_has_a_level_and_a_method(estimate):
     plan = estimate.solve(0.1)
-    result = fit_result(fit_document(estimate, plan), Words(title="x"), {}, estimate, plan)
+    result = fit_result(estimate, plan, Words(title="x"), {})
     said = "95 % confidence interval of the logging policy's quantile, from order statistics of independent episodes."
     assert result.tables["policies"].caption.endswith(f"Lower and upper: {said}")
     assert " ".join(result.charts["promise"]["title"]["subtitle"]).endswith(f"Line: {said}")
@@ -84,7 +84,7 @@ def test_with_a_buffer_the_logging_policy_has_no_interval_and_none_is_claimed(es
     logged = content["policies"][0]
     assert [*logged] == ["policy", "value", "lower", "upper", "meaning"]
     assert (logged["lower"], logged["upper"], logged["meaning"]) == (None, None, "estimate without an interval")
-    result = fit_result(content, Words(title="x"), {}, estimate, plan)
+    result = fit_result(estimate, plan, Words(title="x"), {})
     said = result.tables["policies"].caption + str(result.charts["promise"])
     assert "confidence interval" not in said
     assert "estimate with an interval" not in said
@@ -96,7 +96,7 @@ def test_the_decision_table_is_that_of_the_robust_policy_in_the_states_of_the_lo
     more = {"episode": range(1, 400, 2), "state": ["on"] * 200, "action": ["go"] * 200, "reward": [1.0] * 200}
     estimate = fit({key: [*log[key], *more[key]] for key in log}, reward_range=(0, 2))
     plan = estimate.solve(0.3)
-    result = fit_result(fit_document(estimate, plan), Words(title="x"), {}, estimate, plan)
+    result = fit_result(estimate, plan, Words(title="x"), {})
     rows = plan.policy.table(estimate.mdp)
     assert result.tables["policy"].rows == [row for row in rows if row["state"] == "on"] != rows
     assert set(result.files) >= {"policy.npz", "estimate.npz"}
@@ -105,7 +105,7 @@ def test_the_decision_table_is_that_of_the_robust_policy_in_the_states_of_the_lo
 def test_the_reason_is_a_sentence_of_the_result():
     estimate = fit(coin(5, 5), reward_range=(0, 1))
     plan = estimate.solve(0.1)
-    result = fit_result(fit_document(estimate, plan), Words(title="title"), {}, estimate, plan, draw=False)
+    result = fit_result(estimate, plan, Words(title="title"), {}, draw=False)
     assert any(
         str(line).startswith("No useful promise is possible: action 'a' in state 's'") for line in result.sentences
     )

@@ -287,15 +287,21 @@ def test_two_writers_of_one_folder_take_turns(tmp_path, monkeypatch):
         write(make(1.0), tmp_path)
 
 
-def test_files_are_added_to_a_whole_folder_only(tmp_path):
+def test_files_are_added_to_a_whole_result_or_to_a_folder_without_one(tmp_path):
     write(make(1.0), tmp_path)
     add_files(tmp_path, {"index.html": b"page"})
     add_files(tmp_path, {"index.html": b"page 2"})
     assert read(tmp_path).files == {**make(1.0).files, "index.html": b"page 2"}
     write(make(2.0), tmp_path)  # a page of the old result would be wrong
     assert not (tmp_path / "index.html").exists()
-    with pytest.raises(FileNotFoundError):
-        add_files(tmp_path / "new", {"index.html": b"page"})
+    manifest = tmp_path / module.MANIFEST
+    manifest.write_text(manifest.read_text().replace('"complete"', '"interrupted"'))
+    with pytest.raises(FileFormatError, match="interrupted; run the command again"):
+        add_files(tmp_path, {"index.html": b"page"})
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "mine.txt").write_text("mine")
+    add_files(tmp_path / "new", {"index.html": b"page"})
+    assert {*os.listdir(tmp_path / "new")} == {"mine.txt", "index.html", module.MANIFEST, module.LOCK}
 
 
 def test_a_full_disk_leaves_the_old_result_or_says_interrupted(tmp_path, monkeypatch):

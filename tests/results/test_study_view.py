@@ -60,7 +60,7 @@ def test_long_curves_are_thinned_and_say_to_how_many_points(view, monkeypatch, e
 def test_a_learner_has_one_colour_in_all_charts_of_a_study(study):
     """Once, it depended on the label and on the other learners of the chart."""
     names = {"ucb_bqrl": "As published", "eps_q": "Plain Q", "target": "Ours"}
-    entries = tuple(entry.model_copy(update={"label": names[entry.key]}) for entry in study.spec.entries)
+    entries = tuple(entry.model_copy(update={"label": names[entry.key]}) for entry in study.spec.learners.values())
     learners = {entry.key: entry for entry in entries}
     view = StudyView(replace(study, spec=study.spec.model_copy(update={"learners": learners})))
     expected = learner_colours(

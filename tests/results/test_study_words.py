@@ -164,4 +164,4 @@ def test_the_settings_name_every_learner_and_what_is_tuned(study, view):
     )  # fmt: skip
     assert (settings["quick"], settings["study levels"], settings["study delta"]) == (False, (0.2, 0.5), 0.05)
     assert settings["problem"]["params"] == {"offers": 6, "horizon": 4, "start": 2}
-    assert {f"learners {entry.key}" for entry in study.spec.entries} <= set(settings)
+    assert {f"learners {entry.key}" for entry in study.spec.learners.values()} <= set(settings)

@@ -171,6 +171,10 @@ def test_a_script_needs_no_guard(tmp_path, place):
         ({"learners": ["sarsa", "sarsa"]}, "learners must differ, got 'sarsa' twice"),
         ({"learners": ["sarsa", "sarza"]}, "did you mean 'sarsa'"),
         ({"learners": [("sarsa", {"rate": 1})]}, "a parameter of sarsa, got 'rate'"),
+        (
+            {"learners": [("sarsa", {"tau": 0.2})]},
+            "a parameter of sarsa, got 'tau'",
+        ),  # once "multiple values for argument"
         ({"learners": [("sarsa", 3)]}, r"learners must hold names, \(learner, parameters\) or .* got \(.sarsa., 3\)"),
         ({"seeds": [1, 1]}, "seeds must be different whole numbers"),
         ({"seeds": 0}, "seeds must be a whole number at least 1, got 0"),

@@ -10,7 +10,7 @@ from bqrl.learners.run import Run
 from bqrl.mdp.files.npz import pack, unpack
 from bqrl.study import runs
 from bqrl.study.problems import problem_of
-from bqrl.study.runs import RunSpec, complete, execute, from_bytes, to_bytes
+from bqrl.study.runs import RunSpec, execute, from_bytes, to_bytes
 from bqrl.study.workers import PLAYED
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
@@ -18,7 +18,7 @@ RUN = RunSpec(problem=PROBLEM, learner="q-learning", params={}, tau=0.5, episode
 
 
 def test_a_run_is_what_learn_makes_and_its_times_are_positive():
-    record, timing = complete(RUN.start())
+    record, timing = execute(RUN)
     same = bqrl.learn(PROBLEM.model, "q-learning", tau=0.5, episodes=20, seed=7)
     np.testing.assert_array_equal(record.returns, same.returns)
     assert 0.0 < timing.episode
@@ -39,13 +39,15 @@ class Counted(Run):
         return super().step(wanted)
 
 
-def test_episodes_are_counted_while_a_run_is_played():
+def test_episodes_are_counted_while_a_run_is_played(monkeypatch):
     run = Counted()
-    complete(run)
+    monkeypatch.setattr(RunSpec, "start", lambda _: run)
+    execute(RUN)
     assert run.counts == list(range(20))
     assert PLAYED.count.value == 0  # a finished run is counted by whoever asked for it
+    monkeypatch.setattr(RunSpec, "start", lambda _: Counted(fails_at=3))
     with pytest.raises(KeyError):
-        complete(Counted(fails_at=3))
+        execute(RUN)
     assert PLAYED.count.value == 0
 
 

@@ -156,7 +156,7 @@ def test_no_value_of_a_wrong_kind_breaks_anything(odd):
 
 def test_a_study_counts_its_runs_beforehand(study_file):
     spec = read_spec(study_file)
-    loads = [spec.workload(entry) for entry in spec.entries for _ in spec.training_levels(entry)]
+    loads = [spec.workload(entry) for entry in spec.learners.values() for _ in spec.training_levels(entry)]
     assert sum(runs for runs, _ in loads) == RUNS
     assert spec.workload(spec.learners["eps_q"]) == (12 + 7, 2 * (4 * 30 + 2 * 60) + 7 * 60)
     assert spec.workload(spec.learners["target"]) == (7, 420)
@@ -170,8 +170,10 @@ def test_the_paper_study_is_its_protocol():
     assert spec.tuning.rungs == ((16, 1000), (8, 2000), (4, 4000), (2, 8000))
     assert (spec.tuning.points, spec.tuning.seeds, spec.tuning.level) == (16, (1000, 1001, 1002), 0.5)
     names = ["ucb_bqrl", "ucbvi", "eps_q", "sarsa", "thompson", "ppo", "trpo"]
-    assert [entry.key for entry in spec.entries if entry.plot] == names
-    assert [entry.key for entry in spec.entries if entry.per_level] == ["ucb_bqrl", "ucb_bqrl_target"]
+    assert [entry.key for entry in spec.learners.values() if entry.plot] == names
+    assert [entry.key for entry in spec.learners.values() if entry.per_level] == ["ucb_bqrl", "ucb_bqrl_target"]
     assert spec.learners["ucb_bqrl_target"].grid is None
-    tuned = sum(spec.workload(entry)[1] - 43 * 2000 for entry in spec.entries for _ in spec.training_levels(entry))
+    tuned = sum(
+        spec.workload(entry)[1] - 43 * 2000 for entry in spec.learners.values() for _ in spec.training_levels(entry)
+    )
     assert tuned == 9 * 3 * 64_000

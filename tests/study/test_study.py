@@ -142,7 +142,7 @@ def test_learners_trained_once_do_not_see_the_level():
     from dataclasses import replace
 
     spec = read_spec(paper_file("study.toml"))
-    for entry in spec.entries:
+    for entry in spec.learners.values():
         if not entry.per_level:
             runs = [replace(spec.run(entry, tau, 5), episodes=60) for tau in (0.1, 0.9)]
             low, high = (execute(run)[0].arrays() for run in runs)

@@ -13,7 +13,7 @@ from bqrl.cli.params import column_names, read_value
 from bqrl.cli.problem import COLUMN_NAMES, SharedOptions
 from bqrl.logs.fit import fit
 from bqrl.planners.plan import check_levels
-from bqrl.results.estimates import FILES, fit_document, fit_result
+from bqrl.results.estimates import FILES, fit_result
 from bqrl.results.result import check_folder
 
 ARGUMENTS = ("columns", "horizon", "discount", "start", "stationary", "support", "reward_range", "ends", "reward_by")
@@ -49,7 +49,6 @@ class Fit(SharedOptions):
         estimate = fit(self.log, self.confidence, **asked)
         promise = estimate.solve(*levels)
         settings = {"log": str(self.log), "tau": self.tau, "beta": self.beta, "confidence": self.confidence, **asked}
-        content = fit_document(estimate, promise, words)
-        result = fit_result(content, words, settings, estimate, promise, draw=self.out is not None)
+        result = fit_result(estimate, promise, words, settings, draw=self.out is not None)
         shown, lines = [result.tables[name] for name in SHOWN], [line.text for line in result.lines]
         self.conclude(result.details, result, tables=shown, lines=lines)

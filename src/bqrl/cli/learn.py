@@ -24,9 +24,8 @@ from bqrl.cli.progress import ProgressBar
 from bqrl.errors import ArgumentError
 from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.record import Record
-from bqrl.learners.run import check_params, find_learner
 from bqrl.results import learning
-from bqrl.results.plans import in_one_line
+from bqrl.results.plans import in_one_line, sizes
 from bqrl.results.result import check_folder
 from bqrl.results.words import apart
 from bqrl.study.compare import MAX_SEEDS
@@ -56,8 +55,6 @@ class RunOptions(ProblemOptions):
 
     def run_learners(self, entries: Sequence[Entry], chosen: Mapping[str, Any], *, alone: bool = False) -> None:
         """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
-        for learner, params in entries:
-            check_params(find_learner(learner), params)
         if (self.log or self.tensorboard) and self.out is None:
             raise ArgumentError("--log and --tensorboard write into a folder; name it with --out DIR")
         first, tau = whole(self.seed, "seed", 0), number(self.tau, "tau", 0.0, 1.0, "()")
@@ -74,7 +71,7 @@ class RunOptions(ProblemOptions):
             try:
                 experiment = bqrl.compare(
                     problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, self.episodes, seeds,
-                    min(most, whole(self.workers, "workers", 1)), delta=self.delta, horizon=problem.horizon,
+                    min(most, self.workers), delta=self.delta, horizon=problem.horizon,
                     folder=self.out if stored else None, watch=watch,
                 )  # fmt: skip
             except KeyboardInterrupt:
@@ -84,8 +81,9 @@ class RunOptions(ProblemOptions):
             watch.phase("comparing with the optimum and with random play")
             settings = {**self.problem_settings(), "tau": tau, **chosen, "episodes": self.episodes, "seed": first}
             found = learning.Learned(
-                experiment=experiment, words=problem.words, model=problem.sizes(), alone=alone,
-                settings=settings | {"seeds": self.seeds, "delta": self.delta}, seconds=time.perf_counter() - begun,
+                experiment=experiment, words=problem.words, alone=alone, seconds=time.perf_counter() - begun,
+                model=sizes(problem.words.title, problem.source, problem.horizon),
+                settings=settings | {"seeds": self.seeds, "delta": self.delta},
             )  # fmt: skip
             document, result = learning.learning_document(found), None
             if self.out is not None:
@@ -98,8 +96,8 @@ class RunOptions(ProblemOptions):
             beats = f"{pair['learner']} beats {pair['other']} with probability {probability}"
             lines.append(f"A run of {beats} (all pairs of seeds; ties count one half).")
         who = f"{experiment.learners[0].label}, " if alone else ""
-        sizes = f"{words.count('episode', experiment.episodes)}, {words.count('seed', len(seeds))} from {first}"
-        header = f"{words.title}: {in_one_line(document['model'], words)}; {who}level {tau:g}, {sizes}"
+        counts = f"{words.count('episode', experiment.episodes)}, {words.count('seed', len(seeds))} from {first}"
+        header = f"{words.title}: {in_one_line(document['model'], words)}; {who}level {tau:g}, {counts}"
         self.conclude(
             document, result, header=header, tables=[learning.learner_tables(found, document)["learners"]], lines=lines
         )

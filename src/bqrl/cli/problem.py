@@ -24,7 +24,6 @@ from bqrl.mdp.load import load, states_horizon
 from bqrl.mdp.model import MDP
 from bqrl.mdp.toy_text import changing_wrapper, from_gymnasium
 from bqrl.planners.decisions import COLUMNS
-from bqrl.results.plans import sizes
 from bqrl.results.words import Words
 
 HORIZON = 100  # stages where neither the problem nor the command line says how many
@@ -100,19 +99,9 @@ class Problem:
         """The model, if the kernel is known."""
         return self.source if isinstance(self.source, MDP) else None
 
-    def sizes(self) -> dict[str, Any]:
-        """Title and sizes."""
-        if self.mdp is not None:
-            return sizes(self.words.title, self.mdp)
-        S, A = self.source.observation_space.n, self.source.action_space.n
-        found = {"name": self.words.title, "states": S, "actions": A, "horizon": self.horizon, "discount": 1.0}
-        return found | {"start": "as the environment does"}
-
 
 def read_problem(asked: ProblemOptions) -> Problem:
     """The problem: environments with a toy-text table become models, others with discrete spaces are played as they are."""
-    if asked.horizon is not None:
-        check_horizon(asked.horizon)
     path, short = Path(asked.problem), asked.problem.removeprefix("bqrl/").removesuffix("-v0")
     if ending(path) is not None or path.is_file():
         return _from_file(path, asked)
@@ -168,9 +157,9 @@ def _from_gymnasium(asked: ProblemOptions) -> Problem:
     if plain and isinstance(core, MDPEnv):
         mdp = core.mdp.replace(horizon=asked.horizon, **asked.changes)
         return _model(mdp, asked.words(given, mdp.units or ""))
-    stages = asked.horizon or (env.spec and env.spec.max_episode_steps)
-    notices = () if stages else (ASSUMED.format(given, HORIZON),)
-    stages, words = check_horizon(stages or HORIZON), asked.words(given)
+    stages = (env.spec and env.spec.max_episode_steps) if asked.horizon is None else asked.horizon
+    notices = () if stages is not None else (ASSUMED.format(given, HORIZON),)
+    stages, words = check_horizon(HORIZON if stages is None else stages), asked.words(given)
     if plain and getattr(core, "P", None) is not None:
         return _model(from_gymnasium(env, horizon=stages).replace(**asked.changes), words, *notices)
     for name, value in asked.changes.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 from typer import Option
 
 import bqrl
+from bqrl.checks import number
 from bqrl.cli.output import warn
 from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.cli.progress import ProgressBar
@@ -25,6 +25,7 @@ from bqrl.results.words import sentence
 
 CHOICES = ("radius", "attitude", "randomized", "secondary", "arithmetic", "points", "gap", "max_nodes")
 LIMITS = ("points", "max_bytes")  # on a sweep
+MAX_MEMORY = 1e9  # GiB
 SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
 SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns of the further levels: five seconds on two cores of 2024
 RANDOMIZED = "With a buffer: allow one random draw at the start, or prove the best deterministic policy."
@@ -53,11 +54,8 @@ class Solve(ProblemOptions):
 
     def run(self) -> None:
         """Plan every level, and compare with the risk-neutral policy."""
-        limit = None if self.max_memory is None else self.max_memory * 2**30
-        if limit is not None and not 0.0 < limit < math.inf:
-            raise ArgumentError(f"--max-memory must be a number of GiB above 0, got {self.max_memory:g}")
-        if (self.radius is None) != (self.attitude is None):
-            raise ArgumentError("--radius needs --attitude and vice versa, e.g. --radius 0.1 --attitude robust")
+        memory = self.max_memory
+        limit = None if memory is None else number(memory, "max_memory", 0.0, MAX_MEMORY, "(]") * 2**30
         if self.max_nodes is not None and self.randomized is not False:
             raise ArgumentError("--max-nodes is a limit of --no-randomized; give both or neither of them")
         named = {name: getattr(self, name) for name in ("tau", "beta", "planner", *CHOICES)}

@@ -82,18 +82,14 @@ def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:
     A learner with its planner has one colour everywhere. Further variants and other learners have colours that belong to
     no learner, until these are used up.
     """
-    found: dict[str, str] = {}
-    others = []
+    found: dict[str, str | None] = {}
     for one in contenders:
         name = one.learner if isinstance(one.learner, str) else getattr(one.learner, "name", "")
         planner = one.params.get("planner", "target") if name == "ucb-bqrl" else None
-        colour = LEARNERS.get((name, planner), "")
-        if colour and colour not in found.values():
-            found[one.label] = colour
-        else:
-            others.append(one.label)
-    free = [colour for colour in (*SPARE, *PALETTE) if colour not in found.values()] or PALETTE
-    return found | dict(zip(others, cycle(free), strict=False))
+        colour = LEARNERS.get((name, planner))
+        found[one.label] = None if colour in found.values() else colour
+    free = cycle([colour for colour in (*SPARE, *PALETTE) if colour not in found.values()] or PALETTE)
+    return {label: colour or next(free) for label, colour in found.items()}
 
 
 def chart_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:

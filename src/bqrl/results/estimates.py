@@ -54,11 +54,11 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
 
 
 def fit_result(
-    content: Mapping[str, Any], words: Words, settings: Mapping[str, Any], estimate: Estimate, promise: Plan, *,
-    draw: bool = True,
-) -> Result:  # fmt: skip
-    """The result of a fit; `content` is what `fit_document` gives. Without `draw`, it has neither files nor charts."""
-    tables, files, left_out = _tables(content, promise, estimate, words), dict[str, bytes](), list[str]()
+    estimate: Estimate, promise: Plan, words: Words, settings: Mapping[str, Any], *, draw: bool = True
+) -> Result:
+    """The result of a fit; without `draw`, it has neither files nor charts."""
+    content, files, left_out = fit_document(estimate, promise, words), dict[str, bytes](), list[str]()
+    tables = _tables(content, promise, estimate, words)
     if draw:
         files["estimate.npz"] = saved(estimate)
         caption = f"robust plan, {promise.objective}, with the frequencies of the log as probabilities: "

@@ -80,14 +80,6 @@ class Folder:
         if fault:
             raise OSError(f"cannot write to the folder {self.path}: {fault}")
 
-    def write_one(self, name: str, content: bytes, same: int) -> None:
-        """Write a file that no manifest lists; it may replace one that begins with the same bytes, `same` of them."""
-        self.check_writable()
-        place = self.path / name
-        if os.path.lexists(place) and (not place.is_file() or place.read_bytes()[:same] != content[:same]):
-            _refuse(place, "was not written by bqrl")
-        self._put(name, content)
-
     def replace(self, contents: Mapping[str, bytes], *, keep: bool = False) -> None:
         """Put these files in place of those that the manifest lists; with `keep` those of other names stay."""
         self.check_writable()

@@ -65,17 +65,21 @@ def plan_document(solved: Solved) -> dict[str, Any]:
     }
 
 
-def sizes(name: str, mdp: MDP) -> dict[str, Any]:
-    """Name and sizes of a problem."""
-    first = np.flatnonzero(mdp.mu)
+def sizes(name: str, source: Any, horizon: int | None = None) -> dict[str, Any]:
+    """Name and sizes of a problem: of a model, or of an environment that is played for `horizon` stages."""
+    if not isinstance(source, MDP):
+        S, A = source.observation_space.n, source.action_space.n
+        found = {"name": name, "states": S, "actions": A, "horizon": horizon, "discount": 1.0}
+        return found | {"start": "as the environment does"}
+    first = np.flatnonzero(source.mu)
     return {
         "name": name,
-        "states": mdp.S,
-        "actions": mdp.A,
-        "horizon": mdp.H,
-        "discount": mdp.discount,
-        "start": mdp.state_label(int(first[0])) if first.size == 1 else f"random over {first.size} states",
-        "transitions": int(mdp.successor.size),
+        "states": source.S,
+        "actions": source.A,
+        "horizon": source.H,
+        "discount": source.discount,
+        "start": source.state_label(int(first[0])) if first.size == 1 else f"random over {first.size} states",
+        "transitions": int(source.successor.size),
     }
 
 

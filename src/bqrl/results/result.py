@@ -164,9 +164,10 @@ def write(result: Result, folder: str | Path) -> None:
 
 
 def add_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
-    """Add files to a complete result folder, such as its page, or replace those that have these names."""
+    """Add files to a folder, such as the page of its result, or replace those of ours that have these names."""
     place = Folder(folder)
-    place.read()  # raises with the reason if the folder is not whole
+    if place.status:
+        place.read()  # raises with the reason if the result is not whole
     place.replace(files, keep=True)
 
 

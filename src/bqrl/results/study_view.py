@@ -66,7 +66,7 @@ class StudyView(StudyWords):
     def charts(self) -> dict[str, Any]:
         """Charts of the page, by name."""
         spec, picked, found = self.spec, self.study.picked, dict[str, Any]()
-        plotted = {entry.key: entry.label for entry in spec.entries if entry.plot}
+        plotted = {key: entry.label for key, entry in spec.learners.items() if entry.plot}
         for i, (tau, measure) in enumerate(zip(spec.levels, spec.plot, strict=True), start=1):
             shown = self.study.shown(tau, names=plotted)
             found[f"figure{i}_tau{level_name(tau)}"] = experiment_view(

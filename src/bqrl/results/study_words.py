@@ -31,7 +31,8 @@ class StudyWords:
     numbers = False  # whether tables of policies hold the numbers of actions instead of their names
 
     def __init__(self, study: Study) -> None:
-        self.study, self.spec, self.labels = study, study.spec, {entry.key: entry.label for entry in study.spec.entries}
+        self.study, self.spec = study, study.spec
+        self.labels = {key: entry.label for key, entry in study.spec.learners.items()}
         self.colours = learner_colours(study.shown(study.spec.levels[0], names=self.labels).learners)  # in all charts
         self.measures: list[str] = [name for name in ("exact", "capped", "expected") if name in study.spec.measures]
         self.versions = versions() | {"code": fingerprint()}
@@ -150,12 +151,12 @@ class StudyWords:
         return Table(rows, titles=titles, caption=caption)
 
     def _references(self) -> Table:
-        rows = [
-            {"problem": self.problem_title(variant), **self.study.reference(tau, variant).row()}
-            for variant, tau in self.study.experiments
-        ]
-        for row in rows if "capped" not in self.spec.measures else ():
-            del row["capped"]
+        rows = []
+        for variant, tau in self.study.experiments:
+            found = self.study.reference(tau, variant)
+            row = {"problem": self.problem_title(variant), "tau": tau}
+            row |= {} if found.capped is None else {"capped": found.capped}
+            rows.append(row | {"exact": found.optimum, "best_mean": found.best_mean, "margin": found.margin})
         amounts = {"capped": "capped reference", "exact": self.optimum, "best_mean": "best mean"}
         titles = {"tau": "τ"} | {key: self.words.titled(title) for key, title in amounts.items()}
         caption = (

@@ -18,7 +18,7 @@ import numpy as np
 
 from bqrl.checks import number, shown, whole, wrong_type
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.learners.run import Run
+from bqrl.learners.run import Run, check_params, find_learner
 from bqrl.study.problems import source_of
 from bqrl.study.runner import Batch, Engine
 from bqrl.study.runs import RunSpec
@@ -89,6 +89,7 @@ def compare(
     jobs, runs = [], dict[str, list[RunSpec]]()
     for i, one in enumerate(contenders):
         # A mistake in the last learner must not come out after the runs of the first.
+        check_params(find_learner(one.learner), dict(one.params))
         first = Run(source.model, one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
         runs[one.label] = batch = [
             RunSpec(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium
-from pydantic import PlainValidator, ValidationInfo
+from pydantic import PlainValidator
 
 from bqrl.checks import nearest, shown
 from bqrl.envs import make, names
@@ -53,7 +53,7 @@ class Problem:
                 raise ValueError(f"{name} is not a setting{nearest(name, (*valid, 'name', 'label'))}")
         try:
             model = self.builder(**given)
-        except TypeError as error:  # pydantic collects errors of values only
+        except (TypeError, OSError) as error:  # pydantic collects errors of values only
             raise ValueError(str(error)) from None
         return replace(self, given=given, model=model, identity=digest(model))
 
@@ -100,8 +100,6 @@ def problem_of(table: Any, folder: Path = Path()) -> Problem:
     if not isinstance(inner, Mapping):
         raise ValueError(f"{NESTED[form]} must be a table, got {shown(inner)}")
     path = folder / str(given.pop("file", ""))
-    if form == "file" and not path.is_file():
-        raise ValueError(f"there is no file {path}")
     name = name or (path.stem if form == "file" else "")
     builders: dict[str, Callable[..., MDP]] = {
         "file": partial(load, path), "hard": _hard, "transitions": MDP, "name": partial(make, name),
@@ -116,11 +114,8 @@ def _hard(*, actions: int = 2, horizon: int = 2, **rest: Any) -> MDP:
     return hard_instance(A=actions, H=horizon, **rest)
 
 
-def _read(table: Any, info: ValidationInfo) -> Problem:
-    return problem_of(table, (info.context or {}).get("folder", Path()))
-
-
-ProblemField = Annotated[Problem, PlainValidator(_read)]  # of a settings file
+# A problem in a settings file, which `settings_of` reads with the folder of that file.
+ProblemField = Annotated[Problem, PlainValidator(lambda table, info: problem_of(table, info.context["folder"]))]
 
 
 def canonical(value: Any) -> str:

@@ -89,14 +89,18 @@ class Timing(NamedTuple):
     episode: float
 
 
-def complete(run: Run) -> tuple[Record, Timing]:
-    """Play every episode of a run.
+def execute(spec: RunSpec) -> tuple[Record, Timing]:
+    """Carry out a run, usually in a worker process.
 
     A process carries out one run at a time: threads would only wait for each other. The time per episode is that of the second
     half of the run, when everything is compiled.
     """
+    if fingerprint() != spec.code:
+        raise RuntimeError(
+            f"this worker has bqrl {fingerprint()}, the study was started by {spec.code}; install the same version"
+        )
     with _one_at_a_time:
-        core, half = time.process_time(), 0.0
+        run, core, half = spec.start(), time.process_time(), 0.0
         try:
             while run.t < run.total:
                 if run.t == run.total // 2:
@@ -106,18 +110,9 @@ def complete(run: Run) -> tuple[Record, Timing]:
         finally:
             PLAYED.count.value = 0
         per_episode = (time.perf_counter() - half) / (run.total - run.total // 2)
-        return run.record(), Timing(core=time.process_time() - core, episode=per_episode)
-
-
-def execute(run: RunSpec) -> tuple[Record, Timing]:
-    """Carry out a run, usually in a worker process."""
-    if fingerprint() != run.code:
-        raise RuntimeError(
-            f"this worker has bqrl {fingerprint()}, the study was started by {run.code}; install the same version"
-        )
-    record, timing = complete(run.start())
-    record.mdp = None  # the caller has it
-    return record, timing
+        record = run.record()
+        record.mdp = None  # the caller has it
+        return record, Timing(core=time.process_time() - core, episode=per_episode)
 
 
 def to_bytes(run: RunSpec, record: Record) -> bytes:

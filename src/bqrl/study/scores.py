@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations, zip_longest
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -251,17 +251,14 @@ class Experiment(Charted):
         measure = measure or ("gap" if self.known else "late_return")
         values, sign, size = self.ends(measure), -1.0 if "return" in measure else 1.0, self.size
         order = sorted(values, key=lambda label: (round(sign * float(values[label].mean()) / size, 9), label))
-        rows = []
-        for label, after in zip_longest(order, order[1:]):
-            to_next = error = clear = None
-            if after is not None:
-                distance = sign * (values[after] - values[label])
-                to_next = float(distance.mean())
-                if distance.size > 1:
-                    error = standard_error(distance)
-                    clear = to_next > 2.0 * error
-            row = {"learner": label, "mean": float(values[label].mean())}
-            rows.append(row | {"to_next": to_next, "to_next_error": error, "clear": clear})
+        unknown = dict.fromkeys(("to_next", "to_next_error", "clear"))
+        rows: list[dict[str, Any]] = [{"learner": key, "mean": float(values[key].mean()), **unknown} for key in order]
+        for row, (label, after) in zip(rows, pairwise(order), strict=False):
+            distance = sign * (values[after] - values[label])
+            row["to_next"] = float(distance.mean())
+            if distance.size > 1:
+                row["to_next_error"] = standard_error(distance)
+                row["clear"] = row["to_next"] > 2.0 * row["to_next_error"]
         return rows
 
     def beats(self) -> list[dict[str, Any]]:

@@ -169,7 +169,7 @@ class Spec(Settings):
         try_all((f"variants.{name}", partial(self.problem.changed, change)) for name, change in self.variants.items())
         try_all(
             (f"learners.{entry.key}", self.run(entry, self.levels[0], 0, value=value, problem=problem).start)
-            for entry in self.entries
+            for entry in self.learners.values()
             for _, problem, _ in self.problems
             for value in entry.grid or (None,)
         )
@@ -194,11 +194,6 @@ class Spec(Settings):
     def measures(self) -> tuple[str, ...]:
         """What is measured; gaps to the paper's capped reference only if some main table shows them. The first one tunes."""
         return ("capped",) * ("capped" in self.plot) + ("exact", "expected")
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """The learners in the order of the file."""
-        return tuple(self.learners.values())
 
     def training_levels(self, entry: Entry) -> tuple[float, ...]:
         """Levels that the learner is trained for: each, or one that stands for all."""

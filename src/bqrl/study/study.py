@@ -6,7 +6,7 @@ One job is one learner trained for one level, or once for all levels if its trai
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,6 @@ class Reference:
     optimum: float  # the best quantile of any policy
     best_mean: float
     margin: float  # tau - P(G < optimum) under the optimal policy: how far the level is from the next lower quantile
-
-    def row(self) -> dict[str, float | None]:
-        """The numbers by the names that tables and files use."""
-        return {("exact" if name == "optimum" else name): value for name, value in asdict(self).items()}
 
 
 @per_model
@@ -125,7 +121,7 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
         watch = Watch() if watch is None else watch
         with Store(folder, watch) as store:
             jobs = []
-            for entry in spec.entries:
+            for entry in spec.learners.values():
                 runs, episodes = spec.workload(entry)
                 for tau in spec.training_levels(entry):
                     label = f"{entry.label}, tau {tau:g}" if entry.per_level else entry.label

@@ -26,7 +26,7 @@ Sheet = list[list[Any]]  # a header and rows
 def study_tables(study: Study) -> dict[str, bytes]:
     """Content of every table but the final policies, by file name."""
     spec, sheets = study.spec, dict[str, Sheet]()
-    plotted = {entry.key: entry.key for entry in spec.entries if entry.plot}
+    plotted = {key: key for key, entry in spec.learners.items() if entry.plot}
     for tau, measure in zip(spec.levels, spec.plot, strict=True):
         sheets[f"{_stem(study, tau)}_plot.csv"] = _curves(study.shown(tau, names=plotted), measure)
     for (variant, tau), experiment in study.experiments.items():

@@ -111,7 +111,7 @@ def test_the_page_has_every_chart_and_follows_the_selectors(folder):
 
 def test_charts_hold_the_numbers_of_the_tables(finished, view):
     spec = view.charts()["seeds"].to_dict()
-    names = [entry.key for entry in finished[0].spec.entries]
+    names = [entry.key for entry in finished[0].spec.learners.values()]
     rows = list(csv.DictReader(next(table for table in spec["datasets"].values() if "seed" in table).splitlines()))
     experiment = finished[0].experiments["", 0.5]
     ends = dict(zip(experiment.seeds, experiment.ends("exact")["eps_q"], strict=True))
